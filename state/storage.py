@@ -111,8 +111,8 @@ class CheckpointStorage:
     def write(self, path: str, chunks: bytes | Iterable[bytes], *, first_checksum: int | None = None) -> StateHandle:
         """Write one file whole; an existing one is replaced. The handle knows its size and checksum.
 
-        `first_checksum`: the CRC-32 of the first chunk, where it is known already. If it fails, what was there is
-        there; of an object store nobody knows, as an answer may be lost of what was done.
+        `first_checksum`: the CRC-32 of the first chunk, where it is known already. If it fails, the old file is there
+        still; in an object store it may be the new one, whose answer was lost.
         """
         parts = [chunks] if isinstance(chunks, bytes) else list(chunks)
         checksum = first_checksum or 0

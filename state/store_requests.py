@@ -1,7 +1,7 @@
-"""StoreRequests: what is asked of a store without folders, such as S3: tried again, each try within a limit of time.
+"""StoreRequests: requests to a store without folders, such as S3: tried again, each try within a limit of time.
 
 A store of fsspec shows an object when it is whole, so one request writes a file: no rename, no list that has to be up
-to date. What cannot be had at the end says so as RequestFailed, which names the object, the tries and the cause.
+to date. A request that fails at the end raises RequestFailed, which names the object, the tries and the cause.
 What files mean, and checksums, are not at home here. Each call blocks; safe from any thread.
 """
 

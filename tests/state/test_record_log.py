@@ -146,7 +146,7 @@ def test_a_writer_that_goes_on_while_the_log_is_read_damages_nothing(tmp_path: P
     whole = path.read_bytes()
     views = [whole[: 8 * FRAME] + bytes(FRAME) + whole[9 * FRAME :], whole]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log._files.fs, "cat_file", lambda *_: views.pop(0))
+        patch.setattr(log._files.fs, "cat_file", lambda *_, **__: views.pop(0))
         assert log.read(path.name)[1] == 10 * FRAME
     assert not views
 

@@ -68,6 +68,7 @@ def test_a_read_that_fails_once_is_done_again_and_never_wrong(
     assert [kind for _, kind in faulty.done] == [fault]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(("fault", "error"), [("500", RequestFailed), ("short", RequestFailed), ("404", MissingState)])
 def test_a_read_that_always_fails_names_the_object(
     storage: CheckpointStorage, faulty: FaultyS3, fault: str, error: type[Exception]
@@ -85,6 +86,7 @@ def test_a_read_that_is_always_cut_short_and_forged_is_no_read(storage: Checkpoi
         storage.read(handle)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("fault", ["500", "cut", "lost"])
 def test_a_snapshot_that_cannot_be_written_says_which_object_and_why_and_leaves_nothing(
     s3: S3Server, bucket: str, storage: CheckpointStorage, faulty: FaultyS3, fault: str
