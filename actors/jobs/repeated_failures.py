@@ -28,8 +28,10 @@ repetition.
 CERTAIN = frozenset({"CannotCompile", "NumbaMissing", "EndlessTimers"})
 """Errors that come again whatever happens: once is too often."""
 
-_CHANGING = re.compile(r"(?:\d+-)?\battempt-?[0-9a-f]+|0x[0-9a-f]+")
-"""What differs from attempt to attempt: its id, as such and in the names of files, behind its number; and addresses."""
+_CHANGING = re.compile(r"(?:\d+-)?\battempt-?[0-9a-f]+|0x[0-9a-f]+|(?<=\.\.\.)0?x?[0-9a-f]{4,}(?=>)")
+"""What differs from attempt to attempt: its id, as such and in the names of files, behind its number; and addresses,
+whole or as the end of a shortened text.
+"""
 
 _NUMBERS = re.compile(r"\d+")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import pytest
 
 from understudy.actors.failure import lost_task_manager, tell_line
 from understudy.actors.jobs.repeated_failures import SYMPTOMS_KEPT, RepeatedFailures
-from understudy.messages import FailureCause, FailureKind
+from understudy.messages import FailureCause, FailureKind, shown
 
 
 def typo(position: int = 17, message: str = "'delya'", kind: str = "KeyError", operator: str = "worst") -> FailureCause:
@@ -94,6 +95,14 @@ def test_ids_of_attempts_and_addresses_in_a_message_are_no_difference() -> None:
     one = "no file /out/.understudy-job1-sink/0-0-3-attempt3f9c-1.parquet of attempt-3f9c, <Row at 0x7f00>"
     two = "no file /out/.understudy-job1-sink/0-0-4-attempt81aa-1.parquet of attempt-81aa, <Row at 0x7f88>"
     assert ends(RepeatedFailures(2), typo(1, one), typo(2, two)) == [False, True]
+
+
+def test_nor_are_addresses_of_which_a_shortened_text_shows_the_end() -> None:
+    """As in what cannot be stored, which comes with no record's position."""
+    texts = [shown(threading.Lock()) for _ in range(2)]
+    locks = [f"a _thread.lock cannot be stored: {text}" for text in (*texts, "<unlocked _th...x7f0c0cbb6340>")]
+    assert len(set(locks)) > 1
+    assert ends(RepeatedFailures(3), *(typo(-1, lock) for lock in locks)) == [False, False, True]
 
 
 def test_where_there_is_no_record_numbers_are_no_difference() -> None:
