@@ -5,7 +5,7 @@ There are three kinds of file system below it:
 - the local one, by way of the operating system;
 - one that offers `DurableFileSystem` itself, as the simulated disk does;
 - the rest, such as object stores. They show a file when it is whole and keep what they show; they have no folders
-  that could be synced or be empty, and they rename by copying. What fails there is tried again: store_requests.
+  that could be synced or be empty, and they rename by copying. Failed requests are tried again: store_requests.
 
 On the first two, a file's content lasts when the file is synced, and a name (made, changed or removed) when its
 folder is. No state of its own, so it is safe from any thread. It checks nothing and catches nothing unless it says so.
