@@ -93,6 +93,8 @@ class CheckpointStorage:
             self._files, root = DurableFiles.at(url)
         except ImportError as error:
             raise UnwritableRoot(url, f"{error}; a package that fsspec needs for this URL is missing here") from error
+        except OSError as error:  # some file systems connect at once, as ftp:// does
+            raise UnwritableRoot(url, error) from error
         self._fs = self._files.fs
         self.root = self._files.canonical(root)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..connectors.shown_url import url_shown
 from ..hosts.settings import SETTINGS
 from ..hosts.settings_sources import LoadedSettings
 from .cluster_settings import settings_options
@@ -31,13 +34,13 @@ def config(loaded: LoadedSettings, keys: tuple[str, ...], changed: bool, explain
         if (not keys or key.startswith(keys)) and not (changed and found.origin == "default")
     }
     if as_json:
-        print_json({key: {"value": found.value, "origin": found.origin} for key, found in chosen.items()})
+        print_json({key: {"value": _shown(found.value), "origin": found.origin} for key, found in chosen.items()})
         return
     table = Table(box=None, pad_edge=False)
     for name in ("setting", "value", "from", *(("variable", "wanted", "meaning") if explain else ())):
         table.add_column(name, no_wrap=True)
     for key, found in chosen.items():
-        value = " ".join(found.value) if isinstance(found.value, tuple) else str(found.value)
+        value = " ".join(found.value) if isinstance(found.value, tuple) else str(_shown(found.value))
         row = [Text(key), Text(value or "-"), Text(found.origin)]
         if explain:
             setting = SETTINGS[key]
@@ -45,3 +48,8 @@ def config(loaded: LoadedSettings, keys: tuple[str, ...], changed: bool, explain
         table.add_row(*row)
     Console(width=WIDE, markup=False, highlight=False, emoji=False).print(table, crop=False)
     note(f"file: {loaded.file}" if loaded.file else "there is no understudy.yaml here; see `understudy config --help`")
+
+
+def _shown(value: Any) -> Any:
+    """Without the password of a URL."""
+    return url_shown(value) if isinstance(value, str) else value

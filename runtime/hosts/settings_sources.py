@@ -84,7 +84,10 @@ def find_file(file: str | os.PathLike[str] | None, environment: Mapping[str, str
             raise InvalidSettings(f"{by}: no file {named!r}")
         return path
     places = (Path.cwd(), Path(HOME).expanduser(), Path("/etc/understudy"))
-    return next((place / FILE_NAME for place in places if (place / FILE_NAME).is_file()), None)
+    found = next((place / FILE_NAME for place in places if (place / FILE_NAME).exists()), None)
+    if found is not None and found.is_dir():
+        raise InvalidSettings(f"{found} is a folder, and wanted is a file with settings: rename it, or name a file")
+    return found
 
 
 # -- the file
@@ -218,6 +221,8 @@ def _shown(value: Any) -> str:
 
 
 def _unknown(key: str) -> str:
+    if below := [each for each in SETTINGS if each.startswith(f"{key}.")]:
+        return f"{key} is a section: wanted settings below it, such as {below[0]}"
     close = nearest(key, SETTINGS)
     return f"there is no setting {key!r}" + (f"; did you mean {close!r}?" if close else "; see `understudy config`")
 

@@ -346,3 +346,14 @@ def test_a_file_whose_folder_cannot_be_synced_is_not_there(tmp_path: Path, monke
     with pytest.raises(OSError, match="the disk failed"):
         storage.write("job/chk-1/b", b"state")
     assert storage.list_files() == ["job/chk-1/a"]
+
+
+def test_a_file_system_that_connects_at_once_and_cannot_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of ftp://."""
+
+    def unreachable(_url: str) -> None:
+        raise OSError("Name or service not known")
+
+    monkeypatch.setattr(DurableFiles, "at", unreachable)
+    with pytest.raises(UnwritableRoot, match=r"ftp://host/x: .* cannot be written: Name or service not known"):
+        CheckpointStorage("ftp://host/x")

@@ -49,6 +49,7 @@ def test_keys_may_be_nested_or_flat(tmp_path: Path) -> None:
             "understudy.yaml:1: there is no setting 'jobmanager.prot'; did you mean 'jobmanager.port'?",
         ),
         ("a: 1\nslots: 2", "understudy.yaml:2: there is no setting 'slots'; did you mean 'taskmanager.slots'?"),
+        ("jobmanager: 5", "understudy.yaml:1: jobmanager is a section: wanted settings below it, such as jobmanager."),
         ("xyzzy: 1", "there is no setting 'xyzzy'; see `understudy config`"),
         ("jobmanager: {port: many}", "jobmanager.port: wanted an integer from 1 to 65535, found 'many' (text)"),
         ("jobmanager.port: true", "wanted an integer from 1 to 65535, found True (a truth value)"),
@@ -111,6 +112,9 @@ def test_the_file_is_the_named_one_or_the_first_that_there_is(tmp_path: Path, mo
     assert load_settings(environment={}).file == home / ".understudy" / "understudy.yaml"
     (home / ".understudy" / "understudy.yaml").unlink()
     assert load_settings(environment={}).file is None
+    (here / "understudy.yaml").mkdir()
+    with pytest.raises(InvalidSettings, match=r"here/understudy\.yaml is a folder, and wanted is a file"):
+        load_settings(environment={})
     with pytest.raises(InvalidSettings, match=r"UNDERSTUDY_CONFIG: no file 'nosuch\.yaml'"):
         load_settings(environment={"UNDERSTUDY_CONFIG": "nosuch.yaml"})
     with pytest.raises(InvalidSettings, match=r"--config: no file 'nosuch\.yaml'"):
