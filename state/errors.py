@@ -33,6 +33,8 @@ StateError
 
 from __future__ import annotations
 
+from ..messages.shown_url import url_shown
+
 
 def of_operator(name: str) -> str:
     """The begin of an error text: whose state it is, where that is known."""
@@ -183,10 +185,10 @@ class LostOwnership(StateError):
 
 
 class StorageError(StateError):
-    """Base of what is wrong with stored files. `path` says which."""
+    """Base of what is wrong with stored files. `path` says which; the text shows no password of a URL."""
 
     def __init__(self, path: str, text: str) -> None:
-        super().__init__(f"{path}: {text}")
+        super().__init__(f"{url_shown(path)}: {text}")
         self.path = path
 
 

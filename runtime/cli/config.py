@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..connectors.shown_url import url_shown
+from ...messages.shown_url import url_shown
 from ..hosts.settings import SETTINGS
 from ..hosts.settings_sources import LoadedSettings
 from .cluster_settings import settings_options

@@ -355,5 +355,5 @@ def test_a_file_system_that_connects_at_once_and_cannot_is_named(monkeypatch: py
         raise OSError("Name or service not known")
 
     monkeypatch.setattr(DurableFiles, "at", unreachable)
-    with pytest.raises(UnwritableRoot, match=r"ftp://host/x: .* cannot be written: Name or service not known"):
-        CheckpointStorage("ftp://host/x")
+    with pytest.raises(UnwritableRoot, match=r"ftp://me:\*\*\*@host/x: .* cannot be written: Name or"):
+        CheckpointStorage("ftp://me:hunter2@host/x")

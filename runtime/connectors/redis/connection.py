@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+from ....messages.shown_url import url_shown
 from ..errors import RedisRefused, check_extra, require
-from ..shown_url import url_shown
 
 TIMEOUT_S = 10.0
 """Of one request."""

@@ -22,8 +22,8 @@ from ....actors.flow.records import RecordMismatch, mapping_of
 from ....actors.operators.idempotent_sink import IdempotentSink, KeyOfRecord
 from ....actors.operators.ledger_sink import LedgerSink
 from ....actors.operators.marker import Marker
+from ....messages.shown_url import url_shown
 from ..files.file_writers import to_json
-from ..shown_url import url_shown
 from . import connection
 
 _GUARD = """

@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 
 from ....actors.operators.source import FromSplit
+from ....messages.shown_url import url_shown
 from ..errors import StreamTrimmed, UnreadableInput
 from ..fed_source import FedSource, Feed
-from ..shown_url import url_shown
 from . import connection
 from .stream_positions import EARLIEST, LATEST, Position, after_loss, first_position, problem
 

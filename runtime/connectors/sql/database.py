@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ....messages.shown_url import url_shown
 from ..errors import check_extra
-from ..shown_url import url_shown
 from .errors import DatabaseRefused, DatabaseUnreachable, NoSuchTable, SqlError, StatementFailed
 
 if TYPE_CHECKING:

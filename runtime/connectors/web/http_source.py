@@ -15,9 +15,9 @@ from typing import Any
 
 from ....actors.flow.elements import Batch
 from ....messages import shown
+from ....messages.shown_url import url_shown
 from ..errors import HttpRefused, UnreadableInput, check_extra, require
 from ..fed_source import FedSource, Feed
-from ..shown_url import url_shown
 
 TIMEOUT_S = 30.0
 

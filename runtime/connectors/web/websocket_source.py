@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ....actors.flow.elements import Batch
+from ....messages.shown_url import url_shown
 from ..errors import UnreadableInput, check_extra, require
 from ..fed_source import FedSource, Feed
-from ..shown_url import url_shown
 
 log = logging.getLogger("understudy.source")
 

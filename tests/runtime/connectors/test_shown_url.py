@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from understudy.messages.shown_url import url_shown
 from understudy.runtime.connectors.redis.redis_stream_source import RedisStreamSource
-from understudy.runtime.connectors.shown_url import url_shown
 from understudy.runtime.connectors.sql.database import Database
 from understudy.runtime.connectors.web.http_source import HttpSource
 from understudy.runtime.connectors.web.websocket_source import WebsocketSource
