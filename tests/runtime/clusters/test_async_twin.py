@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+import understudy
 from understudy import Inlet, JobHandle, LocalCluster, Outlet, RemoteCluster, SparkCluster, StandaloneCluster
-from understudy.runtime import clusters
 from understudy.runtime.clusters.async_twin import Blocking, async_twin
 from understudy.testing import SimulatedCluster
 
@@ -162,8 +162,9 @@ def test_no_handle_is_left_out() -> None:
     """Every public class of the rooms of clusters that has methods of its own is looked at here."""
     held = {
         name
-        for name in clusters.__all__
-        if isinstance(kind := getattr(clusters, name), type)
+        for name in understudy.__all__
+        if isinstance(kind := getattr(understudy, name), type)
+        and kind.__module__.startswith("understudy.runtime.clusters.")
         and not issubclass(kind, BaseException)
         and any(inspect.isfunction(value) and not name.startswith("_") for name, value in vars(kind).items())
         and not is_dataclass(kind)
