@@ -9,12 +9,12 @@ from __future__ import annotations
 import errno
 import posixpath
 from contextlib import suppress
-from uuid import uuid4
 
 from ....state import DurableFiles
 from ..errors import UnusableOutput
 from .locations import located
 
+_FILE = ".understudy-trial"
 _ADVICE = {
     errno.EACCES: "this user may not write there: choose another folder, or change its permissions",
     errno.EPERM: "this user may not write there: choose another folder, or change its permissions",
@@ -27,7 +27,7 @@ def try_output(url: str) -> None:
     """Raises UnusableOutput, or UnknownFileSystem for a URL that cannot be opened at all."""
     fs, path = located(url)
     files, root = DurableFiles(fs), path.rstrip("/")
-    trial = f"{_first_there(files, root) if files.has_folders else root}/.understudy-trial-{uuid4().hex}"
+    trial = f"{_first_there(files, root) if files.has_folders else root}/{_FILE}"
     try:
         fs.pipe_file(trial, b"")
         files.remove(trial)
