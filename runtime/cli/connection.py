@@ -16,7 +16,6 @@ from ...messages import JobSummary
 from ..clusters.announcement import Announcement, find_announcements
 from ..clusters.remote_cluster import RemoteCluster, jobs_meant
 from ..clusters.remote_errors import RemoteError
-from ..hosts.leaders import leader_address
 from ..hosts.settings import HostSettings
 from ..hosts.settings_sources import load_settings
 from ..system import CurveKeys
@@ -137,9 +136,10 @@ def _discover(address: str | None, key_file: str | None) -> tuple[str, str] | Ho
     if address is not None:
         raise click.UsageError(f"--jobmanager {address} needs --key-file: it was not started here by this user")
     if (loaded := load_settings()).file is not None:
-        address = leader_address(loaded.settings, SEARCH_SECONDS)
-        _load(loaded.settings.key_file)
-        return loaded.settings if loaded.settings.has_successors else (address, loaded.settings.key_file)
+        if loaded.settings.has_successors:
+            _load(loaded.settings.key_file)
+            return loaded.settings
+        return loaded.settings.jobmanager_address, loaded.settings.key_file
     raise click.ClickException(
         f"no JobManager of this user runs here (looked in {tempfile.gettempdir()}): start one with `understudy run`, "
         "or name one with --jobmanager and --key-file, or in an understudy.yaml"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ...actors.actor import Actor
-from ...actors.ask_errors import ActorDead, AskFailed
+from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout
 from ...actors.context import Ref
 from ...messages import AskOperator, JobDetails, JobId, JobStatus, JobStatusChanged, ListenToJob, OperatorAnswer
 from ..system import ActorFuture, ActorSystem
@@ -80,8 +80,6 @@ class FollowingClient(Client):
     def listen(self, callback: Callable[[Any], None]) -> JobStatus:
         listener = self._system.spawn(_Listener(self._noting_the_end(callback)), dispatcher="thread")
         request = ListenToJob(self._job_id, listener.address)
-        details: JobDetails = self.ask(request).get()
-        status = details.status
 
         def next_leader() -> None:
             if not self._is_over:
@@ -90,17 +88,21 @@ class FollowingClient(Client):
         def heard(answer: ActorFuture[Any]) -> None:
             try:
                 found: JobDetails = answer.get()
+            except AskTimeout:  # it is there, and slow
+                next_leader()
+                return
             except AskFailed as error:
                 self._lost(f"the next leader does not go on with it, as with a job that has ended: {error.reason}")
                 return
             now_ms = int(time.time() * 1000)
             listener.tell(JobStatusChanged(self._job_id, found.status, JobStatus.RUNNING, now_ms))
 
-        if status.is_terminal:
+        self._line.follow(next_leader)  # first, so that no leader comes and goes unnoticed
+        details: JobDetails = self.ask(request).get()
+        if details.status.is_terminal:
+            self._is_over = True
             self._system.stop(listener)
-        else:
-            self._line.follow(next_leader)
-        return status
+        return details.status
 
     def _noting_the_end(self, callback: Callable[[Any], None]) -> Callable[[Any], None]:
         def noting(event: Any) -> None:

@@ -18,17 +18,8 @@ def leaders_of(settings: HostSettings) -> LeaderRetrieval:
     return HighAvailabilityServices(settings.high_availability()).retrieval()
 
 
-def leader_address(settings: HostSettings, timeout_s: float) -> str:
-    """The leader's address now, or as soon as there is one. Raises NoJobManager when there is none for so long."""
-    leaders = leaders_of(settings)
-    try:
-        return first_address(leaders, settings, timeout_s)
-    finally:
-        leaders.close()
-
-
 def first_address(leaders: LeaderRetrieval, settings: HostSettings, timeout_s: float) -> str:
-    """The same, of a listener that is open."""
+    """The leader's address now, or as soon as there is one. Raises NoJobManager when there is none for so long."""
     found, known = threading.Event(), list[str]()
 
     def changed(leader: Leader | None) -> None:

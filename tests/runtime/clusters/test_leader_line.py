@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from understudy.actors.actor import Actor
-from understudy.actors.ask_errors import ActorDead, AskTimeout
+from understudy.actors.ask_errors import ActorDead, AskFailed, AskTimeout, RemoteActorError
 from understudy.actors.errors import UnknownJob
-from understudy.messages import JobId, JobList, LeaderSessionId, ListJobs, TriggerSavepoint, TriggerSavepointSuccess
+from understudy.messages import (
+    JobId,
+    JobList,
+    JobStatus,
+    LeaderSessionId,
+    ListJobs,
+    TriggerSavepoint,
+    TriggerSavepointSuccess,
+)
+from understudy.runtime.clusters.client import FollowingClient
 from understudy.runtime.clusters.leader_line import AnswerLost, LeaderLine, NoLeader
 from understudy.runtime.high_availability import Leader
 from understudy.runtime.high_availability.leader import LeaderChanged
-from understudy.runtime.system import ActorSystem
+from understudy.runtime.system import ActorFuture, ActorSystem
 
 WAIT_S = 100
 NOBODY_YET = JobList(())
@@ -189,3 +200,50 @@ def test_what_is_open_fails_when_the_client_is_closed(scene: Scene) -> None:
     scene.client.shutdown()
     with pytest.raises(ActorDead):
         answer.get(timeout=WAIT_S)
+
+
+class Prepared:
+    """A line on which each question ends as the test has prepared it."""
+
+    job_manager = None
+
+    def __init__(self, *outcomes: JobStatus | AskFailed) -> None:
+        self.outcomes = list(outcomes)
+        self.followers: list[Callable[[], None]] = []
+
+    def follow(self, callback: Callable[[], None]) -> None:
+        self.followers.append(callback)
+
+
+def following(scene: Scene, *outcomes: JobStatus | AskFailed) -> tuple[Prepared, list[JobStatus], list[str]]:
+    """A client of a job that listens: its line, the statuses that it hears, and why it gives the job up."""
+    line, heard, lost = Prepared(*outcomes), queue.SimpleQueue[JobStatus](), list[str]()
+
+    class Client(FollowingClient):
+        def ask(self, message: Any, *, timeout_ms: float | None = None) -> ActorFuture[Any]:
+            answer: ActorFuture[Any] = ActorFuture()
+            outcome = line.outcomes.pop(0)
+            if isinstance(outcome, AskFailed):
+                answer.try_fail(outcome)
+            else:
+                answer.try_set(SimpleNamespace(status=outcome))
+            return answer
+
+    client = Client(scene.client, cast("Any", line), JOB, lost.append)
+    client.listen(lambda event: heard.put(event.status))
+    for follower in line.followers:
+        follower()
+    wanted = [each for each in outcomes[1:] if isinstance(each, JobStatus)]
+    return line, [heard.get(timeout=WAIT_S) for _ in wanted], lost
+
+
+def test_a_next_leader_that_is_slow_is_asked_again_and_the_job_is_not_lost(scene: Scene) -> None:
+    slow = AskTimeout("tcp://127.0.0.1:1/job-manager", "no answer")
+    line, heard, lost = following(scene, JobStatus.RUNNING, slow, slow, JobStatus.RESTARTING)
+    assert (line.outcomes, heard, lost) == ([], [JobStatus.RESTARTING], [])
+
+
+def test_one_that_does_not_know_the_job_has_lost_it(scene: Scene) -> None:
+    unknown = RemoteActorError("tcp://127.0.0.1:1/job-manager", "UnknownJob", "no job 'job-1' here", "")
+    _, heard, (why,) = following(scene, JobStatus.RUNNING, unknown)
+    assert (heard, "the next leader does not go on with it" in why) == ([], True)
