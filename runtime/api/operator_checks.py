@@ -14,6 +14,7 @@ from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.unrun import COLLECT
+from ...state import refuse_keyed_state
 from .async_settings import check_settings
 from .errors import InvalidOperator
 from .hook_checks import check_function, check_hooks, check_runs
@@ -33,6 +34,8 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
     _check_input_count(operator, inputs)
     for index in range(inputs):
         _check_defines_process(operator, index)
+    if not isinstance(operator, KeyedOperator):
+        refuse_keyed_state(type(operator))
     check_private_names(type(operator))
     check_hooks(operator)
     check_settings(operator)
@@ -45,6 +48,7 @@ def source_of(given: Any) -> Source:
     for method in ("poll", "offset", "seek"):
         if not _overrides(source, Source, method):
             raise InvalidOperator(f"source {type(source).__name__} does not define {method}")
+    refuse_keyed_state(type(source))
     check_private_names(type(source))
     check_hooks(source)
     return source

@@ -338,6 +338,8 @@ class Cluster(WebSide, ABC):
             resume is not None,
         )
         submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
+        if submitted.restored_from is None:
+            translation.warn_of_earlier_output()
         if submitted.left_behind:
             log.warning("job %r leaves the state of operators behind: %s", graph.name, ", ".join(submitted.left_behind))
         handle = self._handle(self._client(system, job_manager, graph.job_id), translation)

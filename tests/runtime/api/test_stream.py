@@ -24,6 +24,7 @@ from understudy.runtime.api.errors import (
     SchemaMismatch,
     UnknownColumn,
 )
+from understudy.state import InvalidState, ValueState
 
 
 @dataclass
@@ -145,6 +146,11 @@ class TestOperators:
     def test_a_keyed_operator_needs_process(self, env: StreamEnvironment) -> None:
         with pytest.raises(InvalidOperator, match=r"EmptyKeyed does not define process\(self, record, out\)"):
             env.from_collection([1]).key_by(0).process(EmptyKeyed)
+
+    def test_keyed_state_needs_a_keyed_operator(self, env: StreamEnvironment) -> None:
+        body = {"seen": ValueState(int, default=0), "process_batch": lambda self, batch, out: None}
+        with pytest.raises(InvalidState, match=r"Counts.seen is keyed state, and this operator has no key: subclass"):
+            env.from_collection([1]).key_by(0).process(type("Counts", (Operator,), body))
 
     def test_a_misspelt_method_is_named(self, env: StreamEnvironment) -> None:
         keyed = type("Keyed", (KeyedOperator,), {"proces": lambda self, record, out: None})
