@@ -25,7 +25,7 @@ SYMPTOMS_KEPT = 50
 repetition.
 """
 
-CERTAIN = frozenset({"CannotCompile", "NumbaMissing", "EndlessTimers"})
+CERTAIN = frozenset({"CannotCompile", "NumbaMissing", "EndlessTimers", "UnwantedResult"})
 """Errors that come again whatever happens: once is too often."""
 
 _CHANGING = re.compile(r"(?:\d+-)?\battempt-?[0-9a-f]+|0x[0-9a-f]+|(?<=\.\.\.)0?x?[0-9a-f]{4,}(?=>)")

@@ -27,7 +27,7 @@ from .slow_places import SlowPlaces, operator_of, warn
 log = logging.getLogger(__name__)
 
 _PATIENCE_WITH_IMPORTS = 10
-"""An import, which nobody can make shorter, is slow after so many times the threshold."""
+"""An import is slow when it takes this many times the threshold: nobody can make it shorter."""
 
 _MEANWHILE = "its task takes no records, checkpoints or cancellation meanwhile"
 
