@@ -66,6 +66,10 @@ class LedCourse:
         self.status: JobStatus | None = None
         """As the latest leader has told it."""
 
+    def has_more(self) -> bool:
+        """Whether anything has happened since `read_on`."""
+        return self._read < len(self._cluster.trace.entries)
+
     def read_on(self) -> None:
         """All that has happened since the last time."""
         entries = self._cluster.trace.entries

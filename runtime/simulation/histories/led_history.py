@@ -37,7 +37,7 @@ MOMENTS = tuple(KillMoment)
 SESSION_MS = 6_000
 JOB = "service"
 PATIENCE_S = 600.0
-REACH_S = 20.0
+REACH_S = 6.0
 """How long a moment is waited for that may not come any more."""
 
 
@@ -172,7 +172,8 @@ class LedHistory:
             KillMoment.PENDING: lambda: bool(self._course.pending()),
             KillMoment.UNANNOUNCED: lambda: bool(self._course.unannounced()),
         }.get(moment, lambda: moment in self._course.moments(self._orders))
-        self._cluster.run_until(is_there, REACH_S)
+        if not is_there():
+            self._cluster.run_until(lambda: self._course.has_more() and is_there(), REACH_S)
         if moment is not KillMoment.UNANNOUNCED:
             self._cluster.run_for(self._chance.choice((0.0, 0.0, 1.0, 10.0, 100.0)) * self._chance.random())
 

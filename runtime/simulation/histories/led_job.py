@@ -12,7 +12,7 @@ from ...api.environment import StreamEnvironment
 from ...connectors.files.file_sink import FileSink
 from ..world.disk import SimulatedDisk
 
-RECORDS, KEYS, RATE = 40, 4, 5.0
+RECORDS, KEYS, RATE = 24, 4, 5.0
 DURATION_MS = RECORDS / RATE * 1000
 FOLDER = "sim://service"
 

@@ -100,18 +100,23 @@ class SimulatedLeadership:
         return dict(self._zookeeper.records)
 
     def write(self, name: str, data: bytes) -> None:
-        self._operate(lambda: self._zookeeper.records.update({name: data}))
+        self._operate("writes", name, lambda: self._zookeeper.records.update({name: data}))
 
     def remove(self, name: str) -> None:
-        self._operate(lambda: self._zookeeper.records.pop(name, None))
+        self._operate("removes", name, lambda: self._zookeeper.records.pop(name, None))
 
     def place(self, name: str) -> str:
         return f"the simulated ZooKeeper's jobs/{name}"
 
     # -- inside
 
-    def _operate(self, change: Callable[[], object]) -> None:
+    def _operate(self, what: str, name: str, do: Callable[[], object]) -> None:
         """One transaction. A way that is cut off ends the term: the real one repeats it until then."""
+
+        def change() -> None:
+            do()
+            self._process.world.trace.add(self._process.name, "record", what, name)
+
         self._term.check()
         self._process.operate()
         if self._process in self._zookeeper.cut_off:
