@@ -24,20 +24,14 @@ from ...state.errors import LostLeadership
 from .errors import NotReachable
 from .leader import Leader
 from .leader_node import leader_bytes
+from .nodes import CANDIDATE, Place, by_number, place_in_queue
 from .settings import HighAvailabilitySettings
 from .term import Term
-from .zookeeper_client import NO_ANSWER, ZooKeeperPaths, answers, asked, connected, end
+from .zookeeper_client import NO_ANSWER, KazooNodes, ZooKeeperPaths, answers, asked, connected, end
 
 log = logging.getLogger(__name__)
 
-_CANDIDATE = "candidate-"
 _AGAIN_SECONDS = 0.1
-
-
-def by_number(children: list[str]) -> list[str]:
-    """The candidates, in the order in which they have come. Other nodes do not count."""
-    ours = [child for child in children if child.startswith(_CANDIDATE) and child.rpartition("-")[2].isdecimal()]
-    return sorted(ours, key=lambda child: int(child.rpartition("-")[2]))
 
 
 class ZooKeeperElection:
@@ -68,18 +62,15 @@ class ZooKeeperElection:
 
     def _stand(self, client: KazooClient, withdraw: threading.Event) -> ZooKeeperLeadership | None:
         """Queue up, and wait for our turn; None when it is withdrawn, or has to queue up again."""
-        own = self._own_node(client)
+        own, nodes = self._own_node(client), KazooNodes(client)
         while not withdraw.is_set():
             moved, sent_s = threading.Event(), self._now_s()
-            queue = by_number(asked(client.get_children_async(self._paths.leader)))
-            if own not in queue:
-                return None  # its session has ended
-            place = queue.index(own)
-            if place == 0:
-                return ZooKeeperLeadership(client, self._settings, f"{self._paths.leader}/{own}", sent_s, self._now_s)
-            before = f"{self._paths.leader}/{queue[place - 1]}"
-            if asked(client.exists_async(before, watch=lambda _, it=moved: it.set())) is None:
-                continue
+            match place_in_queue(nodes, self._paths.leader, own, moved.set):
+                case Place.OUT:
+                    return None
+                case Place.FIRST:
+                    node = f"{self._paths.leader}/{own}"
+                    return ZooKeeperLeadership(client, self._settings, node, sent_s, self._now_s)
             while not (moved.wait(_AGAIN_SECONDS) or withdraw.is_set() or client.state != KazooState.CONNECTED):
                 pass
             if client.state != KazooState.CONNECTED:
@@ -93,7 +84,7 @@ class ZooKeeperElection:
             status = asked(client.exists_async(f"{self._paths.leader}/{child}"))
             if status is not None and status.ephemeralOwner == session:
                 return child
-        prefix = f"{self._paths.leader}/{_CANDIDATE}"
+        prefix = f"{self._paths.leader}/{CANDIDATE}"
         made: str = asked(client.create_async(prefix, b"", ephemeral=True, sequence=True))
         return made.rpartition("/")[2]
 

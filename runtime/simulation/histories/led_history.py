@@ -20,7 +20,7 @@ from random import Random
 import click
 
 from ....actors.ask_errors import AskFailed
-from ....messages import JobStatus
+from ....messages import JobStatus, LeaderSessionId
 from ...clusters.job_errors import JobCanceled, JobFailed, JobLost, SavepointFailed
 from ...clusters.job_future import JobFuture
 from ...clusters.job_handle import JobHandle
@@ -28,6 +28,7 @@ from ...oracles import Violation, exactly_once, nothing_extra
 from ..world.faults import JOB_MANAGER
 from ..world.led_cluster import LedCluster
 from ..world.process import Process, ProcessKilled
+from ..world.zookeeper import SimulatedRetrieval
 from .campaign import quiet
 from .led_course import KillMoment, LedCourse, Orders
 from .led_job import DURATION_MS, EXPECTED, LedJob, published
@@ -37,6 +38,8 @@ MOMENTS = tuple(KillMoment)
 SESSION_MS = 6_000
 JOB = "service"
 PATIENCE_S = 600.0
+FOUND_S = 5.0
+"""How long those who listen may take a leader for another one."""
 REACH_S = 6.0
 """How long a moment is waited for that may not come any more."""
 
@@ -75,12 +78,15 @@ class LedHistory:
         self._drains = self._was_to_stop = False
         """Whether it ever was to; what would come after the end of a drained job never comes."""
         self._cluster: LedCluster
+        self._follower: SimulatedRetrieval
         self._course: LedCourse
 
     def run(self) -> LedVerdict:
         timing = {"heartbeat_interval_ms": 500, "heartbeat_timeout_ms": 3_000, "session_timeout_ms": SESSION_MS}
         with LedCluster(2, 2, seed=self.seed, **timing) as cluster:
             self._cluster, self._course = cluster, LedCourse(cluster)
+            self._stand_by()
+            self._follower = cluster.zookeeper.listen(cluster.world.process("follower"))
             self._lead()
             if problem := self._course.ids_in_disorder():
                 self._report("led-ids", problem)
@@ -119,7 +125,19 @@ class LedHistory:
         self._takeovers += 1
         self._course.read_on()
         self._status, self._course.status = self._course.status, None
-        self._cluster.take_over("another" if self._chance.random() < 0.5 else None)
+        self._cluster.take_over()
+        self._stand_by()
+        session = self._cluster.leaderships[-1].session
+        if not self._cluster.run_until(lambda: self._is_found(session), FOUND_S):
+            self._report("led-followers", f"{session} leads, and is taken for the leader: {self._follower.leader()}")
+
+    def _stand_by(self) -> None:
+        """Before the leader dies."""
+        self._cluster.stand_by("another" if self._chance.random() < 0.5 else None)
+
+    def _is_found(self, session: LeaderSessionId) -> bool:
+        leader = self._follower.leader()
+        return leader is not None and leader.session == session
 
     # -- the moments
 
