@@ -13,7 +13,7 @@ import hashlib
 import hmac
 from dataclasses import dataclass
 from struct import Struct
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from ...messages import JobId, MalformedMessage, SubmitJob, decode, encode, message
 from ...state import CheckpointStorage, CorruptState
@@ -93,6 +93,11 @@ class Submissions:
 def encode_name(job_id: str) -> str:
     """A job id as a name of a file, or of a node."""
     return quote(job_id, safe="")
+
+
+def decode_name(name: str) -> JobId:
+    """The job id of such a name."""
+    return JobId(unquote(name))
 
 
 def _path(job_id: JobId) -> str:

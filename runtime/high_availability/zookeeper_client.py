@@ -60,7 +60,7 @@ def connected(settings: HighAvailabilitySettings, *, withdraw: threading.Event |
     client = _client(settings)
     try:
         _start(client, settings, withdraw or threading.Event())
-        _make_nodes(client, ZooKeeperPaths(settings))
+        make_nodes(client, ZooKeeperPaths(settings))
     except BaseException:
         end(client)
         raise
@@ -161,7 +161,8 @@ def _start(client: KazooClient, settings: HighAvailabilitySettings, withdraw: th
             raise NotReachable(_unreachable(settings, f"waited {waited:.0f} s"))
 
 
-def _make_nodes(client: KazooClient, paths: ZooKeeperPaths) -> None:
+def make_nodes(client: KazooClient, paths: ZooKeeperPaths) -> None:
+    """Those that a cluster has, where they are missing. Raises NotOurs."""
     asked(client.ensure_path_async(paths.root))
     try:
         asked(client.create_async(paths.format, FORMAT))

@@ -6,6 +6,7 @@ import logging
 import threading
 
 from kazoo.client import KazooState
+from kazoo.exceptions import NoNodeError
 
 from .leader import Leader, LeaderChanged
 from .listeners import Listeners
@@ -56,7 +57,7 @@ class ZooKeeperRetrieval:
             self._changed.clear()
             try:
                 self._listeners.heard(who_leads(self._nodes, self._paths.leader, self._changed.set))
-            except NO_ANSWER as error:
+            except (*NO_ANSWER, NoNodeError) as error:  # the folder may have been removed, and be made again
                 if not self._is_closed:
                     log.info("nobody says who leads for now: %s", error)
                     self._changed.wait(_AGAIN_SECONDS)

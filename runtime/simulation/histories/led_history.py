@@ -21,7 +21,7 @@ import click
 
 from ....actors.ask_errors import AskFailed
 from ....messages import JobStatus, LeaderSessionId
-from ...clusters.job_errors import JobCanceled, JobFailed, JobLost, SavepointFailed
+from ...clusters.job_errors import JobLost, SavepointFailed
 from ...clusters.job_future import JobFuture
 from ...clusters.job_handle import JobHandle
 from ...oracles import Violation, exactly_once, nothing_extra
@@ -226,7 +226,7 @@ class LedHistory:
 
 
 def _answer(future: JobFuture[str] | None) -> str:
-    """"" as long as there is none, and for a failure."""
+    """ "" as long as there is none, and for a failure."""
     if future is None or not future.done():
         return ""
     try:

@@ -7,11 +7,13 @@ its jobs, as `Cluster.start` does it in reality.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from ....messages import JobId, SubmitJob
 from ....state.checkpoints.high_availability import HighAvailability
+from ....state.errors import LostLeadership
 from ...api.environment import StreamEnvironment
 from ...api.translation import Translation
 from ...clusters.job_handle import JobHandle
@@ -26,6 +28,8 @@ from .zookeeper import SimulatedCandidate, SimulatedLeadership, SimulatedZooKeep
 
 SUBMISSIONS = f"{STORAGE}/high-availability"
 KEY = b"the key of a simulated cluster"
+PUBLISHED_S = 0.05
+"""So long after it has won, a leader says where it is."""
 TAKEOVER_S = 120.0
 """How long whoever waits may need to lead: sessions end before."""
 
@@ -101,7 +105,7 @@ class LedCluster(SimulatedCluster):
         candidate = self._waiting or self.zookeeper.stand(driver)
         assert candidate.leads, "nobody leads before it"
         leadership = SimulatedLeadership(self.zookeeper, candidate)
-        leadership.publish(system.address)
+        driver.loop.call_later(PUBLISHED_S, _publish, leadership, system.address)
         leadership.on_lost(partial(self._deposed, driver))
         self.leaderships.append(leadership)
         submissions = Submissions(self._open_storage(SUBMISSIONS), KEY)
@@ -113,3 +117,8 @@ class LedCluster(SimulatedCluster):
         job_manager, system = self._job_managers.get(driver), self._systems.get(driver)
         if job_manager is not None and system is not None and driver.is_alive:
             system.stop(job_manager)
+
+
+def _publish(leadership: SimulatedLeadership, address: str) -> None:
+    with suppress(LostLeadership):
+        leadership.publish(address)

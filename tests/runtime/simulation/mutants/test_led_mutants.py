@@ -16,6 +16,7 @@ from understudy.runtime.high_availability.leader import Leader
 from understudy.runtime.high_availability.nodes import Nodes, place_in_queue, who_leads
 from understudy.runtime.simulation.histories.led_history import judge_led
 from understudy.runtime.simulation.world import zookeeper
+from understudy.runtime.simulation.world.cluster import Stalled
 from understudy.runtime.simulation.world.zookeeper import SimulatedLeadership, SimulatedSession, SimulatedZooKeeper
 from understudy.state.checkpoints.high_availability import KeptJob
 
@@ -114,7 +115,7 @@ def _is_caught(mutant: Callable[[Patch], None], holds: Property, seed: int) -> b
         mutant(patch)
         try:
             holds(seed)
-        except (AssertionError, pytest.fail.Exception) as caught:
+        except (AssertionError, Stalled, pytest.fail.Exception) as caught:
             print(f"{mutant.__name__} is caught by {seed}: {caught}")
             return True
     return False
