@@ -175,6 +175,7 @@ def test_a_leader_that_is_cut_off_for_a_moment_goes_on_and_for_longer_steps_down
 def test_so_does_one_that_has_nothing_to_write(seed: int) -> None:
     """It hears of nothing by a write that is refused: its clock alone says that its time is over."""
     with cluster_of(seed) as cluster:
+        cluster.run_for(1_000)
         cluster.zookeeper.cut_off.add(driver(cluster))
         assert cluster.leaderships[0].is_sure
         cluster.run_for(SESSION_MS + 1)
