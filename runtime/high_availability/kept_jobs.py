@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...messages import CheckpointId, JobId, JobStatus, LeaderSessionId, SubmitJob
@@ -237,6 +237,7 @@ class KeptJobs:
             if checkpoint.checkpoint_id >= oldest:
                 kept.checkpoints.add(checkpoint)
         savepoints = {path: checkpoint for pointer, checkpoint in readable.items() for path in pointer.savepoints}
+        _say_from_where(submitted.graph.name, readable)
         return replace(kept, savepoints=savepoints)
 
     def _kept_job(self, submitted: SubmitJob, record: KeptRecord, first_id: CheckpointId) -> KeptJob:
@@ -287,6 +288,22 @@ def _read(storage: CheckpointStorage, pointer: CheckpointPointer) -> CompletedCh
         for handle in state_handles(state):
             storage.check_there(handle)
     return replace(checkpoint, metadata_path=pointer.path)
+
+
+def _say_from_where(job: str, readable: Mapping[CheckpointPointer, CompletedCheckpoint]) -> None:
+    """What becomes of a job that is taken over. Whoever had asked its last leader to stop it has no answer."""
+    pointer, newest = next(reversed(readable.items()), (None, None))
+    if pointer is None or newest is None:
+        log.warning("job %r is taken over before its first checkpoint, and begins again", job)
+    elif not newest.is_final:
+        log.warning("job %r is taken over, and goes on from checkpoint %d", job, newest.checkpoint_id)
+    elif pointer.savepoints:
+        path = pointer.savepoints[-1]
+        log.warning(
+            "job %r is taken over: it was stopped with savepoint %s, commits what that covers, and ends", job, path
+        )
+    else:
+        log.warning("job %r is taken over after its last checkpoint: it commits what that covers, and ends", job)
 
 
 def _told(record: JobRecord) -> str:

@@ -137,6 +137,10 @@ class Stage:
     def statistics(self) -> set[tuple[str, str]]:
         return {(each.kind, each.status) for each in self.job.checkpoint_history().checkpoints}
 
+    def logs(self) -> str:
+        """Of all JobManagers."""
+        return "".join(path.read_text() for path in (self.folder / "log").iterdir())
+
     def announced(self) -> list[int]:
         """The ids of checkpoints, in the order in which they were, by whichever leader."""
         return [event.checkpoint_id for event in self.witness.of(CheckpointCompleted)]
@@ -211,12 +215,14 @@ def test_a_stop_that_was_not_stored_is_none_and_one_that_was_is_completed_by_the
         stop.result(WAIT_S)
     stage.until_it_goes_on()
     assert not job.status.is_terminal
+    assert "job 'numbers' is taken over, and goes on from checkpoint" in stage.logs()
 
     brake.hold("commit")
     path = job.stop_with_savepoint().result(WAIT_S)
     stage.succession.kill()
     brake.release("commit")
     job.wait(WAIT_S)
+    assert f"job 'numbers' is taken over: it was stopped with savepoint {path}, commits what" in stage.logs()
     before = read_output(stage.folder / "out", "jsonl")
     assert before < counted(COUNT)
     stage.gate.open()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError, NotEmptyError
 
 from understudy import CannotTakeOver
 from understudy.messages import JobId, JobStatus
@@ -39,6 +41,14 @@ def nodes(candidates: Candidates, zookeeper: Ensemble) -> Iterator[KazooClient]:
     yield client
     client.stop()
     client.close()
+
+
+def remove(nodes: KazooClient, path: str) -> None:
+    """With all below it, however fast others put back what is theirs."""
+    while True:
+        with suppress(NotEmptyError):
+            nodes.delete(path, recursive=True)
+            return
 
 
 @pytest.mark.parametrize("data", [b"", b"UHA1 half", bytes(900_000), b"\x80\x04pickle"], ids=len)
@@ -95,7 +105,7 @@ def test_a_folder_that_was_removed_while_a_candidate_waits_is_made_again(
     waiting.start()
     while len(nodes.get_children("/leader")) < 2:
         pass
-    nodes.delete("/leader", recursive=True)
+    remove(nodes, "/leader")
     waiting.join(60)
     assert won[0] is not None
     candidates.leaders.append(won[0])
@@ -106,7 +116,7 @@ def test_who_follows_survives_a_folder_that_was_removed(candidates: Candidates, 
     candidates.win().resign()
     retrieval, changed = candidates.services.retrieval(), threading.Semaphore(0)
     retrieval.on_change(lambda _: changed.release())
-    nodes.delete("/leader", recursive=True)
+    remove(nodes, "/leader")
     leader = candidates.win()
     leader.publish("tcp://127.0.0.1:1")
     while retrieval.leader() is None:
@@ -122,7 +132,7 @@ def test_what_cannot_be_written_or_read_names_its_node(candidates: Candidates, n
     with pytest.raises(NotReachable, match=r"refuses to change .*/jobs/job: NotEmptyError"):
         leader.remove("job")
     assert dict(leader.read()) == {"job": b"record"}
-    nodes.delete("/jobs", recursive=True)
+    remove(nodes, "/jobs")
     with pytest.raises(NotOurs, match=r"/jobs .*is gone"):
         leader.read()
     with pytest.raises(NotReachable, match=r"refuses to change .*/jobs/job: NoNodeError"):
@@ -139,3 +149,35 @@ def test_a_foreign_folder_among_the_jobs_harms_nobody(
         kept = candidates.kept()
     assert [each.submitted.graph.name for each in kept.kept() if not isinstance(each, CannotTakeOver)] == ["whole"]
     assert "/jobs/a folder" in caplog.text
+
+
+def test_nodes_with_an_owner_are_readable_and_writable_for_that_user_alone(tmp_path: Path, zookeeper: Ensemble) -> None:
+    settings = config(tmp_path, zookeeper.quorum, timeout_ms=4_000)
+    place = f"/{settings['high-availability.cluster-id']}"
+    owner, other = tmp_path / "owner", tmp_path / "other"
+    for file in (owner, other):
+        file.write_text(f"{file.name}:secret of {file.name}")
+        file.chmod(0o600)
+    root, auth = "high-availability.zookeeper.path.root", "high-availability.zookeeper.auth-file"
+    mine = Candidates({**settings, root: f"/owned{place}", auth: str(owner)})
+    client = KazooClient(zookeeper.quorum)
+    client.start()
+    try:
+        mine.kept().add_job(submitted("secret"))
+        for path in ("", "/format", "/leader", "/jobs", "/jobs/secret"):
+            with pytest.raises(NoAuthError):
+                client.get(f"/owned{place}{place}{path}")
+            with pytest.raises(NoAuthError):
+                client.set(f"/owned{place}{place}{path}", b"mine")
+        mine.leaders[-1].resign()
+        assert mine.kept().is_kept(JobId("secret"))
+        for more, who in (({auth: str(other)}, "the user of .*/other"), ({}, "somebody without .*auth-file")):
+            stranger = Candidates({**settings, root: f"/owned{place}", **more})
+            with pytest.raises(NotOurs, match=f"nodes that {who} may not use"):
+                stranger.win()
+            with pytest.raises(NotOurs, match=f"nodes that {who} may not use"):
+                stranger.services.retrieval()
+    finally:
+        mine.close()
+        client.stop()
+        client.close()
