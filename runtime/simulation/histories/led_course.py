@@ -26,7 +26,7 @@ from ..world.led_cluster import LedCluster
 
 
 class KillMoment(Enum):
-    """What a leader is doing when it dies."""
+    """A leader dies in the middle of it."""
 
     RUNNING = "normal running"
     PENDING = "a pending checkpoint"
@@ -64,7 +64,7 @@ class LedCourse:
         self.announced: set[CheckpointId] = set()
         """To the job's listeners, or to one of its tasks."""
         self.status: JobStatus | None = None
-        """As the latest leader has told it."""
+        """As the latest leader has reported it."""
 
     def has_more(self) -> bool:
         """Whether anything has happened since `read_on`."""
@@ -140,7 +140,7 @@ class LedCourse:
         return [read_record(data, name) for name, data in self._cluster.zookeeper.records.items()]
 
     def moments(self, orders: Orders) -> set[KillMoment]:
-        """What the present leader is doing."""
+        """Those that hold of the present leader."""
         pending = self.pending()
         session = self._sessions.get(self._cluster.leaderships[-1].session, _Session())
         triggers = [session.triggered[each] for each in pending]

@@ -69,7 +69,7 @@ class LedHistory:
         self._violations: list[Violation] = []
         self._takeovers = 0
         self._status: JobStatus | None = None
-        """As the leader before the present one has told it last."""
+        """As the leader before the present one has reported it last."""
         self._orders = Orders()
         self._stopped: JobFuture[str] | None = None
         """The answer to the last order to stop with a savepoint."""

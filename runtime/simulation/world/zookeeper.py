@@ -92,7 +92,7 @@ class SimulatedZooKeeper:
             self.world.after(self._chance.uniform(*WATCH_MS), session.process, self._say, session, watch)
 
     def _say(self, session: SimulatedSession, watch: Watch) -> None:
-        """Of a session that is over, nobody hears anything; one that is cut off hears it when it is back."""
+        """To a session that is over nothing is said; to one that is cut off, when it is back."""
         if session.process in self.cut_off and not session.is_over:
             self.world.after(_AGAIN_MS, session.process, self._say, session, watch)
         elif not session.is_over:
