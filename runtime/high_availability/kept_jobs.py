@@ -292,10 +292,11 @@ def _read(storage: CheckpointStorage, pointer: CheckpointPointer) -> CompletedCh
 
 def _say_from_where(job: str, readable: Mapping[CheckpointPointer, CompletedCheckpoint]) -> None:
     """From where a job that is taken over goes on, or that it ends. Whoever had asked its last leader to stop it has no answer."""
-    pointer, newest = next(reversed(readable.items()), (None, None))
-    if pointer is None or newest is None:
+    if not readable:
         log.warning("job %r is taken over before its first checkpoint, and begins again", job)
-    elif not newest.is_final:
+        return
+    pointer, newest = list(readable.items())[-1]
+    if not newest.is_final:
         log.warning("job %r is taken over, and goes on from checkpoint %d", job, newest.checkpoint_id)
     elif pointer.savepoints:
         path = pointer.savepoints[-1]

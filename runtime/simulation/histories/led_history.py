@@ -82,8 +82,14 @@ class LedHistory:
         self._course: LedCourse
 
     def run(self) -> LedVerdict:
-        timing = {"heartbeat_interval_ms": 500, "heartbeat_timeout_ms": 3_000, "session_timeout_ms": SESSION_MS}
-        with LedCluster(2, 2, seed=self.seed, **timing) as cluster:
+        with LedCluster(
+            2,
+            2,
+            seed=self.seed,
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=500,
+            heartbeat_timeout_ms=3_000,
+        ) as cluster:
             self._cluster, self._course = cluster, LedCourse(cluster)
             self._stand_by()
             self._follower = cluster.zookeeper.listen(cluster.world.process("follower"))
