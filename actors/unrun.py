@@ -103,6 +103,19 @@ def _collecting(operator: Any) -> str:
     return f", at {' or '.join(lines)}" if lines else ""
 
 
+ONE_RECORD = frozenset({dict, str, bytes})
+"""They are iterable, and whoever returns one for many records means it as a record."""
+
+
+def refuse_single(what: str, result: Any) -> NoReturn:
+    """Raises UnwantedResult for what came in place of an iterable of records."""
+    raise UnwantedResult(
+        f"{what} returned {_shown(result)}: wanted an iterable of records: return a list of them, [] for none, or "
+        "`yield` each; for one record each use map",
+        None,
+    )
+
+
 def refuse_first(
     what: str, results: Sequence[Any], in_place_of_yield: str = RETURN, *, one_each: bool = True
 ) -> NoReturn:

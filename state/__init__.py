@@ -11,7 +11,7 @@ from .backends.backend import (
     ReadState,
     SnapshotTarget,
 )
-from .backends.binding import bind_states
+from .backends.binding import bind_states, refuse_keyed_state
 from .backends.heap_backend import HeapBackend
 from .backends.operator_state import OperatorStateBackend
 from .checkpoints.assignment import assign_operator, assign_state, cut_handle, operator_states, redistribute_lists
@@ -165,6 +165,7 @@ __all__ = [
     "pack_batch",
     "read_channel",
     "redistribute_lists",
+    "refuse_keyed_state",
     "state_handles",
     "state_size_bytes",
     "unpack_batch",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from inspect import isasyncgen
 from typing import Any
 
-from ..unrun import check_records, has_run
+from ..unrun import ONE_RECORD, check_records, has_run, refuse_single
 from .collector import Collector
 from .operator import Operator
 
@@ -42,7 +42,10 @@ class AsyncFlatMap(AsyncFunction):
             async for item in made:
                 out.collect(has_run("the async generator of flat_map", item))
             return
-        items = list(await made)
+        given = await made
+        if type(given) in ONE_RECORD or not isinstance(given, Iterable):
+            refuse_single("the function of flat_map", given)
+        items = list(given)
         check_records("the iterable of flat_map", items, "yield its items, with `yield from`", one_each=False)
         for item in items:
             out.collect(item)

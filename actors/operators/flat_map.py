@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from types import GeneratorType
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..flow.elements import Batch, TimedBatch
-from ..unrun import UNRUN, check_records, refuse
+from ..unrun import ONE_RECORD, UNRUN, check_records, refuse, refuse_single
 from .collector import Collector
 from .record_function import RecordFunction
 
@@ -35,10 +35,14 @@ class FlatMap(RecordFunction):
         for record in records:
             made = function(record)
             try:
+                if type(made) in ONE_RECORD:
+                    raise TypeError
                 items.extend(made)
             except TypeError:
                 if UNRUN[type(made)] and not isinstance(made, GeneratorType):
                     refuse("the function of flat_map", made)
+                if type(made) in ONE_RECORD or not isinstance(made, Iterable):
+                    refuse_single("the function of flat_map", made)
                 raise
             if counts is not None:
                 counts.append(len(items) - before)

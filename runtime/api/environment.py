@@ -31,6 +31,7 @@ from .errors import InvalidSetting
 from .file_sources import FileSources
 from .frame_sources import FrameSources
 from .kafka_sources import KafkaSources
+from .known_arguments import known_arguments
 from .lake_sources import LakeSources
 from .operator_checks import function_of, source_of
 from .redis_sources import RedisSources
@@ -89,6 +90,7 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, Lak
     come with no completed checkpoint in between, until the job fails whatever its restart strategy; None: no limit.
     """
 
+    @known_arguments("StreamEnvironment", first=1)
     def __init__(
         self,
         parallelism: int | None = None,

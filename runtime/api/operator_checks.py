@@ -6,6 +6,7 @@ Checked when it is put into a stream, so that the user's own line is in the trac
 from __future__ import annotations
 
 import inspect
+from difflib import get_close_matches
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.unrun import COLLECT
+from ...state import refuse_keyed_state
 from .async_settings import check_settings
 from .errors import InvalidOperator
 from .hook_checks import check_function, check_hooks, check_runs
@@ -32,6 +34,8 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
     _check_input_count(operator, inputs)
     for index in range(inputs):
         _check_defines_process(operator, index)
+    if not isinstance(operator, KeyedOperator):
+        refuse_keyed_state(type(operator))
     check_private_names(type(operator))
     check_hooks(operator)
     check_settings(operator)
@@ -44,6 +48,7 @@ def source_of(given: Any) -> Source:
     for method in ("poll", "offset", "seek"):
         if not _overrides(source, Source, method):
             raise InvalidOperator(f"source {type(source).__name__} does not define {method}")
+    refuse_keyed_state(type(source))
     check_private_names(type(source))
     check_hooks(source)
     return source
@@ -96,15 +101,22 @@ def _check_defines_process(operator: Operator, index: int) -> None:
         if not _overrides(operator, KeyedOperator, batch_method) and not _overrides(
             operator, KeyedOperator, record_method
         ):
-            raise InvalidOperator(f"{kind} does not define {record_method}(self, record, out)")
+            hint = _misspelt(operator, record_method)
+            raise InvalidOperator(f"{kind} does not define {record_method}(self, record, out){hint}")
     elif operator._is_async and iscoroutinefunction(getattr(operator, record_method, None)):
         return
     elif not _overrides(operator, Operator, batch_method):
-        hint = ""
+        hint = _misspelt(operator, batch_method)
         if hasattr(operator, record_method):
             check_runs(f"{kind}.{record_method}", getattr(operator, record_method), COLLECT)
             hint = f"; {record_method} is called on a KeyedOperator, or where it is `async def`"
         raise InvalidOperator(f"{kind} does not define {batch_method}(self, batch, out){hint}")
+
+
+def _misspelt(operator: Operator, method: str) -> str:
+    """The end of a text about a method that is missing: a name of the user's own that is much like it."""
+    close = get_close_matches(method, [name for name in dir(operator) if not hasattr(KeyedOperator, name)], 1)
+    return f"; it defines {close[0]}: rename it" if close else ""
 
 
 def _overrides(operator: Operator, base: type[Operator], method: str) -> bool:

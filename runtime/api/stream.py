@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...actors.async_calls.failed_record import ERRORS
+from ...actors.async_calls.known_names import meant
 from ...actors.flow.key_selector import KeySelector
 from ...actors.joins.tagged_records import CoGroup, OfTagged, Side, TagSide, key_of
 from ...actors.operators.aggregate import ColumnarAggregate
@@ -47,6 +48,7 @@ from .hook_checks import is_async_function
 from .joined_streams import KeyedJoins, Options, TableLookups
 from .kafka_sinks import KafkaSinks
 from .key_names import check_records
+from .known_arguments import known_arguments
 from .lake_sinks import LakeSinks
 from .operator_checks import function_of, operator_of
 from .redis_sinks import RedisSinks
@@ -110,7 +112,8 @@ class DataStream(
             """Only for what there is not: says so of what there is on keyed streams."""
             if hasattr(KeyedStream, name) and not name.startswith("_"):
                 raise AttributeError(f"{name} needs a keyed stream: call key_by(...) before it", name=name, obj=self)
-            raise AttributeError(f"a {type(self).__name__} has no {name!r}", name=name, obj=self)
+            hint = "" if name.startswith("_") else meant(name, [each for each in dir(self) if each[0] != "_"])
+            raise AttributeError(f"a {type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -400,6 +403,7 @@ def _one_key(_record: Any) -> int:
     return 0
 
 
+@known_arguments("an operator", first=4)
 def _add_node(
     role: Role,
     kind: str,

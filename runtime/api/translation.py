@@ -27,7 +27,8 @@ from ...messages import (
     VertexId,
 )
 from ...state import InvalidState
-from ..connectors import CollectSink, OutletSink
+from ..connectors import CollectSink, FileSink, OutletSink
+from .captured_changes import warn_of_captured_changes
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
 from .errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NotPicklable, OperatorCheckFailed
@@ -72,6 +73,20 @@ class Translation:
                 has_run(f"{type(operator).__name__}.check_at_submit", check(on_this_machine))
             except Exception as error:
                 raise OperatorCheckFailed(f"operator {name!r} ({type(operator).__name__}): {error}") from error
+
+    def warn_of_earlier_output(self) -> None:
+        """Of a job that starts from the beginning: its files come beside those of earlier jobs."""
+        for name, sink in self.sinks.items():
+            if isinstance(sink, FileSink) and (files := sink.files_of_others(self.graph.job_id)):
+                log.warning(
+                    "sink %r: %s holds %d file%s of earlier jobs, and this job starts from the beginning: who reads "
+                    "the folder reads both. Give each job a folder of its own, or go on with an earlier job by "
+                    "resume='latest' or from_savepoint",
+                    name,
+                    sink.path,
+                    files,
+                    "" if files == 1 else "s",
+                )
 
 
 def translate(
@@ -122,6 +137,8 @@ def translate(
     _check_intervals(nodes, checkpoints)
     _warn_of_sinks_that_wait(nodes, checkpoints)
     _warn_of_unread_errors(nodes)
+    for node in nodes:
+        warn_of_captured_changes(node.name, operators[node.position])
     if slots is not None:
         _check_slots(graph, task_managers, slots)
     return Translation(

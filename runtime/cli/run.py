@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -206,7 +206,7 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
             display.say(_begin(job))
         job.on_event(lambda event: narrate(event, display, every_checkpoint=display.is_live))
         try:
-            details = _watch(job, display)
+            details = _watch(job, display, {node.name for node in env.graph.nodes if not node.inputs})
         except (JobFailed, JobCanceled) as error:
             failure, details = error, error.details
     collected = {} if failure else _collected(env, job)
@@ -226,8 +226,8 @@ def _begin(job: JobHandle) -> str:
     return f"it goes on from checkpoint {found.checkpoint_id} of {found.job_id}: {found.path}"
 
 
-def _watch(job: JobHandle, display: Display) -> JobDetails:
-    """Show how far it is until it ends. Raises JobFailed, JobCanceled, JobLost."""
+def _watch(job: JobHandle, display: Display, sources: Collection[str]) -> JobDetails:
+    """Show how far it is until it ends. `sources`: their names. Raises JobFailed, JobCanceled, JobLost."""
     told = time.monotonic()
     while True:
         with contextlib.suppress(TimeoutError):
@@ -236,15 +236,15 @@ def _watch(job: JobHandle, display: Display) -> JobDetails:
         display.tasks(details.tasks)
         if not display.is_live and time.monotonic() - told >= LINE_SECONDS:
             told = time.monotonic()
-            display.say(_progress(details))
+            display.say(_progress(details, sources))
 
 
-def _progress(details: JobDetails) -> str:
-    taken = sum(task.records_in for task in details.tasks)
+def _progress(details: JobDetails, sources: Collection[str]) -> str:
+    read = sum(task.records_in for task in details.tasks if task.vertex_name.split(" -> ")[0] in sources)
     is_down = details.failures and details.status is not JobStatus.RUNNING
     why = f"; last failure: {tell_line(details.failures[-1])}" if is_down else ""
     return (
-        f"job is {details.status.value}: {len(details.tasks)} tasks have taken {taken:,} records, "
+        f"job is {details.status.value}: its sources have read {read:,} records, "
         f"{details.completed_checkpoints} checkpoints, {details.restarts} restarts{why}"
     )
 

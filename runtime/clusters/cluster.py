@@ -338,6 +338,8 @@ class Cluster(WebSide, ABC):
             resume is not None,
         )
         submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
+        if submitted.restored_from is None:
+            translation.warn_of_earlier_output()
         if submitted.left_behind:
             log.warning("job %r leaves the state of operators behind: %s", graph.name, ", ".join(submitted.left_behind))
         handle = self._handle(self._client(system, job_manager, graph.job_id), translation)
@@ -432,4 +434,4 @@ class Cluster(WebSide, ABC):
                 answer.result(timeout=deadline - time.monotonic())
         for handle in self._handles:
             with contextlib.suppress(Exception):
-                handle.wait(timeout=max(0.0, deadline - time.monotonic()))
+                handle.wait_as_cluster(max(0.0, deadline - time.monotonic()))

@@ -291,7 +291,7 @@ def _read(storage: CheckpointStorage, pointer: CheckpointPointer) -> CompletedCh
 
 
 def _say_from_where(job: str, readable: Mapping[CheckpointPointer, CompletedCheckpoint]) -> None:
-    """From where a job that is taken over goes on, or that it ends. Whoever had asked its last leader to stop it has no answer."""
+    """From where a job that is taken over goes on, or that it ends: whoever had it stopped may have no answer."""
     if not readable:
         log.warning("job %r is taken over before its first checkpoint, and begins again", job)
         return

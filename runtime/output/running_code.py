@@ -19,6 +19,8 @@ from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 _LIBRARIES = tuple({f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
+_IMPORTLIB = "<frozen importlib._bootstrap>"
+
 _HOOKS = frozenset(
     name
     for base in (
@@ -47,6 +49,8 @@ class RunningCode:
     path: str = ""
     line: int = 0
     """The innermost line that is neither Understudy's nor a library's; the method's when there is no such line."""
+    imports: bool = False
+    """It imports modules, as a task does when its program arrives; in no operator's method."""
 
     @classmethod
     def of(cls, frame: FrameType | None) -> RunningCode:
@@ -54,7 +58,8 @@ class RunningCode:
         own = next((each for each in frames if not is_library(each)), None)
         operator = running_operator(frame)
         if operator is None:
-            return cls(None, own.f_code.co_name if own else "", *(_place(own) if own else ("", 0)))
+            imports = any(each.f_code.co_filename == _IMPORTLIB for each in frames)
+            return cls(None, own.f_code.co_name if own else "", *(_place(own) if own else ("", 0)), imports)
         methods = [each for each in frames if _operator_of(each) is operator]
         method = next((each for each in methods if each.f_code.co_name in _HOOKS), methods[0])
         return cls(operator, method.f_code.co_name, *_place(own or method))

@@ -26,6 +26,9 @@ from .slow_places import SlowPlaces, operator_of, warn
 
 log = logging.getLogger(__name__)
 
+_PATIENCE_WITH_IMPORTS = 10
+"""An import, which nobody can make shorter, is slow after so many times the threshold."""
+
 _MEANWHILE = "its task takes no records, checkpoints or cancellation meanwhile"
 
 
@@ -58,6 +61,8 @@ class SlowSteps:
         self._logged: dict[SteppingGroup, _SlowTurn] = {}
         self._seen: dict[SteppingGroup, float] = {}
         """The beginning of the last turn of each that has been looked at because it was slow."""
+        self._importing: dict[SteppingGroup, float] = {}
+        """The same of those that imported when they were looked at."""
         self._places = SlowPlaces()
         self._also = also
         self._closed = threading.Event()
@@ -82,10 +87,11 @@ class SlowSteps:
             self._groups.pop(group, None)
             self._logged.pop(group, None)
             self._seen.pop(group, None)
+            self._importing.pop(group, None)
 
     def slow_turn_ended(self, group: SteppingGroup, cell: Driven, began_ms: float, took_ms: float) -> None:
         with self._lock:
-            was_seen = self._seen.pop(group, None) == began_ms
+            was_seen = began_ms in (self._seen.pop(group, None), self._importing.pop(group, None))
             logged = self._logged.pop(group, None)
             if logged is not None:
                 warn(
@@ -110,7 +116,9 @@ class SlowSteps:
                 if cell is None or now_ms - began_ms < self.slow_ms or self._seen.get(group) == began_ms:
                     continue
                 code = RunningCode.of(self._frames().get(thread))
-                if group.turning is cell and group.began_ms == began_ms:
+                if code.imports and now_ms - began_ms < _PATIENCE_WITH_IMPORTS * self.slow_ms:
+                    self._importing[group] = began_ms
+                elif group.turning is cell and group.began_ms == began_ms:
                     self._see(group, _actor_of(cell), code, began_ms)
 
     def _run(self) -> None:

@@ -27,13 +27,20 @@ def bind_states(
             backend.operator_name = operator_name
     if keyed is not None:
         keyed.clock = clock
+    if keyed is None:
+        refuse_keyed_state(type(operator))
     for attribute, declared in declared_states(type(operator)).items():
         if isinstance(declared, OperatorListState):
             setattr(operator, attribute, lists.state(declared))
-        elif isinstance(declared, KeyedStateDeclaration):
-            if keyed is None:
-                raise InvalidState(
-                    f"{type(operator).__qualname__}.{attribute} is keyed state, and this operator has no key: "
-                    "subclass KeyedOperator and use it after key_by, or declare an OperatorListState"
-                )
+        elif isinstance(declared, KeyedStateDeclaration) and keyed is not None:
             setattr(operator, attribute, keyed.state(declared))
+
+
+def refuse_keyed_state(cls: type) -> None:
+    """Raises InvalidState for a class without a key that declares keyed state."""
+    for attribute, declared in declared_states(cls).items():
+        if isinstance(declared, KeyedStateDeclaration):
+            raise InvalidState(
+                f"{cls.__qualname__}.{attribute} is keyed state, and this operator has no key: "
+                "subclass KeyedOperator and use it after key_by, or declare an OperatorListState"
+            )

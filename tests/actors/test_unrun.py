@@ -113,8 +113,11 @@ def test_flat_map_of_coroutines_and_of_generators_in_a_generator() -> None:
     assert str(nested).endswith("none of whose code has run: yield its items, with `yield from`")
 
 
-def test_a_flat_map_that_returns_nothing_iterable_is_told_as_python_tells_it() -> None:
-    assert "'int' object is not iterable" in str(refused(FlatMap(lambda n: n), [1]).__cause__)
+@pytest.mark.parametrize("one", [1, None, {"a": 1}, "abc"])
+def test_a_flat_map_that_returns_one_record_is_told_what_is_wanted(one: Any) -> None:
+    text = str(refused(FlatMap(lambda _: one), [1]).__cause__)
+    assert text.startswith(f"the function of flat_map returned {one!r}")
+    assert "wanted an iterable of records: return a list of them, [] for none, or `yield` each" in text
 
 
 def test_reduce() -> None:

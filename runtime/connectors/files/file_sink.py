@@ -33,7 +33,7 @@ from ....actors.flow.elements import Batch
 from ....actors.flow.records import RecordMismatch, batch_of, conform, schema_problem
 from ....actors.operators.operator import Takes
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
-from ....messages import CheckpointId
+from ....messages import CheckpointId, JobId
 from ....state import OperatorListState
 from ..errors import UnusableOutput
 from .committed_files import fingerprint, slug
@@ -50,6 +50,9 @@ _IN_PROGRESS = re.compile(r"(\d+)-(\d+)-(\d+)-")
 
 _UPLOAD = re.compile(r"part-([^-]*)-(\d+)-\d+-([0-9a-f]{16})-(\d+)-")
 """Operator, subtask, job and attempt number at the head of an upload's name."""
+
+_VISIBLE = re.compile(r"part-[^-]*-\d+-\d+-([0-9a-f]{16})-\d+-")
+"""The job in a visible file's whole name."""
 
 _COMMITTED = re.compile(r"(\d+)-([0-9a-f]{16})-(\d+)-")
 """Checkpoint, job and attempt number in a visible file's name, after its operator and subtask."""
@@ -105,6 +108,13 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         """
         if on_this_machine or not is_local(self.path):
             try_output(self.path)
+
+    def files_of_others(self, job_id: JobId) -> int:
+        """How many files of other jobs are visible in the folder, if it is one of this machine."""
+        if not is_local(self.path) or not os.path.isdir(self.path):
+            return 0
+        found = (_VISIBLE.match(name) for name in os.listdir(self.path))
+        return sum(parts is not None and parts[1] != fingerprint(job_id) for parts in found)
 
     def output_schema(self, *inputs: pa.Schema | None) -> None:
         """A sink emits nothing; raises ValueError when an input cannot be written."""

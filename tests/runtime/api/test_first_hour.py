@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,8 +128,9 @@ def test_to_block_an_event_loop_is_warned_of() -> None:
         async with LocalCluster(debug=True) as cluster:
             cluster.submit(env).wait()
 
-    with pytest.warns(RuntimeWarning, match="write `await job`"):
+    with pytest.warns(RuntimeWarning, match="write `await job`") as warned:
         asyncio.run(run())
+    assert [each.filename for each in warned if each.category is RuntimeWarning] == [__file__], "once, at this line"
 
 
 def test_a_cluster_that_closes_on_a_running_job_says_so(
@@ -141,3 +143,27 @@ def test_a_cluster_that_closes_on_a_running_job_says_so(
         cluster.submit(env, name="endless").ready().result(timeout=5)
     assert "job 'endless' was running when its cluster closed" in caplog.text
     assert "retain_checkpoints='on_cancellation' keeps them" in caplog.text
+
+
+def test_a_job_that_begins_beside_the_files_of_another_is_warned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def warned(**options: Any) -> tuple[list[str], str]:
+        caplog.clear()
+        env = StreamEnvironment(checkpoint_dir=str(tmp_path / "checkpoints"), checkpoint_interval_ms=50)
+        numbers = env.generate(lambda n: {"n": n}, records_per_second=100)
+        numbers.sink_to(FileSink(str(tmp_path / "out"), format="jsonl"), name="sink")
+        with LocalCluster(debug=True) as cluster:
+            job = cluster.submit(env, **options)
+            job.ready().result(timeout=5)
+            savepoint = job.stop_with_savepoint().result(timeout=5)
+            job.wait()
+        return [text for each in caplog.records if "earlier jobs" in (text := each.getMessage())], savepoint
+
+    texts, savepoint = warned()
+    assert texts == []
+    (text,), _ = warned()
+    assert text.startswith(
+        f"sink 'sink': {tmp_path / 'out'} holds 1 file of earlier jobs, and this job starts from the"
+    )
+    assert warned(from_savepoint=savepoint)[0] == []

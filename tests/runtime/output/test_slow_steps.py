@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
+from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -98,6 +101,30 @@ def test_a_slow_turn_is_logged_once_while_it_lasts_and_once_when_it_has_ended(
     for record in (first, second):
         assert record.levelno == logging.WARNING
         assert (record.operator, record.subtask, record.attempt) == ("slow", 1, 2)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("looks_after_ms", "logged"), [((1250, 4000), []), ((1250, 9000, 10_250), ["10.2", "10.3"])])
+def test_an_import_is_slow_when_it_takes_ten_times_as_long(
+    stage: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture, looks_after_ms: list[float], logged: list[str]
+) -> None:
+    """A program's imports take their time when it arrives, and there is nothing to correct."""
+    (tmp_path / "slow_to_import.py").write_text("import builtins; builtins.look_here()")
+    stage.group.began_ms, stage.group.turning = 0.0, stage.cell
+
+    def look() -> None:
+        for after_ms in looks_after_ms:
+            stage.clock.ms = after_ms
+            stage.watch.look()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("builtins.look_here", look, raising=False)
+        patch.syspath_prepend(tmp_path)
+        patch.delitem(sys.modules, "slow_to_import", raising=False)
+        import_module("slow_to_import")
+    stage.group.turning = None
+    stage.watch.slow_turn_ended(stage.group, stage.cell, 0.0, looks_after_ms[-1] + 10)
+    texts = [record.getMessage() for record in caplog.records]
+    assert [text.partition(" for ")[2].partition(" s")[0] for text in texts] == logged
 
 
 def test_quick_turns_are_not_logged(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
