@@ -28,6 +28,7 @@ from ...actors.errors import ActorError, UnknownJob
 from ...messages import (
     AskOperator,
     CancelJob,
+    CancelWithSavepoint,
     LeaderSessionId,
     ListenToJob,
     ListHosts,
@@ -42,6 +43,8 @@ from ...messages import (
     RequestWatermarks,
     SendToInlet,
     StopJob,
+    StopWithSavepoint,
+    TriggerSavepoint,
 )
 from ..high_availability import Leader, LeaderRetrieval
 from ..system import ActorFuture, ActorSystem
@@ -71,6 +74,16 @@ REPEATABLE = (
     StopJob,
 )
 """Questions, and what has the same effect twice as once: records that are sent have numbers."""
+
+WHAT_FOLLOWS: dict[type, str] = {
+    TriggerSavepoint: "the job goes on in any case. Ask for another savepoint",
+    CancelWithSavepoint: "the job goes on, unless it was cancelled already. Look, and ask again",
+    StopWithSavepoint: (
+        "if the savepoint was stored, the next leader ends the job with it, and it finishes; else the job goes on as "
+        "if nothing had been asked. The next JobManager's log says which"
+    ),
+}
+"""Of an order whose answer is lost."""
 
 
 class AnswerLost(ActorError):
@@ -304,11 +317,9 @@ class _Line(Actor):
         return isinstance(each.put.message, REPEATABLE)
 
     def _lost(self, number: int) -> None:
-        order = type(self._open[number].put.message).__name__
-        reason = (
-            f"{order}: the JobManager went away before it answered, and may have done it or not: look, or ask again"
-        )
-        self._fail(number, AnswerLost(reason))
+        order = type(self._open[number].put.message)
+        reason = f"{order.__name__}: the JobManager went away before it answered, and may have done it or not: "
+        self._fail(number, AnswerLost(reason + WHAT_FOLLOWS.get(order, "look, or ask again")))
 
     def _out_of_patience(self, put: _Put) -> ActorError:
         seconds = f"{put.patience_ms / 1000:g} s"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...messages import CheckpointId, JobId, JobStatus, LeaderSessionId, SubmitJob
@@ -22,7 +22,7 @@ from ...state.errors import StateError
 from .errors import CannotTakeOver, ForgedSubmission
 from .job_record import VERSION, CheckpointPointer, JobRecord, read_record
 from .leadership import Leadership
-from .submissions import StoredProgram, Submissions, encode_name
+from .submissions import StoredProgram, Submissions, decode_name, encode_name
 
 log = logging.getLogger("understudy.job")
 
@@ -122,11 +122,13 @@ class KeptJobs:
         self._records: dict[JobId, KeptRecord] = {}
         self._open: dict[JobId, KeptJob] = {}
         self._programs: dict[JobId, StoredProgram] = {}
+        self._unreadable: dict[JobId, CorruptState] = {}
         for name, data in leadership.read().items():
             try:
-                record = read_record(data, leadership.place(name))
+                record = _read_named(data, name, leadership.place(name))
             except CorruptState as error:
                 log.error("a job that is kept cannot go on, and is left as it is: %s", error)
+                self._unreadable[decode_name(name)] = error
                 continue
             self._records[record.job_id] = kept = KeptRecord(leadership, record)
             kept.is_written = True
@@ -158,10 +160,21 @@ class KeptJobs:
             else:
                 self._programs[job_id] = program
                 yield TakenOver(submitted, program)
+        for job_id, unreadable in self._unreadable.items():
+            try:
+                name = self._submissions.load(job_id)[0].graph.name
+            except (ForgedSubmission, StateError):  # whose it was, nobody can tell
+                continue
+            yield CannotTakeOver(
+                name,
+                f"job {name!r} ({job_id}) of an earlier leader cannot go on: {unreadable}. It is left as it is; its "
+                "checkpoints are where they were, and to start it again from one of them, submit it again with "
+                f"from_savepoint, under another name or after removing {self._place(job_id)}",
+            )
 
     def remove_rubbish(self) -> None:
         """Submissions that no record leads to: their leader died in between. Blocks; raises OSError."""
-        known = {encode_name(job_id) for job_id in self._records}
+        known = {encode_name(job_id) for job_id in (*self._records, *self._unreadable)}
         for name in self._submissions.stored():
             if name not in known:
                 log.info("submission %s belongs to no job that is kept, and is removed", name)
@@ -200,6 +213,9 @@ class KeptJobs:
 
     # -- inside
 
+    def _place(self, job_id: JobId) -> str:
+        return self._leadership.place(encode_name(job_id))
+
     def _made(self, submitted: SubmitJob, first_id: CheckpointId) -> KeptJob:
         graph = submitted.graph
         self._submissions.store(submitted, self._programs.get(graph.job_id, StoredProgram(b"")))
@@ -221,6 +237,7 @@ class KeptJobs:
             if checkpoint.checkpoint_id >= oldest:
                 kept.checkpoints.add(checkpoint)
         savepoints = {path: checkpoint for pointer, checkpoint in readable.items() for path in pointer.savepoints}
+        _say_from_where(submitted.graph.name, readable)
         return replace(kept, savepoints=savepoints)
 
     def _kept_job(self, submitted: SubmitJob, record: KeptRecord, first_id: CheckpointId) -> KeptJob:
@@ -257,12 +274,37 @@ class KeptJobs:
         return found
 
 
+def _read_named(data: bytes, name: str, place: str) -> JobRecord:
+    """Raises CorruptState, also for the record of another job."""
+    record = read_record(data, place)
+    if encode_name(record.job_id) != name:
+        raise CorruptState(place, f"the record of job {decode_name(name)}", f"that of job {record.job_id}")
+    return record
+
+
 def _read(storage: CheckpointStorage, pointer: CheckpointPointer) -> CompletedCheckpoint:
     checkpoint = decode_metadata(storage.read_sealed(pointer.path), pointer.path)
     for state in checkpoint.states():
         for handle in state_handles(state):
             storage.check_there(handle)
     return replace(checkpoint, metadata_path=pointer.path)
+
+
+def _say_from_where(job: str, readable: Mapping[CheckpointPointer, CompletedCheckpoint]) -> None:
+    """From where a job that is taken over goes on, or that it ends: whoever had it stopped may have no answer."""
+    if not readable:
+        log.warning("job %r is taken over before its first checkpoint, and begins again", job)
+        return
+    pointer, newest = list(readable.items())[-1]
+    if not newest.is_final:
+        log.warning("job %r is taken over, and goes on from checkpoint %d", job, newest.checkpoint_id)
+    elif pointer.savepoints:
+        path = pointer.savepoints[-1]
+        log.warning(
+            "job %r is taken over: it was stopped with savepoint %s, commits what that covers, and ends", job, path
+        )
+    else:
+        log.warning("job %r is taken over after its last checkpoint: it commits what that covers, and ends", job)
 
 
 def _told(record: JobRecord) -> str:

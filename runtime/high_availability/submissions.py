@@ -9,15 +9,14 @@ so a file never changes.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from dataclasses import dataclass
 from struct import Struct
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from ...messages import JobId, MalformedMessage, SubmitJob, decode, encode, message
 from ...state import CheckpointStorage, CorruptState
 from .errors import ForgedSubmission
+from .signatures import Signatures
 
 FOLDER = "submissions"
 _LENGTH = Struct(">I")
@@ -50,21 +49,19 @@ class Submissions:
 
     def __init__(self, storage: CheckpointStorage, key: bytes) -> None:
         self._storage = storage
-        self._key = hashlib.sha256(b"understudy submissions " + key).digest()
+        self._signatures = Signatures(key, "submissions")
 
     def store(self, submitted: SubmitJob, program: StoredProgram) -> None:
         job_id = submitted.graph.job_id
         head = encode(SubmissionHead(submitted, program.sys_path, program.warm_up))
         body = _LENGTH.pack(len(head)) + head + program.pickled
-        self._storage.write_sealed(_path(job_id), self._signature(job_id, body) + body)
+        self._storage.write_sealed(_path(job_id), self._signatures.signed(job_id, body))
 
     def load(self, job_id: JobId) -> tuple[SubmitJob, StoredProgram]:
         """Raises ForgedSubmission, CorruptState, MissingState."""
         path = _path(job_id)
-        data = self._storage.read_sealed(path)
-        size = hashlib.sha256().digest_size
-        signature, body = data[:size], data[size:]
-        if not hmac.compare_digest(signature, self._signature(job_id, body)):
+        body = self._signatures.checked(job_id, self._storage.read_sealed(path))
+        if body is None:
             raise ForgedSubmission(self._storage.location(path))
         (length,) = _LENGTH.unpack_from(body)
         try:
@@ -85,14 +82,15 @@ class Submissions:
         """The names of all files, as `encode_name` makes them."""
         return [path.rpartition("/")[2] for path in self._storage.list_files(FOLDER)]
 
-    def _signature(self, job_id: JobId, body: bytes) -> bytes:
-        """One job's program does not pass for another's."""
-        return hmac.digest(self._key, encode_name(job_id).encode() + b"\0" + body, "sha256")
-
 
 def encode_name(job_id: str) -> str:
     """A job id as a name of a file, or of a node."""
     return quote(job_id, safe="")
+
+
+def decode_name(name: str) -> JobId:
+    """The job id of such a name."""
+    return JobId(unquote(name))
 
 
 def _path(job_id: JobId) -> str:

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -22,6 +22,7 @@ from kazoo.exceptions import (
     KazooException,
     NoAuthError,
     NodeExistsError,
+    NoNodeError,
     OperationTimeoutError,
     SessionExpiredError,
 )
@@ -30,6 +31,7 @@ from kazoo.retry import KazooRetry
 from kazoo.security import make_digest_acl
 
 from .errors import NotOurs, NotReachable
+from .nodes import Watch
 from .settings import AUTH_FILE, HighAvailabilitySettings
 
 FORMAT = b"understudy 1"
@@ -58,7 +60,7 @@ def connected(settings: HighAvailabilitySettings, *, withdraw: threading.Event |
     client = _client(settings)
     try:
         _start(client, settings, withdraw or threading.Event())
-        _make_nodes(client, ZooKeeperPaths(settings))
+        make_nodes(client, ZooKeeperPaths(settings))
     except BaseException:
         end(client)
         raise
@@ -68,6 +70,32 @@ def connected(settings: HighAvailabilitySettings, *, withdraw: threading.Event |
 def asked(answer: Any) -> Any:
     """What an async method of kazoo answers: a queue of requests that waits for a connection is not waited for."""
     return answer.get(timeout=ANSWER_SECONDS)
+
+
+class KazooNodes:
+    """Nodes, as one client sees them."""
+
+    def __init__(self, client: KazooClient) -> None:
+        self._client = client
+
+    def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        found: list[str] = asked(self._client.get_children_async(path, watch=_called(watch)))
+        return found
+
+    def is_there(self, path: str, watch: Watch | None = None) -> bool:
+        return asked(self._client.exists_async(path, watch=_called(watch))) is not None
+
+    def read(self, path: str, watch: Watch | None = None) -> bytes | None:
+        try:
+            data: bytes = asked(self._client.get_async(path, watch=_called(watch)))[0]
+        except NoNodeError:
+            return None
+        return data
+
+
+def _called(watch: Watch | None) -> Callable[[object], None] | None:
+    """kazoo calls with an event, and forgets its watches when the connection breaks, with a call to each."""
+    return None if watch is None else lambda _: watch()
 
 
 def end(client: KazooClient) -> None:
@@ -133,7 +161,8 @@ def _start(client: KazooClient, settings: HighAvailabilitySettings, withdraw: th
             raise NotReachable(_unreachable(settings, f"waited {waited:.0f} s"))
 
 
-def _make_nodes(client: KazooClient, paths: ZooKeeperPaths) -> None:
+def make_nodes(client: KazooClient, paths: ZooKeeperPaths) -> None:
+    """Those that a cluster has, where they are missing. Raises NotOurs."""
     asked(client.ensure_path_async(paths.root))
     try:
         asked(client.create_async(paths.format, FORMAT))

@@ -21,23 +21,17 @@ from kazoo.exceptions import KazooException, NoNodeError
 
 from ...messages import LeaderSessionId
 from ...state.errors import LostLeadership
-from .errors import NotReachable
+from .errors import NotOurs, NotReachable
 from .leader import Leader
 from .leader_node import leader_bytes
+from .nodes import CANDIDATE, Place, by_number, place_in_queue
 from .settings import HighAvailabilitySettings
 from .term import Term
-from .zookeeper_client import NO_ANSWER, ZooKeeperPaths, answers, asked, connected, end
+from .zookeeper_client import NO_ANSWER, KazooNodes, ZooKeeperPaths, answers, asked, connected, end, make_nodes
 
 log = logging.getLogger(__name__)
 
-_CANDIDATE = "candidate-"
 _AGAIN_SECONDS = 0.1
-
-
-def by_number(children: list[str]) -> list[str]:
-    """The candidates, in the order in which they have come. Other nodes do not count."""
-    ours = [child for child in children if child.startswith(_CANDIDATE) and child.rpartition("-")[2].isdecimal()]
-    return sorted(ours, key=lambda child: int(child.rpartition("-")[2]))
 
 
 class ZooKeeperElection:
@@ -58,6 +52,10 @@ class ZooKeeperElection:
                 log.info("a candidate of cluster %s waits for ZooKeeper: %s", self._settings.cluster_id, error)
                 withdraw.wait(_AGAIN_SECONDS)
                 continue
+            except NoNodeError:
+                log.warning("ZooKeeper's %s was removed by somebody, and is made again", self._paths.leader)
+                make_nodes(client, self._paths)
+                continue
             except BaseException:
                 end(client)
                 raise
@@ -68,23 +66,30 @@ class ZooKeeperElection:
 
     def _stand(self, client: KazooClient, withdraw: threading.Event) -> ZooKeeperLeadership | None:
         """Queue up, and wait for our turn; None when it is withdrawn, or has to queue up again."""
-        own = self._own_node(client)
+        own, nodes = self._own_node(client), KazooNodes(client)
         while not withdraw.is_set():
             moved, sent_s = threading.Event(), self._now_s()
-            queue = by_number(asked(client.get_children_async(self._paths.leader)))
-            if own not in queue:
-                return None  # its session has ended
-            place = queue.index(own)
-            if place == 0:
-                return ZooKeeperLeadership(client, self._settings, f"{self._paths.leader}/{own}", sent_s, self._now_s)
-            before = f"{self._paths.leader}/{queue[place - 1]}"
-            if asked(client.exists_async(before, watch=lambda _, it=moved: it.set())) is None:
-                continue
+            match place_in_queue(nodes, self._paths.leader, own, moved.set):
+                case Place.OUT:
+                    return None
+                case Place.FIRST:
+                    node = f"{self._paths.leader}/{own}"
+                    return ZooKeeperLeadership(client, self._settings, node, sent_s, self._now_s)
+            self._check_owned(client)
             while not (moved.wait(_AGAIN_SECONDS) or withdraw.is_set() or client.state != KazooState.CONNECTED):
                 pass
             if client.state != KazooState.CONNECTED:
                 withdraw.wait(_AGAIN_SECONDS)
         return None
+
+    def _check_owned(self, client: KazooClient) -> None:
+        """Raises NotOurs for a candidate that would never go."""
+        for child in by_number(asked(client.get_children_async(self._paths.leader))):
+            node = f"{self._paths.leader}/{child}"
+            status = asked(client.exists_async(node))
+            if status is not None and not status.ephemeralOwner:
+                found = "a candidate that belongs to no session, so that nobody behind it ever leads"
+                raise NotOurs(f"ZooKeeper's {node}", found)
 
     def _own_node(self, client: KazooClient) -> str:
         """One of this session: also one that was made though nobody heard the answer."""
@@ -93,7 +98,7 @@ class ZooKeeperElection:
             status = asked(client.exists_async(f"{self._paths.leader}/{child}"))
             if status is not None and status.ephemeralOwner == session:
                 return child
-        prefix = f"{self._paths.leader}/{_CANDIDATE}"
+        prefix = f"{self._paths.leader}/{CANDIDATE}"
         made: str = asked(client.create_async(prefix, b"", ephemeral=True, sequence=True))
         return made.rpartition("/")[2]
 
@@ -132,7 +137,8 @@ class ZooKeeperLeadership:
         self._term.on_lost(callback)
 
     def publish(self, address: str) -> None:
-        self._surely(lambda: self._checked("set_data", self._node, leader_bytes(Leader(address, self.session))))
+        data = leader_bytes(Leader(address, self.session))
+        self._surely(self._node, lambda: self._checked("set_data", self._node, data))
 
     def resign(self) -> None:
         self._term.end()
@@ -144,8 +150,13 @@ class ZooKeeperLeadership:
         found: dict[str, bytes] = {}
         self._term.check()
         with answers(self._settings):
-            for name in asked(self._client.get_children_async(self._paths.jobs)):
-                found[name] = asked(self._client.get_async(f"{self._paths.jobs}/{name}"))[0]
+            try:
+                names = asked(self._client.get_children_async(self._paths.jobs))
+            except NoNodeError:
+                raise NotOurs(f"ZooKeeper's {self._paths.jobs}", "nothing, the node is gone") from None
+            for name in names:
+                with contextlib.suppress(NoNodeError):  # removed by hand, just now
+                    found[name] = asked(self._client.get_async(f"{self._paths.jobs}/{name}"))[0] or b""
         self._term.check()
         return found
 
@@ -158,14 +169,16 @@ class ZooKeeperLeadership:
             except NoNodeError:
                 self._checked("create", path, data)
 
-        self._surely(work)
+        self._surely(path, work)
 
     def remove(self, name: str) -> None:
+        path = f"{self._paths.jobs}/{name}"
+
         def work() -> None:
             with contextlib.suppress(NoNodeError):
-                self._checked("delete", f"{self._paths.jobs}/{name}")
+                self._checked("delete", path)
 
-        self._surely(work)
+        self._surely(path, work)
 
     def place(self, name: str) -> str:
         return f"ZooKeeper's {self._paths.jobs}/{name}"
@@ -184,8 +197,10 @@ class ZooKeeperLeadership:
         if isinstance(done, Exception):
             raise done
 
-    def _surely(self, work: Callable[[], None]) -> None:
-        """Until it is done, or the leadership is lost: whoever asks has to know which."""
+    def _surely(self, path: str, work: Callable[[], None]) -> None:
+        """Until it is done, or the leadership is lost: whoever asks has to know which. Raises NotReachable for what is
+        refused.
+        """
         while True:
             self._term.check()
             try:
@@ -194,7 +209,8 @@ class ZooKeeperLeadership:
                 log.info("leader session %s tries a write again: %s", self.session, error)
                 self._term.pause(_AGAIN_SECONDS)
             except KazooException as error:
-                raise NotReachable(f"ZooKeeper refuses to write below {self._paths.root}: {error!r}") from error
+                why = str(error) or "somebody else has changed what is there"
+                raise NotReachable(f"ZooKeeper refuses to change {path}: {type(error).__name__}: {why}") from error
             else:
                 return
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 
-from kazoo.client import KazooClient, KazooState
+from kazoo.client import KazooState
 from kazoo.exceptions import NoNodeError
 
 from .leader import Leader, LeaderChanged
-from .leader_node import read_leader
 from .listeners import Listeners
+from .nodes import who_leads
 from .settings import HighAvailabilitySettings
-from .zookeeper_client import NO_ANSWER, ZooKeeperPaths, answers, asked, connected, end
-from .zookeeper_election import by_number
+from .zookeeper_client import NO_ANSWER, KazooNodes, ZooKeeperPaths, answers, connected, end
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +29,7 @@ class ZooKeeperRetrieval:
         self._paths = ZooKeeperPaths(settings)
         with answers(settings):
             self._client = connected(settings)
+        self._nodes = KazooNodes(self._client)
         self._listeners = Listeners()
         self._changed = threading.Event()
         self._is_closed = False
@@ -56,8 +56,8 @@ class ZooKeeperRetrieval:
         while not self._is_closed:
             self._changed.clear()
             try:
-                self._listeners.heard(_first(self._client, self._paths, self._changed))
-            except NO_ANSWER as error:
+                self._listeners.heard(who_leads(self._nodes, self._paths.leader, self._changed.set))
+            except (*NO_ANSWER, NoNodeError) as error:  # the folder may have been removed, and be made again
                 if not self._is_closed:
                     log.info("nobody says who leads for now: %s", error)
                     self._changed.wait(_AGAIN_SECONDS)
@@ -67,17 +67,3 @@ class ZooKeeperRetrieval:
     def _state_changed(self, state: str) -> None:
         if state == KazooState.CONNECTED:  # what changed meanwhile, no watch may say
             self._changed.set()
-
-
-def _first(client: KazooClient, paths: ZooKeeperPaths, changed: threading.Event) -> Leader | None:
-    """Who leads; `changed` is set when that may not be so any more."""
-    queue = by_number(asked(client.get_children_async(paths.leader, watch=lambda _: changed.set())))
-    if not queue:
-        return None
-    node = f"{paths.leader}/{queue[0]}"
-    try:
-        data, _ = asked(client.get_async(node, watch=lambda _: changed.set()))
-    except NoNodeError:
-        changed.set()
-        return None
-    return read_leader(data, f"ZooKeeper's {node}")

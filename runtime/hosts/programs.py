@@ -9,8 +9,6 @@ folder, but has not the key, can delete a program and not change it, nor put one
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,12 +20,12 @@ import msgpack
 from ...messages import JobId, ProgramFile
 from ...state import CheckpointStorage
 from ...state.errors import CorruptState, MissingState
+from ..high_availability.signatures import Signatures
 from ..system import CurveKeys
 from .errors import ProgramRefused
 
 FOLDER = "programs"
 _MAGIC = b"understudy program 1\n"
-_DIGEST_BYTES = hashlib.sha256().digest_size
 MAX_FILES_BYTES = 64 * 1024 * 1024
 """Of all the files that are shipped with one program: it is for code, not for data."""
 _SKIPPED = ("__pycache__", ".git", ".venv")
@@ -52,7 +50,7 @@ class Programs:
         self, url: str, keys: CurveKeys, open_storage: Callable[[str], CheckpointStorage] = CheckpointStorage
     ) -> None:
         self._storage = open_storage(url)
-        self._key = hmac.digest(keys.secret, b"understudy: programs", "sha256")
+        self._signatures = Signatures(keys.secret, "programs")
 
     def store(self, job_id: JobId, shipped: ShippedProgram) -> ProgramFile:
         """Raises OSError where the shared folder cannot be written."""
@@ -65,7 +63,7 @@ class Programs:
             }
         )
         path = f"{FOLDER}/{quote(job_id, safe='')}"
-        self._storage.write_sealed(path, _MAGIC + self._signature(job_id, body) + body)
+        self._storage.write_sealed(path, _MAGIC + self._signatures.signed(job_id, body))
         return ProgramFile(path)
 
     def load(self, job_id: JobId, stored: ProgramFile) -> ShippedProgram:
@@ -79,11 +77,10 @@ class Programs:
             ) from error
         except CorruptState as error:
             raise ProgramRefused(f"{where} is spoilt: {error}; submit the job again") from error
-        head = len(_MAGIC) + _DIGEST_BYTES
-        body = data[head:]
         if not data.startswith(_MAGIC):
             raise ProgramRefused(f"{where} is none: wanted a file that `understudy submit` wrote, of this version")
-        if not hmac.compare_digest(data[len(_MAGIC) : head], self._signature(job_id, body)):
+        body = self._signatures.checked(job_id, data.removeprefix(_MAGIC))
+        if body is None:
             raise ProgramRefused(
                 f"{where} is not signed with this cluster's key, and was not looked into: somebody else wrote it, or "
                 "the hosts have different key files (security.key-file)"
@@ -94,10 +91,6 @@ class Programs:
     def delete(self, stored: ProgramFile) -> None:
         """One that is gone is fine."""
         self._storage.delete(stored.path)
-
-    def _signature(self, job_id: JobId, body: bytes) -> bytes:
-        named = job_id.encode()
-        return hmac.digest(self._key, len(named).to_bytes(4, "big") + named + body, "sha256")
 
 
 def files_to_ship(paths: Iterable[str | os.PathLike[str]]) -> dict[str, bytes]:

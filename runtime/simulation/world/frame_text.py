@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....actors.flow.elements import Element
-from ....messages import LeaderSessionMessage, MessageError, decode
+from ....messages import LeaderSessionId, LeaderSessionMessage, MessageError, decode
 from ...system.remote.envelope import Envelope, unpack_payload
 from ...transport.frames import HEADER_BYTES, unpack_header
 from ...transport.payloads import decode_element
@@ -25,10 +25,14 @@ class FrameText:
 
     def message(self) -> object:
         """What was said to an actor; None of what went over a channel, or says nothing."""
+        return self.directed()[1]
+
+    def directed(self) -> tuple[LeaderSessionId | None, object]:
+        """The same, with the leader session for which it was meant, if it was for one."""
         try:
-            return None if len(self._parts[0]) == HEADER_BYTES else _unwrapped(decode(self._parts[0]))[1]
+            return (None, None) if len(self._parts[0]) == HEADER_BYTES else _unwrapped(decode(self._parts[0]))[1:]
         except MessageError:
-            return None
+            return None, None
 
     def _said(self) -> object:
         try:
@@ -45,15 +49,17 @@ class FrameText:
 
 
 def _to_an_actor(frame: bytes) -> object:
-    to, inner = _unwrapped(decode(frame))
-    return f"{to}: {inner}" if to else inner
+    to, session, inner = _unwrapped(decode(frame))
+    if session is not None:
+        return f"to {to} in {session}: {inner}"
+    return f"to {to}: {inner}" if to else inner
 
 
-def _unwrapped(said: object) -> tuple[str, object]:
-    """To whom something is said, and what; a connection's own messages are for nobody."""
+def _unwrapped(said: object) -> tuple[str, LeaderSessionId | None, object]:
+    """To whom something is said, in which session, and what; a connection's own messages are for nobody."""
     if not isinstance(said, Envelope):
-        return "", said
+        return "", None, said
     inner = unpack_payload(said.payload)
     if isinstance(inner, LeaderSessionMessage):
-        return f"to {said.target} in {inner.leader_session_id}", inner.message
-    return f"to {said.target}", inner
+        return said.target, inner.leader_session_id, inner.message
+    return said.target, None, inner

@@ -175,8 +175,29 @@ def test_a_leader_that_is_cut_off_for_a_moment_goes_on_and_for_longer_steps_down
 def test_so_does_one_that_has_nothing_to_write(seed: int) -> None:
     """It hears of nothing by a write that is refused: its clock alone says that its time is over."""
     with cluster_of(seed) as cluster:
+        cluster.run_for(1_000)
         cluster.zookeeper.cut_off.add(driver(cluster))
         assert cluster.leaderships[0].is_sure
         cluster.run_for(SESSION_MS + 1)
         assert cluster.zookeeper.is_free
         assert not cluster.leaderships[0].is_sure
+
+
+@seeds(2, 10)
+def test_one_that_waits_and_is_cut_off_when_its_turn_comes_leads_when_it_is_back(seed: int) -> None:
+    """What its watch had to say waits for it."""
+    chance = random.Random(seed)
+    with cluster_of(seed) as cluster:
+        start(cluster)
+        waiting = cluster.stand_by(host="another")
+        cluster.run_for(chance.uniform(1_000, DURATION_MS * 0.6))
+        driver(cluster).kill("kill -9")
+        cluster.run_for(SESSION_MS - 1_000)
+        cluster.zookeeper.cut_off.add(waiting.process)
+        cluster.run_for(chance.uniform(1_500, SESSION_MS - 1_500))
+        assert not waiting.leads
+        cluster.zookeeper.cut_off.discard(waiting.process)
+        cluster.take_over()
+        start(cluster).wait()
+        assert published(cluster) == EXPECTED
+        assert not cluster.probes.violations
