@@ -7,6 +7,7 @@ that has changed gets a number, which holds until all is written again. Bytes an
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -59,23 +60,23 @@ class ChangedKeys:
 
     def plan(self, checkpoint_id: CheckpointId, count: int) -> tuple[RunPlan, list[Any] | None]:
         """The runs of the snapshot that is taken now, and the keys of the new one; None: all. `count`: of entries."""
-        ledger, numbers = self.ledger, self._numbers
+        ledger, numbers, touched = self.ledger, self._numbers, list(self._touched)
         if not self._is_noting:
             ledger.start_over()
-        for key in self._touched:
-            if key not in numbers:
-                numbers[key] = len(self._keys)
-                self._keys.append(key)
-        if self._touched:
-            slots = np.fromiter(map(numbers.__getitem__, self._touched), np.int64, len(self._touched))
+        if touched:
+            new = self._touched.difference(numbers)
+            numbers.update(zip(new, itertools.count(len(self._keys))))
+            self._keys += new
+            slots = np.fromiter(map(numbers.__getitem__, touched), np.int64, len(touched))
             ledger.changed(slots, len(slots), max(count, len(numbers)))
         plan = ledger.plan(checkpoint_id, count)
         self._is_noting, self._most = True, max(count // 2, _FEWEST_KEYS)
         self._touched.clear()
         if plan.new is None:
             return plan, []
-        if plan.new.slots is not None:
-            return plan, [self._keys[slot] for slot in plan.new.slots.tolist()]
+        if plan.new.slots is not None:  # the touched ones at least
+            chosen = plan.new.slots
+            return plan, touched if len(chosen) == len(touched) else [self._keys[slot] for slot in chosen.tolist()]
         ledger.forget_changes()
         numbers.clear()
         self._keys.clear()

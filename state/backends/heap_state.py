@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any, Final
 
 from ..errors import NoCurrentKey, ReadOnlyState, WrongStateType
@@ -311,5 +312,9 @@ class HeapState:
 
 def _of_keys(entries: dict[Any, Any], some: Set[Any]) -> dict[Any, Any]:
     if len(some) < len(entries):
-        return {key: entries[key] for key in some if key in entries}
+        held = dict(zip(some, map(entries.get, some, repeat(MISSING)), strict=True))  # each looked up once
+        gone = [key for key, value in held.items() if value is MISSING]
+        for key in gone:
+            del held[key]
+        return held
     return {key: held for key, held in entries.items() if key in some}

@@ -42,6 +42,7 @@ from understudy.state.checkpoints.shared_state import (
     SharedStateRegistry,
     StateFile,
 )
+from understudy.state.checkpoints.snapshot_file import state_handles
 
 from ..savepoint_requests import savepoint_now
 from .checkpoint_driver import JOB, changed, make_plan, of_type
@@ -89,9 +90,7 @@ class Job:
         gone: list[str] = []
         for discard in of_type(Discard, effects):
             gone += [*discard.savepoints, *([discard.metadata_path] if discard.metadata_path else [])]
-            handles = [
-                keyed.handle for state in discard.states for op in state.operators.values() for keyed in op.keyed
-            ]
+            handles = [handle for state in discard.states for handle in state_handles(state)]
             gone += sorted({handle.path or "" for handle in handles} - discard.kept)
             freed = self.registry.release(DoomedMetadata(ROOT, discard.metadata_path))
             gone += [file.path for file in freed if file.path in discard.kept]
