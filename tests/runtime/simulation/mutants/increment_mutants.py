@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from understudy.actors.checkpoints.checkpoint_effects import Discard
 from understudy.actors.checkpoints.checkpoint_files import CheckpointFiles
 from understudy.runtime.simulation.histories import mix
+from understudy.runtime.simulation.histories.scenario import Scenario
+from understudy.runtime.simulation.histories.topologies import Workload
 from understudy.runtime.simulation.world.faults import KillProcess
-from understudy.state.backends.changed_keys import NotingTimerQueue, RunKeys
+from understudy.state.backends.changed_keys import RunKeys
 from understudy.state.backends.heap_backend import HeapBackend
-from understudy.state.backends.run_ledger import RunLedger
-from understudy.state.backends.timer_queue import TimerQueue
 from understudy.state.checkpoints.shared_state import DoomedMetadata, SharedStateRegistry
 
 from .blind_spot_mutants import led_by
-from .mutant import CUT, DANGLING, LIVENESS, LOST, OUTPUT, TRANSACTIONS, Patch, also, mutant
+from .mutant import CUT, DANGLING, LIVENESS, LOST, OUTPUT, TRANSACTIONS, Patch, mutant
 
 
-@mutant(OUTPUT, CUT, TRANSACTIONS, within=60, scenarios=also(lambda at_ms: KillProcess(at_ms, 0), since=0.6))
+def forgetful(seed: int) -> Scenario:
+    """Of 48 keys of the job some change from checkpoint to checkpoint, and its TaskManager is killed now and then."""
+    chance = random.Random(f"forgetful {seed}")
+    workload = Workload(
+        records=140,
+        records_per_second=20.3,
+        parallelism=chance.choice((1, 2)),
+        checkpoint_interval_ms=chance.choice((300, 500)),
+        retained_checkpoints=chance.choice((1, 2, 3)),
+        max_concurrent_checkpoints=chance.choice((1, 2)),
+        batch_rows=chance.choice((1, 4)),
+    )
+    at_ms = [round(chance.uniform(share, share + 0.3) * workload.duration_ms, 1) for share in (0.4, 0.8)]
+    faults = tuple(KillProcess(each, 0) for each in at_ms)
+    return Scenario(seed, "forgetful", workload, task_managers=1, slots=2, faults=faults)
+
+
+@mutant(OUTPUT, CUT, TRANSACTIONS, within=20, scenarios=forgetful)
 def keys_that_hold_nothing_any_more_are_not_in_a_run(patch: Patch) -> None:
     """So they hold again what they held in the run before."""
     frozen = HeapBackend._frozen
@@ -28,27 +46,10 @@ def keys_that_hold_nothing_any_more_are_not_in_a_run(patch: Patch) -> None:
         for view in writer._views:
             if isinstance(view, RunKeys):
                 there = {key for state in self._states.values() for keys in state.namespaces.values() for key in keys}
-                there |= {key for queue in self._timers or () for _, key, _ in queue}
                 view._keys = [key for key in view._keys if key in there]
         return writer
 
     patch.setattr(HeapBackend, "_frozen", held)
-
-
-@mutant(OUTPUT, CUT, TRANSACTIONS, within=60, scenarios=also(lambda at_ms: KillProcess(at_ms, 0), since=0.6))
-def changes_of_a_checkpoint_that_was_given_up_are_in_no_run(patch: Patch) -> None:
-    plan = RunLedger.plan
-
-    def forgetful(self: RunLedger, *arguments: Any) -> Any:
-        self._unconfirmed[:] = False
-        return plan(self, *arguments)
-
-    patch.setattr(RunLedger, "plan", forgetful)
-
-
-@mutant(OUTPUT, CUT, within=60, scenarios=led_by(mix.between_timers))
-def a_key_whose_timer_fires_is_not_in_the_next_run(patch: Patch) -> None:
-    patch.setattr(NotingTimerQueue, "due", TimerQueue.due)
 
 
 @mutant(LOST, DANGLING, LIVENESS, within=20, scenarios=led_by(mix.rescaled))
