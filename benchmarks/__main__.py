@@ -11,6 +11,7 @@ from .async_calls import async_calls
 from .checkpoint import checkpoint
 from .first_output import first_output
 from .growth import growth
+from .increments import increments
 from .inlet import inlet
 from .kafka import kafka
 from .keyed_aggregate import keyed_aggregate
@@ -54,6 +55,7 @@ for command in (
     savepoint_data,
     kafka,
     lakes,
+    increments,
     rocksdb,
 ):
     main.add_command(command)

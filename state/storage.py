@@ -263,6 +263,7 @@ class CheckpointStorage:
         found = map(self._relative, self._files.find(directory))
         kept = f"{inlets_directory(job_id)}/" if keep_inlets else "//"
         superfluous = [path for path in found if path not in keep and not path.startswith(kept)]
+        superfluous.sort(key=lambda path: path.startswith(shared_directory(job_id)))  # metadata lead there
         for path in superfluous:
             self.delete(path)
         self.make_deletions_last(superfluous)

@@ -12,7 +12,13 @@ from collections.abc import Collection, Iterable
 from ...messages import CheckpointId, JobId, SubtaskState
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.savepoints import checkpoint_files
-from ...state.checkpoints.shared_state import CheckpointOf, SavepointAt, SharedStateRegistry, StateFile
+from ...state.checkpoints.shared_state import (
+    CheckpointOf,
+    DoomedMetadata,
+    SavepointAt,
+    SharedStateRegistry,
+    StateFile,
+)
 from ...state.checkpoints.snapshot_file import state_handles
 from .checkpoint_effects import Discard
 
@@ -63,12 +69,16 @@ class CheckpointFiles:
     ) -> Discard | None:
         """The job does not need this checkpoint: what is to be discarded of it, if it is not all somebody else's.
 
-        `savepoints`: pointers to it that have been stored, and were never announced.
+        `savepoints`: pointers to it that have been stored, and were never announced. Metadata are doomed from now on:
+        whoever deletes them releases what they lead to.
         """
         self._registry.release(CheckpointOf(self._job_id, checkpoint_id))
         if metadata_path and self._registry.is_needed(StateFile(self._root, metadata_path)):
             return None
-        return self._discard(states, metadata_path, savepoints)
+        discard = self._discard(states, metadata_path, savepoints)
+        if metadata_path:
+            self._registry.register(DoomedMetadata(self._root, metadata_path), self._files_of(states))
+        return discard
 
     def nobodys(self, state: SubtaskState | None) -> Discard | None:
         """State that came when no checkpoint wanted it; but a file in it may be somebody's all the same."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +21,14 @@ from ...state.checkpoints.checkpoint_metadata import encode_metadata
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.high_availability import KeptJob
 from ...state.checkpoints.savepoints import METADATA, RemovedSavepoint, Savepoints, checkpoint_files
-from ...state.checkpoints.shared_state import Owner, RestoredJob, SavepointAt, SharedStateRegistry, StateFile
+from ...state.checkpoints.shared_state import (
+    DoomedMetadata,
+    Owner,
+    RestoredJob,
+    SavepointAt,
+    SharedStateRegistry,
+    StateFile,
+)
 from ...state.errors import LostLeadership, LostOwnership, MissingSavepoint, MissingState
 from ..checkpoints.checkpoint_effects import Discard, StoreMetadata
 from ..checkpoints.checkpoint_events import MetadataFailed, MetadataStored
@@ -116,9 +123,12 @@ class JobFiles:
         )
 
     def discard(self, job_id: JobId, storage: CheckpointStorage, effect: Discard) -> None:
-        """Delete what a CheckpointCoordinator has given up."""
+        """Delete what a CheckpointCoordinator has given up; then also files that had to wait for its metadata."""
+        root = storage.location()
         if effect.metadata_path:
-            self._given_up.append(StateFile(storage.location(), effect.metadata_path))
+            self._given_up.append(StateFile(root, effect.metadata_path))
+        doomed = DoomedMetadata(root, effect.metadata_path)
+        deleted = frozenset(StateFile(root, path) for path in _paths(effect) if path not in effect.kept)
 
         def work() -> None:
             for pointer in effect.savepoints:
@@ -126,7 +136,8 @@ class JobFiles:
                     self._savepoints.forget(pointer)
             delete_discarded(storage, effect)
 
-        self._tidy(Tidy(f"what job {job_id} does not need any more", work))
+        what = f"what job {job_id} does not need any more"
+        self._tidy(Tidy(what, work, done=lambda: self._metadata_gone(doomed, what, deleted)))
 
     # -- who needs what
 
@@ -170,10 +181,22 @@ class JobFiles:
         self._tidy(Tidy(f"what is left of job {job_id}", work))
 
     def _release(self, owner: Owner, what: str, then: Callable[[], None] | None = None) -> None:
+        files = self._registry.files_of(owner)
         freed = self._registry.release(owner)
-        self._given_up.extend(file for file in freed if file.path.endswith(f"/{METADATA}"))
+        done = None
+        if metadata := [file for file in freed if _is_metadata(file.path)]:  # one, as an owner needs one checkpoint
+            self._given_up.extend(metadata)
+            doomed = DoomedMetadata(metadata[0].root, metadata[0].path)
+            self._registry.register(doomed, [file for file in files if file not in metadata])
+            done = partial(self._metadata_gone, doomed, what, frozenset(freed))
         if freed or then:
-            self._tidy(Tidy(what, lambda: self._delete(freed), then=then))
+            self._tidy(Tidy(what, lambda: self._delete(freed), then=then, done=done))
+
+    def _metadata_gone(self, doomed: DoomedMetadata, what: str, deleted: Collection[StateFile]) -> None:
+        """Delete what has waited for these metadata alone, and is not `deleted` with them."""
+        freed = [file for file in self._registry.release(doomed) if file not in deleted]
+        if freed:
+            self._tidy(Tidy(what, lambda: self._delete(freed)))
 
     def _delete(self, files: Iterable[StateFile]) -> None:
         by_root: dict[str, list[str]] = {}
@@ -239,26 +262,34 @@ def delete_discarded(storage: CheckpointStorage, discard: Discard) -> None:
 
     The metadata first: a checkpoint without it is no checkpoint, while one without its state would be a broken one.
     """
-    if discard.metadata_path:
-        storage.delete(discard.metadata_path)
-    delete_files(storage, [path for path in _paths(discard) if path not in discard.kept])
+    metadata = [discard.metadata_path] if discard.metadata_path else []
+    delete_files(storage, [*metadata, *(path for path in _paths(discard) if path not in discard.kept)])
 
 
 def delete_files(storage: CheckpointStorage, paths: Iterable[str]) -> None:
-    """Delete these files, in this order and permanently, and the folders that get empty.
+    """Delete these files, metadata first, permanently, and the folders that get empty.
 
-    A file that cannot be deleted does not protect the others; the first error is raised when all have been tried.
+    While metadata are there nothing else goes. Another file that cannot be deleted does not protect the others; the
+    first error is raised when all have been tried.
     """
-    errors: list[OSError] = []
     paths = list(paths)
+    metadata = [path for path in paths if _is_metadata(path)]
+    for path in metadata:
+        storage.delete(path)
+    errors: list[OSError] = []
     for path in paths:
         try:
-            storage.delete(path)
+            if path not in metadata:
+                storage.delete(path)
         except OSError as error:
             errors.append(error)
     storage.make_deletions_last(paths)
     if errors:
         raise errors[0]
+
+
+def _is_metadata(path: str) -> bool:
+    return path.endswith(f"/{METADATA}")
 
 
 def _paths(discard: Discard) -> Iterator[str]:

@@ -69,8 +69,9 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, Lak
     `alignment_timeout_ms`: how long after its trigger a periodic checkpoint waits for barriers to be aligned; then they
     overtake what is in flight, which becomes part of it, so that it completes under back-pressure. None: as long as it
     takes; 0: not at all. Only with "exactly-once".
-    `incremental_checkpoints`: a periodic checkpoint writes only the keys that have changed, of columnar aggregations
-    and compiled operators; all other state is written whole, as with "memory", and in savepoints. See docs/state.md.
+    `incremental_checkpoints`: a periodic checkpoint writes only the keys that have changed, of columnar aggregations,
+    compiled operators and state in Python objects; the rest is written whole, as all is with "memory", and in
+    savepoints. See docs/state.md.
     `buffer_timeout_ms`: how long a task may keep small batches to send them together, once it has no pause in which to
     send them; 0: each is sent at once.
     `batch_rows`: the largest number of records a batch, if Spark does not make them; each source's default when None.

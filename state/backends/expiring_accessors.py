@@ -51,6 +51,7 @@ class _ExpiringWhole(ExpiringState):
             updated_ms = entries.get(key, _LATEST)[1]
             if updated_ms <= limit_ms:
                 del entries[key]
+                self._note((key,))
             elif updated_ms < oldest_ms:
                 oldest_ms = updated_ms
         return len(keys), oldest_ms

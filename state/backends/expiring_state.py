@@ -10,12 +10,13 @@ gets the time at which event time is known first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence, Set
 from functools import partial
 from typing import Any, ClassVar, Final
 
 from ..kinds.descriptors import KeyedStateDeclaration
 from .backend import NO_TIME
+from .changed_keys import ChangedKeys
 from .expiring_view import ExpiringView
 from .frozen_state import FrozenState
 from .heap_blocks import KeyLayout
@@ -58,7 +59,7 @@ class ExpiringState(HeapState):
         self._looks_left = 0
         self._cleaning = self._clean()
 
-    def view(self) -> FrozenState:
+    def view(self, some: Set[Any] | None = None) -> FrozenState:
         limit_ms, declaration = self._limit_now(), self.declaration
         schema = {"ttl": self.node.schema, "clock": self._ttl.clock}
         return ExpiringView(
@@ -66,11 +67,17 @@ class ExpiringState(HeapState):
             declaration.kind,
             schema,
             self.node.encode,
-            self._frozen(),
+            self._frozen(some),
             self.contents,
             self.shape,
             limit_ms,
         )
+
+    def note_expired(self, changes: ChangedKeys) -> None:
+        limit_ms, times = self._limit_now(), self.shape.times
+        if limit_ms >= self._cleaned_below_ms or self._ttl.clock == "event":  # late records write older times
+            for entries in self.namespaces.values():
+                changes.add([key for key, pair in entries.items() if min(times(pair)) <= limit_ms])
 
     def load(
         self,
@@ -140,6 +147,12 @@ class ExpiringState(HeapState):
                 if min(times := shape.times(pair)) == NO_TIME:
                     known = [now_ms if time_ms == NO_TIME else time_ms for time_ms in times]
                     entries[key] = shape.with_times(pair[0], known)
+                    self._note((key,))
+
+    def _note(self, keys: Iterable[Any]) -> None:
+        """These change, and none of them need be the current key."""
+        if self._scope.changes is not None:
+            self._scope.changes.add(keys)
 
     def _clean_up(self) -> None:
         """One step. A large list or map is looked at as a whole; what that takes is saved in the steps after it."""
@@ -177,6 +190,8 @@ class ExpiringState(HeapState):
                 continue
             looks += len(shape.times(pair))
             left = live(shape, pair, limit_ms)
+            if left is not pair:
+                self._note((key,))
             if left is None:
                 del entries[key]
                 continue

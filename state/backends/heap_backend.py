@@ -17,12 +17,14 @@ from ...messages import CheckpointId, KeyedStateHandle
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.record_serializer import Convert, node_of
 from .backend import NO_NAMESPACE, KeyedSnapshot, ReadState
+from .changed_keys import ChangedKeys, NotingTimerQueue, RunKeys
 from .expiring_accessors import EXPIRING_ACCESSORS
 from .frozen_state import FrozenState, KeptState
 from .heap_accessors import ACCESSORS
 from .heap_state import HeapScope, HeapState
 from .keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
-from .timer_queue import TimerQueues
+from .run_ledger import write_runs
+from .timer_queue import TimerQueue, TimerQueues
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 
@@ -54,7 +56,9 @@ class HeapBackend(HeapScope):
 
     def timers(self) -> TimerQueues:
         if self._timers is None:
-            self._timers = TimerQueues.restored(self._restored)
+            changes = self.changes
+            make = TimerQueue if changes is None else lambda name: NotingTimerQueue(name, changes)
+            self._timers = TimerQueues.restored(self._restored, make)
         return self._timers
 
     def keep(self, part: KeptState) -> None:
@@ -63,14 +67,41 @@ class HeapBackend(HeapScope):
         self._kept.append(part)
 
     def read_ahead(self, keys: Sequence[Any]) -> None:
-        """All is in memory."""
+        """All is in memory. What these keys hold counts as changed."""
+        if self.changes is not None:
+            self.changes.add(keys)
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
-        """A snapshot has no files but its own."""
+        if self.changes is not None:
+            self.changes.ledger.complete(checkpoint_id)
+
+    def track_changes(self, owner: str) -> None:
+        self.changes = ChangedKeys(owner)
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
-        views: list[FrozenState] = [state.view() for state in self._states.values()]
-        views += self._timers.freeze() if self._timers else ()
+        return self._frozen(None)
+
+    def increment(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        changes = self.changes
+        assert changes is not None, "changes are tracked"
+        if self._restored or self._kept:  # what no state has taken, or is no state, is only in whole snapshots
+            changes.start_over()
+        for state in self._states.values():
+            state.note_expired(changes)
+        plan, keys = changes.plan(checkpoint_id, self._most_entries())
+        frozen = None if plan.new is None else self._frozen(keys)
+        return lambda target: write_runs(plan, changes.ledger.owner, self.key_groups, target, frozen)
+
+    def _most_entries(self) -> int:
+        """Of one state."""
+        return max((sum(map(len, state.namespaces.values())) for state in self._states.values()), default=0)
+
+    def _frozen(self, some: list[Any] | None) -> SnapshotWriter:
+        """What all keys hold, or some; then as a run that says everything of them."""
+        chosen = None if some is None else frozenset(some)
+        views: list[FrozenState] = [] if some is None else [RunKeys(some)]
+        views += [state.view(chosen) for state in self._states.values()]
+        views += self._timers.freeze(chosen) if self._timers else ()
         views += [part.freeze() for part in self._kept]
         self._snapshots += 1
         number = self._snapshots
@@ -96,6 +127,8 @@ class HeapBackend(HeapScope):
         held = [keys for state in self._states.values() for keys in state.keys_by_namespace() if keys]
         for key in list(held[0]) if len(held) == 1 else dict.fromkeys(chain.from_iterable(held)):
             self.current_key = key
+            if self.changes is not None:
+                self.changes.add((key,))
             yield key
 
     def entry_count(self) -> int:

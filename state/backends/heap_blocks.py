@@ -135,7 +135,7 @@ def _column(values: list[Any], encode: Convert, contents: Fit | None, chunk: _Ke
 
 def _key_chunk(keys: list[Any], max_parallelism: int, encode_key: Convert) -> _KeyChunk:
     column = column_of(_encoded(keys, encode_key))
-    groups = _groups_of(keys, column if encode_key is None else None, max_parallelism)
+    groups = groups_of(keys, column if encode_key is None else None, max_parallelism)
     order = np.argsort(groups.astype(np.uint16), kind="stable").astype(np.uint16)  # NumPy sorts 16 bits by radix
     groups, column = groups[order], taken(column, order)
     starts = np.flatnonzero(np.diff(groups, prepend=-1)).tolist()
@@ -146,7 +146,8 @@ def _key_chunk(keys: list[Any], max_parallelism: int, encode_key: Convert) -> _K
     return _KeyChunk(order, shares)
 
 
-def _groups_of(keys: list[Any], column: Column | None, max_parallelism: int) -> npt.NDArray[np.int32]:
+def groups_of(keys: list[Any], column: Column | None, max_parallelism: int) -> npt.NDArray[np.int32]:
+    """The key group of each key; `column`: the same keys, if they are stored as they are."""
     if isinstance(column, np.ndarray) and column.dtype in INTEGERS:
         return key_groups_of(column.astype(INTEGERS[-1]), max_parallelism)
     return key_groups_of_list(keys, max_parallelism)

@@ -10,8 +10,9 @@ Questions get copies of changeable values and may not write at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any, Final
 
 from ..errors import NoCurrentKey, ReadOnlyState, WrongStateType
@@ -19,6 +20,7 @@ from ..keys.key_hash import java_hash
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.value_fit import Fit, Misfit, plain_scalar
 from .backend import NO_KEY, NO_NAMESPACE, StateClock
+from .changed_keys import ChangedKeys
 from .frozen_state import FrozenState
 from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
 from .heap_view import StateView
@@ -43,6 +45,8 @@ class HeapScope:
         answered. Writers on other threads only ever discard from it.
         """
         self.clock: StateClock | None = None
+        self.changes: ChangedKeys | None = None
+        """Which keys have changed, where checkpoints write no others."""
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
@@ -133,14 +137,22 @@ class HeapState:
         if is_gone:
             self._layouts.pop(self._namespace, None)
 
-    def view(self) -> FrozenState:
-        """What is held now, for a snapshot that will be in flight."""
+    def view(self, some: Set[Any] | None = None) -> FrozenState:
+        """What is held now, by all keys or by some, for a snapshot that will be in flight."""
         declaration, node = self.declaration, self.node
-        return StateView(declaration.name, declaration.kind, node.schema, node.encode, self._frozen(), self.contents)
+        return StateView(
+            declaration.name, declaration.kind, node.schema, node.encode, self._frozen(some), self.contents
+        )
 
-    def _frozen(self) -> dict[Hashable, FrozenEntries]:
+    def note_expired(self, changes: ChangedKeys) -> None:
+        """Add the keys that have lost something by the mere passing of time, and still have it in their dict."""
+
+    def _frozen(self, some: Set[Any] | None) -> dict[Hashable, FrozenEntries]:
         """By namespace."""
         self._own_values.clear()
+        if some is not None:
+            chosen = {namespace: _of_keys(entries, some) for namespace, entries in self.namespaces.items()}
+            return {namespace: freeze_entries(own, KeyLayout()) for namespace, own in chosen.items() if own}
         return {
             namespace: freeze_entries(entries, self._layout_of(namespace, entries))
             for namespace, entries in self.namespaces.items()
@@ -296,3 +308,13 @@ class HeapState:
         if not is_worth_a_layout(entries):
             return KeyLayout()
         return self._layouts.setdefault(namespace, KeyLayout())
+
+
+def _of_keys(entries: dict[Any, Any], some: Set[Any]) -> dict[Any, Any]:
+    if len(some) < len(entries):
+        held = dict(zip(some, map(entries.get, some, repeat(MISSING)), strict=True))  # each looked up once
+        gone = [key for key, value in held.items() if value is MISSING]
+        for key in gone:
+            del held[key]
+        return held
+    return {key: held for key, held in entries.items() if key in some}

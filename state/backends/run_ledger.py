@@ -133,6 +133,11 @@ class RunLedger:
         self._changed[:] = False
         self._unconfirmed[:] = False
 
+    def forget_changes(self) -> None:
+        """Slots get other numbers, and the snapshot that was planned last is whole."""
+        assert not self._runs, "no run is used that names slots"
+        self._unconfirmed[:] = False
+
     def _take_changes(self, count: int) -> None:
         size = max(count, len(self._changed))
         self._changed, self._unconfirmed = _grown(self._changed, size), _grown(self._unconfirmed, size)

@@ -11,7 +11,7 @@ old place. Timers that a snapshot gave back have no order among those of one tim
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, MutableMapping, Sequence, Set
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -249,13 +249,18 @@ class TimerQueues(NamedTuple):
     processing: PendingTimers
 
     @classmethod
-    def restored(cls, restored: MutableMapping[str, Any]) -> TimerQueues:
+    def restored(
+        cls, restored: MutableMapping[str, Any], make: Callable[[str], TimerQueue] = TimerQueue
+    ) -> TimerQueues:
         """With what snapshots hold, which is taken out of `restored`. Raises MalformedMessage."""
-        queues = TimerQueue(EVENT_TIMERS), TimerQueue(PROCESSING_TIMERS)
+        queues = make(EVENT_TIMERS), make(PROCESSING_TIMERS)
         for queue in queues:
             for stored in restored.pop(queue.name, ()):
                 queue.load(stored)
         return cls(*queues)
 
-    def freeze(self) -> list[FrozenState]:
-        return [queue.freeze() for queue in self]
+    def freeze(self, some: Set[Any] | None = None) -> list[FrozenState]:
+        """All timers, or those of some keys."""
+        if some is None:
+            return [queue.freeze() for queue in self]
+        return [FrozenTimers(queue.name, [timer for timer in queue if timer[1] in some]) for queue in self]

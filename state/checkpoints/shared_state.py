@@ -2,7 +2,8 @@
 
 Several may need one file: the job that would restore from a checkpoint, the user whose savepoint that checkpoint is, a
 job that was started from it, and, where backends are incremental, later checkpoints that hold the same file. A file is
-handed out for deletion once, when the last of them has let go.
+handed out for deletion once, when the last of them has let go. Metadata that are being deleted count, too: deletions
+come in any order and may be tried again, and whoever finds metadata takes what they lead to for there.
 
 One registry per JobManager. A plain value: it deletes nothing itself, and belongs to one thread.
 """
@@ -46,7 +47,15 @@ class RestoredJob:
     job_id: JobId
 
 
-Owner: TypeAlias = CheckpointOf | SavepointAt | RestoredJob
+@dataclass(frozen=True, slots=True)
+class DoomedMetadata:
+    """The metadata file of a checkpoint that everybody has let go of, until it is deleted. Fields as of StateFile."""
+
+    root: str
+    path: str
+
+
+Owner: TypeAlias = CheckpointOf | SavepointAt | RestoredJob | DoomedMetadata
 
 
 class SharedStateRegistry:
@@ -70,6 +79,10 @@ class SharedStateRegistry:
         """
         return tuple(file for file in self._files.pop(owner, {}) if self._let_go(file, owner))
 
+    def files_of(self, owner: Owner) -> tuple[StateFile, ...]:
+        """What it has named, in that order."""
+        return tuple(self._files.get(owner, ()))
+
     def knows(self, owner: Owner) -> bool:
         return owner in self._files
 
@@ -77,8 +90,12 @@ class SharedStateRegistry:
         return file in self._owners
 
     def needed_below(self, root: str) -> frozenset[str]:
-        """Paths of all files of one storage that somebody needs."""
-        return frozenset(file.path for file in self._owners if file.root == root)
+        """Paths of all files of one storage that somebody needs, be it not only until metadata are gone."""
+        return frozenset(
+            file.path
+            for file, owners in self._owners.items()
+            if file.root == root and not all(isinstance(owner, DoomedMetadata) for owner in owners)
+        )
 
     def _let_go(self, file: StateFile, owner: Owner) -> bool:
         """Whether this was the last who needed it."""

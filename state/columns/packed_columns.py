@@ -23,6 +23,8 @@ Column: TypeAlias = "npt.NDArray[Any] | tuple[Column, ...]"
 INTEGERS = tuple(map(np.dtype, ("|i1", "<i2", "<i4", "<i8")))
 """The kinds of columns of integers, the narrowest first."""
 
+_LIMITS = tuple((kind, np.iinfo(kind).min, np.iinfo(kind).max) for kind in INTEGERS)
+
 _FLOATS = np.dtype("<f8")
 _KINDS = frozenset(kind.str for kind in (*INTEGERS, _FLOATS, np.dtype(np.bool_)))
 _PLAIN, _TUPLES = "plain", "tuples"
@@ -115,5 +117,5 @@ def _all_narrowed(columns: Columns) -> Column:
 def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The same in as few bytes each as will do."""
     least, greatest = numbers.min(), numbers.max()
-    kind = next(kind for kind in INTEGERS if np.iinfo(kind).min <= least and greatest <= np.iinfo(kind).max)
+    kind = next(kind for kind, low, high in _LIMITS if low <= least and greatest <= high)
     return numbers.astype(kind, copy=False)

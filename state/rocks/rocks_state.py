@@ -7,7 +7,7 @@ whole: a list or map of one key has to fit into memory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence, Set
 from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
@@ -81,7 +81,7 @@ class RocksState(HeapState):
             raise ValueError(f"state {self.declaration.name!r}: a namespace is plain data and not None")
         self._enter(namespace)
 
-    def view(self) -> FrozenState:
+    def view(self, some: Set[Any] | None = None) -> FrozenState:
         raise AssertionError("the rows of RocksDB are frozen all at once")
 
     def keys_in(self, namespace: Hashable) -> list[Any]:

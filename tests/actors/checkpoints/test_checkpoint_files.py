@@ -36,11 +36,13 @@ from understudy.state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCo
 from understudy.state.checkpoints.completed_checkpoints import StandaloneCompletedCheckpointStore
 from understudy.state.checkpoints.shared_state import (
     CheckpointOf,
+    DoomedMetadata,
     RestoredJob,
     SavepointAt,
     SharedStateRegistry,
     StateFile,
 )
+from understudy.state.checkpoints.snapshot_file import state_handles
 
 from ..savepoint_requests import savepoint_now
 from .checkpoint_driver import JOB, changed, make_plan, of_type
@@ -83,6 +85,17 @@ class Job:
         """What the JobManager does: the files that go at once."""
         return [file.path for file in self.registry.release(SavepointAt(path))]
 
+    def deleted(self, effects: list[CheckpointEffect]) -> list[str]:
+        """The files that these effects delete, in no order: with metadata what has waited for them alone."""
+        gone: list[str] = []
+        for discard in of_type(Discard, effects):
+            gone += [*discard.savepoints, *([discard.metadata_path] if discard.metadata_path else [])]
+            handles = [handle for state in discard.states for handle in state_handles(state)]
+            gone += sorted({handle.path or "" for handle in handles} - discard.kept)
+            freed = self.registry.release(DoomedMetadata(ROOT, discard.metadata_path))
+            gone += [file.path for file in freed if file.path in discard.kept]
+        return gone
+
 
 def ack(number: int, *files: str) -> AcknowledgeCheckpoint:
     handles = [StateHandle(path, None, 1, 0) for path in files]
@@ -95,45 +108,44 @@ def stored(number: int, savepoints: dict[str, str] | None = None) -> MetadataSto
     return MetadataStored(CheckpointId(number), f"meta-{number}", savepoints or {})
 
 
-def deleted(effects: list[CheckpointEffect]) -> list[str]:
-    """The files that these effects delete, in no order."""
-    gone: list[str] = []
-    for discard in of_type(Discard, effects):
-        gone += [*discard.savepoints, *([discard.metadata_path] if discard.metadata_path else [])]
-        handles = [keyed.handle for state in discard.states for op in state.operators.values() for keyed in op.keyed]
-        gone += sorted({handle.path or "" for handle in handles} - discard.kept)
-    return gone
-
-
 def test_a_dropped_checkpoint_leaves_the_files_that_a_later_one_shares() -> None:
     """Flink: incremental checkpoints, SharedStateRegistry."""
     job = Job()
     job.checkpoint(1, "1.sst", "1.own")
-    assert deleted(job.checkpoint(2, "1.sst", "2.sst")) == ["meta-1", "1.own"]
-    assert deleted(job.checkpoint(3, "3.sst")) == ["meta-2", "1.sst", "2.sst"]
+    assert job.deleted(job.checkpoint(2, "1.sst", "2.sst")) == ["meta-1", "1.own"]
+    assert job.deleted(job.checkpoint(3, "3.sst")) == ["meta-2", "1.sst", "2.sst"]
 
 
 def test_a_pending_savepoint_keeps_what_it_shares_with_a_checkpoint_that_is_dropped() -> None:
     job = Job()
     job.checkpoint(1, "1.sst")
     job.tell(savepoint_now("token"), ack(2, "1.sst", "2.sst"))
-    assert deleted(job.checkpoint(3, "3.sst")) == ["meta-1"]
+    assert job.deleted(job.checkpoint(3, "3.sst")) == ["meta-1"]
     job.tell(stored(2, {"token": "sp"}))
     assert job.dispose("sp") == ["meta-2", "1.sst", "2.sst"]
+
+
+def test_what_two_dropped_checkpoints_share_goes_after_the_metadata_of_both() -> None:
+    """They may be deleted in any order."""
+    job = Job(retained=2)
+    job.checkpoint(1, "1.sst", "1.own")
+    job.checkpoint(2, "1.sst", "2.own")
+    discards = of_type(Discard, job.tell(Shutdown(JobStatus.FINISHED)))
+    assert [job.deleted([each]) for each in reversed(discards)] == [["meta-2", "2.own"], ["meta-1", "1.own", "1.sst"]]
 
 
 def test_state_that_comes_late_is_discarded_but_for_files_that_are_somebodys() -> None:
     job = Job()
     job.checkpoint(1, "1.sst")
-    assert deleted(job.tell(ack(9, "1.sst", "9.sst"))) == ["9.sst"]
+    assert job.deleted(job.tell(ack(9, "1.sst", "9.sst"))) == ["9.sst"]
 
 
 def test_a_savepoint_outlives_later_checkpoints_and_its_job() -> None:
     job = Job()
     job.savepoint(1, "1.sst")
-    assert deleted(job.checkpoint(2, "2.sst")) == []
-    assert deleted(job.checkpoint(3, "3.sst")) == ["meta-2", "2.sst"]
-    assert deleted(job.tell(Shutdown(JobStatus.FINISHED))) == ["meta-3", "3.sst"]
+    assert job.deleted(job.checkpoint(2, "2.sst")) == []
+    assert job.deleted(job.checkpoint(3, "3.sst")) == ["meta-2", "2.sst"]
+    assert job.deleted(job.tell(Shutdown(JobStatus.FINISHED))) == ["meta-3", "3.sst"]
     assert sorted(job.dispose("sp-1")) == ["1.sst", "meta-1"]
 
 
@@ -146,9 +158,9 @@ def test_a_disposed_savepoint_that_is_the_newest_cut_goes_when_the_next_checkpoi
     assert job.restorable() == [2, 1]
     job.tell(RegionRestarting(), changed("a"))
     assert job.restorable() == [2, 1]
-    assert deleted(job.checkpoint(3, "3.sst")) == []
+    assert job.deleted(job.checkpoint(3, "3.sst")) == []
     assert job.restorable() == [3, 2, 1]
-    assert deleted(job.checkpoint(4, "4.sst")) == ["meta-1", "1.sst", "meta-2", "2.sst"]
+    assert job.deleted(job.checkpoint(4, "4.sst")) == ["meta-1", "1.sst", "meta-2", "2.sst"]
     assert job.restorable() == [4, 3]
 
 
@@ -156,13 +168,13 @@ def test_a_disposed_savepoint_that_is_the_newest_cut_goes_when_the_job_ends() ->
     job = Job()
     job.savepoint(1, "1.sst")
     assert job.dispose("sp-1") == []
-    assert deleted(job.tell(Shutdown(JobStatus.CANCELED))) == ["meta-1", "1.sst"]
+    assert job.deleted(job.tell(Shutdown(JobStatus.CANCELED))) == ["meta-1", "1.sst"]
 
 
 def test_a_newer_savepoint_supersedes_an_older_one_for_the_job() -> None:
     job = Job()
     job.savepoint(1, "1.sst")
-    assert deleted(job.savepoint(2, "2.sst")) == []
+    assert job.deleted(job.savepoint(2, "2.sst")) == []
     assert sorted(job.dispose("sp-1")) == ["1.sst", "meta-1"]
     assert job.dispose("sp-2") == []
 
@@ -171,7 +183,7 @@ def test_a_savepoint_that_completes_after_a_newer_checkpoint_is_its_users_alone(
     job = Job()
     job.tell(savepoint_now("token"), ack(1, "1.sst"))
     job.checkpoint(2, "2.sst")
-    assert deleted(job.tell(stored(1, {"token": "sp"}))) == []
+    assert job.deleted(job.tell(stored(1, {"token": "sp"}))) == []
     assert sorted(job.dispose("sp")) == ["1.sst", "meta-1"]
 
 
@@ -179,7 +191,7 @@ def test_a_checkpoint_that_a_job_was_started_from_is_kept_for_it() -> None:
     job = Job()
     job.checkpoint(1, "1.sst")
     job.registry.register(RestoredJob(JOB), [StateFile(ROOT, "meta-1"), StateFile(ROOT, "1.sst")])
-    assert deleted(job.checkpoint(2, "2.sst")) == []
+    assert job.deleted(job.checkpoint(2, "2.sst")) == []
     assert [file.path for file in job.registry.release(RestoredJob(JOB))] == ["meta-1", "1.sst"]
 
 
@@ -200,9 +212,9 @@ def test_a_pointer_that_was_stored_too_late_is_discarded_before_what_it_points_t
     """The promise was broken while storage was writing."""
     job = Job()
     effects = job.tell(savepoint_now("token"), ack(1, "1.sst"), end)
-    assert deleted(effects) == []
+    assert job.deleted(effects) == []
     assert len(of_type(AnswerSavepoint, effects)) == 1
-    assert deleted(job.tell(stored(1, {"token": "sp"}))) == ["sp", "meta-1", "1.sst"]
+    assert job.deleted(job.tell(stored(1, {"token": "sp"}))) == ["sp", "meta-1", "1.sst"]
     assert not job.registry.knows(SavepointAt("sp"))
 
 
@@ -230,7 +242,7 @@ class Sharing(RuleBasedStateMachine):
         self.gone: Counter[str] = Counter()
 
     def tell(self, *events: Any) -> None:
-        self.gone.update(deleted(self.job.tell(*events)))
+        self.gone.update(self.job.deleted(self.job.tell(*events)))
 
     @precondition(lambda self: len(self.pending) < 3)
     @rule(is_savepoint=st.booleans(), shared=st.randoms(use_true_random=False))
@@ -248,7 +260,7 @@ class Sharing(RuleBasedStateMachine):
     def store(self, data: st.DataObject) -> None:
         number = data.draw(st.sampled_from([*self.pending, *self.abandoned]))
         effects = self.job.tell(stored(number, {f"token-{number}": f"sp-{number}"}))
-        self.gone.update(deleted(effects))
+        self.gone.update(self.job.deleted(effects))
         self.savepoints.update({answer.answer.savepoint_path: number for answer in _kept(effects)})
         if number in self.abandoned:
             self.abandoned.remove(number)

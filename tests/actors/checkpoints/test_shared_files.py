@@ -37,7 +37,7 @@ from understudy.state.checkpoints.completed_checkpoints import (
 )
 from understudy.state.checkpoints.savepoint_store import FilesystemSavepointStore
 from understudy.state.checkpoints.savepoints import Savepoints
-from understudy.state.checkpoints.shared_state import SavepointAt, SharedStateRegistry
+from understudy.state.checkpoints.shared_state import DoomedMetadata, SavepointAt, SharedStateRegistry
 from understudy.state.checkpoints.snapshot_file import state_handles, state_size_bytes
 from understudy.state.checkpoints.state_backends import FILESYSTEM
 from understudy.state.errors import StateNotStorable
@@ -131,6 +131,8 @@ class Stage:
         for each in discards:
             if each is not None:
                 delete_discarded(self.storage, each)
+                freed = self.registry.release(DoomedMetadata(self.storage.location(), each.metadata_path))
+                delete_files(self.storage, [file.path for file in freed if file.path in each.kept])
 
     def dispose(self, pointer: str) -> None:
         removed = self.savepoints.remove(pointer)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from understudy.actors.checkpoints.checkpoint_effects import Discard
-from understudy.actors.job_manager.job_files import delete_discarded
+from understudy.actors.job_manager.job_files import delete_discarded, delete_files
 from understudy.messages import KeyedStateHandle, OperatorSubtaskState, StateHandle, SubtaskState
 from understudy.state import CheckpointStorage
 
@@ -65,6 +65,17 @@ def test_without_its_metadata_gone_no_state_is_touched(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="the disk failed"):
         delete_discarded(storage, discard)
     assert storage.list_files() == ["job/chk-1/_metadata", "job/chk-1/a", "job/chk-1/b"]
+
+
+def test_metadata_among_other_files_go_first(tmp_path: Path) -> None:
+    storage = Failing(str(tmp_path), {"job/chk-1/_metadata": 1})
+    checkpoint(storage)
+    paths = ["job/chk-1/b", "job/chk-1/_metadata", "job/chk-1/a"]
+    with pytest.raises(OSError, match="the disk failed"):
+        delete_files(storage, paths)
+    assert storage.tried == ["job/chk-1/_metadata"]
+    delete_files(storage, paths)
+    assert storage.list_files() == []
 
 
 def test_inline_state_has_no_file(tmp_path: Path) -> None:

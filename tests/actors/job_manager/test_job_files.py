@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,8 @@ from understudy.messages import (
     KeyedStateHandle,
     OperatorId,
     OperatorSubtaskState,
+    SharedFileId,
+    SharedStateHandle,
     StateHandle,
     SubtaskIndex,
     SubtaskState,
@@ -223,3 +226,65 @@ def test_what_is_given_up_goes_with_its_pointers(stage: Stage) -> None:
     stage.call(lambda files: files.discard(JOB, stage.storage, discard))
     stage.tidied(1)
     assert stage.storage.list_files() == stage.pointers.list_files() == []
+
+
+class Gated(CheckpointStorage):
+    """Storage that takes until the gate is open to delete the file at this path."""
+
+    def __init__(self, url: str, path: str) -> None:
+        super().__init__(url)
+        self.path = path
+        self.gate = threading.Event()
+
+    def delete(self, what: StateHandle | str) -> None:
+        if what == self.path:
+            assert self.gate.wait(WAIT_S)
+        super().delete(what)
+
+
+def of_one_run(stage: Stage, storage: CheckpointStorage) -> Iterator[CompletedCheckpoint]:
+    """Two checkpoints that share a file."""
+    run = SharedStateHandle(SharedFileId("run"), storage.write(f"{JOB}/shared/run", b"a run"))
+    for number in (1, 2):
+        draft = stage.draft(number)
+        (state,) = draft.states()
+        keyed = replace(state.operators[OperatorId("op")].keyed[0], shared=(run,))
+        states = {SubtaskIndex(0): SubtaskState({OperatorId("op"): OperatorSubtaskState((keyed,))})}
+        draft = replace(draft, vertices={VertexId("map"): VertexSnapshot(1, 128, states)}, is_savepoint=False)
+        answer = stage.store(draft)
+        assert isinstance(answer, MetadataStored)
+        yield replace(draft, metadata_path=answer.path)
+
+
+@pytest.mark.parametrize("first_is_let_go_of", ["by its job", "by a job that was started from it"])
+def test_a_file_of_two_checkpoints_goes_after_the_metadata_of_both(
+    stage: Stage, tmp_path: Path, first_is_let_go_of: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The metadata of the first take longer to go than all of the second."""
+    storage = Gated(str(tmp_path / "checkpoints"), f"{JOB}/chk-1/_metadata")
+    monkeypatch.setattr(stage.savepoints, "open_storage", lambda _: storage)
+    first, second = of_one_run(stage, storage)
+
+    def let_go(files: JobFiles) -> None:
+        of_job = files.checkpoints_of(JOB, storage)
+        of_job.completed(first)
+        of_job.completed(second)
+        if first_is_let_go_of == "by its job":
+            files.discard(JOB, storage, not_none(of_job.drop(first)))
+        else:
+            files.restored(JobId("job-2"), storage, first)
+            assert of_job.drop(first) is None
+            files.superseded(JobId("job-2"))
+        files.discard(JOB, storage, not_none(of_job.drop(second)))
+
+    stage.call(let_go)
+    stage.tidied(1)
+    assert storage.list_files() == [f"{JOB}/chk-1/_metadata", f"{JOB}/chk-1/map-0-a", f"{JOB}/shared/run"]
+    storage.gate.set()
+    stage.tidied(2)
+    assert storage.list_files() == []
+
+
+def not_none(discard: Discard | None) -> Discard:
+    assert discard is not None
+    return discard

@@ -41,12 +41,25 @@ from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoi
 from understudy.state.checkpoints.shared_state import RestoredJob, SharedStateRegistry
 from understudy.state.durable_files import DurableFiles
 
-from .mutant import CALM, CUT, KEPT, LEAKED, LIVENESS, LOST, OUTPUT, Patch, Scenarios, also, mutant, nothing
+from .mutant import (
+    CALM,
+    CUT,
+    DANGLING,
+    KEPT,
+    LEAKED,
+    LIVENESS,
+    LOST,
+    OUTPUT,
+    TRANSACTIONS,
+    Patch,
+    Scenarios,
+    also,
+    mutant,
+    nothing,
+)
 
-DANGLING = "no-dangling-metadata"
 TAKEN_BACK = "nothing-taken-back"
 ENDED = "drained-is-the-end"
-TRANSACTIONS = "restored-transactions"
 
 
 def led_by(theme: mix.Theme, **workload: Any) -> Scenarios:

@@ -108,10 +108,12 @@ def the_barrier_goes_on_before_the_snapshot(patch: Patch) -> None:
 @mutant(OUTPUT, within=40)
 def the_snapshot_shows_what_came_after_the_barrier(patch: Patch) -> None:
     """Keyed state is looked at when it is written."""
-    snapshot = HeapBackend.snapshot
-    patch.setattr(
-        HeapBackend, "snapshot", lambda self, checkpoint_id: lambda target: snapshot(self, checkpoint_id)(target)
-    )
+
+    def late(take: Callable[[HeapBackend, Any], Any]) -> Callable[[HeapBackend, Any], Any]:
+        return lambda self, checkpoint_id: lambda target: take(self, checkpoint_id)(target)
+
+    for each in ("snapshot", "increment"):
+        patch.setattr(HeapBackend, each, late(getattr(HeapBackend, each)))
 
 
 @mutant(LOST, within=20)

@@ -30,6 +30,8 @@ CALM = "calm"
 LEAKED = "no-leaked-files"
 PROCESSES = "no-leaked-processes"
 PROMISE = "promise"
+DANGLING = "no-dangling-metadata"
+TRANSACTIONS = "restored-transactions"
 
 
 @dataclass(frozen=True)

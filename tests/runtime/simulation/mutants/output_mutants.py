@@ -13,7 +13,7 @@ from understudy.runtime.connectors.files.file_sink import FileSink
 from understudy.runtime.simulation.world.faults import PowerFailure, RottenFile
 from understudy.state.durable_files import DurableFiles
 
-from .mutant import EARLY, LEAKED, LIVENESS, OUTPUT, UNREADABLE, Patch, also, mutant, nothing
+from .mutant import EARLY, LEAKED, LIVENESS, OUTPUT, TRANSACTIONS, UNREADABLE, Patch, also, mutant, nothing
 
 # ---- restoring
 
@@ -101,17 +101,17 @@ def sinks_commit_more_than_was_completed(patch: Patch) -> None:
     )
 
 
-@mutant(OUTPUT, within=100)
+@mutant(OUTPUT, TRANSACTIONS, within=100)
 def sinks_do_not_commit_what_they_restored(patch: Patch) -> None:
     patch.setattr(TwoPhaseCommitSink, "_recover_and_commit", nothing)
 
 
-@mutant(OUTPUT, within=100)
+@mutant(OUTPUT, TRANSACTIONS, within=100)
 def sinks_abort_what_they_restored(patch: Patch) -> None:
     patch.setattr(TwoPhaseCommitSink, "_recover_and_commit", lambda self, one: self.recover_and_abort(one.handle))
 
 
-@mutant(OUTPUT, within=100)
+@mutant(OUTPUT, TRANSACTIONS, within=100)
 def sinks_forget_what_they_have_prepared(patch: Patch) -> None:
     """The transaction that a checkpoint covers is not in it."""
     patch.setattr(TwoPhaseCommitSink, "_uncommitted", lambda self: [] if self._current is None else [self._current])

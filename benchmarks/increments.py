@@ -1,0 +1,144 @@
+"""The checkpoint after some keys have changed against the first one, by kind of state: bytes and processor time.
+
+No job runs here: the state is that of one subtask, in one process. Each kind, in turn, is filled and checkpointed
+whole; then some keys change and an increment is written, several times. What the last checkpoint restores is compared
+with what went in. Processor time is that of the process, with what runs in the background.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from understudy import ValueState
+from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, SubtaskIndex, VertexId
+from understudy.state import CheckpointStorage, SnapshotTarget, WorkingState, backend_named
+from understudy.state.columnar.slot_backend import SlotBackend
+from understudy.state.keys.key_groups import KeyGroupRange
+
+from .report import finish, shared_options
+
+WORKLOAD = "increments"
+MAX_PARALLELISM = 128
+BATCH = 1024
+VALUE = ValueState(int, name="value")
+
+
+def _named(name: str) -> Callable[[str], Any]:
+    def make(folder: str) -> Any:
+        backend = backend_named(name, WorkingState(folder))
+        return backend.keyed_backend(KeyGroupRange(0, MAX_PARALLELISM - 1), MAX_PARALLELISM)
+
+    return make
+
+
+KINDS: dict[str, Callable[[str], Any]] = {
+    "heap": _named("filesystem"),
+    "compiled": lambda _: SlotBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM),
+    "rocksdb": _named("rocksdb"),
+}
+
+
+@click.command(WORKLOAD)
+@click.option("--keys", default=1_000_000, show_default=True, type=click.IntRange(BATCH))
+@click.option("--changed", default=0.01, show_default=True, type=click.FloatRange(0, 1), help="Share of the keys.")
+@click.option("--checkpoints", default=5, show_default=True, type=click.IntRange(1), help="After the first one.")
+@click.option("--kinds", default=",".join(KINDS), show_default=True, help="Comma-separated.")
+@shared_options
+def increments(keys: int, changed: float, checkpoints: int, kinds: str, runs: int, json_path: str | None) -> None:
+    """What checkpoints of changed keys cost, against whole ones."""
+    problems: list[str] = []
+    folder = tempfile.mkdtemp(prefix="understudy-benchmark-")
+    chosen = [kind.strip() for kind in kinds.split(",")]
+    if unknown := sorted(set(chosen) - set(KINDS)):
+        raise click.BadParameter(f"found {', '.join(unknown)}; wanted some of {', '.join(KINDS)}", param_hint="--kinds")
+    try:
+        figures = {
+            kind: [
+                _measured(kind, keys, changed, checkpoints, f"{folder}/{kind}{run}", problems) for run in range(runs)
+            ]
+            for kind in chosen
+        }
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    finish({"workload": WORKLOAD, "keys": keys, "changed": changed}, figures, problems, json_path)
+
+
+def _measured(
+    kind: str, keys: int, changed: float, checkpoints: int, folder: str, problems: list[str]
+) -> dict[str, Any]:
+    os.makedirs(f"{folder}/state")
+    backend = KINDS[kind](f"{folder}/state")
+    if kind != "rocksdb":
+        backend.track_changes("op")
+    storage, expected = CheckpointStorage(f"{folder}/checkpoints"), dict.fromkeys(range(keys), 0)
+    _write(backend, list(expected), 0)
+    taken = [_checkpoint(kind, backend, storage, 1)]
+    draw = random.Random(5)
+    for number in range(2, checkpoints + 2):
+        some = draw.sample(range(keys), max(1, round(keys * changed)))
+        _write(backend, some, number)
+        expected.update(dict.fromkeys(some, number))
+        taken.append(_checkpoint(kind, backend, storage, number))
+    backend.close()
+    os.makedirs(f"{folder}/again")
+    again = KINDS[kind](f"{folder}/again")
+    again.restore([taken[-1]["handle"]], lambda it: it.data if it.path is None else storage.read(it))
+    if _read(again, list(expected)) != list(expected.values()):
+        problems.append(f"{kind}: the last checkpoint restores other values")
+    again.close()
+    first, later = taken[0], taken[1:]
+    next_bytes, next_ms = (statistics.median(each[what] for each in later) for what in ("bytes", "ms"))
+    return {
+        "first_mb": round(first["bytes"] / 1e6, 2),
+        "first_ms": round(first["ms"], 1),
+        "next_mb": round(next_bytes / 1e6, 3),
+        "next_ms": round(next_ms, 1),
+        "bytes_share": round(next_bytes / first["bytes"], 4),
+        "time_share": round(next_ms / first["ms"], 4),
+    }
+
+
+def _write(backend: Any, keys: list[int], value: int) -> None:
+    state = backend.state(VALUE)
+    for start in range(0, len(keys), BATCH):
+        batch = keys[start : start + BATCH]
+        backend.read_ahead(batch)
+        for backend.current_key in batch:
+            state.update(value)
+
+
+def _read(backend: Any, keys: list[int]) -> list[int]:
+    state, found = backend.state(VALUE), []
+    for start in range(0, len(keys), BATCH):
+        batch = keys[start : start + BATCH]
+        backend.read_ahead(batch)
+        for backend.current_key in batch:
+            found.append(state.value())
+    return found
+
+
+def _checkpoint(kind: str, backend: Any, storage: CheckpointStorage, number: int) -> dict[str, Any]:
+    checkpoint_id = CheckpointId(number)
+    target = SnapshotTarget(
+        storage, JobId("job"), checkpoint_id, VertexId("v"), SubtaskIndex(0), ExecutionAttemptId("a")
+    )
+    before = _stored_bytes(storage)
+    begun = time.process_time()
+    handle = (backend.snapshot if kind == "rocksdb" else backend.increment)(checkpoint_id)(target)
+    spent = time.process_time() - begun
+    backend.checkpoint_complete(checkpoint_id)
+    inline = handle.handle.size_bytes if handle.handle.path is None else 0
+    return {"handle": handle, "bytes": _stored_bytes(storage) - before + inline, "ms": spent * 1000}
+
+
+def _stored_bytes(storage: CheckpointStorage) -> int:
+    return sum(os.path.getsize(f"{storage.root}/{path}") for path in storage.list_files())

@@ -1,0 +1,146 @@
+"""Whatever becomes of checkpoints, each that completes gives back what there was, to every backend and parallelism.
+
+UNDERSTUDY_CASES=100000 plays more cases.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import pytest
+
+from tests.contracts.increments import MakeBackend, compiled, heap, play
+from tests.contracts.keyed_state import MAX_PARALLELISM
+from understudy import Ttl, ValueState
+from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, SubtaskIndex, VertexId
+from understudy.state.backends import heap_backend
+from understudy.state.backends.backend import SnapshotTarget
+from understudy.state.backends.changed_keys import ChangedKeys
+from understudy.state.backends.keyed_snapshot import StoredState
+from understudy.state.checkpoints.shared_state import Owner, SharedStateRegistry, StateFile
+from understudy.state.errors import MissingState
+from understudy.state.rocks.memory import RocksMemory
+from understudy.state.rocks.rocks_backend import RocksBackend
+from understudy.state.rocks.store import StoreOptions
+from understudy.state.storage import CheckpointStorage, handle_reader
+
+CASES = int(os.environ.get("UNDERSTUDY_CASES", "5000"))
+"""Completed checkpoints that are restored and compared."""
+ROCKS_CASES = CASES // 100
+IN_DICTS_AND_COLUMNS: dict[str, MakeBackend] = {"heap": heap, "compiled": compiled}
+MOST_CASES_OF_A_MUTANT = 500
+
+
+def played(first: int, cases: int, makers: dict[str, MakeBackend]) -> Counter[str]:
+    """Histories from this seed on, until there were so many cases."""
+    seen: Counter[str] = Counter()
+    storage = CheckpointStorage("memory://increments")
+    seed = first
+    while seen["cases"] < cases:
+        try:
+            play(seed, makers, storage, seen)
+        except Exception as error:
+            error.add_note(f"the history of seed {seed}, with {', '.join(makers)}")
+            raise
+        seed += 1
+    return seen
+
+
+def test_every_checkpoint_that_completes_gives_back_what_there_was() -> None:
+    seen = played(0, CASES - ROCKS_CASES, IN_DICTS_AND_COLUMNS)
+    assert seen["cases"] >= CASES - ROCKS_CASES
+    assert seen["increments"] > seen["completed"] / 2, "most checkpoints are lists of runs"
+    assert seen["restores"] > seen["cases"] / 10
+    assert seen["declined"] > seen["cases"] / 20
+
+
+@pytest.fixture
+def rocks() -> Iterator[MakeBackend]:
+    in_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with TemporaryDirectory(dir=in_memory, ignore_cleanup_errors=True) as folder:
+        options = StoreOptions(folder, RocksMemory(8))
+        yield lambda own: RocksBackend(own[0], own[-1], MAX_PARALLELISM, options)
+
+
+def test_so_it_does_from_dicts_to_rocksdb_and_back(rocks: MakeBackend) -> None:
+    seen = played(CASES, ROCKS_CASES, {"heap": heap, "rocksdb": rocks})
+    assert seen["cases"] >= ROCKS_CASES
+    assert seen["restores"]
+
+
+def lost_tombstones(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StoredState, "replaced_keys", lambda _: iter(()))
+
+
+def unrecorded_key(patch: pytest.MonkeyPatch) -> None:
+    add = ChangedKeys.add
+    patch.setattr(ChangedKeys, "add", lambda changes, keys: add(changes, list(keys)[1:]))
+
+
+def wrong_range(patch: pytest.MonkeyPatch) -> None:
+    read = heap_backend.read_snapshots
+
+    def of_fewer(handles: Any, reader: Any, groups: range, *others: Any) -> Any:
+        return read(handles, reader, range(groups.start, max(groups.stop - 1, groups.start + 1)), *others)
+
+    patch.setattr(heap_backend, "read_snapshots", of_fewer)
+
+
+def file_deleted_early(patch: pytest.MonkeyPatch) -> None:
+    def release(registry: SharedStateRegistry, owner: Owner) -> tuple[StateFile, ...]:
+        return tuple(registry._files.pop(owner, {}))
+
+    patch.setattr(SharedStateRegistry, "release", release)
+
+
+@pytest.mark.parametrize("mutate", [lost_tombstones, unrecorded_key, wrong_range, file_deleted_early])
+def test_each_mutant_is_caught(mutate: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    mutate(monkeypatch)
+    with pytest.raises((AssertionError, MissingState)) as caught:
+        played(0, MOST_CASES_OF_A_MUTANT, {"heap": heap})
+    assert "the history of seed" in "".join(caught.value.__notes__)
+
+
+class Hands:
+    """A clock that is set."""
+
+    now_ms = 0
+
+    def processing_ms(self) -> int:
+        return self.now_ms
+
+    event_ms = processing_ms
+
+    def written_ms(self, what: str) -> int:
+        return self.now_ms
+
+
+@pytest.mark.parametrize("clock", ["processing", "event"])
+def test_what_has_expired_since_the_last_run_does_not_come_back_without_a_ttl(
+    clock: Literal["processing", "event"],
+) -> None:
+    hands, storage = Hands(), CheckpointStorage("memory://expiring")
+    backend, expiring = heap(range(MAX_PARALLELISM)), ValueState(int, name="seen", ttl=Ttl(100, clock=clock))
+    backend.clock = hands
+    backend.track_changes("op")
+    state = backend.state(expiring)
+    handle = None
+    for number, (time_ms, keys) in enumerate([(0, range(50)), (60, range(40)), (120, range(40, 42))], 1):
+        hands.now_ms = time_ms
+        backend.read_ahead(keys)
+        for backend.current_key in keys:
+            state.update(number)
+        attempt, checkpoint = ExecutionAttemptId("a"), CheckpointId(number)
+        write = backend.increment(checkpoint)
+        handle = write(SnapshotTarget(storage, JobId("j"), checkpoint, VertexId("v"), SubtaskIndex(0), attempt, 1))
+        backend.checkpoint_complete(checkpoint)
+    assert handle is not None
+    again = heap(range(MAX_PARALLELISM))
+    again.restore([handle], handle_reader(storage))
+    again.clock = Hands()
+    again.state(ValueState(int, name="seen", ttl=Ttl(10_000, clock=clock)))
+    assert sorted(again.keys("seen")) == list(range(42))
