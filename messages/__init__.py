@@ -213,6 +213,7 @@ from .tasks import (
     TaskDeployment,
     UpdateTaskExecutionState,
 )
+from .thread_dumps import RequestThreadDump, ThreadDump, ThreadStack
 
 __all__ = [
     "ADVICE",
@@ -344,6 +345,7 @@ __all__ = [
     "RequestLogs",
     "RequestMetrics",
     "RequestPermits",
+    "RequestThreadDump",
     "RequestWatermarks",
     "RestartStrategyConfig",
     "RestartStrategyKind",
@@ -382,6 +384,8 @@ __all__ = [
     "TaskManagerView",
     "TaskMetrics",
     "TaskReport",
+    "ThreadDump",
+    "ThreadStack",
     "TimelineMark",
     "TimelineSample",
     "TriggerCheckpoint",

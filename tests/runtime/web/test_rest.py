@@ -18,9 +18,10 @@ from understudy.messages import (
     StopWithSavepoint,
     TriggerSavepoint,
 )
+from understudy.runtime.web.absent import ABSENT
 from understudy.runtime.web.app import App
 
-from .views import HEX, HOSTILE, JOB, START_MS, AnsweringJobs, job_view
+from .views import HEX, HOSTILE, JOB, START_MS, TRACEBACK, AnsweringJobs, job_view
 
 Clients = Callable[..., httpx.AsyncClient]
 J, V = f"/v1/jobs/{HEX}", f"/v1/jobs/{HEX}/vertices/v1"
@@ -88,6 +89,46 @@ def test_a_flame_graph_is_flinks(jobs: AnsweringJobs, client_of: Clients) -> Non
     works, waits = found["data"]["children"]
     assert (found["data"]["value"], works["value"], waits["name"]) == (100, 75, "(waits for input)")
     assert [each["name"] for each in works["children"]] == [f"{HOSTILE} (job.py:3)", "Output.flush (output.py:9)"]
+
+
+def test_thread_dumps_are_flinks(jobs: AnsweringJobs, client_of: Clients) -> None:
+    worker, leader = ask(client_of, App(jobs), "/v1/taskmanagers/tm-1/thread-dump", "/v1/jobmanager/thread-dump")
+    (one,) = worker["threadInfos"]
+    assert one["threadName"] == f"slot of tm-1 {HOSTILE}"
+    assert one["stringifiedThreadInfo"] == f'"{one["threadName"]}"\n{TRACEBACK}'
+    assert leader["threadInfos"][0]["threadName"].startswith("slot of None")
+
+
+def test_metrics_over_task_managers(jobs: AnsweringJobs, client_of: Clients) -> None:
+    over, one = ask(
+        client_of,
+        App(jobs),
+        "/taskmanagers/metrics?get=load&agg=min,max",
+        "/taskmanagers/metrics?get=load&agg=max&taskmanagers=tm-0",
+    )
+    assert (over, one) == ([{"id": "load", "min": 1.0, "max": 2.0}], [{"id": "load", "max": 1.0}])
+
+
+def test_how_a_job_ended(client_of: Clients) -> None:
+    def result(status: JobStatus) -> Any:
+        (found,) = ask(client_of, App(AnsweringJobs(job_view(status=status))), f"{J}/execution-result")
+        return found
+
+    assert result(JobStatus.RUNNING) == {"status": {"id": "IN_PROGRESS"}}
+    assert result(JobStatus.FINISHED)["job-execution-result"]["application-status"] == "SUCCEEDED"
+    failed = result(JobStatus.FAILED)["job-execution-result"]
+    assert failed["net-runtime"] == 60_000
+    assert "Caused by: ValueError" in failed["failure-cause"]["stack-trace"]
+
+
+def test_what_flink_has_and_this_has_not_is_refused_with_the_reason(jobs: AnsweringJobs, client_of: Clients) -> None:
+    assert not {(each.method, each.path) for each in App(jobs)._routes.all} & set(ABSENT)
+    requests: list[tuple[str, str, Any]] = [(method, path.replace(":jobid", HEX), None) for method, path in ABSENT]
+    for answer, why in zip(send(client_of, App(jobs), *requests), ABSENT.values(), strict=True):
+        assert (answer.status_code, why in answer.json()["errors"][0]) == (404, True)
+    other_way, served = send(client_of, App(jobs), ("GET", "/cluster", None), ("PUT", "/jobs", None))
+    assert other_way.status_code == 404
+    assert (served.status_code, served.json()["errors"]) == (405, ["PUT is not for this path, but GET"])
 
 
 def test_questions_to_operators_are_orders_and_wrong_ones_are_refused_in_words(

@@ -43,6 +43,7 @@ from understudy.messages import (
     RequestJobView,
     RequestLogs,
     RequestMetrics,
+    RequestThreadDump,
     RestartStrategyConfig,
     RestartStrategyKind,
     SampledFrame,
@@ -53,8 +54,11 @@ from understudy.messages import (
     SubtaskStatistics,
     SubtaskView,
     TaskEventTime,
+    TaskManagerMetrics,
     TaskManagerView,
     TaskMetrics,
+    ThreadDump,
+    ThreadStack,
     TimelineMark,
     TimelineSample,
     TriggerSavepoint,
@@ -267,6 +271,11 @@ class AnsweringJobs:
                 return flames(job_id, vertex)
             case RequestMetrics(job_id) if job_id is not None:
                 return ClusterMetrics(START_MS, {}, (state_sizes(self.views[job_id]),), ())
+            case RequestMetrics():
+                rows = (TaskManagerMetrics(f"tm-{i}", JOB, i, "h", 100, 2, 0, {"load": 1.0 + i}) for i in range(2))
+                return ClusterMetrics(START_MS, {}, (), tuple(rows))
+            case RequestThreadDump():
+                return ThreadDump((ThreadStack(f"slot of {message.task_manager_id} {HOSTILE}", TRACEBACK),))
             case AskOperator() if message.plain_question == "fail":
                 raise HttpError(HTTPStatus.BAD_REQUEST, f"on_receive raised ValueError: {HOSTILE}")
             case AskOperator():
