@@ -25,6 +25,7 @@ from .simulator import simulator
 from .sql import sql
 from .stateful_function import stateful_function
 from .timers import timers
+from .watching import watching
 from .window_state import window_state
 from .windows import windows
 
@@ -55,6 +56,7 @@ for command in (
     kafka,
     lakes,
     rocksdb,
+    watching,
 ):
     main.add_command(command)
 

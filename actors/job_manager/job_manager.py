@@ -303,6 +303,8 @@ class JobManager(Actor):
     def _release_savepoint(self, message: ReleaseSavepoint) -> None:
         """Its user does not need it any more. The answer waits for the files, unless they cannot be deleted now."""
         removed = message.removed
+        if (job := self._jobs.get(removed.job_id)) is not None:
+            job.savepoint_removed(removed.path)
 
         def then() -> None:
             if (job := self._jobs.get(removed.job_id)) is not None:

@@ -38,11 +38,14 @@ def test_a_job_with_scripts_in_its_names_is_shown_as_text_and_stopped_by_a_butto
         _looked_at_flames(page)
         _asked(page)
         _laid_out(page)
+        _looked_at_threads(page)
+        _disposed(page)
         page.get_by_role("button", name="Stop…").click()
         page.get_by_label("Folder").fill("nightly")
         page.get_by_role("button", name="Stop it").click()
         page.get_by_text("/savepoints/savepoint-1").wait_for()
-        question, order = jobs.orders
+        question, disposal, order = jobs.orders
+        assert disposal.savepoint_path == f"/savepoints/{HOSTILE}"
         assert (question.operator, question.key, question.plain_question) == ("step-1", ("a", 17), "seen")
         assert (order.target_directory, order.drain) == ("nightly", False)
 
@@ -90,6 +93,33 @@ def _asked(page: Any) -> None:
     page.get_by_label("Key").fill("[null, {}]")
     page.get_by_role("button", name="Ask", exact=True).click()
     page.locator("article pre.refused", has_text="key: ").wait_for()
+
+
+def _looked_at_threads(page: Any) -> None:
+    """Of a TaskManager and of the JobManager: names and stacks with a script in them."""
+    page.get_by_role("link", name="TaskManagers").click()
+    page.get_by_role("button", name="threads of TaskManager 1").click()
+    page.get_by_text(f"slot of tm-1 {HOSTILE}").wait_for()
+    page.get_by_text(f"slot of tm-1 {HOSTILE}").click()
+    page.get_by_text('File "job.py", line 3, in price').wait_for()
+    page.get_by_role("button", name="threads of the JobManager").click()
+    page.get_by_text(f"slot of None {HOSTILE}").wait_for()
+    page.get_by_role("button", name="close").click()
+    page.get_by_role("heading", name="Threads of JobManager").wait_for(state="detached")
+
+
+def _disposed(page: Any) -> None:
+    """Of a savepoint with a script in its path, after the page has said how to start from it."""
+    page.get_by_role("link", name="Checkpoints").click()
+    page.get_by_role("button", name="Start from it…").click()
+    command = page.locator("dialog pre").inner_text()
+    assert command.startswith("understudy run PROGRAM.py --from-savepoint '/savepoints/<img")
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Dispose…").click()
+    assert page.locator("dialog pre").inner_text() == f"/savepoints/{HOSTILE}"
+    page.get_by_role("button", name="Dispose of it").click()
+    page.get_by_text("Dispose of the savepoint: done").wait_for()
+    page.get_by_text("None. A savepoint keeps").wait_for()
 
 
 LAID_OUT = """async () => {
@@ -171,7 +201,7 @@ def test_a_token_is_asked_for_and_kept() -> None:
         with page_of(server.url) as page:
             page.get_by_label("Token").fill("wrong")
             page.get_by_role("button", name="Show me the jobs").click()
-            page.get_by_text("a wrong one was given").wait_for()
+            page.get_by_text("This is not the token that is wanted").wait_for()
             page.get_by_label("Token").fill("a-long-secret")
             page.get_by_role("button", name="Show me the jobs").click()
             page.get_by_role("link", name="orders").wait_for()

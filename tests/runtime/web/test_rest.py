@@ -177,7 +177,7 @@ def test_checkpoints_with_counts_latest_and_quantiles(jobs: AnsweringJobs, clien
     )
     assert found["counts"] == {"restored": 1, "total": 3, "in_progress": 1, "completed": 1, "failed": 1}
     assert found["latest"]["savepoint"]["id"] == 2
-    assert found["latest"]["savepoint"]["external_path"] == f"/checkpoints/{JOB}/chk-2/_metadata"
+    assert found["latest"]["savepoint"]["external_path"] == f"/savepoints/{HOSTILE}"
     assert found["latest"]["failed"]["failure_message"] == "task_failed: step-1"
     assert found["summary"]["end_to_end_duration"]["p99"] == 400.0
     assert details["tasks"]["v1"]["num_acknowledged_subtasks"] == 2

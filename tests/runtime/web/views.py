@@ -16,6 +16,7 @@ from understudy.messages import (
     CheckpointStatistics,
     ClusterMetrics,
     DisposeSavepoint,
+    DisposeSavepointFailure,
     DisposeSavepointSuccess,
     ExecutionState,
     FailureAt,
@@ -47,6 +48,7 @@ from understudy.messages import (
     RestartStrategyConfig,
     RestartStrategyKind,
     SampledFrame,
+    SavepointView,
     SnapshotMetrics,
     StateDescription,
     StopWithSavepoint,
@@ -168,6 +170,7 @@ def job_view(
     return JobView(
         at_ms, summary, details, graph, tuple(subtasks), (), tuple(workers), statuses,
         (FailureAt(START_MS + 30_000, failure),), tuple(samples), tuple(sorted(marks, key=lambda each: each.at_ms)),
+        (SavepointView(f"/savepoints/{HOSTILE}", 2, START_MS + 45_000),),
     )  # fmt: skip
 
 
@@ -263,6 +266,11 @@ class AnsweringJobs:
                 return TriggerSavepointSuccess(message.job_id, "/savepoints/savepoint-1")
             case DisposeSavepoint(path):
                 self.orders.append(message)
+                view = self.views[JOB]
+                if path.startswith("/etc"):
+                    return DisposeSavepointFailure(f"{path} is not below the root")
+                kept = tuple(each for each in view.savepoints if each.path != path)
+                self.views[JOB] = replace(view, savepoints=kept)
                 return DisposeSavepointSuccess(path)
             case RequestLogs(job_id):
                 record = LoggedRecord("prices", 30, START_MS / 1000, HOSTILE, operator="step-1", subtask_index=0)
