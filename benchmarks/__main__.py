@@ -16,6 +16,7 @@ from .kafka import kafka
 from .keyed_aggregate import keyed_aggregate
 from .lakes import lakes
 from .latency import latency
+from .many_subtasks import many_subtasks
 from .nexmark.comparison import nexmark
 from .outlet import outlet
 from .recovery import recovery
@@ -57,6 +58,7 @@ for command in (
     lakes,
     rocksdb,
     watching,
+    many_subtasks,
 ):
     main.add_command(command)
 

@@ -19,7 +19,7 @@ from ...messages import (
     ThreadDump,
 )
 from ..context import Clock
-from ..tasks.stacks import Stacks
+from ..stacks import Stacks
 from .managed_job import ManagedJob
 
 FigureQuestion: TypeAlias = RequestMetrics | RequestLogs | RequestBackPressure | RequestFlameGraph | RequestThreadDump

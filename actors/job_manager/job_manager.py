@@ -69,7 +69,7 @@ from ..jobs.job_master import JobMaster, JobMasterSettings
 from ..jobs.restart_strategy import make_restart_strategy
 from ..restore.job_submissions import JobKept, JobSubmissions, SubmissionRead
 from ..restore.restore_check import with_carried_states
-from ..tasks.stacks import NO_STACKS, Stacks
+from ..stacks import NO_STACKS, Stacks
 from .cluster_metrics import FigureQuestion, answer_by_figures
 from .job_files import JobFiles, Tidied, Tidy
 from .job_lease import JobLease

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from types import FrameType
 
-from ...actors.tasks.stacks import StackFrame
+from ...actors.stacks import StackFrame
 from ...actors.tasks.task import Task
 from ...messages import SlotIndex, ThreadStack
 from ..output.running_code import is_library, is_ours

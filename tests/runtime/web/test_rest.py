@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -129,6 +130,15 @@ def test_what_flink_has_and_this_has_not_is_refused_with_the_reason(jobs: Answer
     other_way, served = send(client_of, App(jobs), ("GET", "/cluster", None), ("PUT", "/jobs", None))
     assert other_way.status_code == 404
     assert (served.status_code, served.json()["errors"]) == (405, ["PUT is not for this path, but GET"])
+
+
+def test_the_documentation_lists_each_endpoint_and_each_that_is_absent(jobs: AnsweringJobs) -> None:
+    said = (Path(__file__).parents[3] / "docs" / "rest.md").read_text().splitlines()
+    served = {each for each in App(jobs)._routes.all if not each.path.startswith(("/page", "/live", "/openapi"))}
+    rows = {f"| {each.method} | `{each.path}` | {each.summary} |" for each in served}
+    assert {line for line in said if line.startswith(("| GET | ", "| POST | ", "| PATCH | "))} == rows
+    for (method, path), why in ABSENT.items():
+        assert any(f"{method} `{path}`" in line and line.endswith(f"| {why} |") for line in said), (method, path)
 
 
 def test_questions_to_operators_are_orders_and_wrong_ones_are_refused_in_words(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from ...messages import SlotIndex, ThreadStack
+from ..messages import SlotIndex, ThreadStack
 
 
 class StackFrame(NamedTuple):
