@@ -142,7 +142,7 @@ def run(rows: int) -> tuple[list[Slice], list[str]]:
     problems = (
         [] if sorted(counts) == wanted else [f"{len(counts)} counts, and not {rows // KEYS} of each of {KEYS} keys"]
     )
-    return [_slice(what, moments, *times) for what, *times in looked if times[1] < moments[-1, 0]], problems
+    return [slice_of(what, moments, *times) for what, *times in looked if times[1] < moments[-1, 0]], problems
 
 
 def _look(job: JobHandle, url: str) -> list[tuple[str, int, int]]:
@@ -162,7 +162,7 @@ def _look(job: JobHandle, url: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def _slice(what: str, moments: Any, began_ns: int, ended_ns: int) -> Slice:
+def slice_of(what: str, moments: Any, began_ns: int, ended_ns: int) -> Slice:
     at = moments[:, 0]
     records = np.diff(np.interp([began_ns, ended_ns], at, moments[:, 1]))[0]
     cpu_ns = np.diff(np.interp([began_ns, ended_ns], at, moments[:, 2]))[0]

@@ -94,13 +94,15 @@ export function taskManagers(view, threadsOf) {
         h("td", {}, threadsOf && h("button", { class: "chip", "aria-label": `threads of TaskManager ${each.index}`, onclick: () => threadsOf(each.id, `TaskManager ${each.index}`) }, "threads"))))))));
 }
 
+const toEnd = (event) => { const text = event.target.querySelector("pre"); text.scrollTop = text.scrollHeight; };
+
 // What each thread does; those that run operators first.
 export function threads(said, again, close) {
   if (!said) return null;
   const { of, name, at, found } = said, works = (each) => each.threadName.startsWith("stepping");
   return h("section", { class: "card", key: "threads" }, h("h2", {}, `Threads of ${name}`, at && h("small", {}, `${clock(at)}; the call that runs is the last one`), h("button", { class: "chip", onclick: () => again(of, name) }, "again"), h("button", { class: "quiet", "aria-label": "close", onclick: close }, "✕")),
     !found ? h("p", { class: "empty" }, "Asking…") : found.why ? h("p", { class: "alert" }, found.why)
-      : [...found].sort((a, b) => works(b) - works(a)).map((each, n) => h("details", { key: `${each.threadName} ${n}`, open: works(each) }, h("summary", {}, each.threadName), h("pre", { tabindex: 0 }, each.stringifiedThreadInfo.slice(each.threadName.length + 3) || "It runs no Python now."))));
+      : [...found].sort((a, b) => works(b) - works(a)).map((each, n) => h("details", { key: `${each.threadName} ${n}`, open: works(each), ontoggle: toEnd }, h("summary", {}, each.threadName), h("pre", { tabindex: 0 }, each.stringifiedThreadInfo.slice(each.threadName.length + 3) || "It runs no Python now."))));
 }
 
 export function logs(found, ended) {
