@@ -17,8 +17,8 @@ import errno
 import os
 import posixpath
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
@@ -37,6 +37,9 @@ class DurableFileSystem(Protocol):
 
     def sync_file(self, file: BinaryIO) -> None:
         """See that the content of an open file lasts; all of it was flushed."""
+
+    def sync_path(self, path: str) -> None:
+        """The same for what a file of this name holds now, whoever wrote it. Raises FileNotFoundError."""
 
     def sync_directory(self, path: str) -> None:
         """See that the names in a folder last, and also that those taken out of it are gone."""
@@ -57,12 +60,15 @@ class _OperatingSystem:
     def sync_file(self, file: BinaryIO) -> None:
         os.fsync(file.fileno())
 
-    def sync_directory(self, path: str) -> None:
+    def sync_path(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def sync_directory(self, path: str) -> None:
+        self.sync_path(path)
 
     def replace(self, source: str, target: str) -> None:
         os.replace(source, target)
@@ -90,6 +96,16 @@ def special_kind(path: str) -> str | None:
     special = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
     is_usual = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
     return None if is_usual else special.get(stat.S_IFMT(mode), "a device")
+
+
+@contextmanager
+def _as_far_as_one_can() -> Iterator[None]:
+    """Another owner syncs what lies in a place of his."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NOT_OURS:
+            raise
 
 
 class DurableFiles:
@@ -237,14 +253,20 @@ class DurableFiles:
     def sync_up(self, path: str, top: str) -> None:
         """Sync the folder `path` and all those above it up to `top`, whoever made them, as far as one can."""
         while self._disk is not None:
-            try:
+            with _as_far_as_one_can():
                 self._disk.sync_directory(path)
-            except OSError as error:
-                if error.errno not in _NOT_OURS:
-                    raise
             if len(path) <= len(top):
                 return
             path = posixpath.dirname(path)
+
+    def sync_found(self, path: str, top: str) -> None:
+        """See that a file lasts as it was just read, with its name and the folders above it up to `top`. Its writer may
+        have died, or stand still, before it came to that. As far as one can; raises FileNotFoundError.
+        """
+        if self._disk is not None:
+            with _as_far_as_one_can():
+                self._disk.sync_path(path)
+            self.sync_up(posixpath.dirname(path), top)
 
     def remove_empty_folder(self, path: str) -> bool:
         """Whether it was there and empty, and could be removed; a store without folders keeps none."""

@@ -210,8 +210,10 @@ class MissingState(StorageError):
 class MissingSavepoint(MissingState):
     """No savepoint is here."""
 
-    def __init__(self, path: str, why: str = "it has been disposed of, or has never been here") -> None:
-        StorageError.__init__(self, path, f"missing savepoint: {why}")
+    def __init__(self, path: str, why: str = "") -> None:
+        """`why`: empty when all that is known is that it is not here."""
+        StorageError.__init__(self, path, f"missing savepoint: {why or 'it has been disposed of, or never was here'}")
+        self.why = why
 
 
 class WrongSavepointStore(StorageError):

@@ -37,30 +37,37 @@ SEGMENT_BYTES = 64 * 1024 * 1024
 class RecordLog:
     """The files in one folder. All of it blocks; reading and removing are safe beside a writer."""
 
-    def __init__(self, files: DurableFiles, folder: str) -> None:
+    def __init__(self, files: DurableFiles, folder: str, top: str) -> None:
+        """`top`: a folder above, or the same one, that lasts."""
         self._files = files
         self._folder = folder
+        self._top = top
 
     def segments(self) -> list[str]:
         """The names of those that are there, in order; none for a missing folder."""
         return self._files.names(self._folder)
 
     def read(self, segment: str, start: int = 0) -> tuple[list[bytes], int]:
-        """The whole payloads from this place on, and the place behind the last; a missing segment has none. Raises
-        CorruptState when an append that others follow is not what was written.
+        """The whole payloads from this place on, and the place behind the last; a missing segment has none. They last
+        when it returns, those of an append too that has not returned: its writer may stand still before it syncs, and
+        a reader builds on what it has read. Raises CorruptState when an append that others follow is not what was
+        written.
         """
         damaged_at = -1
+        path, mark = f"{self._folder}/{segment}", _mark(segment)
         while True:
             try:
-                data: bytes = self._files.read(f"{self._folder}/{segment}", start)
+                data: bytes = self._files.read(path, start)
+                payloads, place = _whole(data, mark)
+                if data.find(mark, place + 1) < 0:
+                    if payloads:
+                        self._files.sync_found(path, self._top)
+                    return payloads, start + place
             except FileNotFoundError:
                 return [], start
-            payloads, place = _whole(data, mark := _mark(segment))
-            if data.find(mark, place + 1) < 0:
-                return payloads, start + place
             if place == damaged_at:
                 wanted = f"a whole entry at byte {start + place}"
-                raise CorruptState(f"{self._folder}/{segment}", wanted, "a damaged one")
+                raise CorruptState(path, wanted, "a damaged one")
             damaged_at = place  # a writer may have gone on meanwhile: the later bytes are newer then
 
     def remove(self, segments: Iterable[str]) -> None:
@@ -72,15 +79,16 @@ class RecordLog:
         """Its segments are `name`-00000001 and so on; nobody else may use this name. `head`: payloads with which each
         of them begins, when something is appended.
         """
-        return LogWriter(self._files, self._folder, name, head)
+        return LogWriter(self._files, self._folder, self._top, name, head)
 
 
 class LogWriter:
     """One writer. Its methods are called one at a time; what `spare_work` returns may run beside them."""
 
-    def __init__(self, files: DurableFiles, folder: str, name: str, head: Sequence[bytes] = ()) -> None:
+    def __init__(self, files: DurableFiles, folder: str, top: str, name: str, head: Sequence[bytes] = ()) -> None:
         self._files = files
         self._folder = folder
+        self._top = top
         self._name = name
         self._head = _content(head)
         self._number = 0
@@ -88,6 +96,8 @@ class LogWriter:
         self._spare: _Segment | None = None
         self._is_making_spare = False
         self._is_closed = False
+        self._has_folder = False
+        """Which lasts."""
         self.segment = ""
         """The one that was written last; empty before the first append."""
         self.length = 0
@@ -172,7 +182,10 @@ class LogWriter:
         return f"{self._folder}/{self._name}-{self._number:08d}"
 
     def _new_file(self, path: str) -> _Segment:
-        self._files.make_folder(self._folder)
+        if not self._has_folder:
+            self._files.make_folder(self._folder)
+            self._files.sync_up(self._folder, self._top)  # another process may have made it, and not have synced it
+            self._has_folder = True
         return _new_segment(self._files, path)
 
 

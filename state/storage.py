@@ -197,7 +197,7 @@ class CheckpointStorage:
 
     def log(self, folder: str) -> RecordLog:
         """The log in a folder, which need not be there yet. Raises OutsideRoot."""
-        return RecordLog(self._files, self._absolute(self.resolve(folder)))
+        return RecordLog(self._files, self._absolute(self.resolve(folder)), self.root)
 
     def exists(self, path: str) -> bool:
         return bool(self._fs.isfile(self._absolute(self.resolve(path))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -47,6 +48,18 @@ class _Commands(click.Group):
         module = import_module(f".{home}", __name__)
         command: click.Command = getattr(module, "list_jobs" if cmd_name == "list" else cmd_name.replace("-", "_"))
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in _HOMES and not name.startswith("-"):
+            close = get_close_matches(name, _HOMES, 1)
+            if name.partition(":")[0].endswith(".py"):
+                close = [f"run {name}"]
+            hint = f"did you mean 'understudy {close[0]}'?" if close else f"there are {', '.join(sorted(_HOMES))}"
+            ctx.fail(f"no such command {name!r}; {hint}")
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_Commands)

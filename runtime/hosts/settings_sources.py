@@ -230,8 +230,8 @@ def _unknown(key: str) -> str:
 def nearest(key: str, known: Iterable[str]) -> str | None:
     """The known key that looks most like it, or whose last part does."""
     known = list(known)
-    close = difflib.get_close_matches(key, known, 1)
+    close = difflib.get_close_matches(key, known, 1, cutoff=0.8)
     if not close:
         last = {each.rpartition(".")[2]: each for each in known}
-        close = [last[name] for name in difflib.get_close_matches(key.rpartition(".")[2], list(last), 1)]
+        close = [last[name] for name in difflib.get_close_matches(key.rpartition(".")[2], list(last), 1, cutoff=0.8)]
     return close[0] if close else None

@@ -160,6 +160,9 @@ def _nothing_there(whole: str) -> Exception:
     chk = [name for name in names if is_checkpoint_folder(name)]
     if chk:
         return NotASavepoint(whole, f"it is a job's folder; name one of its checkpoints: {_shown(whole, chk)}")
+    if METADATA in names:
+        named = "a checkpoint's folder is called chk-N, and lies in its job's; put it back there"
+        return NotASavepoint(whole, f"it is a folder with a {METADATA}, but {named}")
     if names:
         return NotASavepoint(
             whole, f"it is a folder, with {_shown('', names)} in it; name one of the savepoints below it"

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from ...messages import JobId
-from ..errors import CorruptState, MissingState, OutsideRoot, StorageError, UnknownSavepointRoot, UnreachableRoot
+from ..errors import (
+    CorruptState,
+    MissingSavepoint,
+    MissingState,
+    OutsideRoot,
+    StorageError,
+    UnknownSavepointRoot,
+    UnreachableRoot,
+)
 from ..storage import CheckpointStorage
 from .savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointPointer, SavepointStore
 
@@ -93,13 +101,13 @@ class SavepointStores:
         Raises as SavepointStore.load, and UnknownSavepointRoot; if none is found, what says most about why.
         """
         known = self._known(checkpoints)
-        problems: list[StorageError] = []
+        problems: list[tuple[str, StorageError]] = []
         for candidate in candidates(path, working_directory):
             for store in known:
                 try:
                     return FoundPointer(store, store.canonical(candidate), store.load(candidate))
                 except StorageError as error:
-                    problems.append(error)
+                    problems.append((candidate, error))
         raise self._most_telling(path, problems)
 
     def close(self) -> None:
@@ -114,15 +122,23 @@ class SavepointStores:
         first = () if checkpoints is None else (self.of(checkpoints),)
         return tuple(dict.fromkeys((*first, *self._below.values(), self._heap)))
 
-    def _most_telling(self, path: str, problems: list[StorageError]) -> StorageError:
-        for kind in (CorruptState, UnreachableRoot, MissingState):
-            for problem in problems:
+    def _most_telling(self, path: str, problems: list[tuple[str, StorageError]]) -> StorageError:
+        for kind in (CorruptState, UnreachableRoot):
+            for _, problem in problems:
                 if isinstance(problem, kind):
                     return problem
+        outside = {candidate: each.root for candidate, each in problems if isinstance(each, OutsideRoot)}
+        missing = [each for _, each in problems if isinstance(each, MissingState)]
+        passed = [f"{place} is not below {root}" for place, root in outside.items() if posixpath.isabs(place)]
+        for problem in missing:
+            if not passed or not isinstance(problem, MissingSavepoint) or problem.why:
+                return problem
+        if missing:
+            places = ", ".join(dict.fromkeys(each.path for each in missing))
+            return MissingSavepoint(path, "; ".join([f"none at {places}", *passed]))
         if self._configured is not None:
-            return problems[-1]  # the last candidate is the path as it was written
-        outside = (problem.root for problem in problems if isinstance(problem, OutsideRoot))
-        return UnknownSavepointRoot(path, tuple(dict.fromkeys(outside)))
+            return problems[-1][1]  # the last candidate is the path as it was written
+        return UnknownSavepointRoot(path, tuple(dict.fromkeys(outside.values())))
 
 
 def candidates(path: str, working_directory: str) -> tuple[str, ...]:

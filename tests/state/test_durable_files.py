@@ -27,6 +27,9 @@ class NotingFileSystem(DirFileSystem):
     def sync_file(self, file: BinaryIO) -> None:
         self.asked.append("sync file")
 
+    def sync_path(self, path: str) -> None:
+        self.asked.append(f"sync file {path}")
+
     def sync_directory(self, path: str) -> None:
         self.asked.append(f"sync {path}")
 

@@ -27,7 +27,7 @@ def disk() -> Iterator[SimulatedDisk]:
 def log(request: pytest.FixtureRequest, tmp_path: Path, disk: SimulatedDisk) -> RecordLog:
     urls = {"local": str(tmp_path), "simulated": "sim://logs", "memory": f"memory://{uuid4().hex}"}
     files, root = DurableFiles.at(urls[request.param])
-    return RecordLog(files, f"{root}/folder")
+    return RecordLog(files, f"{root}/folder", root)
 
 
 def read_all(log: RecordLog) -> list[bytes]:
@@ -76,7 +76,7 @@ def test_each_segment_begins_with_the_head(log: RecordLog) -> None:
 
 def test_what_was_appended_survives_a_power_cut_and_what_is_torn_is_the_end(disk: SimulatedDisk) -> None:
     files, root = DurableFiles.at("sim://logs")
-    log = RecordLog(files, f"{root}/folder")
+    log = RecordLog(files, f"{root}/folder", root)
     for seed in range(20):
         writer = log.writer(f"{seed:08d}")
         writer.append([b"lasts"])
@@ -88,12 +88,47 @@ def test_what_was_appended_survives_a_power_cut_and_what_is_torn_is_the_end(disk
         assert log.read(writer.segment)[0] == [b"lasts"]
 
 
+SEEDS = range(10)
+"""Of what a power cut leaves: what does not last may be there or not."""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_was_read_survives_a_power_cut_though_its_writer_stood_still_before_it_synced(
+    disk: SimulatedDisk, seed: int
+) -> None:
+    files, root = DurableFiles.at("sim://logs")
+    log = RecordLog(files, f"{root}/deep/folder", root)
+    frozen, later = log.writer("00000001-a"), log.writer("00000002-b")
+    frozen.append([b"lasts"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "sync", lambda file: file.flush())
+        frozen.append([b"perhaps"])
+    assert read_all(log) == [b"lasts", b"perhaps"]
+    later.append([b"built on it"])
+    disk.crash(Random(seed))
+    assert read_all(log) == [b"lasts", b"perhaps", b"built on it"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_append_survives_a_power_cut_though_the_maker_of_its_folder_stood_still(
+    disk: SimulatedDisk, seed: int
+) -> None:
+    files, root = DurableFiles.at("sim://logs")
+    files.make_folder(root)
+    disk.mkdir("/logs/deep")
+    disk.mkdir("/logs/deep/folder")
+    log = RecordLog(files, f"{root}/deep/folder", root)
+    log.writer("a").append([b"lasts"])
+    disk.crash(Random(seed))
+    assert read_all(log) == [b"lasts"]
+
+
 FRAME = 16 + 4 + 100
 
 
 def ten_appends(folder: Path) -> tuple[RecordLog, Path]:
     files, root = DurableFiles.at(str(folder))
-    log = RecordLog(files, root)
+    log = RecordLog(files, root, root)
     writer = log.writer("a")
     for index in range(10):
         writer.append([f"record {index}".encode().ljust(100)])
@@ -154,7 +189,7 @@ def test_a_writer_that_goes_on_while_the_log_is_read_damages_nothing(tmp_path: P
 def test_whatever_a_crash_leaves_of_the_last_append_is_the_end(tmp_path: Path) -> None:
     """Pages of it, in no order: also whole entries of it, behind one that is not, and bytes of another log."""
     files, root = DurableFiles.at(str(tmp_path))
-    log = RecordLog(files, root)
+    log = RecordLog(files, root, root)
     writer = log.writer("a")
     writer.append([b"lasts"])
     begin = writer.length
@@ -178,7 +213,7 @@ def test_whatever_a_crash_leaves_of_the_last_append_is_the_end(tmp_path: Path) -
 
 def test_after_a_failure_nothing_is_appended_to_the_same_segment(tmp_path: Path) -> None:
     files, root = DurableFiles.at(str(tmp_path))
-    log = RecordLog(files, root)
+    log = RecordLog(files, root, root)
     writer = log.writer("a")
     writer.append([b"before"])
 
@@ -198,7 +233,7 @@ def test_after_a_failure_nothing_is_appended_to_the_same_segment(tmp_path: Path)
 
 def test_a_segment_that_was_made_ahead_is_the_next_or_none(tmp_path: Path) -> None:
     files, root = DurableFiles.at(str(tmp_path))
-    log = RecordLog(files, root)
+    log = RecordLog(files, root, root)
     writer = log.writer("a")
     assert writer.wants_spare
     make = writer.spare_work()

@@ -183,6 +183,11 @@ class SimulatedDisk:
         folder, name = self._place(path)
         self._change(Change((folder, name, None)))
 
+    def sync(self, path: str) -> None:
+        """All that a file holds now lasts, whoever wrote it."""
+        self._hooks.before(DiskOperation("sync", path))
+        self._file(path).sync()
+
     def sync_directory(self, path: str) -> None:
         """The names in a folder last, and both ends of the renames into it and out of it."""
         self._hooks.before(DiskOperation("sync_directory", path))

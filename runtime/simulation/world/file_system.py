@@ -166,6 +166,9 @@ class SimulatedFileSystem(fsspec.AbstractFileSystem, metaclass=_NeverShared):  #
         assert isinstance(file, SimulatedFile), f"wanted a file opened here, found {file!r}"
         file.sync()
 
+    def sync_path(self, path: str) -> None:
+        self.disk.sync(self._strip_protocol(path))
+
     def sync_directory(self, path: str) -> None:
         self.disk.sync_directory(self._strip_protocol(path))
 

@@ -121,3 +121,8 @@ def test_export_into_a_folder_that_is_not_there_says_so(path: Path, tmp_path: Pa
     result = run("export", path, "declared", "value", tmp_path / "gone" / "out.csv")
     assert result.exit_code == 1
     assert result.stderr == f"Error: {tmp_path}/gone/out.csv cannot be written: No such file or directory\n"
+
+
+def test_a_checkpoint_in_a_folder_of_another_name_is_named_as_that(tmp_path: Path) -> None:
+    (tmp_path / "_metadata").write_bytes(b"x")
+    assert "it is a folder with a _metadata, but a checkpoint's folder is called chk-N" in run("ls", tmp_path).stderr

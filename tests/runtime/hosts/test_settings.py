@@ -51,6 +51,7 @@ def test_keys_may_be_nested_or_flat(tmp_path: Path) -> None:
         ("a: 1\nslots: 2", "understudy.yaml:2: there is no setting 'slots'; did you mean 'taskmanager.slots'?"),
         ("jobmanager: 5", "understudy.yaml:1: jobmanager is a section: wanted settings below it, such as jobmanager."),
         ("xyzzy: 1", "there is no setting 'xyzzy'; see `understudy config`"),
+        ("task_mangers: 3", "there is no setting 'task_mangers'; see `understudy config`"),
         ("jobmanager: {port: many}", "jobmanager.port: wanted an integer from 1 to 65535, found 'many' (text)"),
         ("jobmanager.port: true", "wanted an integer from 1 to 65535, found True (a truth value)"),
         ("jobmanager.port: 70000", "wanted an integer from 1 to 65535, found 70000 (an integer)"),

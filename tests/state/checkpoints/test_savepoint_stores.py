@@ -185,6 +185,10 @@ class TestRelativePaths:
 
     def test_what_is_nowhere_is_missing_below_the_root(self, place: Place) -> None:
         with pytest.raises(MissingSavepoint, match=f"{place.root}/savepoints/nosuch: "):
+            place.savepoints.load("nosuch")
+        (place.folder / "nosuch").mkdir()
+        both = f"^nosuch: missing .* none at {place.root}/savepoints/nosuch; {place.folder}/nosuch is not below "
+        with pytest.raises(MissingSavepoint, match=both):
             place.savepoints.load("nosuch", str(place.folder))
 
     def test_a_broken_one_is_told_as_that(self, place: Place) -> None:

@@ -11,7 +11,9 @@ from understudy.runtime.connectors.inlet.inlet_source import InletSource
 from understudy.runtime.connectors.inlet.sent_records import SentRecords
 from understudy.runtime.simulation.histories.mix import standard_history
 from understudy.runtime.simulation.histories.scenario import Scenario
-from understudy.state import record_log
+from understudy.runtime.simulation.histories.topologies import Workload
+from understudy.runtime.simulation.world.faults import FreezeProcess, PowerFailure
+from understudy.state import DurableFiles, record_log
 
 from .mutant import LIVENESS, OUTPUT, Patch, mutant
 
@@ -44,6 +46,19 @@ def what_was_written_is_not_synced(patch: Patch) -> None:
         self._file.flush()
 
     patch.setattr(record_log._GrowingSegment, "append", append)
+
+
+def frozen_before_the_power_fails(seed: int) -> Scenario:
+    """The power fails while a TaskManager stands still in the middle of an operation, and its successor runs."""
+    workload = Workload(records=19, keys=1, parallelism=1, records_per_second=2.7)
+    frozen = FreezeProcess(at_ms=1800.0, for_ms=4000.0, who=1, operations=seed % 8)
+    return Scenario(seed, "inlet-columns", workload, faults=(frozen, PowerFailure(at_ms=5000.0)))
+
+
+@mutant(ACKNOWLEDGED, LIVENESS, within=40, scenarios=frozen_before_the_power_fails)
+def what_was_read_is_not_synced(patch: Patch) -> None:
+    """Its writer did not come to it."""
+    patch.setattr(DurableFiles, "sync_found", lambda self, path, top: None)
 
 
 @mutant(OUTPUT, ACKNOWLEDGED, LIVENESS, within=20, scenarios=sent_in)
