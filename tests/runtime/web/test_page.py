@@ -163,6 +163,25 @@ def test_an_order_that_is_not_confirmed_is_none() -> None:
 
 
 @pytest.mark.slow
+def test_an_order_that_fails_says_why_and_one_without_a_token_asks_for_it() -> None:
+    jobs = AnsweringJobs(job_view())
+    with served(App(jobs, token="a-long-secret")) as server, page_of(f"{server.url}#token=a-long-secret") as page:
+        page.get_by_role("link", name="orders").click()
+
+        def order_savepoint(folder: str) -> None:
+            page.get_by_role("button", name="Savepoint…").click()
+            page.get_by_label("Folder").fill(folder)
+            page.get_by_role("button", name="Take it").click()
+
+        order_savepoint("../../etc")
+        page.get_by_text("Take a savepoint failed: ../../etc is not below the root").wait_for()
+        page.context.clear_cookies()
+        order_savepoint("nightly")
+        page.get_by_role("heading", name="A token is wanted").wait_for()
+    assert [each.target_directory for each in jobs.orders] == ["../../etc"]
+
+
+@pytest.mark.slow
 def test_the_job_manager_goes_and_comes_back() -> None:
     """First it, then the server itself; what was known stays in sight."""
     jobs = AnsweringJobs(job_view())
