@@ -22,6 +22,8 @@ import httpx
 import numpy as np
 
 from understudy import JobHandle, KeyedOperator, LocalCluster, StreamEnvironment, ValueState
+from understudy.messages import SlotIndex
+from understudy.runtime.metrics import SlotStacks
 
 from .report import deliver, provenance, shared_options, spread
 
@@ -32,6 +34,10 @@ SLICE_S = 5.5
 STAGES = ("first", "second", "third")
 """Each vertex is sampled once in a minute at most, so there are several, which share a thread."""
 WATCHED_EVERY_S = 1.0
+LOOKS = 2_000
+LOOKS_A_SECOND = 20
+STACK = 40
+"""Frames."""
 MARK_EVERY = 2_000
 """So often the first stage writes down how far it is, and what its process has used until then."""
 
@@ -169,6 +175,36 @@ def slice_of(what: str, moments: Any, began_ns: int, ended_ns: int) -> Slice:
     return Slice(what, float(cpu_ns / records / 1e3), float(records / (ended_ns - began_ns) * 1e9))
 
 
+def look_us() -> float:
+    """Processor time of one look at a slot's thread: the median of many, at a stack as deep as an operator's.
+
+    A task is looked at every 50 ms, and meanwhile runs no Python: so this, 20 times a second, is what a sample takes.
+    """
+    is_over, is_deep = threading.Event(), threading.Event()
+
+    def deep(calls: int) -> None:
+        if calls:
+            deep(calls - 1)
+        else:
+            is_deep.set()
+            is_over.wait()
+
+    thread = threading.Thread(target=deep, args=(STACK,), name="stepping slot-0")
+    thread.start()
+    try:
+        is_deep.wait()
+        stacks, took = SlotStacks(), []
+        for _ in range(LOOKS):
+            began = time.thread_time_ns()
+            found = stacks.of(SlotIndex(0), STACK)
+            took.append(time.thread_time_ns() - began)
+            assert len(found) == STACK
+        return statistics.median(took) / 1e3
+    finally:
+        is_over.set()
+        thread.join()
+
+
 def shares(slices: Sequence[Slice], what: str) -> list[float]:
     """By how many percent a record took more processor time than in the slices before and after, when nobody looked."""
     found = []
@@ -180,7 +216,7 @@ def shares(slices: Sequence[Slice], what: str) -> list[float]:
 
 
 @click.command(WORKLOAD)
-@click.option("--rows", default=6_000_000, show_default=True, type=click.IntRange(KEYS * 10))
+@click.option("--rows", default=12_000_000, show_default=True, type=click.IntRange(KEYS * 10))
 @shared_options
 def watching(rows: int, runs: int, json_path: str | None) -> None:
     """What it costs a job to be sampled, and to be watched."""
@@ -196,6 +232,7 @@ def watching(rows: int, runs: int, json_path: str | None) -> None:
     if not sampled or not watched:
         problems.append("the job ended before it was sampled and watched: take more --rows")
     alone = [each.cpu_us for one in slices for each in one if each.what == "alone"]
+    one_look_us = look_us()
     rates = [each.records_per_s for one in slices for each in one if each.what == "alone"]
     report = {
         "workload": WORKLOAD,
@@ -203,6 +240,10 @@ def watching(rows: int, runs: int, json_path: str | None) -> None:
         "slices": len(alone) + len(sampled) + len(watched),
         "rows_per_s": round(statistics.median(rates)) if rates else None,
         **spread("cpu_us_per_row", alone),
+        "look_us": round(one_look_us, 1),
+        "looks_percent_of_a_thread": round(LOOKS_A_SECOND * one_look_us / 1e4, 3),
+        "sampled_slices": len(sampled),
+        "watched_slices": len(watched),
         **spread("sampled_percent_more", sampled),
         **spread("watched_percent_more", watched),
     }
