@@ -46,7 +46,7 @@ def _share_of_a_core(process: psutil.Process) -> float:
     before, began = process.cpu_times(), time.monotonic()
     time.sleep(SLICE_S)
     after = process.cpu_times()
-    return 100 * (after.user + after.system - before.user - before.system) / (time.monotonic() - began)
+    return float(100 * (after.user + after.system - before.user - before.system) / (time.monotonic() - began))
 
 
 def _answers(url: str, job: JobHandle, subtasks: int) -> tuple[list[float], list[str]]:

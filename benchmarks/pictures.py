@@ -16,7 +16,7 @@ from typing import Any
 
 from understudy import JobHandle, KeyedOperator, ListState, LocalCluster, StreamEnvironment, ValueState
 
-SIZE = {"width": 1240, "height": 980}
+WIDTH, HEIGHT = 1240, 980
 BROWSER = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 QUIET_S = 12.0
 WAIT_S = 120.0
@@ -100,7 +100,7 @@ def take(url: str, into: Path) -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=BROWSER)
-        page = browser.new_context(viewport=SIZE, color_scheme="light").new_page()
+        page = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light").new_page()
         page.goto(url)
         page.get_by_role("link", name="orders and clicks").click()
         page.locator(".vertex").first.wait_for()

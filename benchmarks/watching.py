@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from io import FileIO
 from typing import Any
 
@@ -155,7 +156,7 @@ def _look(job: JobHandle, url: str) -> list[tuple[str, int, int]]:
     """What was done, from when to when."""
     looks: list[tuple[str, Callable[[], AbstractContextManager[Any]]]] = []
     for vertex in STAGES:
-        looks += [("alone", nullcontext), ("sampled", lambda vertex=vertex: _sampled(job, vertex))]
+        looks += [("alone", nullcontext), ("sampled", partial(_sampled, job, vertex))]
         looks += [("alone", nullcontext), ("watched", lambda: _Watched(url, job))]
     found: list[tuple[str, int, int]] = []
     for what, look in [*looks, ("alone", nullcontext)]:
