@@ -17,6 +17,7 @@ from .kafka import kafka
 from .keyed_aggregate import keyed_aggregate
 from .lakes import lakes
 from .latency import latency
+from .many_subtasks import many_subtasks
 from .nexmark.comparison import nexmark
 from .outlet import outlet
 from .recovery import recovery
@@ -26,6 +27,7 @@ from .simulator import simulator
 from .sql import sql
 from .stateful_function import stateful_function
 from .timers import timers
+from .watching import watching
 from .window_state import window_state
 from .windows import windows
 
@@ -57,6 +59,8 @@ for command in (
     lakes,
     increments,
     rocksdb,
+    watching,
+    many_subtasks,
 ):
     main.add_command(command)
 

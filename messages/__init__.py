@@ -120,6 +120,7 @@ from .job_view import (
     FailureAt,
     JobView,
     RequestJobView,
+    SavepointView,
     SubtaskView,
     TaskManagerView,
     TimelineMark,
@@ -213,6 +214,7 @@ from .tasks import (
     TaskDeployment,
     UpdateTaskExecutionState,
 )
+from .thread_dumps import RequestThreadDump, ThreadDump, ThreadStack
 
 __all__ = [
     "ADVICE",
@@ -344,12 +346,14 @@ __all__ = [
     "RequestLogs",
     "RequestMetrics",
     "RequestPermits",
+    "RequestThreadDump",
     "RequestWatermarks",
     "RestartStrategyConfig",
     "RestartStrategyKind",
     "RestoredFrom",
     "Row",
     "SampledFrame",
+    "SavepointView",
     "SendToInlet",
     "Serializer",
     "SharedFileId",
@@ -382,6 +386,8 @@ __all__ = [
     "TaskManagerView",
     "TaskMetrics",
     "TaskReport",
+    "ThreadDump",
+    "ThreadStack",
     "TimelineMark",
     "TimelineSample",
     "TriggerCheckpoint",

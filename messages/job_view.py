@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .checkpoint_statistics import CheckpointHistory
 from .failures import FailureCause
-from .ids import ExecutionAttemptId, JobId, SlotIndex, SubtaskIndex, TaskManagerId, VertexId
+from .ids import CheckpointId, ExecutionAttemptId, JobId, SlotIndex, SubtaskIndex, TaskManagerId, VertexId
 from .job import JobDetails, JobSummary
 from .job_graph import JobGraph
 from .registry import message
@@ -99,6 +99,17 @@ class FailureAt:
 
 
 @message
+class SavepointView:
+    """A savepoint of the job that nobody has disposed of, as far as this JobManager knows."""
+
+    path: str
+    """That a job can start from."""
+    checkpoint_id: CheckpointId
+    at_ms: int
+    """Wall time at which it was stored."""
+
+
+@message
 class JobView:
     """Flink: ArchivedExecutionGraph."""
 
@@ -119,6 +130,8 @@ class JobView:
     samples: tuple[TimelineSample, ...]
     marks: tuple[TimelineMark, ...]
     """Oldest first."""
+    savepoints: tuple[SavepointView, ...] = ()
+    """The last ones, oldest first."""
 
 
 @message

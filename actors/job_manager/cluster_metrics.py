@@ -14,18 +14,27 @@ from ...messages import (
     RequestFlameGraph,
     RequestLogs,
     RequestMetrics,
+    RequestThreadDump,
     TaskManagerMetrics,
+    ThreadDump,
 )
 from ..context import Clock
+from ..stacks import Stacks
 from .managed_job import ManagedJob
 
-FigureQuestion: TypeAlias = RequestMetrics | RequestLogs | RequestBackPressure | RequestFlameGraph
+FigureQuestion: TypeAlias = RequestMetrics | RequestLogs | RequestBackPressure | RequestFlameGraph | RequestThreadDump
 
 
 def answer_by_figures(
-    question: FigureQuestion, jobs: Iterable[ManagedJob], job_of: Callable[[JobId], ManagedJob], clock: Clock
+    question: FigureQuestion,
+    jobs: Iterable[ManagedJob],
+    job_of: Callable[[JobId], ManagedJob],
+    clock: Clock,
+    stacks: Stacks,
 ) -> Any:
-    """The answer, or the future of it. Raises what `job_of` does, and NotRunning."""
+    """The answer, or the future of it. `stacks`: of the JobManager's process. Raises what `job_of` does, NotRunning,
+    and ValueError for a TaskManager that there is not.
+    """
     match question:
         case RequestMetrics(job_id):
             return cluster_metrics(tuple(jobs) if job_id is None else (job_of(job_id),), clock)
@@ -33,6 +42,13 @@ def answer_by_figures(
             return job_of(job_id).watch.logs.read(after)
         case RequestBackPressure(job_id=job_id) | RequestFlameGraph(job_id=job_id):
             return job_of(job_id).watch.ask(question)
+        case RequestThreadDump(None):
+            return ThreadDump(stacks.dump())
+        case RequestThreadDump(task_manager_id):
+            job = next((each for each in jobs if task_manager_id in each.workers), None)
+            if job is None:
+                raise ValueError(f"no TaskManager {task_manager_id!r} here: it has ended, or has not registered yet")
+            return job.watch.dump(question)
         case _:
             assert_never(question)
 

@@ -69,6 +69,7 @@ from ..jobs.job_master import JobMaster, JobMasterSettings
 from ..jobs.restart_strategy import make_restart_strategy
 from ..restore.job_submissions import JobKept, JobSubmissions, SubmissionRead
 from ..restore.restore_check import with_carried_states
+from ..stacks import NO_STACKS, Stacks
 from .cluster_metrics import FigureQuestion, answer_by_figures
 from .job_files import JobFiles, Tidied, Tidy
 from .job_lease import JobLease
@@ -106,13 +107,16 @@ class JobManager(Actor):
         claimant: Claimant,
         output: Callable[[LogRecords | PrintedText], None] = lambda _: None,
         history: JobHistory | None = None,
+        stacks: Stacks = NO_STACKS,
     ) -> None:
         """It leads from its start to its stop, in the session of `high_availability`. `output` takes what
-        TaskManagers log and print; it must not block. `history` keeps jobs that have ended.
+        TaskManagers log and print; it must not block. `history` keeps jobs that have ended. `stacks`: of its
+        process.
         """
         self._settings = settings
         self._output = output
         self._history = history
+        self._stacks = stacks
         self._launcher = launcher
         self._savepoints = savepoints
         self._high_availability = high_availability
@@ -222,7 +226,7 @@ class JobManager(Actor):
             case ReadOutlet():
                 return self._job(message.job_id).read(message)
             case _ if isinstance(message, FigureQuestion):
-                return answer_by_figures(message, self._jobs.values(), self._job, self.context.clock)
+                return answer_by_figures(message, self._jobs.values(), self._job, self.context.clock, self._stacks)
             case ListJobs():
                 return JobList(tuple(job.summary() for job in self._jobs.values()))
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint() | DisposeSavepoint():
@@ -299,6 +303,8 @@ class JobManager(Actor):
     def _release_savepoint(self, message: ReleaseSavepoint) -> None:
         """Its user does not need it any more. The answer waits for the files, unless they cannot be deleted now."""
         removed = message.removed
+        if (job := self._jobs.get(removed.job_id)) is not None:
+            job.savepoint_removed(removed.path)
 
         def then() -> None:
             if (job := self._jobs.get(removed.job_id)) is not None:

@@ -24,6 +24,7 @@ from ...messages import (
     LeaderSessionMessage,
     RequestBackPressure,
     RequestFlameGraph,
+    RequestThreadDump,
     StackTraceSample,
     SubtaskIndex,
     SubtaskMetrics,
@@ -46,6 +47,9 @@ from .storage_answers import ForJob
 
 SNAPSHOT_MS = 1_000
 """So long a snapshot is good: more who ask get the same one."""
+
+DUMP_MS = 10_000
+"""So long a TaskManager has to describe its threads."""
 
 WatchEvent: TypeAlias = StackTraceSample | SamplesOverdue
 Asked: TypeAlias = RequestBackPressure | RequestFlameGraph
@@ -114,6 +118,12 @@ class JobWatch:
         if question.is_to_wait and answer.figures is None:
             raise NotRunning(vertex.name, f"none of its tasks runs; the job is {self._told_status()}")
         return self._answer(question, vertex, answer)
+
+    def dump(self, question: RequestThreadDump) -> pykka.Future[Any]:
+        """The future of the threads of one of the job's TaskManagers."""
+        assert question.task_manager_id is not None
+        worker = self._workers[question.task_manager_id]
+        return worker.ref.ask(self._envelope(question), timeout_ms=DUMP_MS)
 
     def metrics(self) -> JobMetrics:
         """All figures, at most SNAPSHOT_MS old."""

@@ -216,6 +216,9 @@ class ManagedJob:
             self._carry_out(self.master.on(event, *self._clocks()))
             if isinstance(event, MetadataStored | MetadataFailed):
                 self.pointers.stored()
+            if isinstance(event, MetadataStored):
+                wall_ms = self._context.clock.wall_ms()
+                self._timeline.savepoints_stored(event.savepoints.values(), event.checkpoint_id, wall_ms)
 
     def timer_due(self, event: JobTimerEvent) -> None:
         self._timers.pop(event, None)  # a job may run for years, and tick every second
@@ -227,6 +230,10 @@ class ManagedJob:
             self._carry_out(self.master.stop(*self._clocks(), request))
         else:
             self.on(TriggerSavepointNow(request))
+
+    def savepoint_removed(self, path: str) -> None:
+        """Its user does not need it any more."""
+        self._timeline.savepoint_removed(path)
 
     def read(self, question: ReadOutlet) -> Any:
         """The future of an OutletAnswer; raises NotRunning for an operator that there is not."""

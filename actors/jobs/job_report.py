@@ -106,6 +106,7 @@ class JobReport:
             tuple(map(FailureAt, self._history.times, self._history.all)),
             timeline.samples(after_ms),
             timeline.marks(after_ms),
+            timeline.savepoints(),
         )
 
     def watermarks(self) -> JobWatermarks:

@@ -14,11 +14,13 @@ from collections.abc import Iterable, Iterator
 from ...messages import (
     CheckpointAborted,
     CheckpointCompleted,
+    CheckpointId,
     ExecutionAttemptId,
     JobGraph,
     JobStatus,
     JobStatusChanged,
     Message,
+    SavepointView,
     TaskManagerChanged,
     TaskMetrics,
     TimelineMark,
@@ -30,6 +32,7 @@ from ..failure import tell_line
 RATE_WINDOW_MS = 4_000
 SAMPLES_KEPT = 720
 MARKS_KEPT = 400
+SAVEPOINTS_KEPT = 100
 """Of checkpoints, and of everything else, each."""
 
 
@@ -80,6 +83,7 @@ class JobTimeline:
         self._next_ms = 0
         self._checkpoints: deque[TimelineMark] = deque(maxlen=MARKS_KEPT)
         self._others: deque[TimelineMark] = deque(maxlen=MARKS_KEPT)
+        self._savepoints: deque[SavepointView] = deque(maxlen=SAVEPOINTS_KEPT)
         self.statuses: dict[str, int] = {JobStatus.CREATED.value: started_ms}
 
     # -- what is fed in
@@ -102,6 +106,17 @@ class JobTimeline:
         if len(self._samples) > SAMPLES_KEPT:
             self._samples = self._samples[::2]
             self._interval_ms *= 2
+
+    def savepoints_stored(self, paths: Iterable[str], checkpoint_id: CheckpointId, wall_ms: int) -> None:
+        self._savepoints.extend(SavepointView(each, checkpoint_id, wall_ms) for each in paths)
+
+    def savepoint_removed(self, path: str) -> None:
+        kept = [each for each in self._savepoints if each.path != path]
+        self._savepoints = deque(kept, maxlen=SAVEPOINTS_KEPT)
+
+    def savepoints(self) -> tuple[SavepointView, ...]:
+        """The last ones that nobody has disposed of, oldest first."""
+        return tuple(self._savepoints)
 
     def happened(self, event: Message, kind: str = "checkpoint") -> None:
         """An event for the job's listeners; `kind` of the checkpoint, if that is completed."""

@@ -35,6 +35,7 @@ from ...messages import (
     RefuseRegistration,
     RegisterTaskManager,
     ReleaseTaskManager,
+    RequestThreadDump,
     StopTask,
     SubmitTask,
     SwitchToUnaligned,
@@ -42,6 +43,7 @@ from ...messages import (
     TaskManagerFailing,
     TaskManagerId,
     TaskReport,
+    ThreadDump,
     TriggerCheckpoint,
     TriggerStackTraceSample,
     UpdateTaskExecutionState,
@@ -241,6 +243,8 @@ class TaskManager(Actor):
             case TriggerStackTraceSample():
                 if (hosted := self._tasks.get(message.attempt_id)) is not None:
                     self._sample(self._sampler.begin(message, hosted.task))
+            case RequestThreadDump():
+                return ThreadDump(self._services.stacks.dump())
             case AskTask(attempt_id, question):
                 return self._ask(attempt_id, question.operator, question)
             case PutIntoInlet(attempt_id, sent):

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...messages import ExecutionAttemptId, SampledFrame, StackTraceSample, TriggerStackTraceSample
-from .stacks import StackFrame, Stacks
+from ..stacks import StackFrame, Stacks
 from .task import Task
 
 MAX_FRAMES = 4_000

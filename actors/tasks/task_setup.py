@@ -20,9 +20,9 @@ from ..flow.outputs import OutputEdge, TaskOutputs
 from ..flow.partitioner import make_partitioner
 from ..operators.operator import Operator, OperatorContext, unheard
 from ..operators.task_access import TaskAccess
+from ..stacks import NO_STACKS, Stacks
 from .job_program import JobProgram
 from .operator_chain import OperatorChain
-from .stacks import NO_STACKS, Stacks
 from .task_state import StateServices, TaskState
 
 WhenFailed = Callable[[BaseException], None]

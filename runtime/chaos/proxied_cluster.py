@@ -21,6 +21,7 @@ from ..clusters.cluster import Cluster
 from ..clusters.local_cluster import LocalCluster
 from ..clusters.spark_cluster import SparkCluster
 from ..clusters.task_manager_process import TaskManagerLaunch
+from ..metrics import SlotStacks
 from ..system import ActorSystem
 from .proxy import Link, Proxy
 
@@ -116,6 +117,7 @@ class ProxiedCluster(Cluster):
             self._make_claimant(system),
             self._take_output,
             self._make_history(),
+            SlotStacks(),
             links=self.links,
         )
 

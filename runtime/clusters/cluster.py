@@ -46,6 +46,7 @@ from ..api.environment import StreamEnvironment
 from ..api.translation import DataFrameBinding, Translation, translate
 from ..high_availability.kept_jobs import TakenOver
 from ..high_availability.submissions import StoredProgram
+from ..metrics import SlotStacks
 from ..output import OutputDelivery
 from ..system import ActorFuture, ActorSystem
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
@@ -198,6 +199,7 @@ class Cluster(WebSide, ABC):
             self._make_claimant(system),
             self._take_output,
             self._make_history(),
+            SlotStacks(),
         )
 
     def _make_high_availability(self, system: ActorSystem) -> HighAvailability:

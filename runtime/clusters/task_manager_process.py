@@ -22,9 +22,9 @@ import pyarrow as pa
 from ...actors.async_calls.event_loop import CallLoop
 from ...actors.context import Ref
 from ...actors.flow.channels import DataPlane
+from ...actors.stacks import NO_STACKS, Stacks
 from ...actors.tasks.job_program import JobProgram
 from ...actors.tasks.outbox import Outbox
-from ...actors.tasks.stacks import NO_STACKS, Stacks
 from ...actors.tasks.task_manager import NO_OUTBOX, TaskManager, TaskManagerSpec
 from ...actors.tasks.task_setup import TaskServices, WhenFailed, ignore_failure
 from ...actors.tasks.task_state import StateServices

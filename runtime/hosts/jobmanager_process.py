@@ -34,6 +34,7 @@ from ..clusters.remote_cluster import in_digits
 from ..clusters.this_process import is_gone, this_process
 from ..clusters.watch import Watch
 from ..high_availability.kept_jobs import TakenOver
+from ..metrics import SlotStacks
 from ..output import OutputDelivery
 from ..system import ActorSystem, CurveKeys
 from .errors import ProcessFailed
@@ -150,6 +151,7 @@ class _Jobs:
                 high_availability,
                 self._claimant,
                 self._delivery.offer,
+                stacks=SlotStacks(),
             ),
             name=JOB_MANAGER,
         )

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from types import FrameType
 
-from ...actors.tasks.stacks import StackFrame
+from ...actors.stacks import StackFrame
 from ...actors.tasks.task import Task
-from ...messages import SlotIndex
+from ...messages import SlotIndex, ThreadStack
 from ..output.running_code import is_library, is_ours
 
 _STEP = Task.step.__code__
 """Frames outside of it are the same for all tasks."""
+DUMP_DEPTH = 100
+"""The innermost frames of a thread that a dump shows."""
+MOST_THREADS = 500
 
 
 class SlotStacks:
@@ -35,6 +39,19 @@ class SlotStacks:
             found.append(_described(frame))
             frame = frame.f_back
         return tuple(reversed(found))
+
+    def dump(self) -> tuple[ThreadStack, ...]:
+        """Threads that Python knows; those of C libraries (ZeroMQ, Arrow) run no Python and have no stack here."""
+        frames = self._frames()
+        threads = sorted(threading.enumerate(), key=lambda each: each.name)[:MOST_THREADS]
+        return tuple(ThreadStack(each.name, _told(frames.get(each.ident or 0))) for each in threads)
+
+
+def _told(frame: FrameType | None) -> str:
+    if frame is None:
+        return ""  # it has ended meanwhile
+    found = traceback.StackSummary.extract(traceback.walk_stack(frame), limit=DUMP_DEPTH)
+    return "".join(reversed(found.format()))
 
 
 def _described(frame: FrameType) -> StackFrame:

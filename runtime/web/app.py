@@ -22,6 +22,7 @@ from typing import Any
 from ...messages import RequestLogs
 from ...state.job_history import JobHistory
 from . import page_view
+from .absent import absent_routes
 from .errors import HttpError
 from .flink_checkpoints import by_id
 from .guard import Guard
@@ -30,6 +31,7 @@ from .jobs import Desk, Jobs
 from .live import Live
 from .openapi import describe
 from .orders import Orders
+from .processes import Processes
 from .rest import Rest
 from .routes import Route, Routes
 from .state_view import question, shown, state_of
@@ -65,8 +67,9 @@ class App:
         self._live = Live(self._desk)
         self._read_only = read_only
         rest = self._rest = Rest(self._desk, Orders(self._desk), read_only=read_only)
-        self._routes = Routes([*rest.routes(), *self._own_routes()])
-        self._openapi = answer(describe(rest.routes(), version))
+        served = [*rest.routes(), *Processes(self._desk).routes()]
+        self._routes = Routes([*served, *self._own_routes()], absent_routes())
+        self._openapi = answer(describe(served, version))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -152,7 +155,7 @@ class App:
 
     async def _state(self, request: Request, job_id: str) -> Any:
         view = await self._desk.view(job_id)
-        return state_of(view, await self._rest.metrics_of(view))
+        return state_of(view, await self._desk.metrics_of(view))
 
     async def _ask(self, request: Request, job_id: str) -> Any:
         self._rest.may_order()

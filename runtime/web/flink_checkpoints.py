@@ -62,6 +62,11 @@ def _restored(history: CheckpointHistory, view: JobView) -> Json:
 
 
 def path_of(view: JobView, each: CheckpointStatistics) -> str:
+    """What a job can start from: of a savepoint its pointer, as long as nobody has disposed of it."""
+    if each.kind == "savepoint":
+        known = [one.path for one in view.savepoints if one.checkpoint_id == each.checkpoint_id]
+        if known:
+            return known[-1]
     return f"{view.graph.checkpoints.directory.rstrip('/')}/{each.path}" if each.path else ""
 
 

@@ -54,8 +54,13 @@ def summary(job: JobSummary, now_ms: int) -> Json:
 
 def job(view: JobView) -> Json:
     """/jobs/:jobid. Flink: JobDetailsInfo."""
-    of_vertex = by_vertex(view)
-    vertices = [_vertex_row(view, vertex, of_vertex.get(vertex.vertex_id, [])) for vertex in view.graph.vertices]
+    of_vertex, tasks = by_vertex(view), dict[VertexId, list[TaskMetrics]]()
+    for each in view.details.tasks:
+        tasks.setdefault(each.vertex_id, []).append(each)
+    vertices = [
+        _vertex_row(view, vertex, of_vertex.get(vertex.vertex_id, []), tasks.get(vertex.vertex_id, []))
+        for vertex in view.graph.vertices
+    ]
     counts = Counter(each.state.value.upper() for each in view.subtasks)
     status = view.summary.status
     return {
@@ -232,8 +237,7 @@ def endpoint(view: JobView, each: SubtaskView) -> str:
     return f"{host.host}:{host.data_endpoint.rpartition(':')[2]}" if host else "(unassigned)"
 
 
-def _vertex_row(view: JobView, one: JobVertex, subtasks: list[SubtaskView]) -> Json:
-    tasks = [each for each in view.details.tasks if each.vertex_id == one.vertex_id]
+def _vertex_row(view: JobView, one: JobVertex, subtasks: list[SubtaskView], tasks: list[TaskMetrics]) -> Json:
     return _span(view, subtasks) | {
         "id": one.vertex_id,
         "slotSharingGroupId": one.slot_sharing_group,

@@ -17,15 +17,18 @@ from weakref import WeakKeyDictionary
 
 from ...messages import (
     CheckpointHistory,
+    ClusterMetrics,
     EndedJob,
     JobId,
     JobList,
+    JobMetrics,
     JobSummary,
     JobView,
     JobWatermarks,
     ListJobs,
     RequestCheckpointStatistics,
     RequestJobView,
+    RequestMetrics,
 )
 from ...state.job_history import JobHistory
 from .errors import HttpError, JobManagerAway, not_found
@@ -147,6 +150,27 @@ class Desk:
                     raise
                 return kept.checkpoints
         return (await self._must_be_in_history(job_id)).checkpoints
+
+    async def running(self) -> list[JobView]:
+        """Of all jobs that have not ended. Raises HttpError."""
+        found = [each for each in await self.summaries() if not each.status.is_terminal]
+        return [await self.view(each.job_id) for each in found]
+
+    async def metrics_of(self, view: JobView) -> JobMetrics | None:
+        found = await self.cluster_metrics(view)
+        return next((each for each in found.jobs if each.job_id == view.graph.job_id), None) if found else None
+
+    async def cluster_metrics(self, view: JobView | None = None) -> ClusterMetrics | None:
+        """Of all jobs, or of this one; None where there are none: of a job of the history."""
+        if not self.is_live:
+            return None
+        try:
+            found: ClusterMetrics = await self.ask(RequestMetrics(None if view is None else view.graph.job_id))
+        except JobManagerAway:
+            raise
+        except HttpError:
+            return None
+        return found
 
     def explain(self, view: JobView) -> list[Explained]:
         """Why event time is where it is, vertex by vertex."""

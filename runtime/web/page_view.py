@@ -183,6 +183,9 @@ def _checkpoints(view: JobView, history: CheckpointHistory) -> Json:
         "failed": history.failed,
         "restored": history.restored_checkpoint_id,
         "list": [_checkpoint(view, each) for each in history.checkpoints],
+        "savepoints": [
+            {"id": each.checkpoint_id, "path": each.path, "at": each.at_ms} for each in reversed(view.savepoints)
+        ],
     }
 
 

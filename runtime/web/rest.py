@@ -5,34 +5,26 @@ Each handler asks the Desk and hands the answer to a pure function (`flink_*`), 
 
 from __future__ import annotations
 
-import os
-import platform
-import sys
 import time
 from http import HTTPStatus
 from typing import Any
 
 from ...messages import (
-    JobLogs,
-    JobMetrics,
-    JobView,
     RequestBackPressure,
     RequestFlameGraph,
-    RequestLogs,
-    RequestMetrics,
     SubtaskIndex,
     VertexBackPressureReport,
 )
-from . import flink_checkpoints, flink_jobs, flink_metrics, page_view
-from .errors import HttpError, JobManagerAway, bad_request, not_found
-from .http import Request, Response, answer
+from . import flink_checkpoints, flink_jobs, flink_metrics
+from .errors import HttpError, JobManagerAway, bad_request
+from .http import Request, answer
+from .java_throwable import failure_cause
 from .jobs import Desk, flink_id
 from .orders import Orders
-from .routes import Route
+from .routes import Route, listed_in
 
 VERSION = "2.3.0"
 """Flink's, whose API this is: its command line compares."""
-LOG_NAME = "taskmanager.log"
 Json = dict[str, Any]
 
 
@@ -58,7 +50,7 @@ class Rest:
         }
 
     async def overview(self, request: Request) -> Json:
-        workers = flink_metrics.task_managers(await self._running())
+        workers = flink_metrics.task_managers(await self._desk.running())
         return flink_metrics.overview(await self._desk.summaries(), workers, VERSION)
 
     async def jobs(self, request: Request) -> Json:
@@ -70,32 +62,11 @@ class Rest:
         return {"jobs": [flink_jobs.summary(each, now_ms) for each in await self._desk.summaries()]}
 
     async def jobs_metrics(self, request: Request) -> list[Json]:
-        wanted = _listed(request, "jobs")
+        wanted = listed_in(request, "jobs")
         found = await self._desk.summaries()
         views = [await self._desk.view(each.job_id) for each in found if not wanted or flink_id(each.job_id) in wanted]
-        rows = [flink_metrics.of_job(view, await self.metrics_of(view)) for view in views]
-        return flink_metrics.aggregated(rows, _listed(request, "get"), _listed(request, "agg"))
-
-    async def nothing_listed(self, request: Request, *_: str) -> Json:
-        return {"logs": []}
-
-    async def job_manager_config(self, request: Request, *_: str) -> list[Json]:
-        return [{"key": "understudy.pid", "value": str(os.getpid())}]
-
-    async def job_manager_environment(self, request: Request, *_: str) -> Json:
-        runtime = {"version": platform.python_version(), "arch": platform.machine(), "options": sys.flags.__repr__()}
-        return {"jvm": runtime, "classpath": sys.path}
-
-    async def job_manager_metrics(self, request: Request) -> list[Json]:
-        found = await self._desk.summaries()
-        workers = flink_metrics.task_managers(await self._running())
-        values = {
-            "numRegisteredTaskManagers": len(workers),
-            "numRunningJobs": sum(not each.status.is_terminal for each in found),
-            "taskSlotsTotal": sum(each["slotsNumber"] for each in workers),
-            "taskSlotsAvailable": sum(each["freeSlots"] for each in workers),
-        }
-        return flink_metrics.listed(values, _listed(request, "get"))
+        rows = [flink_metrics.of_job(view, await self._desk.metrics_of(view)) for view in views]
+        return flink_metrics.aggregated(rows, listed_in(request, "get"), listed_in(request, "agg"))
 
     # -- one job
 
@@ -128,11 +99,29 @@ class Rest:
 
     async def job_metrics(self, request: Request, job_id: str) -> list[Json]:
         view = await self._desk.view(job_id)
-        return flink_metrics.listed(flink_metrics.of_job(view, await self.metrics_of(view)), _listed(request, "get"))
+        return flink_metrics.listed(
+            flink_metrics.of_job(view, await self._desk.metrics_of(view)), listed_in(request, "get")
+        )
 
     async def job_status(self, request: Request, job_id: str) -> Json:
         view = await self._desk.view(job_id)
         return {"status": view.summary.status.value.upper()}
+
+    async def execution_result(self, request: Request, job_id: str) -> Json:
+        """Of a job that runs only that it does; else how it ended."""
+        view = await self._desk.view(job_id)
+        status = view.summary.status
+        if not status.is_terminal:
+            return {"status": {"id": "IN_PROGRESS"}}
+        result: Json = {
+            "id": flink_id(view.graph.job_id),
+            "application-status": {"finished": "SUCCEEDED"}.get(status.value, status.value.upper()),
+            "accumulator-results": {},
+            "net-runtime": view.summary.ended_ms - view.summary.started_ms,
+        }
+        if status.value == "failed" and view.failures:
+            result["failure-cause"] = failure_cause(flink_jobs.stack_of(view.failures[-1].cause))
+        return {"status": {"id": "COMPLETED"}, "job-execution-result": result}
 
     async def resource_requirements(self, request: Request, job_id: str) -> Json:
         view = await self._desk.view(job_id)
@@ -201,26 +190,32 @@ class Rest:
             "subtasks": [row | {"user-accumulators": []} for row in rows],
         }
 
+    async def attempt_accumulators(
+        self, request: Request, job_id: str, vertex_id: str, index: str, number: str
+    ) -> Json:
+        found = await self.attempt(request, job_id, vertex_id, index, number)
+        return {"subtask": found["subtask"], "attempt": found["attempt"], "id": vertex_id, "user-accumulators": []}
+
     async def vertex_metrics(self, request: Request, job_id: str, vertex_id: str) -> list[Json]:
         view = await self._desk.view(job_id)
         vertex = flink_jobs.vertex_of(view, vertex_id)
-        found = flink_metrics.of_subtasks(view, vertex, await self.metrics_of(view))
-        return flink_metrics.of_vertex(found, _listed(request, "get"))
+        found = flink_metrics.of_subtasks(view, vertex, await self._desk.metrics_of(view))
+        return flink_metrics.of_vertex(found, listed_in(request, "get"))
 
     async def subtask_metrics(self, request: Request, job_id: str, vertex_id: str, index: str) -> list[Json]:
         view = await self._desk.view(job_id)
         vertex = flink_jobs.vertex_of(view, vertex_id)
         each = flink_jobs.subtask_of(view, vertex, index)
-        found = flink_metrics.of_subtasks(view, vertex, await self.metrics_of(view))
-        return flink_metrics.listed(found.get(each.subtask_index, {}), _listed(request, "get"))
+        found = flink_metrics.of_subtasks(view, vertex, await self._desk.metrics_of(view))
+        return flink_metrics.listed(found.get(each.subtask_index, {}), listed_in(request, "get"))
 
     async def all_subtask_metrics(self, request: Request, job_id: str, vertex_id: str) -> list[Json]:
         view = await self._desk.view(job_id)
         vertex = flink_jobs.vertex_of(view, vertex_id)
-        found = flink_metrics.of_subtasks(view, vertex, await self.metrics_of(view))
+        found = flink_metrics.of_subtasks(view, vertex, await self._desk.metrics_of(view))
         wanted = _ranges(request.first("subtasks"), vertex.parallelism)
         rows = [values for index, values in found.items() if wanted is None or index in wanted]
-        return flink_metrics.aggregated(rows, _listed(request, "get"), _listed(request, "agg"))
+        return flink_metrics.aggregated(rows, listed_in(request, "get"), listed_in(request, "agg"))
 
     async def back_pressure(self, request: Request, job_id: str, vertex_id: str) -> Json:
         """By samples where the JobManager takes some, else by what subtasks measure themselves."""
@@ -249,41 +244,6 @@ class Rest:
         return flink_metrics.flame_graph(
             await self._desk.ask(RequestFlameGraph(view.graph.job_id, vertex.vertex_id, subtask, kind))
         )
-
-    # -- TaskManagers
-
-    async def task_managers(self, request: Request) -> Json:
-        return {"taskmanagers": flink_metrics.task_managers(await self._running())}
-
-    async def task_manager(self, request: Request, task_manager_id: str) -> Json:
-        for each in flink_metrics.task_managers(await self._running()):
-            if each["id"] == task_manager_id:
-                return each | {"metrics": {}, "allocatedSlots": []}
-        raise not_found(f"TaskManager {task_manager_id[:100]!r} not found")
-
-    async def task_manager_metrics(self, request: Request, task_manager_id: str) -> list[Json]:
-        await self.task_manager(request, task_manager_id)
-        found = await self._cluster_metrics(None)
-        values = {each.task_manager_id: each.values for each in found.task_managers} if found is not None else {}
-        return flink_metrics.listed(values.get(task_manager_id, {}), _listed(request, "get"))
-
-    async def task_manager_logs(self, request: Request, task_manager_id: str) -> Json:
-        text = await self._log_of(task_manager_id)
-        return {"logs": [{"name": LOG_NAME, "size": len(text), "mtime": time.time_ns() // 1_000_000}]}
-
-    async def task_manager_log(self, request: Request, task_manager_id: str, name: str = LOG_NAME) -> Response:
-        """What it has logged lately; there is no other file, whatever the name says."""
-        if name != LOG_NAME:
-            raise not_found(f"Log {name[:100]!r} not found: there is {LOG_NAME}")
-        return Response(body=await self._log_of(task_manager_id), content_type="text/plain; charset=UTF-8")
-
-    async def _log_of(self, task_manager_id: str) -> bytes:
-        for view in await self._running():
-            if any(each.task_manager_id == task_manager_id for each in view.task_managers):
-                logs: JobLogs = await self._desk.ask(RequestLogs(view.graph.job_id))
-                lines = [row for row in page_view.logs(logs) if row["tm"] == task_manager_id]
-                return "".join(page_view.log_line(row) for row in lines).encode("utf-8", "replace")
-        raise not_found(f"TaskManager {task_manager_id[:100]!r} not found")
 
     # -- orders
 
@@ -321,25 +281,6 @@ class Rest:
         if self._read_only:
             raise HttpError(HTTPStatus.FORBIDDEN, "this app shows jobs and takes no orders: it was made with read_only")
 
-    async def _running(self) -> list[JobView]:
-        found = [each for each in await self._desk.summaries() if not each.status.is_terminal]
-        return [await self._desk.view(each.job_id) for each in found]
-
-    async def metrics_of(self, view: JobView) -> JobMetrics | None:
-        found = await self._cluster_metrics(view)
-        return next((each for each in found.jobs if each.job_id == view.graph.job_id), None) if found else None
-
-    async def _cluster_metrics(self, view: JobView | None) -> Any:
-        """None where there are none: of a job of the history."""
-        if not self._desk.is_live:
-            return None
-        try:
-            return await self._desk.ask(RequestMetrics(None if view is None else view.graph.job_id))
-        except JobManagerAway:
-            raise
-        except HttpError:
-            return None
-
     # -- all of it
 
     def routes(self) -> list[Route]:
@@ -356,6 +297,7 @@ class Rest:
             f"{job}/plan": (self.plan, "Its graph"),
             f"{job}/config": (self.job_config, "Its settings"),
             f"{job}/status": (self.job_status, "Its state"),
+            f"{job}/execution-result": (self.execution_result, "How it ended"),
             f"{job}/exceptions": (self.exceptions, "What has failed, newest first", "maxExceptions"),
             f"{job}/accumulators": (self.job_accumulators, "Always empty: there are metrics"),
             f"{job}/metrics": (self.job_metrics, "Metrics of the job as a whole", *metrics),
@@ -365,8 +307,6 @@ class Rest:
             checkpoint: (self.checkpoint, "One checkpoint, vertex by vertex"),
             f"{checkpoint}/subtasks/:vertexid": (self.checkpoint_subtasks, "One checkpoint, subtask by subtask"),
             f"{job}/savepoints/:triggerid": (self.savepoint_outcome, "What became of a savepoint, or of a stop"),
-            f"{job}/jobmanager/config": (self.job_manager_config, "Settings of the JobManager"),
-            f"{job}/jobmanager/environment": (self.job_manager_environment, "Its process"),
             vertex: (self.vertex, "One vertex with its subtasks"),
             f"{vertex}/subtasktimes": (self.subtask_times, "When its subtasks reached their states"),
             f"{vertex}/taskmanagers": (self.vertex_task_managers, "The same by TaskManager"),
@@ -380,16 +320,7 @@ class Rest:
             subtask: (self.subtask, "One subtask, by its current attempt"),
             f"{subtask}/metrics": (self.subtask_metrics, "Metrics of one subtask", *metrics),
             f"{subtask}/attempts/:attempt": (self.attempt, "One of its attempts"),
-            "/taskmanagers": (self.task_managers, "The TaskManagers of all jobs"),
-            "/taskmanagers/:taskmanagerid": (self.task_manager, "One TaskManager"),
-            "/taskmanagers/:taskmanagerid/logs": (self.task_manager_logs, "Its logs: one"),
-            "/taskmanagers/:taskmanagerid/logs/:filename": (self.task_manager_log, "What it has logged lately"),
-            "/taskmanagers/:taskmanagerid/log": (self.task_manager_log, "The same"),
-            "/taskmanagers/:taskmanagerid/metrics": (self.task_manager_metrics, "Metrics of its process", *metrics),
-            "/jobmanager/config": (self.job_manager_config, "Settings of the JobManager"),
-            "/jobmanager/environment": (self.job_manager_environment, "Its process"),
-            "/jobmanager/metrics": (self.job_manager_metrics, "Metrics of the JobManager", *metrics),
-            "/jobmanager/logs": (self.nothing_listed, "Always empty: its log is that of its process"),
+            f"{subtask}/attempts/:attempt/accumulators": (self.attempt_accumulators, "Always empty"),
             "/savepoint-disposal/:triggerid": (self.disposal_outcome, "What became of a disposal"),
         }
         found = [Route("GET", path, handler, text, tuple(takes)) for path, (handler, text, *takes) in gets.items()]
@@ -405,11 +336,6 @@ class Rest:
 
 def _accepted(trigger: str) -> Any:
     return answer({"request-id": trigger}, HTTPStatus.ACCEPTED)
-
-
-def _listed(request: Request, name: str) -> list[str]:
-    """a,b,c; and `name=` as often as wanted."""
-    return [part for given in request.query.get(name, []) for part in given.split(",") if part]
 
 
 def _ranges(text: str, parallelism: int) -> set[int] | None:

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any, TypeAlias
 
 from .errors import HttpError, not_found
+from .http import Request
 
 Handler: TypeAlias = Callable[..., Awaitable[Any]]
 
@@ -32,10 +33,12 @@ class Route:
 
 
 class Routes:
-    def __init__(self, routes: list[Route]) -> None:
+    """`absent`: stand behind the others, and only say why they are not served."""
+
+    def __init__(self, routes: list[Route], absent: list[Route]) -> None:
         self.all = routes
         self._by_length: dict[int, list[Route]] = {}
-        for each in routes:
+        for each in (*routes, *absent):
             self._by_length.setdefault(len(each.segments), []).append(each)
 
     def find(self, method: str, path: tuple[str, ...]) -> tuple[Route, list[str]]:
@@ -47,8 +50,15 @@ class Routes:
             if each.method == method or (method == "HEAD" and each.method == "GET"):
                 found = [part for part, wanted in zip(path, each.segments, strict=True) if wanted.startswith(":")]
                 return each, found
-        allowed = ", ".join(sorted({each.method for each in fitting}))
+        allowed = ", ".join(sorted({each.method for each in fitting if each in self.all}))
+        if not allowed:
+            return self.find(fitting[0].method, path)
         raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"{method} is not for this path, but {allowed}")
+
+
+def listed_in(request: Request, name: str) -> list[str]:
+    """a,b,c of the query; and `name=` as often as wanted."""
+    return [part for given in request.query.get(name, []) for part in given.split(",") if part]
 
 
 def _fits(wanted: tuple[str, ...], path: tuple[str, ...]) -> bool:

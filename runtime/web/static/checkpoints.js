@@ -23,6 +23,15 @@ export function checkpointList(view, chosen, choose) {
       h("td", { class: "why" }, each.failure || each.path)))))));
 }
 
+// Those that a job can start from, with what to do with them.
+export function savepointList(view, steer) {
+  const found = view.checkpoints.savepoints;
+  return h("section", { class: "card" }, h("h2", {}, "Savepoints", h("small", {}, "of this job, which nobody has disposed of; a job can start from each")),
+    found.length === 0 ? h("p", { class: "empty" }, "None. A savepoint keeps the job's state until you dispose of it: take one before you change the program.")
+      : h("ul", { class: "events" }, found.map((each) => h("li", { key: each.path }, h("time", {}, moment(each.at)), h("code", { class: "path" }, each.path),
+        h("span", { class: "buttons" }, h("button", { onclick: () => steer.start(each.path) }, "Start from it…"), steer.dispose && h("button", { class: "danger", onclick: () => steer.dispose(each.path) }, "Dispose…"))))));
+}
+
 // More than two deviations above the mean, and half as long again as the one in the middle.
 export function outliers(times) {
   if (times.length < 4) return new Set();

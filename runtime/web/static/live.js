@@ -1,7 +1,9 @@
 // What the page asks of its server: events as they come, questions, orders, and a token if one is wanted.
 
 export async function ask(path, options) {
-  const answer = await fetch(path, { credentials: "same-origin", ...options });
+  const answer = await fetch(path, { credentials: "same-origin", ...options }).catch(() => {
+    throw new Error(options?.method ? "no answer came. The order may have been carried out all the same: look before you give it again" : "no answer from the server; trying again");
+  });
   const text = await answer.text();
   let said;
   try { said = text ? JSON.parse(text) : {}; } catch { said = { errors: [text.slice(0, 300)] }; }

@@ -3,7 +3,7 @@ import { h, render, rate, span, moment, cut } from "./dom.js";
 import { ask, follow, login, order, outcome } from "./live.js";
 import { Charts, Timeline, legend } from "./timeline.js";
 import { Plan, graph } from "./graph.js";
-import { checkpointList, gantt } from "./checkpoints.js";
+import { checkpointList, gantt, savepointList } from "./checkpoints.js";
 import { flame } from "./flame.js";
 import { stateView } from "./state.js";
 import * as panels from "./panels.js";
@@ -74,6 +74,16 @@ async function lookAtFlames(job) {
   if (job === s.job && of === s.flameOf && kind === s.flameKind) s.flame = found;
 }
 
+// Of a TaskManager, by its id, or of the JobManager.
+async function lookAtThreads(of, name) {
+  const { job } = s;
+  s.threads = { of, name, found: null };
+  draw();
+  const found = await ask(of ? `taskmanagers/${encodeURIComponent(of)}/thread-dump` : "jobmanager/thread-dump").then((said) => said.threadInfos, (error) => ({ why: error.message }));
+  if (job === s.job && s.threads?.of === of) s.threads = { of, name, at: Date.now(), found };
+  draw();
+}
+
 const steerFlames = {
   vertex: (id) => { Object.assign(s, { flameOf: id, flame: null, zoomed: [] }); look(); draw(); },
   kind: (name) => { Object.assign(s, { flameKind: name, flame: null, zoomed: [] }); look(); draw(); },
@@ -111,6 +121,11 @@ const ORDERS = {
     title: "Cancel the job", text: "It ends at once, without a savepoint: what came since its last checkpoint is not in its state.", verb: "Cancel it", danger: true,
     act: async () => { await order(`jobs/${s.job}?mode=cancel`, null, "PATCH"); },
   },
+  dispose: {
+    title: "Dispose of the savepoint", text: "No job can start from it any more. This cannot be undone.", verb: "Dispose of it", danger: true,
+    act: async (_, path) => { await outcome(`savepoint-disposal/${(await order("savepoint-disposal", { "savepoint-path": path }))["request-id"]}`); return path; },
+  },
+  start: { title: "Start a job from this savepoint", text: "The page does not have the program, so it cannot start it. Where the program is, changed or not, this does; the job here should have stopped before:" },
 };
 
 async function savepoint(verb, body) {
@@ -121,23 +136,29 @@ async function savepoint(verb, body) {
 async function confirm(event) {
   event.preventDefault();
   const what = ORDERS[s.asked], form = event.target.elements;
-  const given = { folder: form.folder?.value.trim(), drain: form.drain?.checked };
+  const given = { folder: form.folder?.value.trim(), drain: form.drain?.checked }, about = s.about;
   s.asked = null;
   note(`${what.title}: under way`);
   try {
-    const path = await what.act(given);
+    const path = await what.act(given, about);
     note(path ? `${what.title}: done` : `${what.title}: ordered`, "ok", path);
-  } catch (error) { note(`${what.title} failed: ${error.message}`, "bad"); }
+  } catch (error) {
+    note(`${what.title} failed: ${error.message}`, "bad");
+    if (error.status === 401) { s.away = { why: error.message, status: 401, since: Date.now() }; draw(); }
+  }
 }
+
+const choose_order = (verb, about) => { Object.assign(s, { asked: verb, about }); draw(); };
+const quoted = (path) => `'${path.replaceAll("'", "'\\''")}'`;
 
 function dialog() {
   const what = ORDERS[s.asked];
   const shut = () => { s.asked = null; draw(); };
   return what && h("dialog", { key: s.asked, ref: (element) => queueMicrotask(() => element.showModal()), onclose: shut, "aria-labelledby": "asked" },
-    h("form", { onsubmit: confirm }, h("h2", { id: "asked" }, what.title), h("p", {}, h("b", {}, s.view.name), ". ", what.text),
+    h("form", { onsubmit: confirm }, h("h2", { id: "asked" }, what.title), h("p", {}, h("b", {}, s.view.name), ". ", what.text), s.about && h("pre", { tabindex: 0 }, s.asked === "start" ? `understudy run PROGRAM.py --from-savepoint ${quoted(s.about)}\n\n# or, in Python\ncluster.submit(env, from_savepoint=${JSON.stringify(s.about)})` : s.about),
       what.folder && h("label", {}, "Folder, below the root of savepoints", h("input", { name: "folder", placeholder: "the root itself", autocomplete: "off" })),
       what.drain && h("label", { class: "check" }, h("input", { type: "checkbox", name: "drain" }), "end its data first (drain): operators emit their final results, and nothing comes after it"),
-      h("p", { class: "buttons" }, h("button", { type: "button", autofocus: true, onclick: shut }, "Leave it"), h("button", { class: what.danger ? "danger" : "primary" }, what.verb))));
+      h("p", { class: "buttons" }, h("button", { type: "button", autofocus: true, onclick: shut }, what.act ? "Leave it" : "Close"), what.act && h("button", { class: what.danger ? "danger" : "primary" }, what.verb))));
 }
 
 // ------------------------------------------------------------------------------------------------------------- parts
@@ -159,9 +180,9 @@ const header = () => h("header", {},
 function askToken() {
   const send = async (event) => {
     event.preventDefault();
-    try { await login(event.target.elements.token.value); s.job = null; start(); } catch (error) { note(error.message, "bad"); }
+    try { await login(event.target.elements.token.value); s.job = null; start(); } catch (error) { note(error.status === 401 ? "This is not the token that is wanted. Is it complete, and of this cluster?" : error.message, "bad"); }
   };
-  return h("section", { class: "card narrow" }, h("h2", {}, "A token is wanted"), h("form", { onsubmit: send },
+  return h("section", { class: "card narrow" }, h("h2", {}, "A token is wanted"), h("p", { class: "dim" }, "It is the one that this page is served with: web_token= of the cluster, or --token of `understudy dashboard`. Who has started it knows it."), h("form", { onsubmit: send },
     h("label", {}, "Token", h("input", { name: "token", type: "password", autocomplete: "current-password", autofocus: true })), h("p", { class: "buttons" }, h("button", { class: "primary" }, "Show me the jobs"))));
 }
 
@@ -174,7 +195,7 @@ function head(view) {
   return h("div", { class: "head" }, h("h1", {}, view.name, panels.pill(view.status)),
     h("p", { class: "facts" }, facts.filter(Boolean).map(([value, text]) => h("span", {}, h("b", {}, value), ` ${text}`))),
     s.rights.orders && !view.ended && h("p", { class: "buttons" }, [["savepoint", "Savepoint…"], ["stop", "Stop…"], ["cancel", "Cancel…"]].map(([verb, text]) =>
-      h("button", { class: verb === "cancel" ? "danger" : "", disabled: !may, onclick: () => { s.asked = verb; draw(); } }, text))),
+      h("button", { class: verb === "cancel" ? "danger" : "", disabled: !may, onclick: () => choose_order(verb) }, text))),
     view.why && h("p", { class: "alert" }, view.why));
 }
 
@@ -191,12 +212,12 @@ function overview(view) {
 
 function tab(view) {
   switch (s.tab) {
-    case "checkpoints": return h("div", { key: "checkpoints" }, checkpointList(view, s.found?.id, (id) => { s.checkpoint = id; s.all = false; look(); }), gantt(view, s.found, s.order, (order) => { s.order = order; draw(); }, s.all, () => { s.all = true; draw(); }));
+    case "checkpoints": return h("div", { key: "checkpoints" }, savepointList(view, { start: (path) => choose_order("start", path), dispose: s.rights.orders && !s.away && ((path) => choose_order("dispose", path)) }), checkpointList(view, s.found?.id, (id) => { s.checkpoint = id; s.all = false; look(); }), gantt(view, s.found, s.order, (order) => { s.order = order; draw(); }, s.all, () => { s.all = true; draw(); }));
     case "exceptions": return h("div", { key: "exceptions" }, panels.exceptions(view));
     case "time": return h("div", { key: "time" }, panels.watermarks(s.held, view.ended));
     case "flame": return h("div", { key: "flame" }, flame(view, s.flameOf ?? view.vertices[s.chosen ?? 0].id, s.flame, s.flameKind, s.zoomed, steerFlames));
     case "state": return h("div", { key: "state" }, stateView(view, s.sizes, s.answers, s.rights.orders && !view.ended ? question : null));
-    case "workers": return h("div", { key: "workers" }, panels.taskManagers(view), panels.logs(s.logs, view.ended));
+    case "workers": return h("div", { key: "workers" }, panels.taskManagers(view, view.ended ? null : lookAtThreads), panels.threads(s.threads, lookAtThreads, () => { s.threads = null; draw(); }), panels.logs(s.logs, view.ended));
     case "settings": return h("div", { key: "settings" }, panels.settings(view));
     default: return overview(view);
   }
@@ -206,7 +227,7 @@ function page() {
   const wantsToken = s.away?.status === 401, missing = s.away?.status === 404;
   if (!s.view || s.tab) { s.charts?.close(); s.charts = null; }
   return [header(),
-    s.away && !wantsToken && h("p", { class: "away", role: "alert" }, h("b", {}, missing ? "Not found. " : `Not connected since ${moment(s.away.since)}. `), s.away.why),
+    s.away && !wantsToken && h("p", { class: "away", role: "alert" }, h("b", {}, missing ? "Not found. " : s.away.status === 403 ? "Refused. " : `Not connected since ${moment(s.away.since)}. `), s.away.why),
     h("main", { class: s.away && s.view ? "stale" : "" }, wantsToken ? askToken() : !s.job ? panels.jobList(s.list, (id) => { location.hash = `#/${id}`; })
       : !s.view ? h("p", { class: "empty" }, missing ? "" : "Asking…")
         : [head(s.view), h("nav", { class: "tabs", "aria-label": "views" }, TABS.map(([name, text]) => h("a", { href: `#/${s.job}/${name}`, "aria-current": s.tab === name ? "page" : null }, text,

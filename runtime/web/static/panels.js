@@ -84,13 +84,25 @@ export function watermarks(found, ended) {
     found.map((each) => h("article", { class: "held", key: each.operator }, h("h3", {}, each.operator, h("small", {}, each.stands ? ` stands for ${span(each.stands)}` : " goes on")), h("ol", {}, each.path.map((step) => h("li", {}, step))), each.stands > 0 && each.advice && h("p", { class: "advice" }, each.advice))));
 }
 
-export function taskManagers(view) {
-  return h("section", { class: "card" }, h("h2", {}, "TaskManagers"), view.taskManagers.length === 0 ? h("p", { class: "empty" }, view.ended ? "They ended with the job." : "None has registered.")
+export function taskManagers(view, threadsOf) {
+  return h("section", { class: "card" }, h("h2", {}, "TaskManagers", threadsOf && h("button", { class: "chip", onclick: () => threadsOf("", "JobManager") }, "threads of the JobManager")), view.taskManagers.length === 0 ? h("p", { class: "empty" }, view.ended ? "They ended with the job." : "None has registered.")
     : h("div", { class: "scroll" }, h("table", { class: "rows" },
-      h("thead", {}, h("tr", {}, ["", "id", "host", "process", "registered", "heard", "tasks", "slots", "records in", "busy"].map((name) => h("th", { class: ["tasks", "slots", "records in", "heard"].includes(name) ? "n" : "" }, name)))),
+      h("thead", {}, h("tr", {}, ["", "id", "host", "process", "registered", "heard", "tasks", "slots", "records in", "busy", ""].map((name) => h("th", { class: ["tasks", "slots", "records in", "heard"].includes(name) ? "n" : "" }, name)))),
       h("tbody", {}, view.taskManagers.map((each) => h("tr", { key: each.id }, h("td", {}, each.index), h("td", {}, h("code", {}, each.id)), h("td", {}, each.host), h("td", {}, each.pid), h("td", {}, moment(each.since)),
         h("td", { class: `n${each.silent > 3000 ? " warned" : ""}` }, each.silent == null ? "–" : `${span(each.silent)} ago`), h("td", { class: "n" }, each.tasks), h("td", { class: "n" }, each.slots), h("td", { class: "n" }, rate(each.in)),
-        h("td", {}, meter(each.busy / Math.max(1, each.slots), "busy"), percent(each.busy / Math.max(1, each.slots)))))))));
+        h("td", {}, meter(each.busy / Math.max(1, each.slots), "busy"), percent(each.busy / Math.max(1, each.slots))),
+        h("td", {}, threadsOf && h("button", { class: "chip", "aria-label": `threads of TaskManager ${each.index}`, onclick: () => threadsOf(each.id, `TaskManager ${each.index}`) }, "threads"))))))));
+}
+
+const toEnd = (event) => { const text = event.target.querySelector("pre"); text.scrollTop = text.scrollHeight; };
+
+// What each thread does; those that run operators first.
+export function threads(said, again, close) {
+  if (!said) return null;
+  const { of, name, at, found } = said, works = (each) => each.threadName.startsWith("stepping");
+  return h("section", { class: "card", key: "threads" }, h("h2", {}, `Threads of ${name}`, at && h("small", {}, `${clock(at)}; the call that runs is the last one`), h("button", { class: "chip", onclick: () => again(of, name) }, "again"), h("button", { class: "quiet", "aria-label": "close", onclick: close }, "✕")),
+    !found ? h("p", { class: "empty" }, "Asking…") : found.why ? h("p", { class: "alert" }, found.why)
+      : [...found].sort((a, b) => works(b) - works(a)).map((each, n) => h("details", { key: `${each.threadName} ${n}`, open: works(each), ontoggle: toEnd }, h("summary", {}, each.threadName), h("pre", { tabindex: 0 }, each.stringifiedThreadInfo.slice(each.threadName.length + 3) || "It runs no Python now."))));
 }
 
 export function logs(found, ended) {

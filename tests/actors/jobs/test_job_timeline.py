@@ -7,13 +7,14 @@ from itertools import pairwise
 
 import pytest
 
-from understudy.actors.jobs.job_timeline import MARKS_KEPT, SAMPLES_KEPT, JobTimeline
+from understudy.actors.jobs.job_timeline import MARKS_KEPT, SAMPLES_KEPT, SAVEPOINTS_KEPT, JobTimeline
 from understudy.messages import (
     CheckpointAborted,
     CheckpointCompleted,
     FailureCause,
     JobStatus,
     JobStatusChanged,
+    SavepointView,
     TaskManagerChanged,
     TaskMetrics,
 )
@@ -91,6 +92,17 @@ def test_a_long_life_is_kept_whole_in_few_samples(seconds: int) -> None:
     steps = [later - earlier for earlier, later in pairwise(kept)]
     assert max(steps) <= 2 * min(steps)
     assert timeline.samples(after_ms=kept[-2]) == timeline.samples()[-1:]
+
+
+def test_savepoints_are_known_until_they_are_disposed_of_and_the_last_ones_only() -> None:
+    timeline = JobTimeline(graph(), 0)
+    timeline.savepoints_stored(["a", "b"], 3, 70)
+    timeline.savepoint_removed("a")
+    timeline.savepoint_removed("never")
+    assert timeline.savepoints() == (SavepointView("b", 3, 70),)
+    timeline.savepoints_stored(map(str, range(SAVEPOINTS_KEPT)), 4, 80)
+    assert len(timeline.savepoints()) == SAVEPOINTS_KEPT
+    assert timeline.savepoints()[0].path == "0"
 
 
 def test_what_happened_stands_in_its_order_and_failures_outlive_checkpoints() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from understudy.actors.tasks.stacks import NO_STACKS
+from understudy.actors.stacks import NO_STACKS
 from understudy.actors.tasks.task_manager import OUTPUT_DELAY_MS, TaskManager, TaskManagerSpec
 from understudy.messages import (
     AcknowledgeRegistration,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from understudy import JobHandle, KeyedOperator, LocalCluster, NotRunning, StreamEnvironment
-from understudy.messages import VertexBackPressureReport
+from understudy.messages import RequestThreadDump, VertexBackPressureReport
 from understudy.runtime.api.errors import InvalidSetting
 
 from .jobs import WAIT_S, environment, eventually
@@ -89,6 +89,26 @@ def test_without_a_slow_operator_all_is_ok_and_figures_of_users_arrive(shared_cl
     assert cluster.job(job.job_id).name == "quick one"
     process = next(each for each in cluster.task_managers if each.job_id == job.job_id)
     assert process.values["Status.Process.Memory.Used"] > 1_000_000
+    job.cancel()
+    job.request_details().result(timeout=WAIT_S)
+
+
+def test_threads_of_a_task_manager_and_of_the_job_manager_are_seen_from_outside(shared_cluster: LocalCluster) -> None:
+    job = shared_cluster.submit(program(pause_s=0.2, records_per_second=500), "dumped")
+    job.ready().result(timeout=WAIT_S)
+
+    def dump(where: Any) -> dict[str, str]:
+        found = shared_cluster.ask_job_manager(RequestThreadDump(where)).result(timeout=WAIT_S)
+        return {each.name: each.stack for each in found.threads}
+
+    def is_seen() -> bool:
+        workers = [each.task_manager_id for each in shared_cluster.metrics().task_managers if each.job_id == job.job_id]
+        return any("time.sleep(self._pause_s)" in stack for each in workers for stack in dump(each).values())
+
+    eventually(is_seen, "the line that the operator is in")
+    assert any("in dump" in stack for stack in dump(None).values())
+    with pytest.raises(ValueError, match="no TaskManager 'tm-x' here"):
+        dump("tm-x")
     job.cancel()
     job.request_details().result(timeout=WAIT_S)
 

@@ -38,11 +38,14 @@ def test_a_job_with_scripts_in_its_names_is_shown_as_text_and_stopped_by_a_butto
         _looked_at_flames(page)
         _asked(page)
         _laid_out(page)
+        _looked_at_threads(page)
+        _disposed(page)
         page.get_by_role("button", name="Stop…").click()
         page.get_by_label("Folder").fill("nightly")
         page.get_by_role("button", name="Stop it").click()
         page.get_by_text("/savepoints/savepoint-1").wait_for()
-        question, order = jobs.orders
+        question, disposal, order = jobs.orders
+        assert disposal.savepoint_path == f"/savepoints/{HOSTILE}"
         assert (question.operator, question.key, question.plain_question) == ("step-1", ("a", 17), "seen")
         assert (order.target_directory, order.drain) == ("nightly", False)
 
@@ -92,6 +95,33 @@ def _asked(page: Any) -> None:
     page.locator("article pre.refused", has_text="key: ").wait_for()
 
 
+def _looked_at_threads(page: Any) -> None:
+    """Of a TaskManager and of the JobManager: names and stacks with a script in them."""
+    page.get_by_role("link", name="TaskManagers").click()
+    page.get_by_role("button", name="threads of TaskManager 1").click()
+    page.get_by_text(f"slot of tm-1 {HOSTILE}").wait_for()
+    page.get_by_text(f"slot of tm-1 {HOSTILE}").click()
+    page.get_by_text('File "job.py", line 3, in price').wait_for()
+    page.get_by_role("button", name="threads of the JobManager").click()
+    page.get_by_text(f"slot of None {HOSTILE}").wait_for()
+    page.get_by_role("button", name="close").click()
+    page.get_by_role("heading", name="Threads of JobManager").wait_for(state="detached")
+
+
+def _disposed(page: Any) -> None:
+    """Of a savepoint with a script in its path, after the page has said how to start from it."""
+    page.get_by_role("link", name="Checkpoints").click()
+    page.get_by_role("button", name="Start from it…").click()
+    command = page.locator("dialog pre").inner_text()
+    assert command.startswith("understudy run PROGRAM.py --from-savepoint '/savepoints/<img")
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Dispose…").click()
+    assert page.locator("dialog pre").inner_text() == f"/savepoints/{HOSTILE}"
+    page.get_by_role("button", name="Dispose of it").click()
+    page.get_by_text("Dispose of the savepoint: done").wait_for()
+    page.get_by_text("None. A savepoint keeps").wait_for()
+
+
 LAID_OUT = """async () => {
   const { layout } = await import("./layout.js");
   const sizes = { width: 216, height: 84, between: 26, apart: 96, upright: false };
@@ -133,6 +163,25 @@ def test_an_order_that_is_not_confirmed_is_none() -> None:
 
 
 @pytest.mark.slow
+def test_an_order_that_fails_says_why_and_one_without_a_token_asks_for_it() -> None:
+    jobs = AnsweringJobs(job_view())
+    with served(App(jobs, token="a-long-secret")) as server, page_of(f"{server.url}#token=a-long-secret") as page:
+        page.get_by_role("link", name="orders").click()
+
+        def order_savepoint(folder: str) -> None:
+            page.get_by_role("button", name="Savepoint…").click()
+            page.get_by_label("Folder").fill(folder)
+            page.get_by_role("button", name="Take it").click()
+
+        order_savepoint("../../etc")
+        page.get_by_text("Take a savepoint failed: ../../etc is not below the root").wait_for()
+        page.context.clear_cookies()
+        order_savepoint("nightly")
+        page.get_by_role("heading", name="A token is wanted").wait_for()
+    assert [each.target_directory for each in jobs.orders] == ["../../etc"]
+
+
+@pytest.mark.slow
 def test_the_job_manager_goes_and_comes_back() -> None:
     """First it, then the server itself; what was known stays in sight."""
     jobs = AnsweringJobs(job_view())
@@ -171,7 +220,7 @@ def test_a_token_is_asked_for_and_kept() -> None:
         with page_of(server.url) as page:
             page.get_by_label("Token").fill("wrong")
             page.get_by_role("button", name="Show me the jobs").click()
-            page.get_by_text("a wrong one was given").wait_for()
+            page.get_by_text("This is not the token that is wanted").wait_for()
             page.get_by_label("Token").fill("a-long-secret")
             page.get_by_role("button", name="Show me the jobs").click()
             page.get_by_role("link", name="orders").wait_for()

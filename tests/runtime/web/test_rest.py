@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,9 +19,10 @@ from understudy.messages import (
     StopWithSavepoint,
     TriggerSavepoint,
 )
+from understudy.runtime.web.absent import ABSENT
 from understudy.runtime.web.app import App
 
-from .views import HEX, HOSTILE, JOB, START_MS, AnsweringJobs, job_view
+from .views import HEX, HOSTILE, JOB, START_MS, TRACEBACK, AnsweringJobs, job_view
 
 Clients = Callable[..., httpx.AsyncClient]
 J, V = f"/v1/jobs/{HEX}", f"/v1/jobs/{HEX}/vertices/v1"
@@ -90,6 +92,55 @@ def test_a_flame_graph_is_flinks(jobs: AnsweringJobs, client_of: Clients) -> Non
     assert [each["name"] for each in works["children"]] == [f"{HOSTILE} (job.py:3)", "Output.flush (output.py:9)"]
 
 
+def test_thread_dumps_are_flinks(jobs: AnsweringJobs, client_of: Clients) -> None:
+    worker, leader = ask(client_of, App(jobs), "/v1/taskmanagers/tm-1/thread-dump", "/v1/jobmanager/thread-dump")
+    (one,) = worker["threadInfos"]
+    assert one["threadName"] == f"slot of tm-1 {HOSTILE}"
+    assert one["stringifiedThreadInfo"] == f'"{one["threadName"]}"\n{TRACEBACK}'
+    assert leader["threadInfos"][0]["threadName"].startswith("slot of None")
+
+
+def test_metrics_over_task_managers(jobs: AnsweringJobs, client_of: Clients) -> None:
+    over, one = ask(
+        client_of,
+        App(jobs),
+        "/taskmanagers/metrics?get=load&agg=min,max",
+        "/taskmanagers/metrics?get=load&agg=max&taskmanagers=tm-0",
+    )
+    assert (over, one) == ([{"id": "load", "min": 1.0, "max": 2.0}], [{"id": "load", "max": 1.0}])
+
+
+def test_how_a_job_ended(client_of: Clients) -> None:
+    def result(status: JobStatus) -> Any:
+        (found,) = ask(client_of, App(AnsweringJobs(job_view(status=status))), f"{J}/execution-result")
+        return found
+
+    assert result(JobStatus.RUNNING) == {"status": {"id": "IN_PROGRESS"}}
+    assert result(JobStatus.FINISHED)["job-execution-result"]["application-status"] == "SUCCEEDED"
+    failed = result(JobStatus.FAILED)["job-execution-result"]
+    assert failed["net-runtime"] == 60_000
+    assert "Caused by: ValueError" in failed["failure-cause"]["stack-trace"]
+
+
+def test_what_flink_has_and_this_has_not_is_refused_with_the_reason(jobs: AnsweringJobs, client_of: Clients) -> None:
+    assert not {(each.method, each.path) for each in App(jobs)._routes.all} & set(ABSENT)
+    requests: list[tuple[str, str, Any]] = [(method, path.replace(":jobid", HEX), None) for method, path in ABSENT]
+    for answer, why in zip(send(client_of, App(jobs), *requests), ABSENT.values(), strict=True):
+        assert (answer.status_code, why in answer.json()["errors"][0]) == (404, True)
+    other_way, served = send(client_of, App(jobs), ("GET", "/cluster", None), ("PUT", "/jobs", None))
+    assert other_way.status_code == 404
+    assert (served.status_code, served.json()["errors"]) == (405, ["PUT is not for this path, but GET"])
+
+
+def test_the_documentation_lists_each_endpoint_and_each_that_is_absent(jobs: AnsweringJobs) -> None:
+    said = (Path(__file__).parents[3] / "docs" / "rest.md").read_text().splitlines()
+    served = {each for each in App(jobs)._routes.all if not each.path.startswith(("/page", "/live", "/openapi"))}
+    rows = {f"| {each.method} | `{each.path}` | {each.summary} |" for each in served}
+    assert {line for line in said if line.startswith(("| GET | ", "| POST | ", "| PATCH | "))} == rows
+    for (method, path), why in ABSENT.items():
+        assert any(f"{method} `{path}`" in line and line.endswith(f"| {why} |") for line in said), (method, path)
+
+
 def test_questions_to_operators_are_orders_and_wrong_ones_are_refused_in_words(
     jobs: AnsweringJobs, client_of: Clients
 ) -> None:
@@ -136,7 +187,7 @@ def test_checkpoints_with_counts_latest_and_quantiles(jobs: AnsweringJobs, clien
     )
     assert found["counts"] == {"restored": 1, "total": 3, "in_progress": 1, "completed": 1, "failed": 1}
     assert found["latest"]["savepoint"]["id"] == 2
-    assert found["latest"]["savepoint"]["external_path"] == f"/checkpoints/{JOB}/chk-2/_metadata"
+    assert found["latest"]["savepoint"]["external_path"] == f"/savepoints/{HOSTILE}"
     assert found["latest"]["failed"]["failure_message"] == "task_failed: step-1"
     assert found["summary"]["end_to_end_duration"]["p99"] == 400.0
     assert details["tasks"]["v1"]["num_acknowledged_subtasks"] == 2

@@ -16,6 +16,7 @@ from understudy.messages import (
     CheckpointStatistics,
     ClusterMetrics,
     DisposeSavepoint,
+    DisposeSavepointFailure,
     DisposeSavepointSuccess,
     ExecutionState,
     FailureAt,
@@ -43,9 +44,11 @@ from understudy.messages import (
     RequestJobView,
     RequestLogs,
     RequestMetrics,
+    RequestThreadDump,
     RestartStrategyConfig,
     RestartStrategyKind,
     SampledFrame,
+    SavepointView,
     SnapshotMetrics,
     StateDescription,
     StopWithSavepoint,
@@ -53,8 +56,11 @@ from understudy.messages import (
     SubtaskStatistics,
     SubtaskView,
     TaskEventTime,
+    TaskManagerMetrics,
     TaskManagerView,
     TaskMetrics,
+    ThreadDump,
+    ThreadStack,
     TimelineMark,
     TimelineSample,
     TriggerSavepoint,
@@ -164,6 +170,7 @@ def job_view(
     return JobView(
         at_ms, summary, details, graph, tuple(subtasks), (), tuple(workers), statuses,
         (FailureAt(START_MS + 30_000, failure),), tuple(samples), tuple(sorted(marks, key=lambda each: each.at_ms)),
+        (SavepointView(f"/savepoints/{HOSTILE}", 2, START_MS + 45_000),),
     )  # fmt: skip
 
 
@@ -259,6 +266,11 @@ class AnsweringJobs:
                 return TriggerSavepointSuccess(message.job_id, "/savepoints/savepoint-1")
             case DisposeSavepoint(path):
                 self.orders.append(message)
+                view = self.views[JOB]
+                if path.startswith("/etc"):
+                    return DisposeSavepointFailure(f"{path} is not below the root")
+                kept = tuple(each for each in view.savepoints if each.path != path)
+                self.views[JOB] = replace(view, savepoints=kept)
                 return DisposeSavepointSuccess(path)
             case RequestLogs(job_id):
                 record = LoggedRecord("prices", 30, START_MS / 1000, HOSTILE, operator="step-1", subtask_index=0)
@@ -267,6 +279,11 @@ class AnsweringJobs:
                 return flames(job_id, vertex)
             case RequestMetrics(job_id) if job_id is not None:
                 return ClusterMetrics(START_MS, {}, (state_sizes(self.views[job_id]),), ())
+            case RequestMetrics():
+                rows = (TaskManagerMetrics(f"tm-{i}", JOB, i, "h", 100, 2, 0, {"load": 1.0 + i}) for i in range(2))
+                return ClusterMetrics(START_MS, {}, (), tuple(rows))
+            case RequestThreadDump():
+                return ThreadDump((ThreadStack(f"slot of {message.task_manager_id} {HOSTILE}", TRACEBACK),))
             case AskOperator() if message.plain_question == "fail":
                 raise HttpError(HTTPStatus.BAD_REQUEST, f"on_receive raised ValueError: {HOSTILE}")
             case AskOperator():

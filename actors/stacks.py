@@ -1,10 +1,12 @@
-"""Stacks: what runs on a slot's thread just now, for flame graphs. `runtime/` supplies them."""
+"""Stacks: what runs on a slot's thread just now, for flame graphs, and on all threads, for dumps. `runtime/`
+supplies them.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from ...messages import SlotIndex
+from ..messages import SlotIndex, ThreadStack
 
 
 class StackFrame(NamedTuple):
@@ -26,11 +28,18 @@ class Stacks(Protocol):
         """
         ...
 
+    def dump(self) -> tuple[ThreadStack, ...]:
+        """All threads of this process, by name. From any thread."""
+        ...
+
 
 class NoStacks:
     """Where a step takes no time, there is nothing to see."""
 
     def of(self, _slot: SlotIndex, _depth: int) -> tuple[StackFrame, ...]:
+        return ()
+
+    def dump(self) -> tuple[ThreadStack, ...]:
         return ()
 
 
