@@ -159,8 +159,8 @@ class CannotRescale(ActorError):
 
 
 class OutsideUnavailable(ActorError):
-    """What a sink writes to, or a source reads, has not done what it was asked, again and again; `__cause__` is the last
-    error. Nothing is lost: the checkpoint has all that it covers.
+    """What a sink writes to, or a source reads, has not done what it was asked, again and again; `__cause__` is the
+    last error. Nothing is lost: the checkpoint has all that it covers.
     """
 
     may_pass = True

@@ -163,9 +163,7 @@ class FedSource(Source):
         """On the task's thread: end what `listen` waits for, if it would wait for long."""
 
     def _begin(self) -> Feed:
-        feed = self._feed = Feed(
-            f"source {self.context.name!r}", self.place(), self.context.wake, self.most_ahead
-        )
+        feed = self._feed = Feed(f"source {self.context.name!r}", self.place(), self.context.wake, self.most_ahead)
         self._thread = threading.Thread(target=self._run, args=(feed,), daemon=True, name=f"feed-{self.context.name}")
         self._thread.start()
         return feed

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ....actors.flow.elements import Batch
@@ -63,7 +64,12 @@ class WebsocketSource(FedSource):
     def look(self) -> Callable[[], None]:
         """Connects, says nothing, and closes."""
         require("websockets.sync.client", extra="http", wanted_by="WebsocketSource")
-        return lambda: self._connected(LOOK_S).close()
+
+        def look() -> None:
+            with self._connected(LOOK_S):
+                pass
+
+        return look
 
     def check_at_submit(self, on_this_machine: bool) -> None:
         if self.resume is None:
@@ -111,18 +117,22 @@ class WebsocketSource(FedSource):
             while not feed.closed.is_set():
                 self._bring(feed, self._received(connection))
 
-    def _connected(self, timeout_s: float) -> Any:
+    @contextmanager
+    def _connected(self, timeout_s: float) -> Iterator[Any]:
         """Raises HttpRefused for an answer that will not change."""
         websockets = require("websockets", extra="http", wanted_by="WebsocketSource")
         client = require("websockets.sync.client", extra="http", wanted_by="WebsocketSource")
-        try:
-            with refusals_named(self.url):
-                return client.connect(self.url, open_timeout=timeout_s, additional_headers=self.headers)
-        except websockets.exceptions.InvalidStatus as error:
-            status: int = error.response.status_code
-            if status == 429 or status >= 500:
-                raise
-            raise refused(self.url, status, error.response.reason_phrase) from error
+        with ExitStack() as opened:
+            try:
+                with refusals_named(self.url):
+                    made = client.connect(self.url, open_timeout=timeout_s, additional_headers=self.headers)
+                    connection = opened.enter_context(made)
+            except websockets.exceptions.InvalidStatus as error:
+                status: int = error.response.status_code
+                if status == 429 or status >= 500:
+                    raise
+                raise refused(self.url, status, error.response.reason_phrase) from error
+            yield connection
 
     def _received(self, connection: Any) -> list[str | bytes]:
         """What has come, and waited for a while if nothing has. Raises when the connection is over."""
