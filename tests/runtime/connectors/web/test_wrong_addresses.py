@@ -24,7 +24,7 @@ from understudy.runtime.connectors import (
 from understudy.runtime.connectors.fed_source import FedSource
 from understudy.runtime.connectors.reaching import NoAnswer, why_unreachable, within
 
-from ..certificate import Certificate, certificate
+from ....systems.certificate import Certificate, certificate
 from .driving import Driven
 
 __all__ = ["certificate"]
