@@ -6,6 +6,7 @@ Checked when it is put into a stream, so that the user's own line is in the trac
 from __future__ import annotations
 
 import inspect
+from difflib import get_close_matches
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar
 
@@ -96,15 +97,22 @@ def _check_defines_process(operator: Operator, index: int) -> None:
         if not _overrides(operator, KeyedOperator, batch_method) and not _overrides(
             operator, KeyedOperator, record_method
         ):
-            raise InvalidOperator(f"{kind} does not define {record_method}(self, record, out)")
+            hint = _misspelt(operator, record_method)
+            raise InvalidOperator(f"{kind} does not define {record_method}(self, record, out){hint}")
     elif operator._is_async and iscoroutinefunction(getattr(operator, record_method, None)):
         return
     elif not _overrides(operator, Operator, batch_method):
-        hint = ""
+        hint = _misspelt(operator, batch_method)
         if hasattr(operator, record_method):
             check_runs(f"{kind}.{record_method}", getattr(operator, record_method), COLLECT)
             hint = f"; {record_method} is called on a KeyedOperator, or where it is `async def`"
         raise InvalidOperator(f"{kind} does not define {batch_method}(self, batch, out){hint}")
+
+
+def _misspelt(operator: Operator, method: str) -> str:
+    """The end of a text about a method that is missing: a name of the user's own that is much like it."""
+    close = get_close_matches(method, [name for name in dir(operator) if not hasattr(KeyedOperator, name)], 1)
+    return f"; it defines {close[0]}: rename it" if close else ""
 
 
 def _overrides(operator: Operator, base: type[Operator], method: str) -> bool:

@@ -28,6 +28,7 @@ from ...messages import (
 )
 from ...state import InvalidState
 from ..connectors import CollectSink, OutletSink
+from .captured_changes import warn_of_captured_changes
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
 from .errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NotPicklable, OperatorCheckFailed
@@ -122,6 +123,8 @@ def translate(
     _check_intervals(nodes, checkpoints)
     _warn_of_sinks_that_wait(nodes, checkpoints)
     _warn_of_unread_errors(nodes)
+    for node in nodes:
+        warn_of_captured_changes(node.name, operators[node.position])
     if slots is not None:
         _check_slots(graph, task_managers, slots)
     return Translation(

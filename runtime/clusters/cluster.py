@@ -432,4 +432,4 @@ class Cluster(WebSide, ABC):
                 answer.result(timeout=deadline - time.monotonic())
         for handle in self._handles:
             with contextlib.suppress(Exception):
-                handle.wait(timeout=max(0.0, deadline - time.monotonic()))
+                handle.wait_as_cluster(max(0.0, deadline - time.monotonic()))

@@ -131,6 +131,10 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         Raises JobFailed, JobCanceled, JobLost, or TimeoutError after `timeout`, which says what failed last.
         """
         warn_of_event_loop(f"job.wait() of {self.name!r}", "`await job`, or `await job.wait_async(timeout)`")
+        return self.wait_as_cluster(timeout)
+
+    def wait_as_cluster(self, timeout: float | None = None) -> JobDetails:
+        """The same, when the cluster closes: what it waits for is not the user's to await."""
         seconds = timeout_seconds(timeout)
         deadline = None if seconds is None else time.monotonic() + seconds
         try:

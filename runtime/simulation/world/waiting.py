@@ -77,11 +77,11 @@ class SimulatedJobHandle(JobHandle):
         """Here there are no threads: the event loop waits, and the world goes on."""
         return work()
 
-    def wait(self, timeout: float | None = None) -> JobDetails:
+    def wait_as_cluster(self, timeout: float | None = None) -> JobDetails:
         seconds = timeout_seconds(timeout)
         if seconds is not None and self._last_details is None:
             self._wait_for_the_end(seconds)
-        return super().wait()
+        return super().wait_as_cluster()
 
     def _wait_for_the_end(self, timeout: float) -> None:
         """Raises TimeoutError; returns, too, when there is nobody left who could say how it ended."""

@@ -146,6 +146,14 @@ class TestOperators:
         with pytest.raises(InvalidOperator, match=r"EmptyKeyed does not define process\(self, record, out\)"):
             env.from_collection([1]).key_by(0).process(EmptyKeyed)
 
+    def test_a_misspelt_method_is_named(self, env: StreamEnvironment) -> None:
+        keyed = type("Keyed", (KeyedOperator,), {"proces": lambda self, record, out: None})
+        with pytest.raises(InvalidOperator, match=r"does not define process\(.*; it defines proces: rename it"):
+            env.from_collection([1]).key_by(0).process(keyed)
+        batched = type("Batched", (Operator,), {"process_bacth": lambda self, batch, out: None})
+        with pytest.raises(InvalidOperator, match=r"process_batch\(.*; it defines process_bacth: rename it"):
+            env.from_collection([1]).process(batched)
+
     def test_a_source_is_no_operator_and_no_sink(self, env: StreamEnvironment, program: Any) -> None:
         for method in ("process", "sink_to"):
             with pytest.raises(InvalidOperator, match="Flights is a source and takes no input"):

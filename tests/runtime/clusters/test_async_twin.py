@@ -111,7 +111,7 @@ FUTURES = {
     Outlet: set[str](),
 }
 AT_ONCE = {
-    JobHandle: {"lost", "on_event", "before_close", "inlet", "outlet"},
+    JobHandle: {"lost", "on_event", "before_close", "wait_as_cluster", "inlet", "outlet"},
     LocalCluster: {"translate", "save_keys", "announce"},
     SparkCluster: {"translate", "save_keys", "announce"},
     SimulatedCluster: {

@@ -1,0 +1,152 @@
+"""Which variables of the user's program a function changes, where it changes a copy of them. Known from its bytecode.
+
+Functions and classes of a script, lambdas and functions within functions go to the TaskManagers with copies of the
+variables that they name. `seen.append(record)` there is lost without a word: the program's own list stays empty, and no
+checkpoint holds the copy. Whoever submits the job is warned, once per function.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import logging
+from collections import deque
+from collections.abc import Iterator, MutableMapping, MutableSequence, MutableSet
+from contextlib import suppress
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+from weakref import WeakSet
+
+from ...actors.operators.operator import Operator
+
+log = logging.getLogger(__name__)
+
+_CONTAINERS = (MutableMapping, MutableSequence, MutableSet, deque)
+_GROWING = frozenset({"add", "append", "appendleft", "extend", "insert", "setdefault", "update"})
+_CHANGING = _GROWING | {"clear", "discard", "pop", "popitem", "popleft", "remove", "reverse", "sort"}
+_METHODS = frozenset({"LOAD_METHOD", "LOAD_ATTR"})
+_ASIDE = ("RESUME", "NOP", "JUMP", "COPY_FREE_VARS", "MAKE_CELL", "KW_NAMES", "EXTENDED_ARG", "NOT_TAKEN")
+"""They leave the stack as it is."""
+_OWN = __name__.partition(".")[0]
+
+
+class Change(NamedTuple):
+    """`what`: as "the list 'seen'"."""
+
+    function: str
+    what: str
+    file: str
+    line: int
+
+
+class _Variable(NamedTuple):
+    name: str
+    value: Any
+    is_assigned: bool = False
+
+
+_looked_at: WeakSet[CodeType] = WeakSet()
+"""A program that is submitted again, or simulated, is not warned of again."""
+
+
+def warn_of_captured_changes(name: str, operator: Operator) -> None:
+    """A line in the log for each. `name`: the operator's."""
+    for function in _functions(operator):
+        if not _is_copied(function) or function.__code__ in _looked_at:
+            continue
+        _looked_at.add(function.__code__)
+        for change in changes(function):
+            log.warning(
+                "operator %r: %s changes %s of your program (%s:%d), of which each TaskManager has a copy: yours stays "
+                "as it is, and no checkpoint holds the others. Emit what you want to see, as with collect(); keep what "
+                "later records need in the state of a KeyedOperator",
+                name,
+                *change,
+            )
+
+
+def changes(function: FunctionType) -> Iterator[Change]:
+    """Of variables that are not its own, in the order of its code."""
+    named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"
+    captured = _captured(function)
+    for code in _codes(function.__code__):
+        for line, variable in _changed(code, captured):
+            kind = "the variable" if variable.is_assigned else f"the {type(variable.value).__name__}"
+            yield Change(named, f"{kind} {variable.name!r}", code.co_filename, line)
+
+
+def _functions(operator: Operator) -> Iterator[FunctionType]:
+    for value in vars(operator).values():
+        while isinstance(value, functools.partial | MethodType):
+            value = value.func if isinstance(value, functools.partial) else value.__func__
+        if isinstance(value, FunctionType):
+            yield value
+    for cls in type(operator).__mro__:
+        if cls.__module__.partition(".")[0] not in (_OWN, "builtins", "abc", "typing"):
+            yield from filter(inspect.isfunction, vars(cls).values())
+
+
+def _is_copied(function: FunctionType) -> bool:
+    """Whether it is shipped by value: others are imported where they run, and there a module may keep what it likes."""
+    return function.__module__ == "__main__" or "<" in function.__qualname__
+
+
+def _captured(function: FunctionType) -> dict[str, dict[str, Any]]:
+    """By the end of the instructions that load and store them."""
+    cells = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # it has no value yet
+            cells[name] = cell.cell_contents
+    return {"GLOBAL": function.__globals__, "DEREF": cells}
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The function's own, and of those within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _changed(code: CodeType, captured: dict[str, dict[str, Any]]) -> Iterator[tuple[int, _Variable]]:
+    """With the line. Follows on the stack which value is that of a captured variable; None are the others."""
+    stack: list[_Variable | None] = []
+    line = code.co_firstlineno
+    for each in dis.get_instructions(code):
+        if each.is_jump_target:
+            stack.clear()
+        line = (each.positions.lineno if each.positions else None) or line
+        name, top = each.opname, stack[-1] if stack else None
+        below = stack[-2] if len(stack) > 1 else None
+        if name in ("STORE_GLOBAL", "STORE_DEREF") and each.argval in captured[name[6:]]:
+            yield line, _Variable(each.argval, None, is_assigned=True)
+        elif name in ("STORE_SUBSCR", "DELETE_SUBSCR") and below and isinstance(below.value, _CONTAINERS):
+            yield line, below
+        elif top and _changes_top(name, each.argval, top.value):
+            yield line, top
+        _step(stack, each, captured)
+
+
+def _changes_top(name: str, argument: Any, value: Any) -> bool:
+    if name == "STORE_ATTR":
+        return not isinstance(value, ModuleType | type)
+    return name in _METHODS and argument in _CHANGING and isinstance(value, _CONTAINERS)
+
+
+def _step(stack: list[_Variable | None], each: dis.Instruction, captured: dict[str, dict[str, Any]]) -> None:
+    name, argument = each.opname, each.arg or 0
+    effect = dis.stack_effect(each.opcode, each.arg, jump=False)
+    if name in ("LOAD_GLOBAL", "LOAD_DEREF") and each.argval in captured[name[5:]]:
+        stack += [None] * (effect - 1)
+        stack.append(_Variable(each.argval, captured[name[5:]][each.argval]))
+    elif name == "COPY" and len(stack) >= argument:
+        stack.append(stack[-argument])
+    elif name == "SWAP" and len(stack) >= argument:
+        stack[-1], stack[-argument] = stack[-argument], stack[-1]
+    elif effect > 0:
+        stack += [None] * effect
+    else:
+        del stack[len(stack) + effect :]
+        if stack and not name.startswith(("POP", "STORE", "DELETE", *_ASIDE)):
+            stack[-1] = None

@@ -1,0 +1,144 @@
+"""A function that changes a variable of the program changes a copy: whoever submits it is warned."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from understudy import Collector, KeyedOperator, LocalCluster, StreamEnvironment
+from understudy.runtime.api.captured_changes import changes
+
+seen: list[Any] = []
+counts: dict[Any, int] = {}
+tally: Counter[Any] = Counter()
+total = 0
+stats = SimpleNamespace(records=0)
+
+
+def appends(record: Any) -> Any:
+    seen.append(record)
+    return record
+
+
+def counts_up(record: Any) -> None:
+    counts[record] = counts.get(record, 0) + 1
+
+
+def adds_in_place(record: Any) -> None:
+    tally[record["key"]] += 1
+
+
+def assigns(record: Any) -> None:
+    global total
+    total += record
+
+
+def sets_an_attribute(record: Any) -> None:
+    stats.records = record
+
+
+def in_a_branch(record: Any) -> None:
+    for each in range(3):
+        if each:
+            counts[each, record] = len([one + 1 for one in range(each)])
+
+
+def deletes(record: Any) -> None:
+    del counts[record]
+
+
+def within(record: Any) -> None:
+    def inner() -> None:
+        seen.extend([record])
+
+    inner()
+
+
+def closure() -> Callable[[Any], None]:
+    own: set[Any] = set()
+
+    def adds(record: Any) -> None:
+        own.add(record)
+
+    return adds
+
+
+def reads(record: Any) -> Any:
+    time.sleep(0)
+    return counts[record], counts.get(record), [each for each in seen if each], sorted(tally)
+
+
+def changes_its_own(record: Any) -> Any:
+    mine: list[Any] = []
+    total = 0
+
+    def count() -> None:
+        nonlocal total
+        total += 1
+
+    mine.append(record)
+    record["seen"] = True
+    record.update(key=1)
+    copy = seen[:]
+    copy.append(1)
+    count()
+    return mine, total
+
+
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [
+        (appends, "the list 'seen'"),
+        (lambda record: (seen.append(record), record)[1], "the list 'seen'"),
+        (counts_up, "the dict 'counts'"),
+        (adds_in_place, "the Counter 'tally'"),
+        (assigns, "the variable 'total'"),
+        (sets_an_attribute, "the SimpleNamespace 'stats'"),
+        (in_a_branch, "the dict 'counts'"),
+        (deletes, "the dict 'counts'"),
+        (within, "the list 'seen'"),
+        (closure(), "the set 'own'"),
+        (reads, None),
+        (changes_its_own, None),
+    ],
+)
+def test_changes_are_found_in_the_code(function: Any, found: str | None) -> None:
+    assert [each.what for each in changes(function)] == ([] if found is None else [found])
+
+
+def test_who_submits_such_a_function_is_warned_once(caplog: pytest.LogCaptureFixture) -> None:
+    noted: list[int] = []
+
+    def remember(record: int) -> int:
+        noted.append(record)
+        return record
+
+    class Remembers(KeyedOperator):
+        def process(self, record: Any, out: Collector) -> None:
+            noted.append(record)
+
+    for _ in range(2):
+        env = StreamEnvironment()
+        env.from_collection([1, 2]).map(remember).key_by(lambda record: record).process(Remembers).collect(name="out")
+        with LocalCluster(debug=True) as cluster:
+            cluster.submit(env).wait()
+    assert noted == [], "as the warning says"
+    warned = [record.getMessage() for record in caplog.records if "of your program" in record.getMessage()]
+    assert [text.partition(" of your")[0] for text in warned] == [
+        "operator 'map-1': remember changes the list 'noted'",
+        "operator 'remembers-1': process changes the list 'noted'",
+    ]
+    assert all(f"({__file__}:" in text for text in warned)
+
+
+def test_functions_of_modules_may_keep_what_they_like(caplog: pytest.LogCaptureFixture) -> None:
+    env = StreamEnvironment()
+    env.from_collection([1, 2]).map(appends).collect(name="out")
+    with LocalCluster(debug=True) as cluster:
+        cluster.submit(env).wait()
+    assert "of your program" not in caplog.text
