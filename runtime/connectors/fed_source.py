@@ -21,7 +21,7 @@ from ...actors.async_calls.retry_after import retry_after_ms
 from ...actors.errors import OutsideUnavailable
 from ...actors.flow.elements import Batch
 from ...actors.operators.source import END, FromSplit, Source, SourceState
-from .reaching import NoAnswer, why_unreachable, within
+from .reaching import LookTooLong, why_unreachable, within
 
 log = logging.getLogger("understudy.source")
 
@@ -123,13 +123,13 @@ class FedSource(Source):
         return None
 
     def check_at_submit(self, on_this_machine: bool) -> None:
-        """Raises what never passes. What may pass is logged: the job waits for it."""
+        """Raises an error that never passes. One that may pass is logged: the job waits for it."""
         if (look := self.look()) is None:
             return
         try:
             within(look)
         except Exception as error:
-            passes = isinstance(error, NoAnswer) or self.may_pass(error)
+            passes = isinstance(error, LookTooLong) or self.may_pass(error)
             if on_this_machine and not passes:
                 raise
             why = why_unreachable(error, self.place()) if passes else str(error)

@@ -21,7 +21,7 @@ _MOST_CAUSES = 8
 _NO_TLS_THERE = ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
 
 
-class NoAnswer(TimeoutError):
+class LookTooLong(TimeoutError):
     """Nothing was heard within the time of a look."""
 
 
@@ -63,7 +63,7 @@ def is_tls_mistake(error: BaseException) -> bool:
 
 
 def within(look: Callable[[], Any], seconds: float = _ENOUGH_S) -> None:
-    """Call `look` on a thread of its own, and raise what it raises; NoAnswer when that takes longer: names may take
+    """Call `look` on a thread of its own, and raise what it raises; LookTooLong when that takes longer: names may take
     long to resolve, whatever a client's time-outs are. The thread then ends by itself.
     """
     raised: list[BaseException] = []
@@ -80,7 +80,7 @@ def within(look: Callable[[], Any], seconds: float = _ENOUGH_S) -> None:
     if raised:
         raise raised[0]
     if thread.is_alive():
-        raise NoAnswer(f"no answer within {seconds:.1f} s")
+        raise LookTooLong(f"no answer within {seconds:.1f} s")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

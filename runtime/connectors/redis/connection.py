@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ....messages.shown_url import url_shown
 from ..errors import RedisRefused, check_extra, require
-from ..reaching import LOOK_S, NoAnswer, is_tls_mistake, why_unreachable, within
+from ..reaching import LOOK_S, LookTooLong, is_tls_mistake, why_unreachable, within
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ def check_for_sink(url: str, types: dict[str, str], who: object, retry_ms: float
         require("redis", extra="redis", wanted_by="Redis")
         within(lambda: check_answer(url, types))
     except Exception as error:
-        if not isinstance(error, NoAnswer) and not may_pass(error):
+        if not isinstance(error, LookTooLong) and not may_pass(error):
             raise
         why = why_unreachable(error, place_of(url))
         log.warning("%r: %s. The job starts, and tries for %.0f s", who, why, retry_ms / 1000)

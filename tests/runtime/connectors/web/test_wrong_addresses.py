@@ -22,7 +22,7 @@ from understudy.runtime.connectors import (
     WebsocketSource,
 )
 from understudy.runtime.connectors.fed_source import FedSource
-from understudy.runtime.connectors.reaching import NoAnswer, why_unreachable, within
+from understudy.runtime.connectors.reaching import LookTooLong, why_unreachable, within
 
 from ....systems.certificate import Certificate, certificate
 from .driving import Driven
@@ -167,7 +167,7 @@ def test_what_the_job_meets_and_what_ends_it_names_the_address_too(
 
 def test_a_look_that_takes_too_long_is_left_behind() -> None:
     never = threading.Event()
-    with pytest.raises(NoAnswer) as raised:
+    with pytest.raises(LookTooLong) as raised:
         within(never.wait, seconds=0.01)
     assert "no answer from redis://h/0: check the host" in why_unreachable(raised.value, "redis://h/0")
     never.set()
