@@ -159,17 +159,20 @@ class CannotRescale(ActorError):
 
 
 class OutsideUnavailable(ActorError):
-    """What a sink writes to has not done what it was asked, again and again; `__cause__` is the last error. Nothing is
-    lost: the checkpoint has all that it covers.
+    """What a sink writes to, or a source reads, has not done what it was asked, again and again; `__cause__` is the
+    last error. Nothing is lost: the checkpoint has all that it covers.
     """
 
     may_pass = True
 
-    def __init__(self, who: str, what: str, tries: int, tried_ms: float, error: BaseException) -> None:
+    def __init__(self, who: str, what: str, tries: int, tried_ms: float, error: BaseException, why: str = "") -> None:
+        """`why`: what the error means, and what to check; by default its own words."""
+        said = why or (
+            f"{type(error).__name__}: {error}. See whether the outside system can be reached and takes what is written"
+        )
         super().__init__(
-            f"{who}: {what} has failed {tries} times in {tried_ms / 1000:.1f} s, the last time with "
-            f"{type(error).__name__}: {error}. See whether the outside system can be reached and takes what is "
-            "written; a larger retry_ms of the sink is more patient"
+            f"{who}: {what} has failed {tries} times in {tried_ms / 1000:.1f} s, the last time: {said}. A larger "
+            "retry_ms is more patient"
         )
 
 

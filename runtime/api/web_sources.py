@@ -1,11 +1,11 @@
-"""WebSources: streams of an HTTP endpoint, a websocket and a socket. A part of the StreamEnvironment."""
+"""WebSources: streams of HTTP endpoints, websockets and sockets. A part of the StreamEnvironment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from ..connectors import HttpSource, LineSource, WebsocketSource
+from ..connectors import HttpSource, LineSource, ServerEvent, SseSource, WebsocketSource
 from .beginnings import Beginnings
 
 if TYPE_CHECKING:
@@ -33,6 +33,16 @@ class WebsocketOptions(TypedDict, total=False):
     retry_ms: float
 
 
+class SseOptions(TypedDict, total=False):
+    """What `SseSource` takes beside the URL."""
+
+    parse: Callable[[ServerEvent], Any] | None
+    last_event_id: str
+    headers: Mapping[str, str] | Callable[[], Mapping[str, str]] | None
+    idle_ms: float
+    retry_ms: float
+
+
 class WebSources(Beginnings):
     """Base of the StreamEnvironment. Of each source one subtask reads."""
 
@@ -42,6 +52,13 @@ class WebSources(Beginnings):
         docs/connectors/http.md.
         """
         return self._start(HttpSource(url, **options), name, 1)
+
+    def from_sse(self, url: str, *, name: str | None = None, **options: Unpack[SseOptions]) -> DataStream:
+        """The server-sent events of an HTTP endpoint. A record is the JSON of an event's data, or what `parse` makes of
+        the event. Exactly once if events have ids and the server begins right behind `Last-Event-ID`. Options: those of
+        `SseSource`. See docs/connectors/http.md.
+        """
+        return self._start(SseSource(url, **options), name, 1)
 
     def from_websocket(self, url: str, *, name: str | None = None, **options: Unpack[WebsocketOptions]) -> DataStream:
         """The messages of a websocket: at most once, unless `resume` makes it replayable. A record is the message's

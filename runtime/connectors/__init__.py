@@ -80,8 +80,10 @@ from .sql.lookup import SqlLookupJoin, SqlTable
 from .sql.sql_sinks import SqlSink, SqlUpsertSink
 from .sql.sql_source import SqlSource
 from .table_source import TableSource
+from .web.event_stream import ServerEvent
 from .web.http_source import HttpSource
 from .web.line_source import LineSource
+from .web.sse_source import SseSource
 from .web.websocket_source import WebsocketSource
 
 __all__ = [
@@ -150,6 +152,7 @@ __all__ = [
     "ScanPlan",
     "ScanSource",
     "SentRecords",
+    "ServerEvent",
     "SlotInUse",
     "SparkSource",
     "SqlError",
@@ -158,6 +161,7 @@ __all__ = [
     "SqlSource",
     "SqlTable",
     "SqlUpsertSink",
+    "SseSource",
     "StatementFailed",
     "StreamTrimmed",
     "TableChanged",

@@ -5,7 +5,7 @@
 The thread brings pieces; `take` makes a batch of one, on the task's thread, and moves the offset: so a checkpoint
 covers what was emitted, and what waits in the queue is fetched again by a successor. When `listen` raises what may
 pass, it is called again after a pause, longer each time, for `retry_ms` from the first failure on; that is logged once,
-and once more when it works again.
+and once more when it works again. Before any of this, at submit, a wrong address is said at once: `look`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import logging
 import queue
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, Literal
 
 from ...actors.async_calls.retry_after import retry_after_ms
 from ...actors.errors import OutsideUnavailable
 from ...actors.flow.elements import Batch
 from ...actors.operators.source import END, FromSplit, Source, SourceState
+from .reaching import LookTooLong, why_unreachable, within
 
 log = logging.getLogger("understudy.source")
 
@@ -30,8 +32,9 @@ _JOIN_S = 5.0
 class Feed:
     """Between the two threads. All methods are for the source's own thread, unless they say otherwise."""
 
-    def __init__(self, who: str, wake: Any, most_ahead: int) -> None:
-        self.who = who
+    def __init__(self, who: str, place: str, wake: Any, most_ahead: int) -> None:
+        """`place`: what it reads, without secrets."""
+        self.who, self.place = who, place
         self.pieces: queue.Queue[Any] = queue.Queue(most_ahead)
         """For the task's thread, too."""
         self.closed = threading.Event()
@@ -71,11 +74,12 @@ class Feed:
         self._failures += 1
         if self._failing_since is None:
             self._failing_since = now
-            what = f"{type(error).__name__}: {error}"
-            log.warning("%s: cannot read, and tries again for %.0f s: %s", self.who, retry_ms / 1000, what)
+            why = why_unreachable(error, self.place)
+            log.warning("%s: %s. It tries again for %.0f s", self.who, why, retry_ms / 1000)
         tried_ms = (now - self._failing_since) * 1000
         if tried_ms >= retry_ms:
-            raise OutsideUnavailable(self.who, "reading", self._failures, tried_ms, error) from error
+            why = why_unreachable(error, self.place)
+            raise OutsideUnavailable(self.who, "reading", self._failures, tried_ms, error, why) from error
         pause_s = min(FIRST_PAUSE_S * 2.0 ** (self._failures - 1), LONGEST_PAUSE_S)
         self.wait(max(pause_s, (retry_after_ms(error, int(time.time() * 1000)) or 0.0) / 1000))
 
@@ -107,6 +111,30 @@ class FedSource(Source):
         """Whether to listen again after this error."""
         raise NotImplementedError(f"{type(self).__name__}.may_pass is not defined")  # abstract
 
+    def place(self) -> str:
+        """What it reads, for texts: without secrets."""
+        return repr(self)
+
+    def look(self) -> Callable[[], Any] | None:
+        """What asks the outside, at submit, for what changes nothing there, and raises what stands in the way of
+        reading. It is called on another thread, and may be left behind there; what takes a while here, as an import,
+        comes before.
+        """
+        return None
+
+    def check_at_submit(self, on_this_machine: bool) -> None:
+        """Raises an error that never passes. One that may pass is logged: the job waits for it."""
+        if (look := self.look()) is None:
+            return
+        try:
+            within(look)
+        except Exception as error:
+            passes = isinstance(error, LookTooLong) or self.may_pass(error)
+            if on_this_machine and not passes:
+                raise
+            why = why_unreachable(error, self.place()) if passes else str(error)
+            log.warning("%r: %s. The job starts, and tries for %.0f s", self, why, self.retry_ms / 1000)
+
     def take(self, piece: Any) -> Batch | FromSplit | None:
         """The records of a piece, and the offset behind them; None if it has none."""
         raise NotImplementedError(f"{type(self).__name__}.take is not defined")  # abstract
@@ -135,7 +163,7 @@ class FedSource(Source):
         """On the task's thread: end what `listen` waits for, if it would wait for long."""
 
     def _begin(self) -> Feed:
-        feed = self._feed = Feed(f"source {self.context.name!r}", self.context.wake, self.most_ahead)
+        feed = self._feed = Feed(f"source {self.context.name!r}", self.place(), self.context.wake, self.most_ahead)
         self._thread = threading.Thread(target=self._run, args=(feed,), daemon=True, name=f"feed-{self.context.name}")
         self._thread.start()
         return feed

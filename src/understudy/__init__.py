@@ -267,12 +267,14 @@ if TYPE_CHECKING:
     from .runtime.connectors import ReplicationError as ReplicationError
     from .runtime.connectors import RewindImpossible as RewindImpossible
     from .runtime.connectors import RowsChanged as RowsChanged
+    from .runtime.connectors import ServerEvent as ServerEvent
     from .runtime.connectors import SlotInUse as SlotInUse
     from .runtime.connectors import SqlError as SqlError
     from .runtime.connectors import SqlSink as SqlSink
     from .runtime.connectors import SqlSource as SqlSource
     from .runtime.connectors import SqlTable as SqlTable
     from .runtime.connectors import SqlUpsertSink as SqlUpsertSink
+    from .runtime.connectors import SseSource as SseSource
     from .runtime.connectors import StatementFailed as StatementFailed
     from .runtime.connectors import StreamTrimmed as StreamTrimmed
     from .runtime.connectors import TableChanged as TableChanged
@@ -439,9 +441,10 @@ _HOMES = {
         "KafkaSource KafkaUnavailable KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoInput "
         "NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed "
         "PostgresChanges RedisListSink RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink "
-        "ReplicationError RewindImpossible RowsChanged SlotInUse SqlError SqlSink SqlSource SqlTable "
-        "SqlUpsertSink StatementFailed StreamTrimmed TableChanged TableMismatch TransactionLost UnknownFileSystem "
-        "UnreadableInput UnreadableMessage UnsupportedTable UnusableOutput VersionGone WebsocketSource"
+        "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SqlError SqlSink SqlSource SqlTable "
+        "SqlUpsertSink SseSource StatementFailed StreamTrimmed TableChanged TableMismatch TransactionLost "
+        "UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable UnusableOutput VersionGone "
+        "WebsocketSource"
     ),
     "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",

@@ -26,6 +26,7 @@ import psycopg
 import pytest
 
 from . import SystemMissing, given
+from .certificate import Certificate
 
 USER, PASSWORD = "understudy", "s3cret"
 START_S = 60
@@ -49,7 +50,7 @@ _QUICK = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "on"}
 class PostgreSQL:
     """One server. Raises SystemMissing where there is none to start."""
 
-    def __init__(self, durable: bool = False, **settings: str) -> None:
+    def __init__(self, durable: bool = False, tls: Certificate | None = None, **settings: str) -> None:
         self._binaries = _binaries()
         self._user = _other_user()
         self.folder = Path(tempfile.mkdtemp(prefix="understudy-postgresql-", dir="/tmp"))
@@ -58,6 +59,7 @@ class PostgreSQL:
         self._databases = 0
         self.port = _free_port()
         try:
+            settings |= {} if tls is None else self._with_tls(tls)
             self._initialize({**_SETTINGS, **({} if durable else _QUICK), **settings})
             self.start()
         except BaseException:
@@ -155,6 +157,18 @@ class PostgreSQL:
             raise SystemMissing("PostgreSQL", f"initdb: {done.stderr.strip()[-300:]}")
         with (self._data / "postgresql.conf").open("a") as file:
             file.writelines(f"{name} = {value}\n" for name, value in settings.items())
+
+    def _with_tls(self, tls: Certificate) -> dict[str, str]:
+        """A copy of the key that is the server's own, as it wants it to be."""
+        key = self.folder / "server.key"
+        shutil.copy(tls.key, key)
+        key.chmod(0o600)
+        certificate = self.folder / "server.crt"
+        shutil.copy(tls.file, certificate)
+        if self._user is not None:
+            for path in (key, certificate):
+                os.chown(path, self._user.pw_uid, self._user.pw_gid)
+        return {"ssl": "on", "ssl_cert_file": f"'{certificate}'", "ssl_key_file": f"'{key}'"}
 
     def _as_user(self, command: list[Any]) -> list[str]:
         words = [str(word) for word in command]

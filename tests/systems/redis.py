@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from . import SystemMissing, given
+from .certificate import Certificate
 
 _START_S = 60
 
@@ -25,7 +26,7 @@ _START_S = 60
 class RedisServer:
     """Raises SystemMissing where there is none to start."""
 
-    def __init__(self, password: str | None = None) -> None:
+    def __init__(self, password: str | None = None, tls: Certificate | None = None) -> None:
         self._binary = shutil.which("redis-server")
         if self._binary is None:
             raise SystemMissing("Redis", "there is no redis-server (Debian: apt-get install redis-server)")
@@ -37,17 +38,31 @@ class RedisServer:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
         self._folder = tempfile.mkdtemp(prefix="understudy-redis-", dir="/tmp")
-        self._password = password
-        self.url = f"redis://{f':{password}@' if password else ''}127.0.0.1:{self.port}/0"
+        self._password, self._tls = password, tls
+        scheme, trusted = ("redis", "") if tls is None else ("rediss", f"?ssl_ca_certs={tls.file}")
+        self.url = f"{scheme}://{f':{password}@' if password else ''}127.0.0.1:{self.port}/0{trusted}"
         self.client: Any = redis.Redis.from_url(self.url, protocol=2, decode_responses=True)
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
     def start(self) -> None:
         assert self._binary is not None
-        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", self._folder, "--save", ""]
+        listening = "--port" if self._tls is None else "--tls-port"
+        options = [
+            listening,
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--dir",
+            self._folder,
+            "--save",
+            "",
+        ]
         options += ["--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "yes"]
         options += ["--requirepass", self._password] if self._password else []
+        if self._tls is not None:
+            options += ["--port", "0", "--tls-auth-clients", "no"]
+            options += ["--tls-cert-file", str(self._tls.file), "--tls-key-file", str(self._tls.key)]
         self._process = subprocess.Popen([self._binary, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + _START_S
         while True:

@@ -39,7 +39,7 @@ from ..errors import UnusableOutput
 from .committed_files import fingerprint, slug
 from .file_writers import FILE_FORMATS, WRITE_FORMATS, BatchWriter
 from .output_directory import OutputDirectory
-from .output_trial import is_local, try_output
+from .output_trial import is_local, output_named, try_output
 from .upload_directory import UploadDirectory, output_directory
 
 log = logging.getLogger(__name__)
@@ -194,17 +194,19 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
 
     def write(self, transaction: FileTransaction, batch: Batch) -> None:
         prepared = self._fitted(batch)
-        if self._writer is None:
-            self._file = self._opened_directory().create(transaction["in_progress"], self._upload_name)
-            self._writer = WRITE_FORMATS[self.format].open(self._file, self.schema)
-        self._writer.write(prepared)
+        with output_named(self.path):
+            if self._writer is None:
+                self._file = self._opened_directory().create(transaction["in_progress"], self._upload_name)
+                self._writer = WRITE_FORMATS[self.format].open(self._file, self.schema)
+            self._writer.write(prepared)
 
     def pre_commit(self, transaction: FileTransaction) -> FileTransaction | None:
         if self._writer is None or self._file is None:
             return None
         writer, self._writer = self._writer, None
-        writer.close()
-        sealed = self._opened_directory().seal(self._file)
+        with output_named(self.path):
+            writer.close()
+            sealed = self._opened_directory().seal(self._file)
         self._file = None
         if sealed is not None:
             in_progress, final, parts = sealed

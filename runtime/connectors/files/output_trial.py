@@ -1,4 +1,5 @@
-"""Can a sink write to this folder? Tried by whoever submits a job, before the job starts and writes into it.
+"""Can a sink write to this folder? Tried by whoever submits a job, before the job starts and writes into it; what stops
+a job that writes is put into the same words.
 
 A file is written and removed: in the folder, or where the first missing one of its parents would be made. No folder is
 made for it: it would have to be removed again, and by then another job may count on it. A trial leaves nothing behind.
@@ -8,7 +9,8 @@ from __future__ import annotations
 
 import errno
 import posixpath
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from ....state import DurableFiles
 from ..errors import UnusableOutput
@@ -20,6 +22,8 @@ _ADVICE = {
     errno.EPERM: "this user may not write there: choose another folder, or change its permissions",
     errno.EROFS: "its file system is read-only: choose another folder",
     errno.ENOSPC: "its disk is full: make space, or choose another folder",
+    errno.EDQUOT: "its quota is used up: make space, or choose another folder",
+    errno.EFBIG: "no file there may become so large: raise the limit (ulimit -f), or choose another folder",
 }
 
 
@@ -33,6 +37,22 @@ def try_output(url: str) -> None:
         files.remove(trial)
     except Exception as error:  # object stores have errors of their own
         raise UnusableOutput(_told(files, url, root, error)) from error
+
+
+@contextmanager
+def output_named(place: str) -> Iterator[None]:
+    """While a job writes to `place`: raises UnusableOutput for what the file system says of all that is written there,
+    as that its disk is full; any other error as it is.
+    """
+    try:
+        yield
+    except Exception as error:
+        each: BaseException | None = error
+        while each is not None:  # a library may fail once more where it closes its file
+            if isinstance(each, OSError) and (advice := _ADVICE.get(each.errno or 0)):
+                raise UnusableOutput(f"cannot write to {place}: {advice} ({type(each).__name__}: {each})") from error
+            each = each.__cause__ or each.__context__
+        raise
 
 
 def is_local(url: str) -> bool:

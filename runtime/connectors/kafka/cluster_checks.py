@@ -5,6 +5,7 @@ Blocks, for as long as it may. Raises the errors of this folder.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable
 from difflib import SequenceMatcher
@@ -13,6 +14,8 @@ from typing import Any
 from ..errors import require
 from .client_settings import ClientSettings
 from .errors import KafkaRefused, KafkaUnavailable, NoSuchTopic
+
+log = logging.getLogger(__name__)
 
 _ASK_S, _STEP_S = 1.0, 5.0
 _SHOWN = 10
@@ -24,9 +27,10 @@ class ClusterChecks:
     def __init__(self, settings: ClientSettings, wanted_by: str, timeout_ms: int) -> None:
         self._kafka = require("confluent_kafka", extra="kafka", wanted_by=wanted_by)
         self._admin_of = require("confluent_kafka.admin", extra="kafka", wanted_by=wanted_by)
+        self._wanted_by, self._has_warned = wanted_by, False
         self._deadline = time.monotonic() + timeout_ms / 1000
         self._servers, self._timeout_ms = settings.bootstrap_servers, timeout_ms
-        self._refusal = ""
+        self._refusal = self._found = ""
         self._admin = self._admin_of.AdminClient(settings.for_reaching(error_cb=self._on_error))
 
     def partitions(self, topic: str) -> int:
@@ -58,13 +62,26 @@ class ClusterChecks:
             self._admin.poll(0)  # calls `_on_error`
             if self._refusal:
                 raise KafkaRefused(f"{self._servers}: {self._refusal}: correct the user, the password or the protocol")
+            found = self._found or problem.str()
             if time.monotonic() > self._deadline:
                 raise KafkaUnavailable(
-                    f"no broker at {self._servers} within {self._timeout_ms / 1000:.0f} s ({problem.str()}): correct "
+                    f"no broker at {self._servers} within {self._timeout_ms / 1000:.0f} s ({found}): correct "
                     "bootstrap_servers, or start the broker"
+                )
+            if not self._has_warned:
+                self._has_warned = True
+                log.warning(
+                    "%s: no broker at %s yet, and tries again for %.0f s (%s): check bootstrap_servers, and that the "
+                    "broker runs",
+                    self._wanted_by,
+                    self._servers,
+                    self._timeout_ms / 1000,
+                    found,
                 )
 
     def _on_error(self, problem: Any) -> None:
+        if problem.name() in ("_TRANSPORT", "_RESOLVE"):
+            self._found = problem.str()
         if problem.name() in ("_AUTHENTICATION", "_SSL"):
             self._refusal = problem.str()
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from ....actors.flow.elements import Batch
 from ....actors.flow.records import RecordMismatch, batch_of, conform, mapping_of, schema_problem
 from ....actors.operators.committer import CommittableWriter, Committer
+from ..files.output_trial import output_named
 from .errors import ColumnConflict
 
 log = logging.getLogger(__name__)
@@ -108,7 +109,8 @@ class LakeWriter(CommittableWriter):
         gathered, self._gathered, self._gathered_bytes = self._gathered, [], 0
         if gathered:
             whole = [self._completed(batch) for batch in gathered]
-            self._written += self.write_files(pa.Table.from_batches(whole, self.schema))
+            with output_named(self.table):
+                self._written += self.write_files(pa.Table.from_batches(whole, self.schema))
 
     def _fitted(self, batch: Batch) -> pa.RecordBatch:
         try:

@@ -69,7 +69,7 @@ class _AppendSink(LedgerSink):
 
     def check_at_submit(self, on_this_machine: bool) -> None:
         """Raises RedisRefused. A server that does not answer from here may do so elsewhere, or later."""
-        connection.check_answer(self.url, {self.key: self._type, self._markers: "hash"})
+        connection.check_for_sink(self.url, {self.key: self._type, self._markers: "hash"}, self, self.retry_ms)
 
     def open(self) -> None:
         self._client = connection.connected(self.url, type(self).__name__)
@@ -162,7 +162,7 @@ class RedisUpsertSink(IdempotentSink):
 
     def check_at_submit(self, on_this_machine: bool) -> None:
         """Raises RedisRefused. A server that does not answer from here may do so elsewhere, or later."""
-        connection.check_answer(self.url, {})
+        connection.check_for_sink(self.url, {}, self, self.retry_ms)
 
     def open(self) -> None:
         self._client = connection.connected(self.url, "RedisUpsertSink")

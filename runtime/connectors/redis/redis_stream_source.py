@@ -11,14 +11,14 @@ unread entries is always noticed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from ....actors.operators.source import FromSplit
 from ....messages.shown_url import url_shown
-from ..errors import StreamTrimmed, UnreadableInput
+from ..errors import StreamTrimmed, UnreadableInput, require
 from ..fed_source import FedSource, Feed
 from . import connection
 from .stream_positions import EARLIEST, LATEST, Position, after_loss, first_position, problem
@@ -74,9 +74,12 @@ class RedisStreamSource(FedSource):
     def source_schema(self) -> pa.Schema | None:
         return self.schema
 
-    def check_at_submit(self, on_this_machine: bool) -> None:
-        """Raises RedisRefused. A server that does not answer from here may do so elsewhere, or later."""
-        connection.check_answer(self.url, dict.fromkeys(self.streams, "stream"))
+    def place(self) -> str:
+        return connection.place_of(self.url)
+
+    def look(self) -> Callable[[], None]:
+        require("redis", extra="redis", wanted_by="RedisStreamSource")
+        return lambda: connection.check_answer(self.url, dict.fromkeys(self.streams, "stream"))
 
     # -- state
 

@@ -138,7 +138,7 @@ class Database:
             said, is_lost = error, False
         else:
             return None
-        text = f"{self.name}: cannot {what}: {str(said).strip()}"
+        text = f"{self.name}: cannot {what}: {_one_line(said)}"
         return _kind_of(said, is_lost)(text)
 
     @contextmanager
@@ -214,6 +214,10 @@ def driver_of(connection: Connection) -> Any:
 def _settle_sqlite(connection: Any, _record: Any) -> None:
     """Transactions begin where we say, so that what is read in one counts."""
     connection.isolation_level = None
+
+
+def _one_line(error: BaseException) -> str:
+    return "; ".join(line.strip() for line in str(error).strip().splitlines())
 
 
 def _is_psycopg(error: BaseException) -> bool:

@@ -10,14 +10,16 @@ One subtask asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....actors.flow.elements import Batch
 from ....messages import shown
 from ....messages.shown_url import url_shown
-from ..errors import HttpRefused, UnreadableInput, check_extra, require
+from ..errors import UnreadableInput, check_extra, require
 from ..fed_source import FedSource, Feed
+from ..reaching import is_tls_mistake
+from .asking import Busy, Headers, check_status, headers_of, look_at, place_of, refusals_named
 
 TIMEOUT_S = 30.0
 
@@ -45,7 +47,7 @@ class HttpSource(FedSource):
         parse: Callable[[Any], Page] | None = None,
         cursor_parameter: str = "cursor",
         start: Any = None,
-        headers: Mapping[str, str] | Callable[[], Mapping[str, str]] | None = None,
+        headers: Headers = None,
         poll_ms: float = 1_000,
         retry_ms: float = 60_000,
     ) -> None:
@@ -56,7 +58,14 @@ class HttpSource(FedSource):
         self.headers, self.poll_ms, self.retry_ms = headers, poll_ms, retry_ms
 
     def __repr__(self) -> str:
-        return f"HttpSource({_place(self.url)!r})"
+        return f"HttpSource({self.place()!r})"
+
+    def place(self) -> str:
+        return place_of(self.url)
+
+    def look(self) -> Callable[[], None]:
+        require("httpx", extra="http", wanted_by="HttpSource")
+        return lambda: look_at(self.url, self.headers, "HttpSource")
 
     def open(self) -> None:
         self._cursor = self.first
@@ -77,7 +86,7 @@ class HttpSource(FedSource):
 
     def may_pass(self, error: Exception) -> bool:
         httpx = require("httpx", extra="http", wanted_by="HttpSource")
-        return isinstance(error, httpx.TransportError | _Busy)
+        return isinstance(error, httpx.TransportError | Busy) and not is_tls_mistake(error)
 
     def listen(self, feed: Feed) -> None:
         if self.context.subtask_index:
@@ -99,33 +108,16 @@ class HttpSource(FedSource):
                     feed.wait(self.poll_ms / 1000)
 
     def _ask(self, client: Any) -> Page:
-        given = self.headers() if callable(self.headers) else self.headers
         parameters = {} if self._next is None else {self.cursor_parameter: self._next}
-        answer = client.get(self.url, params=parameters or None, headers=given)
-        where = _place(self.url)
-        if answer.status_code == 429 or answer.status_code >= 500:
-            raise _Busy(f"{where} answers {answer.status_code}", answer)
-        if not answer.is_success:
-            raise HttpRefused(f"{where} answers {answer.status_code} {answer.reason_phrase}: {answer.text[:200]!r}")
+        with refusals_named(self.url):
+            answer = client.get(self.url, params=parameters or None, headers=headers_of(self.headers))
+        check_status(answer, self.url)
         try:
             body = answer.json()
         except ValueError as error:
-            raise UnreadableInput(f"{where}: wanted JSON, found {answer.text[:200]!r}") from error
+            raise UnreadableInput(f"{self.place()}: wanted JSON, found {answer.text[:200]!r}") from error
         records, cursor = self.parse(body)
         return records, cursor
-
-
-class _Busy(Exception):
-    """The endpoint asks to come again; when, its answer may say."""
-
-    def __init__(self, text: str, response: Any) -> None:
-        super().__init__(text)
-        self.response = response
-
-
-def _place(url: str) -> str:
-    """For texts: parameters may hold tokens."""
-    return url_shown(url).partition("?")[0]
 
 
 def _page(body: Any) -> Page:

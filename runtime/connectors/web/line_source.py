@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....actors.flow.elements import Batch
@@ -41,6 +41,16 @@ class LineSource(FedSource):
             "most once), whatever checkpoints there are",
             self.address,
         )
+        super().check_at_submit(on_this_machine)
+
+    def place(self) -> str:
+        return self.address
+
+    def look(self) -> Callable[[], object] | None:
+        """Whether the host has an address: a connection would take what `nc` is about to send."""
+        if not self._is_tcp:
+            return None
+        return lambda: socket.getaddrinfo(self.address.rpartition(":")[0].strip("[]"), None)
 
     def open(self) -> None:
         self._lines = 0

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ....actors.flow.elements import Batch
 from ....messages.shown_url import url_shown
 from ..errors import UnreadableInput, check_extra, require
 from ..fed_source import FedSource, Feed
+from ..reaching import LOOK_S, is_tls_mistake
+from .asking import place_of, refusals_named, refused
 
 log = logging.getLogger("understudy.source")
 
@@ -53,15 +56,29 @@ class WebsocketSource(FedSource):
         self.retry_ms = retry_ms
 
     def __repr__(self) -> str:
-        return f"WebsocketSource({url_shown(self.url).partition('?')[0]!r})"
+        return f"WebsocketSource({self.place()!r})"
+
+    def place(self) -> str:
+        return place_of(self.url)
+
+    def look(self) -> Callable[[], None]:
+        """Connects, says nothing, and closes."""
+        require("websockets.sync.client", extra="http", wanted_by="WebsocketSource")
+
+        def look() -> None:
+            with self._connected(LOOK_S):
+                pass
+
+        return look
 
     def check_at_submit(self, on_this_machine: bool) -> None:
         if self.resume is None:
             log.warning(
                 "WebsocketSource(%r) cannot be read again: after each restart, records are lost (at most once); "
                 "resume= makes it replayable, if the server can send again from somewhere",
-                url_shown(self.url).partition("?")[0],
+                self.place(),
             )
+        super().check_at_submit(on_this_machine)
 
     def open(self) -> None:
         self._last: Any = None
@@ -82,10 +99,8 @@ class WebsocketSource(FedSource):
 
     def may_pass(self, error: Exception) -> bool:
         websockets = require("websockets", extra="http", wanted_by="WebsocketSource")
-        if isinstance(error, websockets.exceptions.InvalidStatus):
-            status: int = error.response.status_code
-            return status == 429 or status >= 500
-        return isinstance(error, websockets.exceptions.WebSocketException | OSError)
+        passing = isinstance(error, websockets.exceptions.WebSocketException | OSError)
+        return passing and not is_tls_mistake(error)
 
     def listen(self, feed: Feed) -> None:
         if self.context.subtask_index:
@@ -94,14 +109,30 @@ class WebsocketSource(FedSource):
         if not hasattr(self, "_brought"):
             self._brought = self._last
             """The thread's own; a second call goes on where the first was cut off."""
-        client = require("websockets.sync.client", extra="http", wanted_by="WebsocketSource")
-        with client.connect(self.url, open_timeout=OPEN_TIMEOUT_S, additional_headers=self.headers) as connection:
+        with self._connected(OPEN_TIMEOUT_S) as connection:
             again = self.resume is not None and self._brought is not None
             for message in [self.resume(self._brought)] if again and self.resume else self.subscribe:
                 connection.send(message)
             feed.works()
             while not feed.closed.is_set():
                 self._bring(feed, self._received(connection))
+
+    @contextmanager
+    def _connected(self, timeout_s: float) -> Iterator[Any]:
+        """Raises HttpRefused for an answer that will not change."""
+        websockets = require("websockets", extra="http", wanted_by="WebsocketSource")
+        client = require("websockets.sync.client", extra="http", wanted_by="WebsocketSource")
+        with ExitStack() as opened:
+            try:
+                with refusals_named(self.url):
+                    made = client.connect(self.url, open_timeout=timeout_s, additional_headers=self.headers)
+                    connection = opened.enter_context(made)
+            except websockets.exceptions.InvalidStatus as error:
+                status: int = error.response.status_code
+                if status == 429 or status >= 500:
+                    raise
+                raise refused(self.url, status, error.response.reason_phrase) from error
+            yield connection
 
     def _received(self, connection: Any) -> list[str | bytes]:
         """What has come, and waited for a while if nothing has. Raises when the connection is over."""

@@ -284,6 +284,20 @@ def test_brokers_that_are_away_are_waited_for_and_then_named(begin: Any) -> None
         begin(bootstrap_servers="127.0.0.1:1", retry_ms=1_000).take(1)
 
 
+@pytest.mark.parametrize(
+    ("server", "found"), [("127.0.0.1:1", "Connection refused"), ("no-such-host.invalid:9092", "Failed to resolve")]
+)
+def test_brokers_that_cannot_be_reached_are_named_long_before_it_is_an_error(
+    server: str, found: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = KafkaSource("orders", server, retry_ms=1_500)
+    with pytest.raises(KafkaUnavailable, match=f"no broker at {server} within .*{found}"):
+        source.check_at_submit(True)
+    (said,) = [each.getMessage() for each in caplog.records if "no broker at" in each.getMessage()]
+    assert said.startswith(f"KafkaSource: no broker at {server} yet, and tries again for")
+    assert found in said
+
+
 @pytest.mark.slow
 def test_a_broker_that_is_killed_and_back_is_waited_for(
     kafka: KafkaBroker, topic: str, begin: Any, caplog: pytest.LogCaptureFixture

@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from websockets.http11 import Request, Response
 from websockets.sync.server import Server, ServerConnection, serve
 
-from understudy.runtime.connectors import UnreadableInput, WebsocketSource
+from understudy.runtime.connectors import HttpRefused, UnreadableInput, WebsocketSource
 
 from .driving import Driven
+
+
+def _only_numbers(connection: ServerConnection, request: Request) -> Response | None:
+    return connection.respond(404, "") if "refused" in request.path else None
 
 
 class Talker:
@@ -21,7 +26,7 @@ class Talker:
     def __init__(self) -> None:
         self.cuts: list[int] = []
         self.heard: list[Any] = []
-        self._server: Server = serve(self._talk, "127.0.0.1", 0)
+        self._server: Server = serve(self._talk, "127.0.0.1", 0, process_request=_only_numbers)
         self.url = f"ws://127.0.0.1:{self._server.socket.getsockname()[1]}/numbers"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
@@ -91,6 +96,14 @@ def test_a_message_that_cannot_be_parsed_is_an_error(talker: Talker) -> None:
 
 def test_that_it_cannot_be_read_again_is_said_at_submit(talker: Talker, caplog: pytest.LogCaptureFixture) -> None:
     subscribed(talker, resume=resumed).check_at_submit(on_this_machine=True)
-    assert not caplog.records
+    assert not [each for each in caplog.records if each.name == "understudy.source"]
     subscribed(talker).check_at_submit(on_this_machine=True)
     assert "records are lost" in caplog.text
+
+
+def test_a_path_that_is_refused_is_an_error_with_the_status(talker: Talker) -> None:
+    made = WebsocketSource(f"{talker.url}-refused?token=secret", resume=resumed)
+    with pytest.raises(HttpRefused, match=r"numbers-refused answers 404 Not Found \(check the path of the URL\)"):
+        made.check_at_submit(on_this_machine=True)
+    with Driven(made) as run, pytest.raises(HttpRefused, match="answers 404"):
+        run.take(1)

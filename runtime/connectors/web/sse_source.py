@@ -1,0 +1,198 @@
+"""SseSource: server-sent events of an HTTP endpoint. The offset is the id of the last event.
+
+    GET url, Last-Event-ID: …   ->   an answer that does not end: events, each with an id
+
+Exactly once if each event has an id of its own, and the server begins right behind the event that `Last-Event-ID` names
+(WHATWG HTML, section 9.2.3): after a broken connection as after a restart. At least once if it begins somewhere before
+it; at most once if it takes no notice, or sends no ids, which is logged when the first event comes. One subtask reads.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ....actors.flow.elements import Batch
+from ....messages.shown_url import url_shown
+from ..errors import HttpRefused, UnreadableInput, check_extra, require
+from ..fed_source import FedSource, Feed, FeedClosed
+from ..reaching import is_tls_mistake
+from .asking import Busy, Headers, check_status, headers_of, look_at, place_of, refusals_named
+from .event_stream import EventStream, ServerEvent
+
+log = logging.getLogger("understudy.source")
+
+CONNECT_S = 20.0
+_PAUSE_MS = 1_000
+"""Before it connects again where a stream has ended in order, and the server has not said how long."""
+_MOST_AT_ONCE = 1_000
+
+
+class SseSource(FedSource):
+    """A record is `parse(event)`, of a ServerEvent; by default the JSON of its data. `last_event_id`: where to begin,
+    if no checkpoint says it; "": where the server begins. `headers` may be a function, for tokens: it is called before
+    each connect. `idle_ms`: a connection without a byte for so long, not even a comment, is made again.
+
+    Connections that fail or break, 429 and 5xx, are tried again for `retry_ms`, not before the server's `retry:` or
+    `Retry-After`. An answer that ended is asked for again; 204 is the end of the stream. Other answers that are no
+    event stream raise HttpRefused.
+    """
+
+    bounded = False
+    most_ahead = 64
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        parse: Callable[[ServerEvent], Any] | None = None,
+        last_event_id: str = "",
+        headers: Headers = None,
+        idle_ms: float = 300_000,
+        retry_ms: float = 60_000,
+    ) -> None:
+        check_extra("httpx", extra="http", wanted_by="SseSource")
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"url: wanted http://… or https://…, found {url_shown(url)!r}")
+        if not idle_ms > 0:
+            raise ValueError(f"idle_ms: wanted more than 0 ms, found {idle_ms!r}")
+        self.url, self.parse, self.first = url, parse or _json_of, last_event_id
+        self.headers, self.idle_ms, self.retry_ms = headers, idle_ms, retry_ms
+        self._answer: Any = None
+
+    def __repr__(self) -> str:
+        return f"SseSource({self.place()!r})"
+
+    def place(self) -> str:
+        return place_of(self.url)
+
+    def look(self) -> Callable[[], None]:
+        require("httpx", extra="http", wanted_by="SseSource")
+        return lambda: look_at(self.url, self.headers, "SseSource")
+
+    def open(self) -> None:
+        self._last_id = self.first
+
+    def offset(self) -> Any:
+        return {"last_event_id": self._last_id}
+
+    def seek(self, offset: Any) -> None:
+        self._last_id = offset["last_event_id"]
+
+    def rescale(self, offsets: Sequence[Any]) -> None:
+        """Subtask 0 has always been the one that reads."""
+        self.seek(offsets[0])
+
+    def take(self, piece: tuple[list[Any], str]) -> Batch | None:
+        records, self._last_id = piece
+        return records or None
+
+    def may_pass(self, error: Exception) -> bool:
+        httpx = require("httpx", extra="http", wanted_by="SseSource")
+        return isinstance(error, httpx.TransportError | Busy) and not is_tls_mistake(error)
+
+    def interrupt(self) -> None:
+        """The thread may wait for the next event for long."""
+        if self._answer is not None:
+            with suppress(Exception):  # it is over already
+                connected = self._answer.extensions["network_stream"].get_extra_info("socket")
+                connected.shutdown(socket.SHUT_RDWR)
+
+    # -- on the source's thread
+
+    def listen(self, feed: Feed) -> None:
+        if self.context.subtask_index:
+            feed.closed.wait()
+            return
+        if not hasattr(self, "_brought"):
+            self._brought = self._last_id
+            """The thread's own; a second call goes on where the first was cut off."""
+            self._server_retry_ms: int | None = None
+        httpx = require("httpx", extra="http", wanted_by="SseSource")
+        limits = httpx.Timeout(CONNECT_S, read=self.idle_ms / 1000)
+        with httpx.Client(timeout=limits, follow_redirects=True) as client:
+            while True:
+                try:
+                    is_over = self._connect(client, feed)
+                except httpx.TransportError as error:
+                    if feed.closed.is_set():
+                        raise FeedClosed from error
+                    error.retry_after_ms = self._server_retry_ms
+                    raise
+                if is_over:
+                    return
+                feed.wait((_PAUSE_MS if self._server_retry_ms is None else self._server_retry_ms) / 1000)
+
+    def _connect(self, client: Any, feed: Feed) -> bool:
+        """Bring what one connection sends. Whether it is the last one."""
+        headers: dict[str, Any] = {**headers_of(self.headers), "Accept": "text/event-stream"}
+        if self._brought:
+            headers["Last-Event-ID"] = self._brought.encode()
+        with refusals_named(self.url):
+            answer = client.send(client.build_request("GET", self.url, headers=headers), stream=True)
+        try:
+            if answer.status_code == 204:
+                return True
+            if not answer.is_success:
+                answer.read()
+            check_status(answer, self.url)
+            kind = answer.headers.get("Content-Type", "")
+            if kind.partition(";")[0].strip().lower() != "text/event-stream":
+                raise HttpRefused(
+                    f"{self.place()}: wanted an answer of text/event-stream, found {kind or 'no Content-Type'!r}: "
+                    "check the path; for an endpoint that answers with JSON use HttpSource"
+                )
+            self._answer = answer
+            feed.works()
+            self._read(answer, EventStream(self._brought), feed)
+            return False
+        finally:
+            self._answer = None
+            answer.close()
+
+    def _read(self, answer: Any, stream: EventStream, feed: Feed) -> None:
+        for block in answer.iter_bytes():
+            events = stream.events(block)
+            self._server_retry_ms = self._server_retry_ms if stream.retry_ms is None else stream.retry_ms
+            for start in range(0, len(events), _MOST_AT_ONCE):
+                self._bring(events[start : start + _MOST_AT_ONCE], feed)
+            if stream.last_id != self._brought:  # an id without data is a place to go on from, too
+                feed.put(([], stream.last_id))
+                self._brought = stream.last_id
+            if feed.closed.is_set():
+                raise FeedClosed
+
+    def _bring(self, events: Sequence[ServerEvent], feed: Feed) -> None:
+        """Raises UnreadableInput, behind what stands before the event."""
+        records: list[Any] = []
+        problem: UnreadableInput | None = None
+        if not events[0].id and not hasattr(self, "_has_warned"):
+            self._has_warned = True
+            log.warning(
+                "source %r: events of %s come without an id, so it cannot be read again: after each break and restart, "
+                "records are lost (at most once)",
+                self.context.name,
+                self.place(),
+            )
+        reached = self._brought
+        for event in events:
+            try:
+                records.append(self.parse(event))
+            except ValueError as error:
+                problem = UnreadableInput(f"{self!r}: event {event.id!r}, {event.data[:200]!r}: {error}")
+                problem.__cause__ = error
+                break
+            reached = event.id
+        if records:
+            feed.put((records, reached))
+            self._brought = reached
+        if problem is not None:
+            raise problem
+
+
+def _json_of(event: ServerEvent) -> Any:
+    return json.loads(event.data)
