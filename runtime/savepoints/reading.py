@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any, Self
 
-from ...messages import CheckpointId, JobId, OperatorDescription, OperatorId, operator_id_of
+from ...messages import CheckpointId, JobId, KeyedStateHandle, OperatorDescription, OperatorId, operator_id_of
+from ...state.backends.stored_runs import format_of, runs_of
 from ...state.backends.timer_queue import KIND
 from ...state.checkpoints.assignment import operator_states
 from ...state.checkpoints.completed_checkpoints import VertexSnapshot
@@ -127,9 +128,27 @@ class SavepointOperator:
     @cached_property
     def keyed(self) -> KeyedParts:
         """Its keyed snapshots. Raises a StorageError, or UnreadableState."""
+        return KeyedParts(self.name, self._keyed_handles, self.savepoint.files)
+
+    @property
+    def _keyed_handles(self) -> list[KeyedStateHandle]:
         states = operator_states(self.vertex.subtasks, self.uid, self.vertex.parallelism)
-        handles = [handle for state in states for handle in state.keyed]
-        return KeyedParts(self.name, handles, self.savepoint.files)
+        return [handle for state in states for handle in state.keyed]
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether keyed state of it is a list of runs."""
+        return any(format_of(handle) != handle.backend for handle in self._keyed_handles)
+
+    def decode_runs(self) -> None:
+        """Decode its lists, and all that is in the runs of its keyed state. Raises a StorageError."""
+        files = self.savepoint.files
+        for lists in self._lists().values():
+            _decode(ListSource(lists, files))
+        for handle in self._keyed_handles:
+            parts = KeyedParts(self.name, [run.handle for run in runs_of(handle, files.read)], files)
+            for table in parts.tables().values():
+                _decode(_source(parts, table))
 
     @cached_property
     def _tables(self) -> dict[str, StateTable]:
@@ -147,8 +166,7 @@ class SavepointOperator:
         return {name: found[name] for name in sorted(found, key=order.index)}
 
     def _keyed_table(self, table: StoredTable) -> StateTable:
-        source: RowSource = (ArrowSource if table.is_arrow else EntrySource)(self.keyed, table)
-        return self._table(table, [source])
+        return self._table(table, [_source(self.keyed, table)])
 
     def _lists(self) -> dict[str, list[list[Any]]]:
         found: dict[str, list[list[Any]]] = {}
@@ -184,6 +202,16 @@ class SavepointOperator:
 
     def __repr__(self) -> str:
         return f"<SavepointOperator {self.uid}: {', '.join(self._tables) or 'no state'}>"
+
+
+def _source(parts: KeyedParts, table: StoredTable) -> RowSource:
+    return ArrowSource(parts, table) if table.is_arrow else EntrySource(parts, table)
+
+
+def _decode(source: RowSource) -> None:
+    for share in source.shares():
+        for _ in source.rows(share):
+            pass
 
 
 def reopened(path: str, uid: str, name: str) -> StateTable:

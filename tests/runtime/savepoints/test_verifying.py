@@ -10,8 +10,13 @@ from typing import Any
 import pytest
 
 from understudy import MissingState, NotASavepoint, Savepoint, StorageError, Verification
+from understudy.messages import KeyedStateHandle, OperatorId, SharedFileId, SharedStateHandle, pack_plain
+from understudy.state.backends.group_parts import lay_out
+from understudy.state.backends.stored_runs import StoredRun, manifest_of
+from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot
+from understudy.state.storage import inline_handle
 
-from .made import ALL, aggregation, declared_states, joined_rows, lists, savepoint
+from .made import ALL, Subtask, aggregation, declared_states, joined_rows, lists, savepoint
 
 SMALL = {
     "declared": declared_states(["JFK"]),
@@ -19,6 +24,7 @@ SMALL = {
     "rows": joined_rows(1),
     "lists": lists(1),
 }
+INCREMENTAL = {"runs": aggregation(5, incremental=True)}
 
 
 def content(path: Path) -> list[Any]:
@@ -79,6 +85,37 @@ def test_each_byte_flipped_and_each_truncation_is_found_in_its_file(kind: str, t
     assert Savepoint.verify(pointer).is_whole
 
 
+def test_an_incremental_checkpoint_that_is_whole_is_said_to_be(tmp_path: Path) -> None:
+    found = Savepoint.verify(savepoint(tmp_path, INCREMENTAL))
+    found.check()
+    assert (found.is_whole, found.entries) == (True, 0), "rows of runs are not counted: a key may be in several"
+
+
+@pytest.mark.parametrize("wrong", [b"no run", pack_plain(["columnar", {-1: (0, 9)}])], ids=["no index", "no header"])
+def test_a_run_that_was_written_wrongly_is_found_under_a_right_checksum(wrong: bytes, tmp_path: Path) -> None:
+    def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
+        run = StoredRun(SharedStateHandle(SharedFileId("1"), inline_handle(wrong)), len(wrong), "columnar")
+        snapshot.add(OperatorId("runs"), lambda target: manifest_of(subtask.groups.groups, [run]))
+
+    (problem,) = Savepoint.verify(savepoint(tmp_path, {"runs": fill}, parallelism=1)).problems
+    assert "Malformed" in problem.text, problem
+
+
+@pytest.mark.parametrize("pattern", ["*/shared/*", "*/chk-3/runs-*"], ids=["run", "manifest"])
+def test_each_byte_flipped_and_each_truncation_of_runs_is_found_in_its_file(pattern: str, tmp_path: Path) -> None:
+    pointer = savepoint(tmp_path, INCREMENTAL, parallelism=1)
+    (file,) = tmp_path.glob(pattern)
+    data = file.read_bytes()
+    places = range(0, len(data), max(1, len(data) // 150))
+    flipped = [data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :] for at in places]
+    for wrong in flipped + [data[:length] for length in places]:
+        file.write_bytes(wrong)
+        paths, text = found_in(pointer)
+        assert paths == {str(file)}, text
+    file.write_bytes(data)
+    assert Savepoint.verify(pointer).is_whole
+
+
 @pytest.mark.parametrize("damage", ["removed", "longer", "a folder"])
 def test_each_file_that_is_missing_or_not_what_it_was_is_named(damage: str, tmp_path: Path) -> None:
     pointer = savepoint(tmp_path)
@@ -113,10 +150,6 @@ def test_all_that_is_damaged_is_named_at_once(tmp_path: Path) -> None:
 
 def test_what_was_written_wrongly_under_a_right_checksum_is_found_too(tmp_path: Path) -> None:
     """The file is as the metadata says, and holds what no snapshot does."""
-    from understudy.messages import KeyedStateHandle, OperatorId, pack_plain
-    from understudy.state.backends.group_parts import lay_out
-    from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot
-
     header = {"format": 2, "max_parallelism": 16, "key": "Any", "states": [["value", "ValueState", "int"]]}
 
     def fill(snapshot: SubtaskSnapshot, subtask: Any) -> None:
