@@ -17,7 +17,7 @@ HOT = 8
 
 
 class Toggles(KeyedOperator):
-    """(key, what it held), with each number; what is held is a number, and then nothing, by turns."""
+    """The key and the value that it held, with each number; the value is a number and nothing by turns."""
 
     held = ValueState(int, default=-1)
 
