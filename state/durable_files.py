@@ -226,7 +226,11 @@ class DurableFiles:
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder now."""
         self.fs.invalidate_cache()
-        return bool(self.fs.exists(path))
+        return bool(self.fs.exists(path) if self._requests is None else self._requests.kind(path))
+
+    def is_file(self, path: str) -> bool:
+        """Whether there is a file now."""
+        return bool(self.fs.isfile(path)) if self._requests is None else self._requests.kind(path) == "file"
 
     def sync_folder(self, path: str) -> None:
         """See that all names in a folder last."""
@@ -268,6 +272,13 @@ class DurableFiles:
                 self._disk.sync_path(path)
             self.sync_up(posixpath.dirname(path), top)
 
+    def remove_folder(self, path: str) -> None:
+        """With all that is in it. Raises FileNotFoundError, also half-way, when others remove from it too."""
+        if self._requests is not None:
+            self._requests.remove_folder(path)
+        else:
+            self.fs.rm(path, recursive=True)
+
     def remove_empty_folder(self, path: str) -> bool:
         """Whether it was there and empty, and could be removed; a store without folders keeps none."""
         if self._disk is not None:
@@ -290,12 +301,12 @@ class DurableFiles:
         """The names of all that lies in a folder, in order; none for a missing one."""
         self.fs.invalidate_cache()
         try:
-            paths = self.fs.ls(folder, detail=False)
+            found = self.fs.ls(folder, detail=False) if self._requests is None else self._requests.names(folder)
         except FileNotFoundError:
             return []
-        return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
+        return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
 
     def find(self, folder: str) -> list[str]:
         """The paths of all files below a folder; none for a missing one."""
         self.fs.invalidate_cache()
-        return list(self.fs.find(folder))
+        return list(self.fs.find(folder)) if self._requests is None else self._requests.find(folder)

@@ -200,7 +200,7 @@ class CheckpointStorage:
         return RecordLog(self._files, self._absolute(self.resolve(folder)), self.root)
 
     def exists(self, path: str) -> bool:
-        return bool(self._fs.isfile(self._absolute(self.resolve(path))))
+        return self._files.is_file(self._absolute(self.resolve(path)))
 
     def check_there(self, handle: StateHandle) -> None:
         """That its file exists and is as long as it should be; its bytes are not read. Raises MissingState,
@@ -367,10 +367,9 @@ class CheckpointStorage:
         absolute = self._absolute(self.resolve(directory))
         for _ in range(_TRIES):
             try:
-                self._fs.rm(absolute, recursive=True)
+                self._files.remove_folder(absolute)
             except FileNotFoundError:
-                self._fs.invalidate_cache()
-                if self._fs.exists(absolute):
+                if self._files.exists(absolute):
                     continue
             break
         with suppress(FileNotFoundError):

@@ -111,17 +111,36 @@ class StoreRequests:
 
     def size_bytes(self, path: str, *, is_there: bool = False) -> int:
         """Of an object; nothing that this process remembers of it counts."""
-        return int(self._call("look at", path, self._size, path, is_timed=False, is_there=is_there))
+        return int(self._call("look at", path, self._info, path, is_timed=False, is_there=is_there)["size"])
 
     def remove(self, path: str) -> None:
         """An absent one is fine."""
         with suppress(FileNotFoundError):
             self._call("remove", path, self._fs.rm_file, path)
 
-    def _size(self, path: str) -> int:
+    def remove_folder(self, path: str) -> None:
+        """All objects whose names begin with it. Raises FileNotFoundError when there are none."""
+        self._call("remove", path, self._fs.rm, path, recursive=True, is_timed=False)
+
+    def names(self, folder: str) -> list[str]:
+        """The paths right below a folder. Raises FileNotFoundError."""
+        return list(self._call("list", folder, self._fs.ls, folder, detail=False, is_timed=False))
+
+    def find(self, folder: str) -> list[str]:
+        """The paths of all objects below a folder; none for a missing one."""
+        return list(self._call("list", folder, self._fs.find, folder, is_timed=False))
+
+    def kind(self, path: str) -> str:
+        """As "file" or "directory"; empty if there is nothing. fsspec's `isfile` says that of failures, too."""
+        try:
+            return str(self._call("look at", path, self._info, path, is_timed=False)["type"])
+        except FileNotFoundError:
+            return ""
+
+    def _info(self, path: str) -> dict[str, Any]:
         self._fs.invalidate_cache()
         timed = {"timeout": self._patience.limit_s(0)} if self._is_timed else {}
-        return int(self._fs.info(path, **timed)["size"])
+        return dict(self._fs.info(path, **timed))
 
     def _call(
         self,

@@ -186,3 +186,36 @@ def test_a_setting_that_cannot_be_is_named(monkeypatch: pytest.MonkeyPatch, valu
     monkeypatch.setenv("UNDERSTUDY_STORAGE_TRIES", value)
     with pytest.raises(InvalidStorageSetting, match=r"UNDERSTUDY_STORAGE_TRIES: wanted a whole number from 1"):
         CheckpointStorage("memory://x")
+
+
+@pytest.mark.parametrize("fault", ["500", "cut", "lost"])
+def test_the_folder_of_a_job_that_has_ended_is_removed_though_a_request_fails(
+    storage: CheckpointStorage, faulty: FaultyS3, fault: str
+) -> None:
+    job_id = JobId("job-over")
+    for number in range(3):
+        storage.write(f"{job_id}/{number}", [b"state"])
+    faulty.times(1, fault, "POST", "delete")
+    storage.delete_job(job_id)
+    assert faulty.done, "a request failed"
+    assert storage.list_files(job_id) == []
+
+
+def test_a_listing_that_fails_once_is_asked_again(storage: CheckpointStorage, faulty: FaultyS3) -> None:
+    storage.write("job/a", [b"state"])
+    for _ in range(2):
+        faulty.times(1, "500", "GET", "list-type")
+        assert storage.list_files("job") == ["job/a"]
+    assert len(faulty.done) == 2
+
+
+def test_what_cannot_be_looked_at_is_not_said_to_be_missing(storage: CheckpointStorage, faulty: FaultyS3) -> None:
+    storage.write("job/a", [b"state"])
+    faulty.times(1, "500", "HEAD")
+    assert storage.exists("job/a")
+    faulty.always("500", "HEAD")
+    with pytest.raises(RequestFailed):
+        storage.exists("job/a")
+    faulty.fault = lambda _: None
+    assert not storage.exists("job/b")
+    assert not storage.exists("job")
