@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAMES = ("local", "simulated", "spark")
+PATIENCE_MS = 60_000
+"""Between heartbeats: a record of 64 MB holds its whole process while it is packed, on a busy machine for 10 s."""
 
 
 @contextlib.contextmanager
@@ -23,7 +25,7 @@ def cluster_named(name: str, session: SparkSession | None = None) -> Iterator[Cl
     """Two TaskManagers of it. `session`: to run on, on Spark; without it one is started."""
     match name:
         case "local":
-            with LocalCluster(task_managers=2) as local:
+            with LocalCluster(task_managers=2, heartbeat_timeout_ms=PATIENCE_MS) as local:
                 yield local
         case "simulated":
             with SimulatedCluster(task_managers=2) as simulated:
@@ -33,6 +35,8 @@ def cluster_named(name: str, session: SparkSession | None = None) -> Iterator[Cl
                 if session is None:
                     folder = own.enter_context(tempfile.TemporaryDirectory())
                     session = own.enter_context(spark_session("local[2]", Path(folder)))
-                yield own.enter_context(SparkCluster(session, task_managers=2, slot_timeout_ms=300_000))
+                yield own.enter_context(
+                    SparkCluster(session, 2, slot_timeout_ms=300_000, heartbeat_timeout_ms=PATIENCE_MS)
+                )
         case _:
             raise ValueError(f"wanted one of {', '.join(NAMES)}, found {name!r}")
