@@ -8,7 +8,7 @@ from .registry import message
 
 @message
 class RequestThreadDump:
-    """Client -> JobManager, which hands one for a TaskManager on to it. Answered with ThreadDump; fails with NotRunning
+    """Client -> JobManager, which hands one for a TaskManager on to it. Answered with ThreadDump; fails with ValueError
     for a TaskManager that there is not.
     """
 

@@ -182,8 +182,8 @@ class LogWriter:
         return f"{self._folder}/{self._name}-{self._number:08d}"
 
     def _new_file(self, path: str) -> _Segment:
+        self._files.make_folder(self._folder)
         if not self._has_folder:
-            self._files.make_folder(self._folder)
             self._files.sync_up(self._folder, self._top)  # another process may have made it, and not have synced it
             self._has_folder = True
         return _new_segment(self._files, path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from ..flow.key_selector import field_values
-from .known_names import known_names, meant
+from ..known_names import known_names, meant
 from .retry import Retry
 
 OnError = Literal["fail", "errors"]

@@ -32,8 +32,8 @@ from ..failure import tell_line
 RATE_WINDOW_MS = 4_000
 SAMPLES_KEPT = 720
 MARKS_KEPT = 400
-SAVEPOINTS_KEPT = 100
 """Of checkpoints, and of everything else, each."""
+SAVEPOINTS_KEPT = 100
 
 
 class Rates:

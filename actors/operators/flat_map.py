@@ -14,6 +14,8 @@ from ..unrun import ONE_RECORD, UNRUN, check_records, refuse, refuse_single
 from .collector import Collector
 from .record_function import RecordFunction
 
+_FUNCTION = "the function of flat_map"
+
 
 class FlatMap(RecordFunction):
     """The function returns an iterable, or is a generator."""
@@ -34,15 +36,15 @@ class FlatMap(RecordFunction):
         before = 0
         for record in records:
             made = function(record)
+            if type(made) in ONE_RECORD:
+                refuse_single(_FUNCTION, made)
             try:
-                if type(made) in ONE_RECORD:
-                    raise TypeError
                 items.extend(made)
             except TypeError:
                 if UNRUN[type(made)] and not isinstance(made, GeneratorType):
-                    refuse("the function of flat_map", made)
-                if type(made) in ONE_RECORD or not isinstance(made, Iterable):
-                    refuse_single("the function of flat_map", made)
+                    refuse(_FUNCTION, made)
+                if not isinstance(made, Iterable):
+                    refuse_single(_FUNCTION, made)
                 raise
             if counts is not None:
                 counts.append(len(items) - before)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...actors.known_names import known_arguments
 from ...actors.operators.source import Source
 from ...messages import CheckpointConfig, CheckpointRetention, LocalState, RestartStrategyConfig, shown
 from ...state import ROCKSDB, backend_names
@@ -31,7 +32,6 @@ from .errors import InvalidSetting
 from .file_sources import FileSources
 from .frame_sources import FrameSources
 from .kafka_sources import KafkaSources
-from .known_arguments import known_arguments
 from .lake_sources import LakeSources
 from .operator_checks import function_of, source_of
 from .redis_sources import RedisSources

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...actors.async_calls.failed_record import ERRORS
-from ...actors.async_calls.known_names import meant
 from ...actors.flow.key_selector import KeySelector
 from ...actors.joins.tagged_records import CoGroup, OfTagged, Side, TagSide, key_of
+from ...actors.known_names import known_arguments, meant
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.async_functions import AsyncFilter, AsyncFlatMap, AsyncMap
@@ -48,7 +48,6 @@ from .hook_checks import is_async_function
 from .joined_streams import KeyedJoins, Options, TableLookups
 from .kafka_sinks import KafkaSinks
 from .key_names import check_records
-from .known_arguments import known_arguments
 from .lake_sinks import LakeSinks
 from .operator_checks import function_of, operator_of
 from .redis_sinks import RedisSinks

@@ -340,7 +340,7 @@ class Cluster(WebSide, ABC):
             resume is not None,
         )
         submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
-        if submitted.restored_from is None:
+        if submitted.restored_from is None and self._runs_on_this_machine():
             translation.warn_of_earlier_output()
         if submitted.left_behind:
             log.warning("job %r leaves the state of operators behind: %s", graph.name, ", ".join(submitted.left_behind))

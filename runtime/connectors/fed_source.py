@@ -21,7 +21,7 @@ from ...actors.async_calls.retry_after import retry_after_ms
 from ...actors.errors import OutsideUnavailable
 from ...actors.flow.elements import Batch
 from ...actors.operators.source import END, FromSplit, Source, SourceState
-from .reaching import LookTooLong, why_unreachable, within
+from .reaching import in_the_way, why_unreachable
 
 log = logging.getLogger("understudy.source")
 
@@ -127,12 +127,12 @@ class FedSource(Source):
         if (look := self.look()) is None:
             return
         try:
-            within(look)
+            why = in_the_way(look, self.may_pass, self.place())
         except Exception as error:
-            passes = isinstance(error, LookTooLong) or self.may_pass(error)
-            if on_this_machine and not passes:
+            if on_this_machine:
                 raise
-            why = why_unreachable(error, self.place()) if passes else str(error)
+            why = str(error)
+        if why:
             log.warning("%r: %s. The job starts, and tries for %.0f s", self, why, self.retry_ms / 1000)
 
     def take(self, piece: Any) -> Batch | FromSplit | None:

@@ -83,6 +83,17 @@ def within(look: Callable[[], Any], seconds: float = _ENOUGH_S) -> None:
         raise LookTooLong(f"no answer within {seconds:.1f} s")
 
 
+def in_the_way(look: Callable[[], Any], may_pass: Callable[[Exception], bool], place: str) -> str:
+    """Why this look at `place` fails, if that may pass; "" if it does not fail. Raises what never passes."""
+    try:
+        within(look)
+    except Exception as error:
+        if not (isinstance(error, LookTooLong) or may_pass(error)):
+            raise
+        return why_unreachable(error, place)
+    return ""
+
+
 def _chain(error: BaseException) -> Iterator[BaseException]:
     each: BaseException | None = error
     for _ in range(_MOST_CAUSES):

@@ -25,10 +25,10 @@ def bind_states(
     for backend in (keyed, lists):
         if backend is not None:
             backend.operator_name = operator_name
-    if keyed is not None:
-        keyed.clock = clock
     if keyed is None:
         refuse_keyed_state(type(operator))
+    else:
+        keyed.clock = clock
     for attribute, declared in declared_states(type(operator)).items():
         if isinstance(declared, OperatorListState):
             setattr(operator, attribute, lists.state(declared))

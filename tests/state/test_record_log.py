@@ -246,3 +246,15 @@ def test_a_segment_that_was_made_ahead_is_the_next_or_none(tmp_path: Path) -> No
     writer.append([b"two"])
     writer.close()
     assert [log.read(each)[0] for each in log.segments()] == [[b"one"], [b"two"]]
+
+
+def test_a_folder_that_was_removed_meanwhile_is_made_again(disk: SimulatedDisk) -> None:
+    files, root = DurableFiles.at("sim://logs")
+    log = RecordLog(files, f"{root}/folder", root)
+    writer = log.writer("a")
+    writer.append([b"one"])
+    writer.roll()
+    log.remove(log.segments())
+    files.remove_empty_folder(f"{root}/folder")
+    writer.append([b"two"])
+    assert read_all(log) == [b"two"]

@@ -32,6 +32,12 @@ def checkpoint_of(name: str) -> CheckpointId:
     return CheckpointId(int(name.split("-")[3]))
 
 
+def others_than(job_id: JobId, names: Iterable[str]) -> int:
+    """How many of these visible files are of other jobs."""
+    found = (_NAME.match(name) for name in names)
+    return sum(parts is not None and parts[4] != fingerprint(job_id) for parts in found)
+
+
 @dataclass(frozen=True, slots=True)
 class OutputOf:
     """One sink of one job: its own files, and of the jobs that this one continues those up to where it took over."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, BinaryIO, ClassVar, NotRequired, TypeAlias, TypedDict
 
 import pyarrow as pa
@@ -34,9 +34,9 @@ from ....actors.flow.records import RecordMismatch, batch_of, conform, schema_pr
 from ....actors.operators.operator import Takes
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages import CheckpointId, JobId
-from ....state import OperatorListState
+from ....state import DurableFiles, OperatorListState
 from ..errors import UnusableOutput
-from .committed_files import fingerprint, slug
+from .committed_files import fingerprint, others_than, slug
 from .file_writers import FILE_FORMATS, WRITE_FORMATS, BatchWriter
 from .output_directory import OutputDirectory
 from .output_trial import is_local, output_named, try_output
@@ -50,9 +50,6 @@ _IN_PROGRESS = re.compile(r"(\d+)-(\d+)-(\d+)-")
 
 _UPLOAD = re.compile(r"part-([^-]*)-(\d+)-\d+-([0-9a-f]{16})-(\d+)-")
 """Operator, subtask, job and attempt number at the head of an upload's name."""
-
-_VISIBLE = re.compile(r"part-[^-]*-\d+-\d+-([0-9a-f]{16})-\d+-")
-"""The job in a visible file's whole name."""
 
 _COMMITTED = re.compile(r"(\d+)-([0-9a-f]{16})-(\d+)-")
 """Checkpoint, job and attempt number in a visible file's name, after its operator and subtask."""
@@ -110,11 +107,11 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
             try_output(self.path)
 
     def files_of_others(self, job_id: JobId) -> int:
-        """How many files of other jobs are visible in the folder, if it is one of this machine."""
-        if not is_local(self.path) or not os.path.isdir(self.path):
-            return 0
-        found = (_VISIBLE.match(name) for name in os.listdir(self.path))
-        return sum(parts is not None and parts[1] != fingerprint(job_id) for parts in found)
+        """How many files of other jobs are visible in the folder, if it is one of this machine that can be read."""
+        files, root = DurableFiles.at(self.path)
+        with suppress(OSError):
+            return others_than(job_id, files.names(root)) if files.is_local else 0
+        return 0
 
     def output_schema(self, *inputs: pa.Schema | None) -> None:
         """A sink emits nothing; raises ValueError when an input cannot be written."""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ....messages.shown_url import url_shown
 from ..errors import RedisRefused, check_extra, require
-from ..reaching import LOOK_S, LookTooLong, is_tls_mistake, why_unreachable, within
+from ..reaching import LOOK_S, in_the_way, is_tls_mistake, why_unreachable
 
 log = logging.getLogger(__name__)
 
@@ -84,11 +84,6 @@ def check_answer(url: str, types: dict[str, str]) -> None:
 
 def check_for_sink(url: str, types: dict[str, str], who: object, retry_ms: float) -> None:
     """`check_answer`, but a server that does not answer is logged: it may do so elsewhere, or later."""
-    try:
-        require("redis", extra="redis", wanted_by="Redis")
-        within(lambda: check_answer(url, types))
-    except Exception as error:
-        if not isinstance(error, LookTooLong) and not may_pass(error):
-            raise
-        why = why_unreachable(error, place_of(url))
+    require("redis", extra="redis", wanted_by="Redis")
+    if why := in_the_way(lambda: check_answer(url, types), may_pass, place_of(url)):
         log.warning("%r: %s. The job starts, and tries for %.0f s", who, why, retry_ms / 1000)

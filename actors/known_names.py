@@ -1,17 +1,24 @@
-"""known_arguments: a call with an argument that there is not says which one may be meant, and which there are."""
+"""known_names: a call with a name that there is not says which one may be meant, and which there are."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def meant(found: str, known: Iterable[str]) -> str:
+    """The end of a text about a wrong name: the known one that is most like it; empty if none is."""
+    close = get_close_matches(found, list(known), 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def known_arguments(called: str, *, first: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -25,11 +32,17 @@ def known_arguments(called: str, *, first: int = 0) -> Callable[[Callable[P, R]]
         def checked(*values: P.args, **named: P.kwargs) -> R:
             for name in named:
                 if name not in accepted:
-                    close = get_close_matches(name, known, 1)
-                    hint = f"; did you mean {close[0]!r}?" if close else ";"
+                    hint = meant(name, known) or ";"
                     raise TypeError(f"{called} has no argument {name!r}{hint} There are {', '.join(known)}")
             return function(*values, **named)
 
         return checked
 
     return decorate
+
+
+def known_names(cls: type[T]) -> type[T]:
+    """The same of what a dataclass is made of."""
+    made: Callable[..., Any] = cls.__init__
+    cls.__init__ = known_arguments(cls.__name__, first=1)(made)  # type: ignore[method-assign]
+    return cls
