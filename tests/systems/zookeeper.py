@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
 
 from understudy.runtime.high_availability.errors import NoZooKeeperHere
 from understudy.runtime.high_availability.trial_zookeeper import TrialZooKeeper, free_peers
@@ -43,6 +45,24 @@ class Ensemble:
         for server in self.servers:
             server.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def end_session(client: KazooClient, quorum: str) -> None:
+    """The session of a client ends, and the client has not heard of that yet. ZooKeeper cannot tell a session that
+    another client of the same session closes from one that is over. While both live, each takes the session from the
+    other; so this tries again until it held the session long enough to close it.
+    """
+    session = client.client_id
+    while True:
+        same = KazooClient(quorum, client_id=session)
+        try:
+            same.start()
+        except KazooTimeoutError:  # kazoo says so as soon as it was connected and is not any more
+            continue
+        finally:
+            same.stop()
+            same.close()
+        return
 
 
 @pytest.fixture(scope="session")

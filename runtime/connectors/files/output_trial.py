@@ -2,7 +2,8 @@
 a job that writes is put into the same words.
 
 A file is written and removed: in the folder, or where the first missing one of its parents would be made. No folder is
-made for it: it would have to be removed again, and by then another job may count on it. A trial leaves nothing behind.
+made for it: it would have to be removed again, and by then another job may count on it. A trial leaves nothing behind,
+also when the power fails after it.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ def try_output(url: str) -> None:
     """Raises UnusableOutput, or UnknownFileSystem for a URL that cannot be opened at all."""
     fs, path = located(url)
     files, root = DurableFiles(fs), path.rstrip("/")
-    trial = f"{_first_there(files, root) if files.has_folders else root}/{_FILE}"
+    folder = _first_there(files, root) if files.has_folders else root
     try:
-        fs.pipe_file(trial, b"")
-        files.remove(trial)
+        fs.pipe_file(f"{folder}/{_FILE}", b"")
+        files.remove(f"{folder}/{_FILE}")
+        files.sync_up(folder or "/", folder or "/")
     except Exception as error:  # object stores have errors of their own
         raise UnusableOutput(_told(files, url, root, error)) from error
 

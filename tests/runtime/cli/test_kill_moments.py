@@ -79,7 +79,7 @@ class Braked(Counting):
         self.brake.passed("checkpoint")
 
     def on_checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
-        self.brake.passed("commit")
+        self.brake.passed(f"commit-{checkpoint_id}")
 
 
 class Succession:
@@ -136,6 +136,15 @@ class Stage:
 
     def statistics(self) -> set[tuple[str, str]]:
         return {(each.kind, each.status) for each in self.job.checkpoint_history().checkpoints}
+
+    def until_a_savepoint_is_under_way(self) -> CheckpointId:
+        """Tasks that stand at a checkpoint are let on to the next one, until it is a savepoint's."""
+        while True:
+            for each in self.job.checkpoint_history().checkpoints:
+                if (each.kind, each.status) == ("savepoint", "in_progress"):
+                    return each.checkpoint_id
+            self.brake.hold("checkpoint")
+            self.until_held("checkpoint")
 
     def logs(self) -> str:
         """Of all JobManagers."""
@@ -217,10 +226,15 @@ def test_a_stop_that_was_not_stored_is_none_and_one_that_was_is_completed_by_the
     assert not job.status.is_terminal
     assert "job 'numbers' is taken over, and goes on from checkpoint" in stage.logs()
 
-    brake.hold("commit")
-    path = job.stop_with_savepoint().result(WAIT_S)
+    brake.hold("checkpoint")
+    stage.until_held("checkpoint")
+    stop = job.stop_with_savepoint()
+    commit = f"commit-{stage.until_a_savepoint_is_under_way()}"  # not an earlier one, whose commit stands in its way
+    brake.hold(commit)
+    brake.release("checkpoint")
+    path = stop.result(WAIT_S)
     stage.succession.kill()
-    brake.release("commit")
+    brake.release(commit)
     job.wait(WAIT_S)
     assert f"job 'numbers' is taken over: it was stopped with savepoint {path}, commits what" in stage.logs()
     before = read_output(stage.folder / "out", "jsonl")

@@ -14,7 +14,7 @@ from understudy.runtime.high_availability.nodes import CANDIDATE
 from understudy.runtime.high_availability.zookeeper_client import KazooNodes
 
 from ...contracts.nodes import NodesContract
-from ...systems.zookeeper import Ensemble
+from ...systems.zookeeper import Ensemble, end_session
 
 pytestmark = pytest.mark.processes
 WAIT_S = 60
@@ -50,13 +50,9 @@ class TestZooKeeper(NodesContract):
         self.client(session).set(f"{self.folder}/{node}", data)
 
     def expire(self, session: int) -> None:
-        """ZooKeeper cannot tell a session that is closed by another client of the same from one that is over."""
         over = self.clients.pop(session)
         self.over.append(over)
-        same = KazooClient(self._quorum, client_id=over.client_id)
-        same.start()
-        same.stop()
-        same.close()
+        end_session(over, self._quorum)
 
     def until(self, condition: Callable[[], Any]) -> None:
         deadline = time.monotonic() + WAIT_S

@@ -22,7 +22,7 @@ from understudy.state.checkpoints.high_availability import HighAvailability
 from understudy.state.errors import LostLeadership
 
 from ...contracts.high_availability import DurableHighAvailabilityContract, submitted
-from ...systems.zookeeper import Ensemble
+from ...systems.zookeeper import Ensemble, end_session
 from .clusters import Candidates, config
 
 pytestmark = pytest.mark.processes
@@ -31,11 +31,7 @@ pytestmark = pytest.mark.processes
 def expire(leader: Leadership) -> None:
     """Its session ends, and it has not heard of that yet."""
     assert isinstance(leader, ZooKeeperLeadership)
-    client = leader._client
-    same = KazooClient(client.hosts and leader._settings.quorum, client_id=client.client_id)
-    same.start()
-    same.stop()
-    same.close()
+    end_session(leader._client, leader._settings.quorum)
 
 
 class TestZooKeeper(DurableHighAvailabilityContract):

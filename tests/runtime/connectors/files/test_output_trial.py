@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import fsspec
@@ -15,6 +16,8 @@ from understudy import FileSink
 from understudy.runtime.connectors import FileSource
 from understudy.runtime.connectors.errors import UnknownFileSystem, UnusableOutput
 from understudy.runtime.connectors.files.output_trial import try_output
+from understudy.runtime.simulation.world.disk import SimulatedDisk
+from understudy.runtime.simulation.world.file_system import using
 
 
 class Refusing(LocalFileSystem):
@@ -48,6 +51,17 @@ def test_of_missing_folders_nothing_is_left(tmp_path: Path) -> None:
     try_output(f"{tmp_path}/a/b/c/")
     try_output(f"file://{tmp_path}/a/b/c")
     assert everything_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nothing_is_back_after_a_power_cut(seed: int) -> None:
+    """Seed 742290164 of the simulator."""
+    with using(SimulatedDisk()) as disk:
+        disk.mkdir("/kept")
+        disk.sync_directory("/")
+        try_output("sim:///kept/out")
+        disk.crash(Random(seed))
+        assert disk.list("/kept") == []
 
 
 def test_two_at_once_do_not_take_each_others_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
