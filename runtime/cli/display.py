@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ...actors.failure import tell_line
+from ...actors.failure import raised, tell_line
 from ...messages import (
     CheckpointAborted,
     CheckpointCompleted,
@@ -36,6 +36,7 @@ class Display:
         self._tasks: Sequence[TaskMetrics] = ()
         self._rates: dict[str, float] = {}
         self._last: dict[str, tuple[float, int]] = {}
+        self._reason: tuple[str, str] | None = None
         self._live = (
             Live(
                 console=self._console,
@@ -70,6 +71,16 @@ class Display:
             self._console.print(line.plain, highlight=False, soft_wrap=True, markup=False)
         else:
             self._events.append(line)
+
+    def status(self, event: JobStatusChanged) -> None:
+        """Writes the reason in full when it differs from the one before."""
+        because = ""
+        if event.failure is not None:
+            error = raised(event.failure)
+            reason = error.error_type, error.error_message
+            is_new, self._reason = reason != self._reason, reason
+            because = f" because of {tell_line(event.failure)}" if is_new else " for the same reason"
+        self.say(f"job is {event.status.value}{because}", "bold")
 
     def tasks(self, tasks: Sequence[TaskMetrics]) -> None:
         """New figures of the running tasks."""
@@ -111,5 +122,4 @@ def narrate(event: Any, display: Display, *, every_checkpoint: bool = True) -> N
         case CheckpointAborted():
             display.say(f"checkpoint {event.checkpoint_id} aborted: {event.reason}", "yellow")
         case JobStatusChanged():
-            because = f" because of {tell_line(event.failure)}" if event.failure else ""
-            display.say(f"job is {event.status.value}{because}", "bold")
+            display.status(event)

@@ -2,7 +2,8 @@
 
 `build` is a function that returns a StreamEnvironment, or is one. It is imported as any module is, so that TaskManagers
 import the same one: the folder of a file, or else the working directory, is put at the end of `sys.path`, as it is on
-theirs. An error of the user's code is shown with the user's own frames only.
+theirs. An error of the user's code is shown with the user's own frames only; one of this package's own with a line for
+each of its causes.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from typing import Any
 
 import click
 
+from ...actors.failure import chain_of
 from ..api.environment import StreamEnvironment
 
+_PACKAGE = Path(__file__).parents[2]
 _NOT_THEIRS = (str(Path(__file__)), "<frozen importlib", str(Path(importlib.__file__).parent))
 
 
@@ -29,8 +32,7 @@ class UserCodeFailed(click.ClickException):
     """The user's code raised; the message is its traceback."""
 
     def __init__(self, doing: str, error: Exception) -> None:
-        frames = traceback.format_exception(type(error), error, _own_frames(error.__traceback__))
-        super().__init__(f"{doing} raised {type(error).__name__}\n{''.join(frames).rstrip()}")
+        super().__init__(f"{doing} raised {type(error).__name__}\n{''.join(_traceback(error)).rstrip()}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,11 @@ class Program:
             inspect.signature(self.target).bind(*arguments, **named)
         except TypeError as error:
             signature = inspect.signature(self.target)
+            advice = "its arguments come after --"
+            if not arguments and any(map(_is_environment, signature.parameters.values())):
+                advice = "it makes its environment itself (env = StreamEnvironment()), and returns it"
             raise click.ClickException(
-                f"{self.spec} is called as build{signature} and was given {list(arguments)}: {error}; "
-                "its arguments come after --"
+                f"{self.spec} is called as build{signature} and was given {list(arguments)}: {error}; {advice}"
             ) from error
         try:
             return self.target(*arguments, **named)
@@ -145,6 +149,20 @@ def _parameters(target: Any) -> dict[str, inspect.Parameter]:
         return dict(inspect.signature(target).parameters)
     except (TypeError, ValueError):
         return {}
+
+
+def _is_environment(parameter: inspect.Parameter) -> bool:
+    return parameter.name == "env" or parameter.annotation in (StreamEnvironment, StreamEnvironment.__name__)
+
+
+def _traceback(error: Exception) -> list[str]:
+    frames = _own_frames(error.__traceback__)
+    if type(error).__module__.partition(".")[0] != _PACKAGE.name:
+        return traceback.format_exception(type(error), error, frames)
+    theirs = [frame for frame in traceback.extract_tb(frames) if not frame.filename.startswith(f"{_PACKAGE}{os.sep}")]
+    heading = ["Traceback (most recent call last):\n"] if theirs else []
+    causes = [f"caused by {type(step).__name__}: {str(step).partition(chr(10))[0]}\n" for step in chain_of(error)[1:]]
+    return [*heading, *traceback.format_list(theirs), f"{type(error).__name__}: {error}\n", *causes]
 
 
 def _own_frames(frames: TracebackType | None) -> TracebackType | None:

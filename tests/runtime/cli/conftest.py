@@ -116,6 +116,16 @@ def raising():
     raise LookupError("no such table")
 
 
+def unreadable():
+    env = StreamEnvironment()
+    env.from_files("nosuch://x", "csv").print()
+    return env
+
+
+def handed(env: StreamEnvironment):
+    env.generate(lambda index: index, 10, name="numbers").print()
+
+
 def forgetful():
     StreamEnvironment()
 

@@ -134,6 +134,7 @@ def test_the_same_command_goes_on_after_a_kill_and_is_refused_meanwhile(shell: S
         (["job:forgetful"], 1, "returned nothing; wanted a StreamEnvironment: is `return env` missing?"),
         (["job:__name__"], 1, "job:__name__ is a str ('job'); wanted a function that returns a StreamEnvironment"),
         (["job:build", "--", "1", "2", "never", "4"], 1, "is called as build(count='', rate='500'"),
+        (["job:handed"], 1, "missing a required argument: 'env'; it makes its environment itself"),
         (["job:with_spark"], 1, "run it with --cluster spark"),
         (["job:build", "--parallelism", "0"], 2, "--parallelism"),
         (["job:build", "--master", "local[2]"], 2, "--cluster spark"),
@@ -164,6 +165,17 @@ def test_what_the_program_raises_is_shown_with_the_programs_own_frames_only(shel
     assert "LookupError: no such table" in done.err
     assert "runtime/cli" not in done.err
     assert "importlib" not in done.err
+
+
+def test_an_error_of_ours_has_the_programs_frames_and_a_line_for_each_cause(shell: Shell) -> None:
+    done = shell("run", "job:unreadable")
+    assert done.code == 1
+    assert "job:unreadable raised UnknownFileSystem" in done.err
+    assert "in unreadable" in done.err
+    assert re.search("\nUnknownFileSystem: .*nosuch://x: fsspec knows no protocol 'nosuch'", done.err)
+    assert "\ncaused by ValueError: Protocol not known: nosuch" in done.err
+    for part in ("direct cause", "During handling", "site-packages", "connectors"):
+        assert part not in done.err
 
 
 @pytest.mark.parametrize(
