@@ -233,7 +233,12 @@ class ChangedTable:
         return schema, name
 
     def columns(self, connection: Any) -> dict[str, pa.DataType]:
-        """What it has now."""
+        """What it has now. A change that was committed, and is sent here before others see it, still holds its lock on
+        the table: this waits for that, by a statement that needs no right but to read one of the columns.
+        """
+        from psycopg import sql
+
+        connection.execute(sql.SQL("SELECT FROM ONLY {} LIMIT 0").format(self.relation.identifier))
         asked = (
             "SELECT attname, atttypid::int, atttypmod FROM pg_attribute WHERE attrelid = %s::regclass AND "
             "attnum > 0 AND "

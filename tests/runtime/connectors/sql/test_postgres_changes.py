@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -311,6 +313,19 @@ def test_a_column_that_is_dropped_or_altered_is_named(
         run(db, change, "INSERT INTO t (id) VALUES (2)")
         with pytest.raises(TableChanged, match=said):
             first.take(1)
+
+
+def test_columns_are_those_of_a_change_that_is_about_to_be_seen(pg_url: str, db: psycopg.Connection[Any]) -> None:
+    """A commit is sent before others see it: to look at once would find the table as it was."""
+    table = source(pg_url)._table
+    with psycopg.connect(pg_url, autocommit=True) as other, ThreadPoolExecutor(1) as thread:
+        with db.transaction():
+            db.execute("ALTER TABLE t ALTER COLUMN b TYPE int USING 7")
+            found = thread.submit(table.columns, other)
+            asked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 't'::regclass"
+            while not (found.done() or db.execute(asked).fetchone() == (1,)):
+                time.sleep(0.01)
+        assert found.result() == {"id": pa.int32(), "b": pa.int32()}
 
 
 def test_a_large_value_that_is_not_sent_is_never_taken_for_null(pg_url: str, db: psycopg.Connection[Any]) -> None:
