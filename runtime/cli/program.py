@@ -3,7 +3,7 @@
 `build` is a function that returns a StreamEnvironment, or is one. It is imported as any module is, so that TaskManagers
 import the same one: the folder of a file, or else the working directory, is put at the end of `sys.path`, as it is on
 theirs. An error of the user's code is shown with the user's own frames only; one of this package's own with a line for
-each of its causes.
+each of its causes that says something new.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import click
 
 from ...actors.failure import chain_of
+from ...messages.shown_url import url_shown
 from ..api.environment import StreamEnvironment
 
 _PACKAGE = Path(__file__).parents[2]
@@ -161,8 +162,11 @@ def _traceback(error: Exception) -> list[str]:
         return traceback.format_exception(type(error), error, frames)
     theirs = [frame for frame in traceback.extract_tb(frames) if not frame.filename.startswith(f"{_PACKAGE}{os.sep}")]
     heading = ["Traceback (most recent call last):\n"] if theirs else []
-    causes = [f"caused by {type(step).__name__}: {str(step).partition(chr(10))[0]}\n" for step in chain_of(error)[1:]]
-    return [*heading, *traceback.format_list(theirs), f"{type(error).__name__}: {error}\n", *causes]
+    lines = [f"{type(error).__name__}: {error}\n"]
+    for step in chain_of(error)[1:]:
+        if (said := url_shown(str(step).partition("\n")[0])) not in "".join(lines):
+            lines.append(f"caused by {type(step).__name__}: {said}\n")
+    return [*heading, *traceback.format_list(theirs), *lines]
 
 
 def _own_frames(frames: TracebackType | None) -> TracebackType | None:

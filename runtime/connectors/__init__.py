@@ -46,7 +46,7 @@ from .kafka import (
 )
 from .lakes.delta_sink import DeltaSink
 from .lakes.delta_source import DeltaSource
-from .lakes.errors import ColumnConflict, LostDataFile, NoTable, RowsChanged, UnsupportedTable, VersionGone
+from .lakes.errors import ColumnConflict, LostDataFile, NoCatalog, NoTable, RowsChanged, UnsupportedTable, VersionGone
 from .lakes.iceberg_sink import IcebergSink
 from .lakes.iceberg_source import IcebergSource
 from .lakes.lake_sink import LakeSink
@@ -125,6 +125,7 @@ __all__ = [
     "LostDataFile",
     "LostTransaction",
     "MissingExtra",
+    "NoCatalog",
     "NoInput",
     "NoSuchTable",
     "NoSuchTopic",

@@ -250,6 +250,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import LostDataFile as LostDataFile
     from .runtime.connectors import LostTransaction as LostTransaction
     from .runtime.connectors import MissingExtra as MissingExtra
+    from .runtime.connectors import NoCatalog as NoCatalog
     from .runtime.connectors import NoInput as NoInput
     from .runtime.connectors import NonDeterministicSource as NonDeterministicSource
     from .runtime.connectors import NoSuchTable as NoSuchTable
@@ -438,8 +439,8 @@ _HOMES = {
         "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable "
         "DeltaSink DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare "
         "InletLogDamaged InletSchemaChanged InputChanged KafkaError KafkaFormat KafkaRefused KafkaSink "
-        "KafkaSource KafkaUnavailable KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoInput "
-        "NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed "
+        "KafkaSource KafkaUnavailable KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoCatalog "
+        "NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed "
         "PostgresChanges RedisListSink RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink "
         "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SqlError SqlSink SqlSource SqlTable "
         "SqlUpsertSink SseSource StatementFailed StreamTrimmed TableChanged TableMismatch TransactionLost "

@@ -40,8 +40,12 @@ def located(path: str) -> str:
 
 
 def find_table(path: str, options: Options, wanted_by: str, version: int | None = None) -> Any | None:
-    """The DeltaTable as of a version, or the newest; None if there is none. Raises MissingExtra, VersionGone."""
+    """The DeltaTable as of a version, or the newest; None if there is none. Raises MissingExtra, VersionGone, and
+    NoTable where no table can be made.
+    """
     deltalake = require("deltalake", extra="delta", wanted_by=wanted_by)
+    if os.path.isfile(path):
+        raise NoTable(f"{wanted_by}: {path} is a file, and a Delta table is a folder: choose another path")
     try:
         table = deltalake.DeltaTable(path, storage_options=dict(options or {}))
     except deltalake.exceptions.TableNotFoundError:

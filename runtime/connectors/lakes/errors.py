@@ -2,6 +2,7 @@
 
 ConnectorError
 ├── NoTable            there is no such table, or not the version that was asked for
+├── NoCatalog          a catalog of Iceberg tables that cannot be opened
 ├── UnsupportedTable   a table with features that these connectors do not know how to keep
 ├── ColumnConflict     a table's columns and those that are written or read contradict each other
 ├── RowsChanged        a followed version has removed or rewritten rows, which a stream of new rows cannot say
@@ -18,6 +19,10 @@ class NoTable(ConnectorError, ValueError):
     """The text says which table, and how one is made."""
 
     may_pass = False
+
+
+class NoCatalog(ConnectorError):
+    """The text names the catalog, and says what was found there; whether it may pass is for its cause to say."""
 
 
 class UnsupportedTable(ConnectorError, ValueError):

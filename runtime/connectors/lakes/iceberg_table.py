@@ -10,9 +10,11 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from ....messages.shown_url import url_shown
 from ..errors import require
+from ..reaching import why_unreachable
 from .column_types import storable
-from .errors import ColumnConflict, NoTable, UnsupportedTable
+from .errors import ColumnConflict, NoCatalog, NoTable, UnsupportedTable
 
 Catalog: TypeAlias = str | Mapping[str, str]
 
@@ -24,16 +26,21 @@ UNDERSTOOD = ("1", "2")
 
 
 def load_catalog(catalog: Catalog, wanted_by: str) -> Any:
-    """Raises MissingExtra."""
+    """Raises MissingExtra, NoCatalog."""
     module = require("pyiceberg.catalog", extra="iceberg", wanted_by=wanted_by)
-    if isinstance(catalog, str):
-        return module.load_catalog(catalog)
-    return module.load_catalog("understudy", **catalog)
+    name, properties = (catalog, {}) if isinstance(catalog, str) else ("understudy", catalog)
+    try:
+        return module.load_catalog(name, **properties)
+    except Exception as error:  # of HTTP, of databases, of clouds
+        place = f"catalog {url_shown(str(properties.get('uri') or name))}"
+        raise NoCatalog(f"{wanted_by}: cannot open it: {why_unreachable(error, place)}") from error
 
 
 def find_table(catalog: Any, name: str) -> Any | None:
-    """None if there is none. Raises UnsupportedTable."""
+    """None if there is none. Raises NoTable for a name that no table has, and UnsupportedTable."""
     errors = require("pyiceberg.exceptions", extra="iceberg", wanted_by="a table")
+    if "" in name.split(".") or "." not in name:
+        raise NoTable(f"{name!r} is no name of an Iceberg table: wanted namespace.table, such as 'sales.totals'")
     try:
         table = catalog.load_table(name)
     except (errors.NoSuchTableError, errors.NoSuchNamespaceError):

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from understudy import ColumnConflict, NoTable, UnsupportedTable
+from understudy import ColumnConflict, DeltaSink, DeltaSource, NoTable, UnsupportedTable
 
 from .lake import SCHEMA, DeltaLake, Lake, rows
 from .sink_contract import LakeSinkContract, before, committer, running
@@ -125,6 +125,13 @@ def test_a_vacuum_removes_what_a_killed_attempt_has_left(lake: DeltaLake) -> Non
 def test_without_a_table_it_has_to_be_said_what_it_is_like(lake: DeltaLake) -> None:
     with pytest.raises(NoTable, match="give schema= to make one"):
         lake.sink()
+
+
+def test_a_file_in_its_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "table").write_text("x")
+    for make in (DeltaSink, DeltaSource):
+        with pytest.raises(NoTable, match=f"{make.__name__}: {tmp_path}/table is a file, and a Delta table is "):
+            make(str(tmp_path / "table"))
 
 
 def test_a_table_of_other_columns_is_refused(lake: DeltaLake) -> None:

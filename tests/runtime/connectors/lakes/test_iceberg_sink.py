@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from understudy import ColumnConflict, MissingExtra, NoTable
+from understudy import ColumnConflict, IcebergSink, IcebergSource, MissingExtra, NoCatalog, NoTable
 
 from .lake import SCHEMA, IcebergLake, Lake, rows
 from .sink_contract import LakeSinkContract, before, committer, refused, running
@@ -112,6 +112,32 @@ def test_files_of_another_partitioning_are_not_committed(lake: IcebergLake) -> N
 def test_without_a_table_it_has_to_be_said_what_it_is_like(lake: IcebergLake) -> None:
     with pytest.raises(NoTable, match="give schema= to make one"):
         lake.sink()
+
+
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        (
+            {"type": "rest", "uri": "http://127.0.0.1:9"},
+            "nothing listens at catalog http://127.0.0.1:9 .* the port",
+        ),
+        (
+            {"type": "sql", "uri": "sqlite:////nosuch/catalog.db"},
+            "catalog sqlite:////nosuch/catalog.db: .* database",
+        ),
+        ({"type": "resst", "uri": "http://user:secret@x"}, r"http://user:\*\*\*@x: ValueError: 'resst' is not a valid"),
+    ],
+)
+def test_a_catalog_that_cannot_be_opened_is_named(properties: dict[str, str], told: str) -> None:
+    for make in (IcebergSink, IcebergSource):
+        with pytest.raises(NoCatalog, match=f"{make.__name__}: cannot open it: .*{told}"):
+            make("sales.totals", catalog=properties)
+
+
+@pytest.mark.parametrize("name", ["totals", "sales.", ""])
+def test_a_name_without_a_namespace_is_refused(lake: IcebergLake, name: str) -> None:
+    with pytest.raises(NoTable, match="is no name of an Iceberg table"):
+        IcebergSink(name, catalog=lake.catalog)
 
 
 def test_a_table_of_other_columns_is_refused(lake: IcebergLake) -> None:
