@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,10 @@ os.environ.setdefault("SPARK_LAUNCHER_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
 """A JVM that lives for some seconds and is not worth its optimizing compiler, nor threads to collect garbage with: it
 takes half of the processor's time.
 """
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Shells let all that they start in the background ignore Ctrl-C, and so would scripts that tests interrupt."""
 
 _HERE = Path(__file__).parent
 _WITH_PROCESSES = (_HERE / "runtime" / "clusters", _HERE / "runtime" / "cli")

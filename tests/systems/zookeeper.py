@@ -50,19 +50,19 @@ class Ensemble:
 def end_session(client: KazooClient, quorum: str) -> None:
     """The session of a client ends, and the client has not heard of that yet. ZooKeeper cannot tell a session that
     another client of the same session closes from one that is over. While both live, each takes the session from the
-    other; so this tries again until it held the session long enough to close it.
+    other, and may not hold it any more when it closes it; so this tries again until the server knows it no more.
     """
-    session = client.client_id
-    while True:
+    session, is_over = client.client_id, False
+    while not is_over:
         same = KazooClient(quorum, client_id=session)
         try:
             same.start()
+            is_over = same.client_id[0] != session[0]  # the server knew none, and began another
         except KazooTimeoutError:  # kazoo says so as soon as it was connected and is not any more
             continue
         finally:
             same.stop()
             same.close()
-        return
 
 
 @pytest.fixture(scope="session")
