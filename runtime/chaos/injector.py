@@ -109,7 +109,7 @@ class Injector:
     def _settle(self, when: str) -> None:
         observer = self._observer
         before = observer.checkpoints
-        if not observer.wait_for(lambda: observer.checkpoints >= before + _CHECKPOINTS, LIVENESS_S):
+        if not observer.wait_for_checkpoints(_CHECKPOINTS, LIVENESS_S):
             raise NotLive(
                 f"{when}: {observer.checkpoints - before} of {_CHECKPOINTS} checkpoints completed within "
                 f"{LIVENESS_S:.0f} s; the job is {observer.status.value}, {len(observer.alive)} TaskManagers are "

@@ -61,6 +61,11 @@ class Observer:
                 self._changed.wait(left_s)
             return True
 
+    def wait_for_checkpoints(self, count: int, within_s: float) -> bool:
+        """The same, until this many more have completed."""
+        wanted = self.checkpoints + count
+        return self.wait_for(lambda: self.checkpoints >= wanted, within_s)
+
     def _take(self, event: Any) -> None:
         if not isinstance(event, FirstBatchProcessed):
             self.last_events.append(str(event)[:EVENT_CHARACTERS])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Self
@@ -47,6 +48,12 @@ class OutputReader(threading.Thread):
             except Exception as error:  # noqa: BLE001 - whatever a reader meets is what this is about
                 self.violations.append(Violation("readable", repr(error)))
             self.looks += 1
+
+    def await_look(self) -> None:
+        """Until it has seen what is visible now: the first look from now on may have begun before."""
+        before = self.looks
+        while self.looks < before + 2:
+            time.sleep(LOOK_EVERY_S / 5)
 
     def __enter__(self) -> Self:
         self.start()

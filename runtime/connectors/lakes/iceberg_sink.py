@@ -48,7 +48,7 @@ class IcebergSink(LakeSink):
     Otherwise both are a RecordMismatch.
     `file_bytes`: how many bytes of rows, in memory, each subtask gathers for a file, or for one of each partition.
 
-    Raises NoTable, UnsupportedTable and ColumnConflict when it is made, and MissingExtra without PyIceberg.
+    Raises NoCatalog, NoTable, UnsupportedTable and ColumnConflict when it is made, and MissingExtra without PyIceberg.
     """
 
     def __init__(

@@ -32,8 +32,8 @@ def load_catalog(catalog: Catalog, wanted_by: str) -> Any:
     try:
         return module.load_catalog(name, **properties)
     except Exception as error:  # of HTTP, of databases, of clouds
-        place = f"catalog {url_shown(str(properties.get('uri') or name))}"
-        raise NoCatalog(f"{wanted_by}: cannot open it: {why_unreachable(error, place)}") from error
+        place = url_shown(str(properties.get("uri") or f"catalog {name!r}"))
+        raise NoCatalog(f"{wanted_by}: cannot open its catalog: {why_unreachable(error, place)}") from error
 
 
 def find_table(catalog: Any, name: str) -> Any | None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from understudy.messages import CheckpointCompleted, CheckpointId, JobId
 from understudy.runtime.chaos.leftovers import Marked, everything_below, hidden_files, marked
+from understudy.runtime.chaos.observer import Observer
 from understudy.runtime.chaos.output_reader import OutputReader
 from understudy.runtime.chaos.report import Report
-from understudy.runtime.chaos.run import Stage, _judge_output
+from understudy.runtime.chaos.run import Stage, _ahead_s, _judge_output
 from understudy.runtime.chaos.small_disk import CannotMount, SmallDisk, small_disk
 from understudy.runtime.chaos.workload import Counted, EndFile, counted, expected
 
@@ -64,9 +68,7 @@ def look(tmp_path: Path) -> Iterator[Callable[[], OutputReader]]:
     with OutputReader(tmp_path) as reader:
 
         def looked() -> OutputReader:
-            before = reader.looks
-            while reader.looks < before + 2:
-                time.sleep(0.01)
+            reader.await_look()
             return reader
 
         yield looked
@@ -78,6 +80,25 @@ def test_the_reader_has_nothing_to_say_about_what_is_to_be(tmp_path: Path, look:
     (tmp_path / ".hidden").write_text("{")
     assert look().violations == []
     assert look().next_index == 8
+
+
+def test_the_end_of_a_run_is_reckoned_from_what_a_slow_checkpoint_commits(tmp_path: Path) -> None:
+    """Else the sources are told an end that a checkpoint, of which nothing is visible yet, has passed already."""
+    observer, completed = Observer(), CheckpointCompleted(JobId("job"), CheckpointId(1), 0, 0, 0, "")
+    is_over = threading.Event()
+
+    def complete() -> None:
+        for number in itertools.takewhile(lambda _: not is_over.wait(0.1), itertools.count()):
+            commit(tmp_path, f"part-{number}", [counted(number)])
+            observer.on_event(completed)
+
+    with OutputReader(tmp_path) as reader, ThreadPoolExecutor(1) as thread:
+        thread.submit(complete)
+        before = observer.checkpoints
+        _ahead_s(observer, reader)
+        seen = reader.next_index
+        is_over.set()
+    assert seen >= before + 3
 
 
 def test_the_reader_sees_a_record_that_is_there_twice_for_a_moment(

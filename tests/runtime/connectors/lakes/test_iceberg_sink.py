@@ -119,18 +119,18 @@ def test_without_a_table_it_has_to_be_said_what_it_is_like(lake: IcebergLake) ->
     [
         (
             {"type": "rest", "uri": "http://127.0.0.1:9"},
-            "nothing listens at catalog http://127.0.0.1:9 .* the port",
+            "nothing listens at http://127.0.0.1:9 .* the port",
         ),
         (
             {"type": "sql", "uri": "sqlite:////nosuch/catalog.db"},
-            "catalog sqlite:////nosuch/catalog.db: .* database",
+            "sqlite:////nosuch/catalog.db: .* database",
         ),
         ({"type": "resst", "uri": "http://user:secret@x"}, r"http://user:\*\*\*@x: ValueError: 'resst' is not a valid"),
     ],
 )
 def test_a_catalog_that_cannot_be_opened_is_named(properties: dict[str, str], told: str) -> None:
     for make in (IcebergSink, IcebergSource):
-        with pytest.raises(NoCatalog, match=f"{make.__name__}: cannot open it: .*{told}"):
+        with pytest.raises(NoCatalog, match=f"{make.__name__}: cannot open its catalog: .*{told}"):
             make("sales.totals", catalog=properties)
 
 
