@@ -24,7 +24,7 @@ from ...messages import (
 )
 from ...state.keys.key_hash import java_hash
 from ..system.future import ActorFuture
-from .job_errors import CheckpointFailed, SavepointFailed, SavepointNotDisposed
+from .job_errors import CheckpointRequestFailed, SavepointFailed, SavepointNotDisposed
 from .leader_line import AnswerLost
 
 EventCallback = Callable[[Any], None]
@@ -102,15 +102,15 @@ def savepoint_path(answer: TriggerSavepointSuccess | TriggerSavepointFailure) ->
 
 
 def checkpoint_taken(answer: CheckpointTaken | CheckpointNotTaken) -> CheckpointTaken:
-    """Raises CheckpointFailed."""
+    """Raises CheckpointRequestFailed."""
     if isinstance(answer, CheckpointNotTaken):
-        raise CheckpointFailed(f"no checkpoint of job {answer.job_id} was taken: {answer.cause}")
+        raise CheckpointRequestFailed(f"no checkpoint of job {answer.job_id} was taken: {answer.cause}")
     return answer
 
 
 def checkpoint_failure(error: BaseException) -> BaseException:
     """What the future of a checkpoint fails with when there is no answer."""
-    return CheckpointFailed(str(error)) if isinstance(error, AnswerLost) else error
+    return CheckpointRequestFailed(str(error)) if isinstance(error, AnswerLost) else error
 
 
 def savepoint_failure(error: BaseException) -> BaseException:

@@ -6,7 +6,7 @@ ApiError
 ├── JobFailed                with the chain of causes
 ├── JobCanceled
 ├── JobLost                  the cluster went away before the job ended
-├── CheckpointFailed         of a checkpoint that was asked for: with the cause that the JobManager gave
+├── CheckpointRequestFailed         of a checkpoint that was asked for: with the cause that the JobManager gave
 ├── SavepointFailed          with the cause that the JobManager gave
 ├── SavepointNotDisposed     the same
 ├── InletClosed              a job that takes no more records
@@ -50,7 +50,7 @@ class JobLost(ApiError):
     """The JobManager is gone, so nobody knows how the job would have ended."""
 
 
-class CheckpointFailed(ApiError):
+class CheckpointRequestFailed(ApiError):
     """The checkpoint was refused or declined, it expired, or it could not be stored. The job goes on."""
 
 

@@ -256,7 +256,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
 
     def trigger_checkpoint(self, *, full: bool = False) -> JobFuture[CheckpointTaken]:
         """The future of a checkpoint that is taken now, beside those at the interval: its `checkpoint_id` and `path`;
-        it fails with CheckpointFailed.
+        it fails with CheckpointRequestFailed.
 
         It counts as any other: sinks commit, and the job would restore from it. While `max_concurrent_checkpoints` are
         under way it waits for one of them to end; it does not wait for `min_pause_ms`. `full`: nothing in it lies in

@@ -220,7 +220,7 @@ class RemoteCluster(Blocking):
     cancel_async = async_twin(cancel)
 
     def trigger_checkpoint(self, job_id: JobId, *, full: bool = False) -> JobFuture[CheckpointTaken]:
-        """As `job.trigger_checkpoint`: its `checkpoint_id` and `path`; raises CheckpointFailed."""
+        """As `job.trigger_checkpoint`: its `checkpoint_id` and `path`; raises CheckpointRequestFailed."""
         return self._ask(RequestCheckpoint(job_id, full), _checkpoint_taken, self._savepoint_timeout_ms)
 
     def trigger_savepoint(self, job_id: JobId, directory: AnyPath | None = None) -> JobFuture[str]:

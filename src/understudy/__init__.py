@@ -189,7 +189,7 @@ if TYPE_CHECKING:
     from .runtime.clusters.cluster_settings import ClusterSettings as ClusterSettings
     from .runtime.clusters.configuration import InvalidConfiguration as InvalidConfiguration
     from .runtime.clusters.inlet import Inlet as Inlet
-    from .runtime.clusters.job_errors import CheckpointFailed as CheckpointFailed
+    from .runtime.clusters.job_errors import CheckpointRequestFailed as CheckpointRequestFailed
     from .runtime.clusters.job_errors import InletClosed as InletClosed
     from .runtime.clusters.job_errors import JobCanceled as JobCanceled
     from .runtime.clusters.job_errors import JobFailed as JobFailed
@@ -422,7 +422,7 @@ _HOMES = {
     "runtime.clusters.configuration": "InvalidConfiguration",
     "runtime.clusters.inlet": "Inlet",
     "runtime.clusters.job_errors": (
-        "CheckpointFailed InletClosed JobCanceled JobFailed JobLost NumberGap ResultsUnavailable "
+        "CheckpointRequestFailed InletClosed JobCanceled JobFailed JobLost NumberGap ResultsUnavailable "
         "SavepointFailed SavepointNotDisposed UnknownInlet UnknownOperator"
     ),
     "runtime.clusters.job_future": "JobFuture",

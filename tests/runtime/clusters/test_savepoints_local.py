@@ -13,7 +13,7 @@ import pytest
 
 from understudy import (
     CannotRestore,
-    CheckpointFailed,
+    CheckpointRequestFailed,
     Count,
     FileSink,
     JobCanceled,
@@ -304,5 +304,5 @@ def test_a_checkpoint_is_taken_when_somebody_asks_and_the_job_restores_from_it(
     assert Path(newest.path) == tmp_path / "checkpoints" / job.job_id / f"chk-{newest.checkpoint_id}"
     assert job.details().completed_checkpoints == len({each.checkpoint_id for each in [first, *later]})
     canceled(job)
-    with pytest.raises(CheckpointFailed, match="the job is canceled"):
+    with pytest.raises(CheckpointRequestFailed, match="the job is canceled"):
         job.trigger_checkpoint().result(timeout=WAIT_S)
