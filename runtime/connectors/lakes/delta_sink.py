@@ -12,7 +12,6 @@ written, and the commit goes out once more from the newest snapshot.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -40,6 +39,7 @@ from .delta_table import (
 from .errors import ColumnConflict, LostDataFile, NoTable
 from .lake_sink import COMMIT_ROUNDS, FILE_BYTES, LakeSink, LakeWriter, added_columns
 from .partitions import partitions_of
+from .upkeep import Upkeep, check_commits_per_compaction
 
 log = logging.getLogger(__name__)
 
@@ -70,10 +70,7 @@ class DeltaSink(LakeSink):
         storage_options: Options = None,
     ) -> None:
         check_extra("deltalake", extra="delta", wanted_by="DeltaSink")
-        if commits_per_compaction is not None and commits_per_compaction < 1:
-            raise ValueError(
-                f"commits_per_compaction: wanted a number of commits, at least 1, found {commits_per_compaction!r}"
-            )
+        check_commits_per_compaction(commits_per_compaction)
         self.path, self.evolve, self.commits_per_compaction = located(path), evolve, commits_per_compaction
         self.file_bytes, self.storage_options = file_bytes, storage_options
         self.partition_by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
@@ -158,13 +155,11 @@ class DeltaCommitter(Committer):
             make_table(self._path, self._options, self._schema, self._partition_by)
         self._table: Any = open_table(self._path, self._options, "DeltaSink")
         check_writable(self._table, self._path)
-        self._commits = 0
-        self._compaction: threading.Thread | None = None
+        self._upkeep = Upkeep("delta-compaction", self._commits_per_compaction, self._compact)
 
     def close(self) -> None:
-        if getattr(self, "_compaction", None) is not None:
-            assert self._compaction is not None
-            self._compaction.join(timeout=60)
+        if (upkeep := getattr(self, "_upkeep", None)) is not None:
+            upkeep.join(timeout=60)
 
     def last_marker(self, writer: str) -> int | None:
         self._table.update_incremental()
@@ -187,7 +182,7 @@ class DeltaCommitter(Committer):
                 if not left:
                     raise
                 log.info("%s: others commit too, trying again: %s", self._path, first_line(error))
-        self._compact_if_due()
+        self._upkeep.committed()
 
     def _commit_now(self, deltalake: Any, committables: list[dict[str, Any]], marker: Marker) -> None:
         now_ms = self.context.clock.wall_ms()
@@ -213,15 +208,6 @@ class DeltaCommitter(Committer):
             if new:
                 self._table.alter.add_columns(delta_schema(pa.schema(new), self._path).fields)
                 self._table.update_incremental()
-
-    def _compact_if_due(self) -> None:
-        self._commits += 1
-        if self._commits_per_compaction is None or self._commits < self._commits_per_compaction:
-            return
-        if self._compaction is None or not self._compaction.is_alive():
-            self._commits = 0
-            self._compaction = threading.Thread(target=self._compact, name="delta-compaction", daemon=True)
-            self._compaction.start()
 
     def _compact(self) -> None:
         """On a thread of its own, with a table of its own. A failure costs nothing: small files stay small."""

@@ -30,12 +30,13 @@ from .iceberg_table import (
     load_catalog,
     open_or_make,
     stored_schema,
+    without_retries,
 )
+from .iceberg_upkeep import look_after
 from .lake_sink import COMMIT_ROUNDS, FILE_BYTES, LakeSink, LakeWriter, added_columns
+from .upkeep import Upkeep, check_commits_per_compaction
 
 log = logging.getLogger(__name__)
-
-_RETRIES = "commit.retry.num-retries"
 
 
 class IcebergSink(LakeSink):
@@ -47,6 +48,10 @@ class IcebergSink(LakeSink):
     `evolve`: columns of records that the table lacks are added to it, and those that a record lacks are null.
     Otherwise both are a RecordMismatch.
     `file_bytes`: how many bytes of rows, in memory, each subtask gathers for a file, or for one of each partition.
+    `commits_per_compaction`: after this number of commits small files are made larger ones, beside the job; None: they
+    are not.
+    `keep_snapshots_ms`: after each compaction, snapshots older than this expire, with the files that they alone have;
+    None: none does.
 
     Raises NoCatalog, NoTable, UnsupportedTable and ColumnConflict when it is made, and MissingExtra without PyIceberg.
     """
@@ -60,8 +65,16 @@ class IcebergSink(LakeSink):
         partition_by: str | Sequence[str] = (),
         evolve: bool = False,
         file_bytes: int = FILE_BYTES,
+        commits_per_compaction: int | None = None,
+        keep_snapshots_ms: float | None = None,
     ) -> None:
         check_extra("pyiceberg", extra="iceberg", wanted_by="IcebergSink")
+        check_commits_per_compaction(commits_per_compaction)
+        if keep_snapshots_ms is not None and not keep_snapshots_ms >= 0:
+            raise ValueError(f"keep_snapshots_ms: wanted at least 0 ms, found {keep_snapshots_ms!r}")
+        if keep_snapshots_ms is not None and commits_per_compaction is None:
+            raise ValueError("keep_snapshots_ms: snapshots expire after compactions: set commits_per_compaction, too")
+        self.commits_per_compaction, self.keep_snapshots_ms = commits_per_compaction, keep_snapshots_ms
         self.table, self.catalog, self.evolve, self.file_bytes = table, catalog, evolve, file_bytes
         self.partition_by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
         found = find_table(load_catalog(catalog, "IcebergSink"), table)
@@ -153,10 +166,15 @@ class IcebergCommitter(Committer):
     def __init__(self, sink: IcebergSink) -> None:
         self._name, self._catalog = sink.table, sink.catalog
         self._schema, self._partition_by = sink.schema, sink.partition_by
+        self._commits_per_compaction, self._keep_snapshots_ms = sink.commits_per_compaction, sink.keep_snapshots_ms
 
     def open(self) -> None:
-        catalog = load_catalog(self._catalog, "IcebergSink")
-        self._table = open_or_make(catalog, self._name, self._schema, self._partition_by)
+        self._table = self._table_now()
+        self._upkeep = Upkeep("iceberg-upkeep", self._commits_per_compaction, self._look_after)
+
+    def close(self) -> None:
+        if (upkeep := getattr(self, "_upkeep", None)) is not None:
+            upkeep.join(timeout=60)
 
     def last_marker(self, writer: str) -> int | None:
         self._table.refresh()
@@ -174,11 +192,25 @@ class IcebergCommitter(Committer):
                 raise MarkerMoved(marker.writer, marker.after, found)
             try:
                 self._commit_now(committables, marker)
-                return
+                break
             except errors.CommitFailedException as error:
                 if not left:
                     raise
                 log.info("%s: others commit too, trying again: %s", self._name, error)
+        self._upkeep.committed()
+
+    def _table_now(self) -> Any:
+        catalog = load_catalog(self._catalog, "IcebergSink")
+        return open_or_make(catalog, self._name, self._schema, self._partition_by)
+
+    def _look_after(self) -> None:
+        """On a thread of its own, with a table of its own."""
+        try:
+            table = self._table_now()
+        except Exception as error:  # noqa: BLE001 - the next commit says it, if it lasts
+            log.warning("%s: small files were not compacted: %s", self._name, error)
+        else:
+            look_after(table, self._name, self._keep_snapshots_ms)
 
     def _commit_now(self, committables: list[dict[str, Any]], marker: Marker) -> None:
         table, spec = self._table, self._table.spec().spec_id
@@ -187,8 +219,7 @@ class IcebergCommitter(Committer):
                 f"{self._name}: files were written for partitioning {other[0]}, and the table has {spec} now: put it "
                 "back until they are committed, and change it while no job writes"
             )
-        without_retries = {**table.metadata.properties, _RETRIES: "0"}
-        table.metadata = table.metadata.model_copy(update={"properties": without_retries})
+        without_retries(table)
         who = {"understudy.job": str(self.context.job_id), MARKER + marker.writer: str(marker.sequence)}
         with table.transaction() as transaction:
             transaction.set_properties({MARKER + marker.writer: str(marker.sequence)})

@@ -21,6 +21,8 @@ Catalog: TypeAlias = str | Mapping[str, str]
 MARKER = "understudy.marker."
 """Properties of a table that begin so are markers: the writer's name follows."""
 
+_RETRIES = "commit.retry.num-retries"
+
 UNDERSTOOD = ("1", "2")
 """Format versions."""
 
@@ -94,6 +96,12 @@ def add_columns(table: Any, new: Sequence[pa.Field]) -> None:
     """Raises CommitFailedException when somebody else has changed the table."""
     with table.update_schema() as update:
         update.union_by_name(pa.schema(new))
+
+
+def without_retries(table: Any) -> None:
+    """Let a commit that is refused raise: off in our copy of the table's properties, not in the table."""
+    properties = {**table.metadata.properties, _RETRIES: "0"}
+    table.metadata = table.metadata.model_copy(update={"properties": properties})
 
 
 def _iceberg_schema(schema: pa.Schema, where: str) -> Any:

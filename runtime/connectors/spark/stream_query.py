@@ -58,6 +58,7 @@ class StreamQuery:
         self._is_claimed = threading.Event()
         """The spool is this query's: batches may go there."""
         self._is_refused = False
+        self._error: Exception | None = None
 
     def begin(self, before: StreamQuery | None) -> None:
         """`before`: one that ends, with the same spool."""
@@ -87,7 +88,7 @@ class StreamQuery:
             if query.isActive:
                 query.stop()
         except Exception as error:  # noqa: BLE001 - whatever Spark raises: the job's source raises it again
-            failure = _said(error)
+            failure = _said(self._error or error)
         if self._ending.is_set():
             return
         if failure is not None:
@@ -117,6 +118,13 @@ class StreamQuery:
 
     def _take(self, batch: Any, number: int) -> None:
         """A micro-batch. When this returns, Spark counts it as done."""
+        try:
+            self._write(batch, number)
+        except Exception as error:
+            self._error = error  # what Spark makes of it says less
+            raise
+
+    def _write(self, batch: Any, number: int) -> None:
         while not self._is_claimed.wait(_LOOK_S):
             self._check_wanted()
         if self._spool.has(number):

@@ -129,7 +129,7 @@ def test_a_job_that_goes_on_from_a_savepoint_goes_on_with_the_query(spark: Any, 
             job = job_of(cluster, savepoint)
             put(inbox, number)
             eventually(has(job, ROWS_A_FILE), lambda: "the rows of a file")
-            savepoint = job.stop_with_savepoint(str(tmp_path / "savepoints")).result()
+            savepoint = job.stop_with_savepoint().result()
             job.wait(timeout=WAIT_S)
             found += job.results("counted")
         exact(found, 3 * ROWS_A_FILE)
@@ -180,7 +180,7 @@ def test_a_query_that_fails_fails_the_job_and_says_why(spark: Any, inbox: Path, 
     env = StreamEnvironment(checkpoint_interval_ms=100)
     env.from_spark_stream(broken, spool_dir=str(tmp_path / "spool")).collect(name="rows")
     with LocalCluster(task_managers=1) as cluster:
-        with pytest.raises(JobFailed, match="QueryFailed.*its Spark query has failed.*no such luck"):
+        with pytest.raises(JobFailed, match=r"QueryFailed.*its Spark query has failed.*no such luck"):
             cluster.submit(env).wait(timeout=WAIT_S)
         mended = StreamEnvironment(checkpoint_interval_ms=100)
         good = files_of(spark, inbox).selectExpr("id", "'good' AS oh")

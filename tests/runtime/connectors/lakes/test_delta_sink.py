@@ -101,7 +101,7 @@ def test_small_files_are_compacted_beside_the_job(lake: DeltaLake) -> None:
             sink.process(rows([number]))
             sink.complete(sink.snapshot())
             if number % 4 == 3:
-                committer(sink)._compaction.join()
+                committer(sink)._upkeep.join()
     assert lake.keys() == list(range(9))
     assert len(lake.table().file_uris()) == 2
     assert [entry["operation"] for entry in lake.table().history()].count("OPTIMIZE") == 2

@@ -76,3 +76,11 @@ class TestIcebergCommitter(_Committer):
     kind = IcebergLake
     outside = ("pyiceberg",)
     most_points = 12
+
+
+@pytest.mark.slow
+class TestIcebergCommitterThatCompacts(TestIcebergCommitter):
+    """After each commit, on a thread of its own, which outlives the attempts that are killed."""
+
+    def make_sink(self) -> Operator:
+        return self.lake.sink(commits_per_compaction=1).committer()  # type: ignore[no-any-return]
