@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from ...actors.operators.source import Source
+from ..connectors.spark.stream_query import SparkStream
 from .stream import DataStream
 
 
@@ -25,5 +26,8 @@ class Beginnings:
         slot_sharing_group: str | None = None,
         dataframe: Any = None,
         leads: bool = False,
+        spark_stream: SparkStream | None = None,
     ) -> DataStream:
-        """`leads`: what follows has the source's parallelism, as long as the order of the records is kept."""
+        """`leads`: what follows has the source's parallelism, as long as the order of the records is kept.
+        `spark_stream`: what runs in the program as long as the job does.
+        """

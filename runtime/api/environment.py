@@ -27,6 +27,7 @@ from ..connectors import (
     scan_plan,
 )
 from ..connectors.errors import check_extra
+from ..connectors.spark.stream_query import SparkStream
 from .checks import at_least, at_least_or_none, check_records, one_of, rate, text, yes_or_no
 from .errors import InvalidSetting
 from .file_sources import FileSources
@@ -37,6 +38,7 @@ from .operator_checks import function_of, source_of
 from .redis_sources import RedisSources
 from .restart import exponential_delay, no_restart
 from .schemas import dataframe_schema, declared_schema
+from .spark_sources import SparkSources
 from .sql_sources import SqlSources
 from .stream import DataStream
 from .stream_graph import StreamEdge, StreamGraph
@@ -54,7 +56,9 @@ the job within seconds. Flink begins with 1000.
 """
 
 
-class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, LakeSources, RedisSources, WebSources):
+class StreamEnvironment(
+    FrameSources, FileSources, SqlSources, KafkaSources, LakeSources, RedisSources, WebSources, SparkSources
+):
     """Settings, and the sources of one program. Raises InvalidSetting for a setting out of range.
 
     `parallelism`: of operators that have none of their own; the cluster's default when None. DataFrame sources take
@@ -291,6 +295,7 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, Lak
         slot_sharing_group: str | None = None,
         dataframe: Any = None,
         leads: bool = False,
+        spark_stream: SparkStream | None = None,
     ) -> DataStream:
         node = self.graph.add(
             "source",
@@ -303,6 +308,7 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, Lak
             dataframe=dataframe,
             leads=leads,
         )
+        node.spark_stream = spark_stream
         return DataStream(self.graph, [StreamEdge(node)])
 
 

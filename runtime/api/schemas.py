@@ -83,14 +83,38 @@ def declared_schema(schema: Any) -> pa.Schema | None:
 
 def dataframe_schema(dataframe: Any) -> pa.Schema:
     """The Arrow schema of a Spark DataFrame's batches. PySpark is imported only for what looks like a DataFrame."""
+    schema = _spark_schema(dataframe, "from_dataframe")
+    if getattr(dataframe, "isStreaming", False) is True:
+        raise InvalidSetting(
+            "from_dataframe: wanted a batch DataFrame, found a streaming one: read it with from_spark_stream"
+        )
+    return _to_arrow(schema, dataframe)
+
+
+def streaming_schema(dataframe: Any) -> pa.Schema:
+    """The same of a streaming DataFrame. Raises InvalidSetting for one that cannot be spooled."""
+    schema, who = _spark_schema(dataframe, "from_spark_stream"), "from_spark_stream"
+    if getattr(dataframe, "isStreaming", False) is not True:
+        raise InvalidSetting(
+            f"{who}: wanted a streaming DataFrame (spark.readStream), found a batch one: from_dataframe"
+        )
+    if getattr(dataframe, "_jdf", None) is None:
+        raise InvalidSetting(f"{who}: wanted a DataFrame of a classic Spark session, found one of Spark Connect")
+    names = [name.lower() for name in schema.fieldNames()]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InvalidSetting(f"{who}: two columns have the name {twice[0]!r}, whatever its case: rename one")
+    return _to_arrow(schema, dataframe)
+
+
+def _spark_schema(dataframe: Any, method: str) -> Any:
     schema: Any = getattr(dataframe, "schema", None)
     if not hasattr(schema, "fieldNames"):
         found = f"{type(dataframe).__module__}.{type(dataframe).__qualname__}"
-        raise InvalidSetting(f"from_dataframe: wanted a PySpark DataFrame, found a {found}")
-    if getattr(dataframe, "isStreaming", False) is True:
-        raise InvalidSetting(
-            "from_dataframe: wanted a batch DataFrame, found a streaming one, which cannot be replayed"
-        )
+        raise InvalidSetting(f"{method}: wanted a PySpark DataFrame, found a {found}")
+    return schema
+
+
+def _to_arrow(schema: Any, dataframe: Any) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone=_session_timezone(dataframe))

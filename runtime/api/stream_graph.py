@@ -17,6 +17,7 @@ import pyarrow as pa
 from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.operator import Operator
 from ...messages import OperatorId, Partitioning, operator_id_of
+from ..connectors.spark.stream_query import SparkStream
 from .checks import at_least_or_none, text
 from .errors import DuplicateName, NoSink
 
@@ -58,6 +59,8 @@ class StreamNode:
     uid: str | None = None
     dataframe: Any = None
     """The Spark DataFrame that a source reads."""
+    spark_stream: SparkStream | None = None
+    """The query of Spark whose batches a source reads."""
     follows_input: bool = False
     """Whether it has as many subtasks as what it reads, whatever `parallelism` says."""
     leads: bool = False

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote
 
 from ...actors.async_calls.failed_record import ERRORS
 from ...actors.job_graph import slots_needed, validate
@@ -28,6 +29,8 @@ from ...messages import (
 )
 from ...state import InvalidState
 from ..connectors import CollectSink, FileSink, OutletSink
+from ..connectors.spark.stream_query import SparkStream
+from ..connectors.spark.stream_source import SparkStreamSource
 from .captured_changes import warn_of_captured_changes
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
@@ -35,6 +38,7 @@ from .errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NotPicklab
 from .event_time import check_assigners, check_event_times
 from .optimizer import optimized
 from .pickling import check_picklable
+from .spark_sources import local
 from .stream_graph import StreamEdge, StreamNode
 
 log = logging.getLogger(__name__)
@@ -54,12 +58,22 @@ class DataFrameBinding:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryBinding:
+    """A query of Spark that runs beside the job, and the spool that its batches go to."""
+
+    source_name: str
+    spool: str
+    stream: SparkStream
+
+
+@dataclass(frozen=True, slots=True)
 class Translation:
     """One job, ready to be submitted."""
 
     graph: JobGraph
     program: JobProgram
     dataframes: tuple[DataFrameBinding, ...]
+    queries: tuple[QueryBinding, ...]
     sinks: Mapping[str, Operator]
     """By name, as they are shipped; the handle knows from them where the results are."""
     operators: Mapping[str, Operator]
@@ -119,6 +133,10 @@ def translate(
     job_id = job_id or JobId(f"job-{uuid.uuid4().hex}")
     checkpoints = _checkpoints(environment.checkpoints, work_dir)
     operators = {node.position: _placed(node, checkpoints.directory, job_id) for node in nodes}
+    place = quote(name if environment.checkpoints.directory else job_id, safe="")
+    queries = tuple(
+        _query(node, operators, f"{checkpoints.directory}/spark-streams/{place}") for node in nodes if node.spark_stream
+    )
     graph = JobGraph(
         job_id=job_id,
         name=name,
@@ -145,6 +163,7 @@ def translate(
         graph=graph,
         program=_program(chains, operators, edges, environment.max_parallelism),
         dataframes=tuple(_binding(chain[0], sizes) for chain in chains if chain[0].dataframe is not None),
+        queries=queries,
         sinks={node.name: operators[node.position] for node in nodes if node.role == "sink"},
         operators={node.name: operators[node.position] for node in nodes},
     )
@@ -286,6 +305,16 @@ def _binding(source: StreamNode, sizes: Mapping[int, Size]) -> DataFrameBinding:
     return DataFrameBinding(
         VertexId(source.operator_id), source.name, source.dataframe, size.first_task_manager, size.parallelism
     )
+
+
+def _query(node: StreamNode, operators: dict[int, Operator], folder: str) -> QueryBinding:
+    """Puts a copy of the source, which knows its spool, among the operators."""
+    source = copy.copy(operators[node.position])
+    assert isinstance(source, SparkStreamSource)
+    assert node.spark_stream is not None
+    source.spool = source.spool or f"{local(folder)}/{node.operator_id}"
+    operators[node.position] = source
+    return QueryBinding(node.name, source.spool, node.spark_stream)
 
 
 def _check_slots(graph: JobGraph, task_managers: int, slots: int) -> None:

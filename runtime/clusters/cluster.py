@@ -63,6 +63,7 @@ from .leading import leading
 from .metric_reporters import MetricReporters
 from .paths import AnyPath, savepoint_at
 from .resuming import to_be_resumed
+from .stream_queries import StreamQueries
 from .task_manager_process import TaskManagerLaunch
 from .this_process import is_gone, this_process
 from .watch import Watch
@@ -92,6 +93,7 @@ class Cluster(WebSide, ABC):
         self._delivery: OutputDelivery | None = None
         self._claimant: Claimant | None = None
         self._reporters: MetricReporters | None = None
+        self._queries = StreamQueries()
         self._handles: list[JobHandle] = []
         self._submitted: list[JobId] = []
         """Also those whose submission was interrupted before there was a handle."""
@@ -156,6 +158,7 @@ class Cluster(WebSide, ABC):
             last_first.callback(setattr, self, "_job_manager", None)
             if self._reporters is not None:
                 last_first.callback(self._reporters.close)
+            last_first.callback(self._queries.close)
             if self._job_manager is not None and cancel:
                 self._cancel_all(self._job_manager)
 
@@ -324,10 +327,13 @@ class Cluster(WebSide, ABC):
             translation = to_be_resumed(translation, resume, self._work_dir)
         graph = translation.graph
         self._open_storage(graph.checkpoints.directory).check()
+        if translation.queries:
+            self._check_queries(", ".join(repr(each.source_name) for each in translation.queries))
         translation.check_operators(self._runs_on_this_machine())
         program = StoredProgram(translation.program.dumps(), tuple(sys.path), translation.program.warm_up)
         self._lead.keep(graph, program, self._work_dir)
         self._prepare(self._launch(graph, program), translation.dataframes)
+        self._queries.prepare(translation.queries)
         self._submitted.append(graph.job_id)
         restore_from, working_directory = (None, "") if from_savepoint is None else savepoint_at(from_savepoint)
         wanted = SubmitJob(
@@ -347,6 +353,7 @@ class Cluster(WebSide, ABC):
         handle = self._handle(self._client(system, job_manager, graph.job_id), translation)
         handle.submitted = submitted
         self._handles.append(handle)
+        self._queries.begin(translation.queries, handle)
         if self._reporters is not None:
             self._reporters.watch(handle)
         return handle
@@ -401,6 +408,9 @@ class Cluster(WebSide, ABC):
     @abstractmethod
     def _prepare(self, launch: TaskManagerLaunch, dataframes: Sequence[DataFrameBinding]) -> None:
         """Keep the start parameters of this job's TaskManagers."""
+
+    def _check_queries(self, names: str) -> None:
+        """Raises InvalidProgram where these sources, which read queries of Spark, cannot run."""
 
     # -- inside
 

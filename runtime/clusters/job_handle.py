@@ -13,7 +13,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout, Unreachable
@@ -194,6 +194,12 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
             self._status.value,
             lost if config.retention is CheckpointRetention.ON_FAILURE else "",
         )
+
+    def when_over(self, call: Callable[[], object]) -> None:
+        """Call it once the job has ended, or its cluster is gone: on whichever thread knows it first, so it must not
+        block.
+        """
+        self._ended.add_done_callback(lambda _: call())
 
     def lost(self, reason: str) -> None:
         """For the cluster: there is no JobManager any more, so let those who wait fail with JobLost."""

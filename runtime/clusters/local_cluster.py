@@ -11,8 +11,10 @@ from typing import Any, Self
 from ...actors.job_manager.launcher import Launcher
 from ..api.errors import InvalidProgram
 from ..api.translation import DataFrameBinding
+from ..high_availability.settings import RecoveryMode
 from .cluster import Cluster
 from .cluster_settings import ClusterSettings
+from .configuration import Configuration
 from .local_launcher import LocalLauncher
 from .task_manager_process import TaskManagerLaunch
 
@@ -74,3 +76,10 @@ class LocalCluster(Cluster):
         assert self._launcher is not None
         data_folder = self._work_dir if self._unix_sockets else None
         self._launcher.prepare(replace(launch, data_folder=data_folder, local_folder=self._work_dir))
+
+    def _check_queries(self, names: str) -> None:
+        if Configuration.of(self.settings.config).high_availability.mode is not RecoveryMode.STANDALONE:
+            raise InvalidProgram(
+                f"source {names} reads a query of Spark, which ends with this program, and with recovery.mode a "
+                "successor would go on without it: submit this job to a SparkCluster"
+            )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import py_compile
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...actors.job_manager.launcher import Launcher
+from ..api.errors import InvalidProgram
 from ..api.translation import DataFrameBinding
 from ..connectors.spark.this_python import use_this_python
 from ..high_availability.kept_jobs import TakenOver
@@ -67,6 +69,17 @@ class SparkCluster(Cluster):
         assert self._launcher is not None
         read_by = {each.first_task_manager: (each.dataframe, each.parallelism) for each in dataframes}
         self._launcher.prepare(launch, self.settings.task_managers, read_by)
+
+    def _check_queries(self, names: str) -> None:
+        master = str(self._spark.sparkContext.master)
+        found = re.fullmatch(r"local\[(\d+)\]", master)
+        slots = 1 if master == "local" else int(found[1]) if found else None
+        wanted = self.settings.task_managers
+        if slots is not None and slots <= wanted:
+            raise InvalidProgram(
+                f"source {names} reads a query of Spark, and {wanted} TaskManagers take all of its {slots} slots "
+                f"({master}): make it local[{wanted + 1}] or more, or use a LocalCluster"
+            )
 
     def _take_over(self, left: TakenOver) -> None:
         """Only the program has its DataFrames: the job goes on when the program submits it again, by its name."""

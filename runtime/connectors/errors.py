@@ -11,6 +11,8 @@ ConnectorError
 ├── NonDeterministicSource  a Spark partition that came out different when it was computed again
 ├── RewindImpossible        an offset older than what this process has kept of its Spark partition
 ├── PartitionFailed         Spark raised while the partition was read; the cause says what
+├── QueryFailed             a streaming query of Spark whose batches a job reads has failed
+├── SpoolMismatch           a folder of a query's batches that does not belong to the job's state, or to the query
 ├── RedisRefused            what Redis will always refuse: credentials, rights, a key of another type
 ├── HttpRefused             an HTTP endpoint that answers with what is no success and no "come again"
 ├── StreamTrimmed           entries of a Redis stream that were trimmed or deleted before they were read
@@ -77,6 +79,18 @@ class PartitionFailed(ConnectorError):
     """The Spark partition cannot be read on; `__cause__` is what Spark raised."""
 
     may_pass = True
+
+
+class QueryFailed(ConnectorError):
+    """The text has what Spark said; a job that is started again from its newest checkpoint starts the query again."""
+
+    may_pass = False
+
+
+class SpoolMismatch(ConnectorError):
+    """Batches that are to be read were removed, or are another query's; the text says which, and what to do."""
+
+    may_pass = False
 
 
 class UnusableOutput(ConnectorError):

@@ -150,6 +150,12 @@ class StandaloneCluster(RemoteCluster):
         if translation.dataframes:
             names = ", ".join(repr(binding.source_name) for binding in translation.dataframes)
             raise InvalidProgram(f"source {names} reads a Spark DataFrame: submit this job to a SparkCluster")
+        if translation.queries:
+            names = ", ".join(repr(binding.source_name) for binding in translation.queries)
+            raise InvalidProgram(
+                f"source {names} reads a query of Spark, which would end with this program, and the job would not: "
+                "submit this job to a SparkCluster or LocalCluster"
+            )
         if resume is not None:
             translation = to_be_resumed(translation, resume, "")
         CheckpointStorage(translation.graph.checkpoints.directory).check()

@@ -157,6 +157,9 @@ class WorldCluster(Cluster):
             raise InvalidProgram(f"source {names} reads a Spark DataFrame, which {type(self).__name__} does not have")
         self.launcher.prepare(launch)
 
+    def _check_queries(self, names: str) -> None:
+        raise InvalidProgram(f"source {names} reads a query of Spark, which {type(self).__name__} does not have")
+
     def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
         self._driver_of[job_id] = self._started_driver()
         return SimulatedClient(system, job_manager, job_id, self._wait, self._slice_s)
