@@ -195,7 +195,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
             lost if config.retention is CheckpointRetention.ON_FAILURE else "",
         )
 
-    def when_over(self, call: Callable[[], object]) -> None:
+    def _when_over(self, call: Callable[[], object]) -> None:
         """Call it once the job has ended, or its cluster is gone: on whichever thread knows it first, so it must not
         block.
         """
