@@ -448,9 +448,9 @@ _HOMES = {
         "NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed "
         "PostgresChanges RedisListSink RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink "
         "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SqlError SqlSink SqlSource SqlTable "
-        "SqlUpsertSink SseSource SparkQueryFailed SpoolMismatch StatementFailed StreamTrimmed TableChanged TableMismatch "
-        "TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable UnusableOutput VersionGone "
-        "WebsocketSource"
+        "SqlUpsertSink SseSource SparkQueryFailed SpoolMismatch StatementFailed StreamTrimmed TableChanged "
+        "TableMismatch TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable "
+        "UnusableOutput VersionGone WebsocketSource"
     ),
     "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
