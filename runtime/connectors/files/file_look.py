@@ -52,8 +52,8 @@ def version_now(fs: Any, name: str) -> str | None:
 
 
 def fingerprint_of(text: str) -> int:
-    """64 bits that stand for a name or a version, the same in every process."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+    """64 bits that stand for a name, also one that is not text, or a version; the same in every process."""
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
 
 
 def is_glob(path: str) -> bool:

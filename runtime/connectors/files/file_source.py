@@ -9,6 +9,7 @@ import copy
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 
 import pyarrow as pa
 from fsspec import AbstractFileSystem
@@ -66,9 +67,11 @@ class FileSource(SplitSource):
                 for batch in READ_FORMATS[self.format].batches(file, split, self._options):
                     yield conform(batch, self.schema)
         except (ValueError, TypeError, NotImplementedError, OSError) as error:
-            raise UnreadableInput(
-                f"{split.path} cannot be read as {self.format} with columns {columns_text(self.schema)}: {error}"
-            ) from error
+            raise unreadable(split.path, self.format, error, self.schema) from error
+
+
+_COMPRESSED = frozenset({".bz2", ".gz", ".lz4", ".xz", ".zip", ".zst"})
+"""Endings of files as a whole; what Parquet compresses inside is read."""
 
 
 def find_files(url: str) -> tuple[AbstractFileSystem, list[str]]:
@@ -121,7 +124,7 @@ def _describe(fs: AbstractFileSystem, files: Sequence[str], format: str, null_va
                     file.seek(0)
                     described[path] = (splits, reader.schema(file, null_values))
         except (ValueError, TypeError, NotImplementedError, OSError) as error:
-            raise UnreadableInput(f"{path} cannot be read as {format}: {error}") from error
+            raise unreadable(path, format, error) from error
     if not described:
         raise NoInput(f"{files[0]}: wanted {format}, found {len(files)} empty file(s)")
     return described
@@ -160,6 +163,14 @@ def chosen(schema: pa.Schema, columns: Sequence[str] | None, path: str) -> pa.Sc
         if name not in schema.names:
             raise UnreadableInput(f"{path} has no column {name!r}; it has {those_there_are(name, schema.names)}")
     return pa.schema([schema.field(name) for name in columns])
+
+
+def unreadable(path: str, format: str, error: BaseException, schema: pa.Schema | None = None) -> UnreadableInput:
+    """What a reader has said of a file; `schema`: with which columns it was to be read."""
+    columns = "" if schema is None else f" with columns {columns_text(schema)}"
+    ending = PurePath(path).suffix.lower()
+    advice = f"; {ending} files are compressed: decompress it first" if ending in _COMPRESSED else ""
+    return UnreadableInput(f"{path} cannot be read as {format}{columns}: {error}{advice}")
 
 
 def columns_text(schema: pa.Schema) -> str:

@@ -26,7 +26,7 @@ from ..errors import ConnectorError, NoInput, OffsetMismatch, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS, RECORD_BATCH_ROWS, PacedSource
 from .file_look import look, root_of, version_now
 from .file_readers import READ_FORMATS, ReadOptions
-from .file_source import chosen, columns_text
+from .file_source import chosen, unreadable
 from .files_seen import FilesSeen, changed
 from .locations import is_object_store, located
 
@@ -227,9 +227,7 @@ class WatchedFileSource(PacedSource):
         except (ValueError, TypeError, KeyError, NotImplementedError) as error:
             if isinstance(error, ConnectorError):
                 raise
-            raise UnreadableInput(
-                f"{name} cannot be read as {self.format} with columns {columns_text(self.schema)}: {error}"
-            ) from error
+            raise unreadable(name, self.format, error, self.schema) from error
         if (found := version_now(fs, name)) != version:
             raise changed(name, version, found)
 
@@ -308,7 +306,7 @@ class WatchedFileSource(PacedSource):
                     if reader.splits(file, each.name) or not reader.guessed:
                         return reader.schema(_at_start(file), null_values)
             except (ValueError, TypeError, NotImplementedError, OSError) as error:
-                raise UnreadableInput(f"{each.name} cannot be read as {self.format}: {error}") from error
+                raise unreadable(each.name, self.format, error) from error
         raise NoInput(f"{self.path}: no file says the columns yet: give schema=pa.schema([...]), or write a first file")
 
     def _check_folder(self) -> None:

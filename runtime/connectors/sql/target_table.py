@@ -93,6 +93,8 @@ class TargetTable:
     # -- writing
 
     def append(self, connection: Connection, rows: pa.RecordBatch) -> None:
+        """Raises TableMismatch for columns that were dropped since the rows were staged."""
+        self._check_columns(rows.schema)
         if self.database.is_postgresql:
             self._copy(driver_of(connection), self._identifier, rows)
         elif rows.num_rows:
@@ -100,6 +102,7 @@ class TargetTable:
 
     def upsert(self, connection: Connection, rows: pa.RecordBatch) -> None:
         """Rows of different keys: those that are there take the new values of these columns."""
+        self._check_columns(rows.schema)
         if not rows.num_rows:
             return
         if self.database.is_postgresql:
@@ -127,6 +130,10 @@ class TargetTable:
         connection.execute(found, rows)
 
     # -- details
+
+    def _check_columns(self, schema: pa.Schema) -> None:
+        if any(name not in self.columns for name in schema.names):
+            raise TableMismatch(self.problem(schema) or "")
 
     def _check_key(self, inspector: Any) -> None:
         unknown = [name for name in self.key if name not in self.columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import pickle
 import re
 from pathlib import Path
@@ -241,6 +242,13 @@ def test_a_file_of_another_format_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_text("n\n1\n")
     with pytest.raises(UnreadableInput, match=r"a\.parquet cannot be read as parquet"):
         FileSource(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.ZST"])
+def test_of_a_compressed_file_it_is_said_that_it_is(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(b'{"n": 1}\n'))
+    with pytest.raises(UnreadableInput, match=r"cannot be read as jsonl: .*files are compressed: decompress it first"):
+        FileSource(str(tmp_path / name), "jsonl")
 
 
 def test_guessed_types_of_several_files_are_widened(tmp_path: Path) -> None:

@@ -92,6 +92,15 @@ def test_what_comes_is_read_once_in_the_order_in_which_it_was_written(tmp_path: 
     assert attempt.look() == []
 
 
+def test_a_file_whose_name_is_no_text_is_read_once_through_a_restart(tmp_path: Path) -> None:
+    write(tmp_path, os.fsdecode(b"caf\xe9.csv"), 1)
+    attempt = Attempt(tmp_path)
+    assert attempt.polls() == [1]
+    write(tmp_path, os.fsdecode(b"\xff.csv"), 2)
+    successor = Attempt(tmp_path, recorded=[attempt.recorded()])
+    assert successor.polls() + successor.look() == [2]
+
+
 def test_an_old_file_that_is_moved_in_later_is_read(tmp_path: Path) -> None:
     write(tmp_path, "new", 1)
     attempt = Attempt(tmp_path)

@@ -305,3 +305,13 @@ def test_a_ledger_that_was_lost_is_an_error(url: str, ask: Ask) -> None:
     ask(f"DELETE FROM {LEDGER}")
     with failing(MarkerMismatch):
         harness.restored(last)
+
+
+def test_a_column_that_is_dropped_after_its_rows_were_staged_is_named(url: str, ask: Ask) -> None:
+    harness = OperatorHarness(SqlSink(url, "t"))
+    harness.process([row(1)])
+    snapshot = harness.snapshot()
+    harness.crash()
+    ask("ALTER TABLE t DROP COLUMN b")
+    with failing(TableMismatch, "the table has no column 'b'"):
+        harness.restored(snapshot)
