@@ -16,6 +16,8 @@ from .errors import (
     PartitionFailed,
     RedisRefused,
     RewindImpossible,
+    SparkQueryFailed,
+    SpoolMismatch,
     StreamTrimmed,
     UnknownFileSystem,
     UnreadableInput,
@@ -61,6 +63,7 @@ from .spark.rewind_buffer import RewindBuffer
 from .spark.scan_plan import ScanPlan, scan_plan
 from .spark.scan_source import ScanSource
 from .spark.spark_source import SparkSource
+from .spark.stream_source import SparkStreamSource
 from .sql.changes.postgres_changes import PostgresChanges
 from .sql.errors import (
     ChangesLost,
@@ -155,7 +158,10 @@ __all__ = [
     "SentRecords",
     "ServerEvent",
     "SlotInUse",
+    "SparkQueryFailed",
     "SparkSource",
+    "SparkStreamSource",
+    "SpoolMismatch",
     "SqlError",
     "SqlLookupJoin",
     "SqlSink",

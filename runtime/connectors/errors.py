@@ -11,7 +11,7 @@ ConnectorError
 ├── NonDeterministicSource  a Spark partition that came out different when it was computed again
 ├── RewindImpossible        an offset older than what this process has kept of its Spark partition
 ├── PartitionFailed         Spark raised while the partition was read; the cause says what
-├── QueryFailed             a streaming query of Spark whose batches a job reads has failed
+├── SparkQueryFailed        a streaming query of Spark whose batches a job reads has failed
 ├── SpoolMismatch           a folder of a query's batches that does not belong to the job's state, or to the query
 ├── RedisRefused            what Redis will always refuse: credentials, rights, a key of another type
 ├── HttpRefused             an HTTP endpoint that answers with what is no success and no "come again"
@@ -81,7 +81,7 @@ class PartitionFailed(ConnectorError):
     may_pass = True
 
 
-class QueryFailed(ConnectorError):
+class SparkQueryFailed(ConnectorError):
     """The text has what Spark said; a job that is started again from its newest checkpoint starts the query again."""
 
     may_pass = False

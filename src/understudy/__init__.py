@@ -270,6 +270,8 @@ if TYPE_CHECKING:
     from .runtime.connectors import RowsChanged as RowsChanged
     from .runtime.connectors import ServerEvent as ServerEvent
     from .runtime.connectors import SlotInUse as SlotInUse
+    from .runtime.connectors import SparkQueryFailed as SparkQueryFailed
+    from .runtime.connectors import SpoolMismatch as SpoolMismatch
     from .runtime.connectors import SqlError as SqlError
     from .runtime.connectors import SqlSink as SqlSink
     from .runtime.connectors import SqlSource as SqlSource
@@ -442,10 +444,10 @@ _HOMES = {
         "KafkaSource KafkaUnavailable KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoCatalog "
         "NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed "
         "PostgresChanges RedisListSink RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink "
-        "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SqlError SqlSink SqlSource SqlTable "
-        "SqlUpsertSink SseSource StatementFailed StreamTrimmed TableChanged TableMismatch TransactionLost "
-        "UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable UnusableOutput VersionGone "
-        "WebsocketSource"
+        "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SparkQueryFailed SpoolMismatch SqlError "
+        "SqlSink SqlSource SqlTable SqlUpsertSink SseSource StatementFailed StreamTrimmed TableChanged TableMismatch "
+        "TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable UnusableOutput "
+        "VersionGone WebsocketSource"
     ),
     "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",

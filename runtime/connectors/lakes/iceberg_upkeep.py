@@ -142,7 +142,9 @@ def _replacing() -> Any:
     updates = require("pyiceberg.table.update.snapshot", extra="iceberg", wanted_by="IcebergSink")
     operation = require("pyiceberg.table.snapshots", extra="iceberg", wanted_by="IcebergSink").Operation
 
-    class Replacing(updates._OverwriteFiles):  # type: ignore[misc]
+    overwriting: Any = updates._OverwriteFiles
+
+    class Replacing(overwriting):  # type: ignore[misc]
         def __init__(self, **options: Any) -> None:
             super().__init__(operation=operation.OVERWRITE, **options)
 

@@ -1,7 +1,7 @@
 """SparkStreamSource: the rows of a streaming DataFrame, from the spool to which its query writes micro-batches.
 
 Each batch is a version of a LakeSource, which only adds; its id is the version. One subtask reads them all, in their
-order, so the offset is a batch, a file and a row. What no attempt will be restored from is removed.
+order, so the offset is a batch, a file and a row. Batches that no attempt needs any more are removed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 from ....actors.flow.records import RecordMismatch, conform
 from ....actors.operators.source import END, Source, SourceState
 from ....messages import CheckpointId
-from ..errors import QueryFailed, SpoolMismatch, UnreadableInput
+from ..errors import SparkQueryFailed, SpoolMismatch, UnreadableInput
 from ..lakes.lake_source import LakeSource
 from ..lakes.spans import Share
 from .spool import Spool
@@ -80,7 +80,7 @@ class SparkStreamSource(LakeSource):
         if self._over is None:
             return None
         if (failure := self._over["failure"]) is not None:
-            raise QueryFailed(f"source {self.context.name!r}: its Spark query has failed: {failure}")
+            raise SparkQueryFailed(f"source {self.context.name!r}: its Spark query has failed: {failure}")
         return END
 
     def poll_delay_ms(self) -> float | None:

@@ -180,7 +180,7 @@ def test_a_query_that_fails_fails_the_job_and_says_why(spark: Any, inbox: Path, 
     env = StreamEnvironment(checkpoint_interval_ms=100)
     env.from_spark_stream(broken, spool_dir=str(tmp_path / "spool")).collect(name="rows")
     with LocalCluster(task_managers=1) as cluster:
-        with pytest.raises(JobFailed, match=r"QueryFailed.*its Spark query has failed.*no such luck"):
+        with pytest.raises(JobFailed, match=r"SparkQueryFailed.*its Spark query has failed.*no such luck"):
             cluster.submit(env).wait(timeout=WAIT_S)
         mended = StreamEnvironment(checkpoint_interval_ms=100)
         good = files_of(spark, inbox).selectExpr("id", "'good' AS oh")
