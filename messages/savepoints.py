@@ -1,8 +1,10 @@
-"""What clients say about savepoints, and the answers. The names and meanings are Flink's."""
+"""What clients say about savepoints, and about checkpoints that they want now; and the answers. The names and
+meanings are Flink's, where it has them as messages.
+"""
 
 from __future__ import annotations
 
-from .ids import JobId
+from .ids import CheckpointId, JobId
 from .registry import message
 
 
@@ -73,4 +75,33 @@ class DisposeSavepointSuccess:
 
 @message
 class DisposeSavepointFailure:
+    cause: str
+
+
+@message
+class RequestCheckpoint:
+    """Client -> JobManager: take a checkpoint now, beside those that are taken at their interval. Answered with
+    CheckpointTaken or CheckpointNotTaken.
+
+    While as many are under way as are allowed at once it waits for one of them to end; the minimum pause does not hold
+    for it. Requests that wait at the same time get the same checkpoint. `full`: nothing in it lies in files of earlier
+    checkpoints. Flink: JobMasterGateway.triggerCheckpoint.
+    """
+
+    job_id: JobId
+    full: bool = False
+
+
+@message
+class CheckpointTaken:
+    """`path`: the checkpoint's folder, with `_metadata` in it."""
+
+    job_id: JobId
+    checkpoint_id: CheckpointId
+    path: str
+
+
+@message
+class CheckpointNotTaken:
+    job_id: JobId
     cause: str

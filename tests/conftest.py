@@ -43,9 +43,12 @@ os.environ.setdefault("SPARK_LAUNCHER_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
 takes half of the processor's time.
 """
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    """Shells let all that they start in the background ignore Ctrl-C, and so would scripts that tests interrupt."""
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
+        """Shells let all that they start in the background ignore Ctrl-C, and `nohup` ignores SIGHUP; so would scripts
+        that tests interrupt.
+        """
 
 _HERE = Path(__file__).parent
 _WITH_PROCESSES = (_HERE / "runtime" / "clusters", _HERE / "runtime" / "cli")

@@ -33,6 +33,12 @@ def test_redis(tmp_path: Path, prepared: Prepared, redis: RedisServer) -> None:
     prints_what_it_says("redis", tmp_path, prepared, **{"redis://localhost:6379/0": redis.url})
 
 
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_spark_streams(tmp_path: Path, prepared: Prepared) -> None:
+    prints_what_it_says("spark-streams", tmp_path, prepared)
+
+
 def prints_what_it_says(page: str, folder: Path, prepared: Prepared, **changes: str) -> None:
     """`changes`: what stands for an address on the page, and the address here."""
     text = (PAGES / f"{page}.md").read_text()

@@ -69,6 +69,7 @@ NO_PUBLIC_ERRORS = {
     "AnswerLost": "never leaves clusters/: NoAnswer and SavepointFailed are raised",
     "NoLeader": "never leaves clusters/: NoJobManager is raised",
     "NotLive": "the chaos runs report it",
+    "_Stopped": "ends a query of Spark whose job is over",
     "_SteppedDown": "the failover run counts it",
     "CannotMount": "the chaos runs report it",
     "TornWrite": "the simulated disk's answer to itself",

@@ -46,6 +46,7 @@ from .checkpoint_events import (
     AttemptFailed,
     CheckpointEvent,
     CheckpointExpired,
+    CheckpointRequested,
     FinalSavepointWanted,
     MetadataFailed,
     MetadataStored,
@@ -70,6 +71,7 @@ _HEARD_WHEN_DOWN = (
     MetadataStored,
     MetadataFailed,
     TriggerCheckpointNow,
+    CheckpointRequested,
     TriggerSavepointNow,
     FinalSavepointWanted,
 )
@@ -186,7 +188,8 @@ class CheckpointCoordinator:
         return [*stopped, *self._requests.pace.start()]
 
     def _stop_scheduler(self) -> Effects:
-        return [*self._requests.pace.stop(), *self._abort_all(CheckpointFailure.SCHEDULER_STOPPED)]
+        failure = CheckpointFailure.SCHEDULER_STOPPED
+        return [*self._requests.pace.stop(), *self._abort_all(failure), *self._requests.disappoint_waiting(failure)]
 
     def _start(self, granted: Start) -> Effects:
         pending = PendingCheckpoint(
@@ -197,6 +200,7 @@ class CheckpointCoordinator:
             timestamp_ms=self._wall_ms,
             started_ms=self._now_ms,
             savepoint=granted.savepoint,
+            requests=granted.requests,
         )
         self._pending[pending.checkpoint_id] = pending
         self.statistics.triggered(pending)
@@ -277,17 +281,18 @@ class CheckpointCoordinator:
         dropped = self._drop(self.store.add(completed))
         if completed.is_savepoint:
             self._finished.keep(completed.checkpoint_id)
-        answers = self._carry_out(self._requests.completed(pending.kind, paths))
+        answers = self._carry_out(self._requests.completed(pending, completed, paths))
         subsumes = not completed.is_savepoint or completed.is_final
-        subsumed = self._subsume_older_than(completed.checkpoint_id) if subsumes else []
+        subsumed = self._subsume_older_than(completed) if subsumes else []
         oldest_needed = min((each.checkpoint_id for each in self.store.restorable()), default=None)
         told = self._tasks.notify_complete(completed, oldest_needed)
         return [*finished, published, *dropped, *answers, *subsumed, *told, *self._resume_queued()]
 
-    def _subsume_older_than(self, checkpoint_id: CheckpointId) -> Effects:
+    def _subsume_older_than(self, completed: CompletedCheckpoint) -> Effects:
         effects: Effects = []
         for pending in self.pending:
-            if pending.checkpoint_id < checkpoint_id and pending.kind.can_be_subsumed:
+            if pending.checkpoint_id < completed.checkpoint_id and pending.kind.can_be_subsumed:
+                effects.extend(self._requests.taken(pending, completed))
                 effects.extend(self._abort(pending, CheckpointFailure.SUBSUMED))
         return effects
 
@@ -327,7 +332,8 @@ class CheckpointCoordinator:
 
     def _region_restarting(self) -> Effects:
         timers = self._requests.restarting()
-        aborted = self._abort_all(CheckpointFailure.REGION_RESTARTING)
+        failure = CheckpointFailure.REGION_RESTARTING
+        aborted = [*self._abort_all(failure), *self._requests.disappoint_waiting(failure)]
         self._failures.forget_uncounted()
         return [*timers, *aborted]
 
@@ -335,6 +341,7 @@ class CheckpointCoordinator:
         return [
             *self._requests.close(),
             *self._abort_all(CheckpointFailure.COORDINATOR_SHUT_DOWN),
+            *self._requests.disappoint_waiting(CheckpointFailure.COORDINATOR_SHUT_DOWN),
             *self._requests.break_promises(f"the job is {status.value}, and took no final checkpoint"),
             *self._drop(self.store.shutdown(status)),
         ]
@@ -372,9 +379,10 @@ class CheckpointCoordinator:
         return self._carry_out(self._requests.resume_queued(self._pending.values(), self._now_ms))
 
     def _resume_unless_newer_pending(self, checkpoint_id: CheckpointId) -> Effects:
-        """While a newer one is under way the queued request waits for that one, as in Flink."""
-        is_newest = all(pending.checkpoint_id < checkpoint_id for pending in self._pending.values())
-        return self._resume_queued() if is_newest else []
+        """While a newer one is under way the queued request waits for that one, as in Flink; a client's does not."""
+        if all(pending.checkpoint_id < checkpoint_id for pending in self._pending.values()):
+            return self._resume_queued()
+        return self._carry_out(self._requests.serve_waiting(self._pending.values()))
 
     # ------------------------------------------------------------------------------------------------------ state
 

@@ -13,6 +13,8 @@ from ...messages import (
     CheckpointAborted,
     CheckpointCompleted,
     CheckpointId,
+    CheckpointNotTaken,
+    CheckpointTaken,
     ExecutionAttemptId,
     ExpectBarrier,
     FailureCause,
@@ -27,7 +29,7 @@ from ...messages import (
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from .checkpoint_events import TimerEvent
 from .pending_checkpoint import AckResult, CheckpointKind
-from .savepoint_request import SavepointRequest
+from .savepoint_request import CheckpointRequest, SavepointRequest
 
 
 class Refusal(Enum):
@@ -126,6 +128,15 @@ class AnswerSavepoint:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerCheckpoint:
+    """The promise behind a CheckpointRequest is kept or broken."""
+
+    request: CheckpointRequest
+    answer: CheckpointTaken | CheckpointNotTaken
+    """Taken: its path is that of its metadata, below the job's storage."""
+
+
+@dataclass(frozen=True, slots=True)
 class FailJob:
     """More checkpoints in a row have failed than are tolerated."""
 
@@ -157,6 +168,7 @@ CheckpointEffect: TypeAlias = (
     | Discard
     | Publish
     | AnswerSavepoint
+    | AnswerCheckpoint
     | FailJob
     | Refused
     | AckIgnored

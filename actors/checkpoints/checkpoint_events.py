@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ...messages import AcknowledgeCheckpoint, CheckpointId, DeclineCheckpoint, ExecutionAttemptId, JobStatus
 from ..job_graph import SubtaskKey
-from .savepoint_request import SavepointRequest
+from .savepoint_request import CheckpointRequest, SavepointRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,13 @@ class TriggerCheckpointNow:
 
     is_periodic: bool = False
     """Whether it is refused like a periodic one while the scheduler is off."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRequested:
+    """A client wants a checkpoint now. Answered by exactly one `AnswerCheckpoint(request, ...)`, at once or later."""
+
+    request: CheckpointRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +165,7 @@ RequestEvent: TypeAlias = (
     PeriodicTick
     | RetryFinal
     | TriggerCheckpointNow
+    | CheckpointRequested
     | TriggerSavepointNow
     | FinalSavepointWanted
     | JobStopping

@@ -1,8 +1,9 @@
 """CheckpointRequests: who wants a checkpoint, whether it may start now, and who gets the refusal when there is none.
 
 Requests come from the clock (CheckpointPace), from people, and from the end of the data (FinalCheckpoint). One that is
-granted is a `Start`; one that is refused is logged; whoever was promised a savepoint is answered, exactly once; the
-final checkpoint is tried again. A value machine of the CheckpointCoordinator. Flink: CheckpointRequestDecider.
+granted is a `Start`; one that is refused is logged; whoever was promised a savepoint or a checkpoint is answered,
+exactly once; the final checkpoint is tried again. A value machine of the CheckpointCoordinator.
+Flink: CheckpointRequestDecider.
 """
 
 from __future__ import annotations
@@ -11,10 +12,27 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from ...messages import CheckpointConfig, JobId, TriggerSavepointFailure, TriggerSavepointSuccess
-from .checkpoint_effects import AnswerSavepoint, CheckpointEffect, CheckpointFailure, Refusal, Refused, Schedule
+from ...messages import (
+    CheckpointConfig,
+    CheckpointNotTaken,
+    CheckpointTaken,
+    JobId,
+    TriggerSavepointFailure,
+    TriggerSavepointSuccess,
+)
+from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from .checkpoint_effects import (
+    AnswerCheckpoint,
+    AnswerSavepoint,
+    CheckpointEffect,
+    CheckpointFailure,
+    Refusal,
+    Refused,
+    Schedule,
+)
 from .checkpoint_events import (
     AllDataEnded,
+    CheckpointRequested,
     FinalSavepointWanted,
     JobStopping,
     PeriodicTick,
@@ -28,7 +46,7 @@ from .checkpoint_pace import CheckpointPace, Timers
 from .checkpoint_tasks import CheckpointTasks
 from .final_checkpoint import FinalCheckpoint
 from .pending_checkpoint import CheckpointKind, PendingCheckpoint
-from .savepoint_request import Afterwards, SavepointRequest
+from .savepoint_request import Afterwards, CheckpointRequest, SavepointRequest
 
 FINAL_RETRY_MS = 1000
 """How long after a final checkpoint could not start or did not complete the next one is tried."""
@@ -57,6 +75,8 @@ class Start:
 
     kind: CheckpointKind
     savepoint: SavepointRequest | None = None
+    requests: tuple[CheckpointRequest, ...] = ()
+    """Those that it fulfils."""
 
 
 Decision: TypeAlias = Start | CheckpointEffect
@@ -75,7 +95,10 @@ class CheckpointRequests:
         self.pace = CheckpointPace(config)
         self.final = FinalCheckpoint()
         self._job_id = job_id
+        self._most_at_once = config.max_concurrent
         self._tasks = tasks
+        self._waiting: tuple[CheckpointRequest, ...] = ()
+        """For the next checkpoint that begins: as many are under way as there may be."""
 
     # -- what is wanted
 
@@ -87,6 +110,9 @@ class CheckpointRequests:
                 return self._try_final(pending, now_ms)
             case TriggerCheckpointNow(is_periodic):
                 return self._wanted_now(pending, now_ms, periodic=is_periodic)
+            case CheckpointRequested(request):
+                self._waiting = (*self._waiting, request)
+                return self.serve_waiting(pending)
             case TriggerSavepointNow(request):
                 return self._savepoint_wanted(request, pending, now_ms)
             case FinalSavepointWanted(request):
@@ -114,7 +140,35 @@ class CheckpointRequests:
 
     def resume_queued(self, pending: Pending, now_ms: float) -> Decisions:
         """A checkpoint is gone: the request that found no room goes now, not at the next interval."""
-        return self._decide_periodic(pending, now_ms) if self.pace.take_queued() else []
+        periodic = self._decide_periodic(pending, now_ms) if self.pace.take_queued() else []
+        return [*periodic, *self.serve_waiting(pending)]
+
+    def serve_waiting(self, pending: Pending) -> Decisions:
+        """Who has asked for a checkpoint gets one that begins now, if there is room, or hears why there is none."""
+        if not self._waiting:
+            return []
+        kind = CheckpointKind.CHECKPOINT
+        refusal = self._ruled_out(kind, pending)
+        if refusal is None and not self.final.is_ahead:
+            refusal = Refusal.JOB_IS_ENDING
+        if refusal is None and not self._tasks.are_ready:
+            refusal = Refusal.TASKS_NOT_READY
+        if refusal is not None:
+            cause = f"no {kind.value} could be triggered: {self._why(refusal)}"
+            return [Refused(kind, refusal), *self._answer_waiting(cause)]
+        return [self._start_for_waiting()] if len(pending) < self._most_at_once else []
+
+    def _start_for_waiting(self) -> Start:
+        requests, self._waiting = self._waiting, ()
+        return Start(CheckpointKind.CHECKPOINT, requests=requests)
+
+    def disappoint_waiting(self, failure: CheckpointFailure) -> list[AnswerCheckpoint]:
+        """No checkpoint will begin for those who wait for one."""
+        return self._answer_waiting(f"no checkpoint was triggered: {_CAUSE[failure]}")
+
+    def _answer_waiting(self, cause: str) -> list[AnswerCheckpoint]:
+        requests, self._waiting = self._waiting, ()
+        return [self._not_taken(request, cause) for request in requests]
 
     def _data_ended(self, pending: Pending, now_ms: float) -> Decisions:
         if not self.final.data_ended():
@@ -157,7 +211,8 @@ class CheckpointRequests:
         if refusal is None and not self._tasks.are_ready:
             refusal = Refusal.TASKS_NOT_READY
         if refusal is None:
-            return [*timers, Start(kind, savepoint)]
+            start = Start(kind, savepoint) if kind is not CheckpointKind.CHECKPOINT else self._start_for_waiting()
+            return [*timers, start]
         cause = f"no {kind.value} could be triggered: {self._why(refusal)}"
         return [*timers, Refused(kind, refusal), *self._disappoint(kind, savepoint, cause)]
 
@@ -186,22 +241,33 @@ class CheckpointRequests:
             return (pending.savepoint,)
         return self.final.promises if pending.kind is CheckpointKind.FINAL else ()
 
-    def completed(self, kind: CheckpointKind, paths: Mapping[SavepointRequest, str]) -> Decisions:
+    def completed(
+        self, pending: PendingCheckpoint, completed: CompletedCheckpoint, paths: Mapping[SavepointRequest, str]
+    ) -> Decisions:
         """It is stored, as these savepoints."""
-        if kind is CheckpointKind.FINAL:
+        if pending.kind is CheckpointKind.FINAL:
             self.final.take_promises()
         answers: Decisions = [
             AnswerSavepoint(request, TriggerSavepointSuccess(self._job_id, path)) for request, path in paths.items()
         ]
-        if not kind.is_final:
+        answers += self.taken(pending, completed)
+        if not pending.kind.is_final:
             return answers
         self.final.completed()
         return [*answers, *self.pace.suspend()]
 
+    def taken(self, pending: PendingCheckpoint, completed: CompletedCheckpoint) -> list[AnswerCheckpoint]:
+        """Who asked for this one has it now, or in its place a newer one that has completed before it."""
+        answer = CheckpointTaken(self._job_id, completed.checkpoint_id, completed.metadata_path)
+        return [AnswerCheckpoint(request, answer) for request in pending.requests]
+
     def given_up(self, pending: PendingCheckpoint, failure: CheckpointFailure, reason: str) -> Decisions:
-        """`reason`: as the tasks get it; whoever waits for a savepoint gets its meaning too."""
+        """`reason`: as the tasks get it; whoever waits for it gets its meaning too."""
         cause = f"{reason}: {_CAUSE[failure]}" if reason == failure.value and failure in _CAUSE else reason
-        return self._disappoint(pending.kind, pending.savepoint, f"the {pending.kind.value} was given up: {cause}")
+        cause = f"the {pending.kind.value} was given up: {cause}"
+        is_replaced = failure is CheckpointFailure.SUBSUMED
+        broken = [self._not_taken(request, cause) for request in pending.requests if not is_replaced]
+        return [*broken, *self._disappoint(pending.kind, pending.savepoint, cause)]
 
     def restarting(self) -> Timers:
         """Attempts are about to be replaced: data has to end again, and the interval begins again."""
@@ -223,6 +289,9 @@ class CheckpointRequests:
         if kind.is_final and self.final.is_due:
             decisions.append(Schedule(FINAL_RETRY_MS, RetryFinal()))
         return decisions
+
+    def _not_taken(self, request: CheckpointRequest, cause: str) -> AnswerCheckpoint:
+        return AnswerCheckpoint(request, CheckpointNotTaken(self._job_id, cause))
 
     def _broken(self, request: SavepointRequest, cause: str) -> AnswerSavepoint:
         return AnswerSavepoint(request, TriggerSavepointFailure(self._job_id, cause))

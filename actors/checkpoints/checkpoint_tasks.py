@@ -66,7 +66,9 @@ class CheckpointTasks:
 
     def trigger(self, pending: PendingCheckpoint) -> Iterator[Send]:
         stop = pending.kind is CheckpointKind.STOP
-        whole = pending.kind in (CheckpointKind.SAVEPOINT, CheckpointKind.FINAL)
+        whole = pending.kind in (CheckpointKind.SAVEPOINT, CheckpointKind.FINAL) or any(
+            request.is_full for request in pending.requests
+        )
         for subtask in self._plan.trigger:
             attempt_id = self._attempts[subtask]
             message = TriggerCheckpoint(

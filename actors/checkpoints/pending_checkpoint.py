@@ -26,7 +26,7 @@ from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint, Vert
 from ..errors import IllegalTransition
 from ..job_graph import SubtaskKey
 from .checkpoint_plan import VertexShape
-from .savepoint_request import SavepointRequest
+from .savepoint_request import CheckpointRequest, SavepointRequest
 
 
 class CheckpointKind(Enum):
@@ -90,6 +90,7 @@ class PendingCheckpoint:
         timestamp_ms: int,
         started_ms: float,
         savepoint: SavepointRequest | None = None,
+        requests: tuple[CheckpointRequest, ...] = (),
     ) -> None:
         self.job_id = job_id
         self.checkpoint_id = checkpoint_id
@@ -99,6 +100,8 @@ class PendingCheckpoint:
         self.started_ms = started_ms
         self.savepoint = savepoint
         """The request that it was triggered for."""
+        self.requests = requests
+        """Of those who wait for a checkpoint that begins after they have asked for one."""
         self.draft: CompletedCheckpoint | None = None
         self._acknowledged: dict[ExecutionAttemptId, SubtaskState | None] = {}
         self._state_size_bytes = 0

@@ -1,4 +1,4 @@
-"""SavepointRequest: what a client wants of one savepoint. The request itself travels, from its trigger to its answer.
+"""SavepointRequest, CheckpointRequest: what a client wants. The request itself travels, from its trigger to its answer.
 
 It is made by the SavepointCoordinator, stands in the pending checkpoint that is to be the savepoint, or with the final
 checkpoint that a drained job will take, then in StoreMetadata, and comes back in the one AnswerSavepoint.
@@ -33,3 +33,13 @@ class SavepointRequest:
     directory: str | None = None
     """The folder that the savepoint is to lie in; None: the default."""
     afterwards: Afterwards = Afterwards.RUN_ON
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRequest:
+    """One checkpoint of one job, now. It stands with those that wait, then in the pending checkpoint."""
+
+    token: str
+    """Names the promise to the client."""
+    is_full: bool = False
+    """Whether nothing in it may lie in files of earlier checkpoints."""

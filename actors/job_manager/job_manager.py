@@ -20,6 +20,7 @@ from ...messages import (
     AskOperator,
     CancelJob,
     CancelWithSavepoint,
+    CheckpointNotTaken,
     DisposeSavepoint,
     DisposeSavepointSuccess,
     Heartbeat,
@@ -39,6 +40,7 @@ from ...messages import (
     ReadOutlet,
     RefuseRegistration,
     RegisterTaskManager,
+    RequestCheckpoint,
     RequestCheckpointStatistics,
     RequestJobStatus,
     RequestJobView,
@@ -78,7 +80,7 @@ from .job_pointers import JobPointers
 from .job_questions import InletAnswered
 from .launcher import Launcher
 from .managed_job import JobServices, ManagedJob, TimerDue
-from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeSavepoint
+from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeCheckpoint, TakeSavepoint
 from .storage_answers import Deposed, ForJob
 
 log = logging.getLogger(__name__)
@@ -177,6 +179,8 @@ class JobManager(Actor):
                 self._services.files.on(message)
             case TakeSavepoint():
                 self._take_savepoint(message)
+            case TakeCheckpoint():
+                self._take_checkpoint(message)
             case ReleaseSavepoint():
                 self._release_savepoint(message)
             case _:
@@ -230,6 +234,8 @@ class JobManager(Actor):
             case ListJobs():
                 return JobList(tuple(job.summary() for job in self._jobs.values()))
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint() | DisposeSavepoint():
+                return self._services.savepoint_coordinator.ask(message, timeout_ms=math.inf)
+            case RequestCheckpoint():
                 return self._services.savepoint_coordinator.ask(message, timeout_ms=math.inf)
             case _:
                 return super().on_receive(message)
@@ -287,18 +293,31 @@ class JobManager(Actor):
     # -- savepoints
 
     def _take_savepoint(self, wanted: TakeSavepoint) -> None:
-        job = self._jobs.get(wanted.job_id)
-        if job is None:
-            refusal: str | None = self._unknown(wanted.job_id)
-        elif job.status.is_terminal or job.status in (JobStatus.CANCELLING, JobStatus.FAILING):
-            refusal = f"the job is {job.told_status()}"
-        else:
+        job, refusal = self._going(wanted.job_id)
+        if job is not None:
             refusal = self._savepoints.refusal(job.storage.location())
         if job is None or refusal is not None:
             failure = TriggerSavepointFailure(wanted.job_id, refusal or "")
             self._services.savepoint_coordinator.tell(PromiseSettled(wanted.request.token, failure))
         else:
             job.take_savepoint(wanted.request)
+
+    def _take_checkpoint(self, wanted: TakeCheckpoint) -> None:
+        job, refusal = self._going(wanted.job_id)
+        if job is None:
+            failure = CheckpointNotTaken(wanted.job_id, refusal or "")
+            self._services.savepoint_coordinator.tell(PromiseSettled(wanted.request.token, failure))
+        else:
+            job.take_checkpoint(wanted.request)
+
+    def _going(self, job_id: JobId) -> tuple[ManagedJob | None, str | None]:
+        """A job that goes on, or why there is none."""
+        job = self._jobs.get(job_id)
+        if job is None:
+            return None, self._unknown(job_id)
+        if job.status.is_terminal or job.status in (JobStatus.CANCELLING, JobStatus.FAILING):
+            return None, f"the job is {job.told_status()}"
+        return job, None
 
     def _release_savepoint(self, message: ReleaseSavepoint) -> None:
         """Its user does not need it any more. The answer waits for the files, unless they cannot be deleted now."""

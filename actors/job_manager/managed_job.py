@@ -6,6 +6,7 @@ dispatcher; what belongs to all jobs stands in `JobServices`.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any, assert_never
 
 from ...messages import (
     CheckpointCompleted,
+    CheckpointNotTaken,
     EndedJob,
     ExecutionState,
     FailureCause,
@@ -44,9 +46,16 @@ from ...state.errors import LostOwnership
 from ...state.job_history import JobHistory
 from ...state.outlets.lineage import OUTLET_STATE
 from ..ask_errors import NotRunning
-from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
-from ..checkpoints.checkpoint_events import MetadataFailed, MetadataStored, TriggerSavepointNow
-from ..checkpoints.savepoint_request import Afterwards, SavepointRequest
+from ..checkpoints.checkpoint_effects import (
+    AnswerCheckpoint,
+    AnswerSavepoint,
+    CancelTimer,
+    Discard,
+    Schedule,
+    StoreMetadata,
+)
+from ..checkpoints.checkpoint_events import CheckpointRequested, MetadataFailed, MetadataStored, TriggerSavepointNow
+from ..checkpoints.savepoint_request import Afterwards, CheckpointRequest, SavepointRequest
 from ..context import ActorContext, Ref, Timer
 from ..failure import tell_line
 from ..jobs.failure_log import FailureLog
@@ -231,6 +240,10 @@ class ManagedJob:
         else:
             self.on(TriggerSavepointNow(request))
 
+    def take_checkpoint(self, request: CheckpointRequest) -> None:
+        """As `take_savepoint`."""
+        self.on(CheckpointRequested(request))
+
     def savepoint_removed(self, path: str) -> None:
         """Its user does not need it any more."""
         self._timeline.savepoint_removed(path)
@@ -358,6 +371,8 @@ class ManagedJob:
                     self._discard(effect)
                 case AnswerSavepoint():
                     self._answer_savepoint(effect)
+                case AnswerCheckpoint():
+                    self._answer_checkpoint(effect)
                 case FailureKnown():
                     self._log.failed(effect)
                 case ProcessEnded():
@@ -397,13 +412,24 @@ class ManagedJob:
     def _answer_savepoint(self, settled: AnswerSavepoint) -> None:
         """It is there, or will not be. A job that is to be cancelled then is so before anything newer completes."""
         request, answer = settled.request, settled.answer
-        if isinstance(answer, TriggerSavepointFailure) and self._why_down():
-            answer = replace(answer, cause=f"{answer.cause}; the job is {self.told_status()}")
+        if isinstance(answer, TriggerSavepointFailure):
+            answer = replace(answer, cause=self._with_status(answer.cause))
         self._services.savepoint_coordinator.tell(PromiseSettled(request.token, answer))
         if request.afterwards is Afterwards.CANCEL and isinstance(answer, TriggerSavepointSuccess):
             self._is_to_cancel = True
         if request.afterwards is Afterwards.STOP and isinstance(answer, TriggerSavepointSuccess):
             self._lease.stopped_with_savepoint()
+
+    def _answer_checkpoint(self, settled: AnswerCheckpoint) -> None:
+        answer = settled.answer
+        if isinstance(answer, CheckpointNotTaken):
+            answer = replace(answer, cause=self._with_status(answer.cause))
+        else:
+            answer = replace(answer, path=self.storage.location(posixpath.dirname(answer.path)))
+        self._services.savepoint_coordinator.tell(PromiseSettled(settled.request.token, answer))
+
+    def _with_status(self, cause: str) -> str:
+        return f"{cause}; the job is {self.told_status()}" if self._why_down() else cause
 
     def _end(self) -> None:
         why = f"the job is {self.status.value}"

@@ -1,7 +1,8 @@
 """SavepointCoordinator: the actor that answers each request for a savepoint. Flink: SavepointCoordinator.
 
 A child of the JobManager. Each request gets a promise of its own, named by the request's token. The request travels to
-the one checkpoint that will fulfil it, and comes back with its outcome:
+the one checkpoint that will fulfil it, and comes back with its outcome. Requests for a checkpoint, which is no
+savepoint and needs no directory, are promises too:
 
     TriggerSavepoint, ... -> [directory checked] -> TakeSavepoint -> JobManager, CheckpointCoordinator
                                                                             |
@@ -23,10 +24,13 @@ import pykka
 
 from ...messages import (
     CancelWithSavepoint,
+    CheckpointNotTaken,
+    CheckpointTaken,
     DisposeSavepoint,
     DisposeSavepointFailure,
     DisposeSavepointSuccess,
     JobId,
+    RequestCheckpoint,
     StopWithSavepoint,
     TriggerSavepoint,
     TriggerSavepointFailure,
@@ -34,7 +38,7 @@ from ...messages import (
 )
 from ...state.checkpoints.savepoints import RemovedSavepoint, Savepoints
 from ..actor import Actor
-from ..checkpoints.savepoint_request import Afterwards, SavepointRequest
+from ..checkpoints.savepoint_request import Afterwards, CheckpointRequest, SavepointRequest
 from ..context import Ref
 
 log = logging.getLogger(__name__)
@@ -44,7 +48,12 @@ T = TypeVar("T")
 STOPPED = "the JobManager was stopped before it was done"
 
 SavepointAnswer: TypeAlias = (
-    TriggerSavepointSuccess | TriggerSavepointFailure | DisposeSavepointSuccess | DisposeSavepointFailure
+    TriggerSavepointSuccess
+    | TriggerSavepointFailure
+    | CheckpointTaken
+    | CheckpointNotTaken
+    | DisposeSavepointSuccess
+    | DisposeSavepointFailure
 )
 
 
@@ -54,6 +63,14 @@ class TakeSavepoint:
 
     job_id: JobId
     request: SavepointRequest
+
+
+@dataclass(frozen=True, slots=True)
+class TakeCheckpoint:
+    """To the JobManager; answered by one PromiseSettled, always."""
+
+    job_id: JobId
+    request: CheckpointRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +104,7 @@ class _Promise:
     broken: Callable[[str], SavepointAnswer]
     """The answer for a cause."""
     go_on: Callable[[Any], None]
-    """What follows the work that it begins with."""
+    """What follows the work that it begins with, if it does with any."""
 
 
 class SavepointCoordinator(Actor):
@@ -110,6 +127,8 @@ class SavepointCoordinator(Actor):
                 return self._take(job_id, target, Afterwards.CANCEL)
             case StopWithSavepoint(job_id, target, drain):
                 return self._take(job_id, target, Afterwards.DRAIN if drain else Afterwards.STOP)
+            case RequestCheckpoint(job_id, is_full):
+                return self._take_checkpoint(job_id, is_full)
             case DisposeSavepoint(path, working_directory):
                 return self._dispose(path, working_directory)
             case _Outcome():
@@ -136,6 +155,16 @@ class SavepointCoordinator(Actor):
             self._job_manager.tell(TakeSavepoint(job_id, request))
 
         return self._promise(request.token, broken, go_on, self._savepoints.check_target, job_id, target_directory)
+
+    def _take_checkpoint(self, job_id: JobId, is_full: bool) -> pykka.Future[Any]:
+        request = CheckpointRequest(self.context.new_id("checkpoint"), is_full)
+
+        def broken(cause: str) -> CheckpointNotTaken:
+            return CheckpointNotTaken(job_id, cause)
+
+        promise = self._promises[request.token] = _Promise(self.context.promise(), broken, lambda _: None)
+        self._job_manager.tell(TakeCheckpoint(job_id, request))
+        return promise.future
 
     # -- disposing
 

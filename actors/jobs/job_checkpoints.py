@@ -14,6 +14,7 @@ from ...messages import CheckpointCompleted
 from ..checkpoints.checkpoint_coordinator import CheckpointCoordinator
 from ..checkpoints.checkpoint_effects import (
     AckIgnored,
+    AnswerCheckpoint,
     AnswerSavepoint,
     CancelTimer,
     Discard,
@@ -57,7 +58,9 @@ class JobCheckpoints:
                         self._restore_points.completed(message.checkpoint_id)
                         self._failures.checkpoint_completed()
                     yield Tidings(message)
-                case FailJob() | Schedule() | CancelTimer() | StoreMetadata() | Discard() | AnswerSavepoint():
+                case FailJob() | Schedule() | CancelTimer() | StoreMetadata() | Discard():
+                    yield effect
+                case AnswerSavepoint() | AnswerCheckpoint():
                     yield effect
                 case Refused() | AckIgnored():
                     pass

@@ -22,7 +22,14 @@ from ...messages import (
     TaskManagerId,
     TaskReport,
 )
-from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
+from ..checkpoints.checkpoint_effects import (
+    AnswerCheckpoint,
+    AnswerSavepoint,
+    CancelTimer,
+    Discard,
+    Schedule,
+    StoreMetadata,
+)
 from ..checkpoints.checkpoint_events import CheckpointEvent, TimerEvent
 from ..job_graph import Region
 
@@ -178,6 +185,7 @@ JobEffect: TypeAlias = (
     | StoreMetadata
     | Discard
     | AnswerSavepoint
+    | AnswerCheckpoint
     | FailureKnown
     | ProcessEnded
     | JobEnded

@@ -78,6 +78,7 @@ _HEARD_AFTER_THE_END = (
     AcknowledgeCheckpoint,
     checkpoint.MetadataStored,
     checkpoint.MetadataFailed,
+    checkpoint.CheckpointRequested,
     checkpoint.TriggerSavepointNow,
 )
 """They bring state that has to be discarded, or want an answer."""

@@ -50,6 +50,8 @@ class FailoverOptions:
     task_managers: int = 1
     records_per_second: float = 500.0
     checkpoint_interval_ms: int = 100
+    programs: tuple[str, ...] = ("understudy.runtime.chaos.candidate",)
+    """The modules that processes run which want to lead; they take turns."""
 
 
 @dataclass(slots=True)
@@ -91,12 +93,14 @@ class FailoverReport:
 class _Candidate:
     """One process; what it says goes into the queue."""
 
-    def __init__(self, number: int, argument: str, log: Path, said: queue.Queue[tuple[int, list[str]]]) -> None:
+    def __init__(
+        self, number: int, program: str, argument: str, log: Path, said: queue.Queue[tuple[int, list[str]]]
+    ) -> None:
         self.number = number
         self._said = said
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "understudy.runtime.chaos.candidate", argument],
+                [sys.executable, "-m", program, argument],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -176,7 +180,8 @@ class Failover:
     def _start(self) -> None:
         self._started += 1
         log = self._folder / "log"
-        self._candidates[self._started] = _Candidate(self._started, self._argument, log, self._said)
+        program = self._options.programs[self._started % len(self._options.programs)]
+        self._candidates[self._started] = _Candidate(self._started, program, self._argument, log, self._said)
 
     def _kill_all(self) -> None:
         for candidate in self._candidates.values():

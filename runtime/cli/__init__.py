@@ -11,6 +11,7 @@ _HOMES = {
     "back-pressure": "metrics",
     "cancel": "jobs",
     "chaos": "chaos",
+    "checkpoint": "savepoint",
     "checkpoints": "jobs",
     "cluster": "cluster",
     "config": "config",

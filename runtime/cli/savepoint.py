@@ -1,4 +1,4 @@
-"""`understudy savepoint` and `stop`: savepoints of a job that runs elsewhere. Flink: the CLI's savepoint and stop."""
+"""`understudy checkpoint`, `savepoint` and `stop`, of a job that runs elsewhere. Flink: its CLI has the same."""
 
 from __future__ import annotations
 
@@ -8,6 +8,28 @@ from .connection import connect, connect_to_job, connection_options
 from .jobs import JSON
 from .output import note, print_json, told
 from .waiting import await_end, await_reply, await_savepoint, conclude
+
+
+@click.command()
+@click.argument("job")
+@click.option("--full", is_flag=True, help="Nothing in it lies in files of earlier checkpoints.")
+@JSON
+@connection_options
+@told
+def checkpoint(
+    job: str, full: bool, as_json: bool, jobmanager: str | None, key_file: str | None, timeout: float | None
+) -> None:
+    """Take a checkpoint of JOB (an id, its first characters, or a name) now, and print its path.
+
+    It is one of those that the job takes by itself, and is removed as they are: what you want to keep is a savepoint.
+    """
+    with connect_to_job(job, jobmanager, key_file, timeout) as (cluster, found):
+        taken = await_reply(f"checkpoint of {found.job_id}", cluster.trigger_checkpoint(found.job_id, full=full))
+    if as_json:
+        names = {"job_id": found.job_id, "name": found.name}
+        print_json({**names, "checkpoint_id": taken.checkpoint_id, "checkpoint_path": taken.path})
+    else:
+        click.echo(taken.path)
 
 
 @click.command()

@@ -10,6 +10,8 @@ from ...actors.actor import Actor
 from ...actors.context import Ref
 from ...messages import (
     AskOperator,
+    CheckpointNotTaken,
+    CheckpointTaken,
     DisposeSavepointFailure,
     DisposeSavepointSuccess,
     JobId,
@@ -22,7 +24,7 @@ from ...messages import (
 )
 from ...state.keys.key_hash import java_hash
 from ..system.future import ActorFuture
-from .job_errors import SavepointFailed, SavepointNotDisposed
+from .job_errors import CheckpointRequestFailed, SavepointFailed, SavepointNotDisposed
 from .leader_line import AnswerLost
 
 EventCallback = Callable[[Any], None]
@@ -97,6 +99,18 @@ def savepoint_path(answer: TriggerSavepointSuccess | TriggerSavepointFailure) ->
     if isinstance(answer, TriggerSavepointFailure):
         raise SavepointFailed(f"the savepoint of job {answer.job_id} failed: {answer.cause}")
     return answer.savepoint_path
+
+
+def checkpoint_taken(answer: CheckpointTaken | CheckpointNotTaken) -> CheckpointTaken:
+    """Raises CheckpointRequestFailed."""
+    if isinstance(answer, CheckpointNotTaken):
+        raise CheckpointRequestFailed(f"no checkpoint of job {answer.job_id} was taken: {answer.cause}")
+    return answer
+
+
+def checkpoint_failure(error: BaseException) -> BaseException:
+    """What the future of a checkpoint fails with when there is no answer."""
+    return CheckpointRequestFailed(str(error)) if isinstance(error, AnswerLost) else error
 
 
 def savepoint_failure(error: BaseException) -> BaseException:

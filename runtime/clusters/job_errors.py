@@ -6,6 +6,7 @@ ApiError
 ├── JobFailed                with the chain of causes
 ├── JobCanceled
 ├── JobLost                  the cluster went away before the job ended
+├── CheckpointRequestFailed         of a checkpoint that was asked for: with the cause that the JobManager gave
 ├── SavepointFailed          with the cause that the JobManager gave
 ├── SavepointNotDisposed     the same
 ├── InletClosed              a job that takes no more records
@@ -47,6 +48,10 @@ class JobCanceled(ApiError):
 
 class JobLost(ApiError):
     """The JobManager is gone, so nobody knows how the job would have ended."""
+
+
+class CheckpointRequestFailed(ApiError):
+    """The checkpoint was refused or declined, it expired, or it could not be stored. The job goes on."""
 
 
 class SavepointFailed(ApiError):

@@ -24,11 +24,13 @@ from ...messages import (
     CancelWithSavepoint,
     CheckpointHistory,
     CheckpointRetention,
+    CheckpointTaken,
     FailureCause,
     JobDetails,
     JobStatus,
     JobStatusChanged,
     JobSubmitted,
+    RequestCheckpoint,
     RequestCheckpointStatistics,
     RequestJobStatus,
     RequestWatermarks,
@@ -44,7 +46,14 @@ from ..system.errors import FutureTimeout
 from ..web.notebook import job_card
 from .async_twin import async_twin, warn_of_event_loop
 from .inlet import Inlet, InletWay, way_into
-from .job_client import EventCallback, JobClient, savepoint_failure, savepoint_path
+from .job_client import (
+    EventCallback,
+    JobClient,
+    checkpoint_failure,
+    checkpoint_taken,
+    savepoint_failure,
+    savepoint_path,
+)
 from .job_dialogue import JobDialogue
 from .job_errors import JobLost, how_it_ended
 from .job_figures import JobFigures
@@ -186,7 +195,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
             lost if config.retention is CheckpointRetention.ON_FAILURE else "",
         )
 
-    def when_over(self, call: Callable[[], object]) -> None:
+    def _when_over(self, call: Callable[[], object]) -> None:
         """Call it once the job has ended, or its cluster is gone: on whichever thread knows it first, so it must not
         block.
         """
@@ -250,6 +259,17 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         A savepoint that was ordered, and has not begun by then, fails with SavepointFailed: wait for its path first.
         """
         return self._future(StopJob(self.job_id), "the order to stop")
+
+    def trigger_checkpoint(self, *, full: bool = False) -> JobFuture[CheckpointTaken]:
+        """The future of a checkpoint that is taken now, beside those at the interval: its `checkpoint_id` and `path`;
+        it fails with CheckpointRequestFailed.
+
+        It counts as any other: sinks commit, and the job would restore from it. While `max_concurrent_checkpoints` are
+        under way it waits for one of them to end; it does not wait for `min_pause_ms`. `full`: nothing in it lies in
+        files of earlier checkpoints, as is so in any case without `incremental_checkpoints`. Flink: `flink checkpoint`.
+        """
+        answer = self._client.ask(RequestCheckpoint(self.job_id, full), timeout_ms=math.inf)
+        return JobFuture(answer, f"the checkpoint of job {self.name!r}", checkpoint_taken, checkpoint_failure)
 
     def trigger_savepoint(self, target_directory: AnyPath | None = None) -> JobFuture[str]:
         """The future of the savepoint's path; it fails with SavepointFailed.

@@ -35,6 +35,7 @@ from ...messages import (
     ListJobs,
     ReadOutlet,
     RequestBackPressure,
+    RequestCheckpoint,
     RequestCheckpointStatistics,
     RequestFlameGraph,
     RequestJobStatus,
@@ -78,6 +79,7 @@ REPEATABLE = (
 """Questions, and what has the same effect twice as once: records that are sent have numbers."""
 
 WHAT_FOLLOWS: dict[type, str] = {
+    RequestCheckpoint: "the job goes on in any case. Ask for another checkpoint",
     TriggerSavepoint: "the job goes on in any case. Ask for another savepoint",
     CancelWithSavepoint: "the job goes on, unless it was cancelled already. Look, and ask again",
     StopWithSavepoint: (

@@ -25,6 +25,8 @@ from ...messages import (
     CancelJob,
     CancelWithSavepoint,
     CheckpointHistory,
+    CheckpointNotTaken,
+    CheckpointTaken,
     ClusterMetrics,
     DisposeSavepoint,
     DisposeSavepointFailure,
@@ -40,6 +42,7 @@ from ...messages import (
     OutletAnswer,
     ReadOutlet,
     RequestBackPressure,
+    RequestCheckpoint,
     RequestCheckpointStatistics,
     RequestFlameGraph,
     RequestJobStatus,
@@ -58,7 +61,7 @@ from ..system import ActorSystem, CurveKeys
 from ..system.errors import InvalidAddress
 from ..system.remote.address import is_reachable_base
 from .async_twin import Blocking, async_twin
-from .job_client import disposed_path, savepoint_path
+from .job_client import checkpoint_taken, disposed_path, savepoint_path
 from .job_errors import how_it_ended
 from .job_figures import SAMPLE_SECONDS, FlameKind, check_flame_kind
 from .job_future import JobFuture
@@ -216,6 +219,10 @@ class RemoteCluster(Blocking):
 
     cancel_async = async_twin(cancel)
 
+    def trigger_checkpoint(self, job_id: JobId, *, full: bool = False) -> JobFuture[CheckpointTaken]:
+        """As `job.trigger_checkpoint`: its `checkpoint_id` and `path`; raises CheckpointRequestFailed."""
+        return self._ask(RequestCheckpoint(job_id, full), _checkpoint_taken, self._savepoint_timeout_ms)
+
     def trigger_savepoint(self, job_id: JobId, directory: AnyPath | None = None) -> JobFuture[str]:
         """The savepoint's path; raises SavepointFailed with the JobManager's cause."""
         return self._savepoint(TriggerSavepoint(job_id, target_folder(directory)))
@@ -356,6 +363,11 @@ def expect(kind: type[T]) -> Callable[[Any], T]:
         return answer  # type: ignore[no-any-return]
 
     return read
+
+
+def _checkpoint_taken(answer: Any) -> CheckpointTaken:
+    _check(answer, CheckpointTaken, CheckpointNotTaken)
+    return checkpoint_taken(answer)
 
 
 def _savepoint_path(answer: Any) -> str:

@@ -32,7 +32,7 @@ class StreamQueries:
             before = [other for other in self._queries if other.path == query.path]
             self._queries.append(query)
             query.begin(before[-1] if before else None)
-            job.when_over(query.ending)
+            job._when_over(query.ending)
 
     def close(self) -> None:
         """End all, and wait until they are over."""

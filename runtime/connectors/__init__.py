@@ -160,7 +160,6 @@ __all__ = [
     "SlotInUse",
     "SparkQueryFailed",
     "SparkSource",
-    "SparkStreamSource",
     "SpoolMismatch",
     "SqlError",
     "SqlLookupJoin",

@@ -89,7 +89,7 @@ class EditedEntries:
         touched = {name for name, each in self._edit.states.items() if each.is_touched}
         at = {(name, repr(schema)): index for index, (name, _, schema) in enumerate(self._states)}
         for group in self._old_groups(own):
-            for name, schema, payload in self._parts.payloads(group):
+            for name, _, schema, payload in self._parts.payloads(group):
                 if name in touched:
                     continue
                 index = at[name, repr(schema)]
@@ -134,7 +134,7 @@ class EditedEntries:
         before: dict[int, list[Entry]] = {}
         if self._parts is not None and not state.dropped:
             for group in self._old_groups(own):
-                for name, schema, payload in self._parts.payloads(group):
+                for name, _, schema, payload in self._parts.payloads(group):
                     if name == state.name:
                         for new_group, entries in self._dealt(_entries(payload, self._key_schema, schema), own):
                             before.setdefault(new_group, []).extend(entries)

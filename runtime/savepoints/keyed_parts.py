@@ -18,18 +18,22 @@ import pyarrow as pa
 from ...messages import KeyedStateHandle, MalformedMessage, unpack_plain
 from ...state.backends.group_parts import HEADER
 from ...state.backends.keyed_snapshot import FORMAT_NAME as HEAP
-from ...state.backends.stored_runs import format_of
+from ...state.backends.keyed_snapshot import RUN_KEYS
+from ...state.backends.stored_runs import format_of, is_of_runs
 from ...state.backends.timer_queue import KIND as TIMERS
 from ...state.columnar.group_sections import FORMAT_NAME as COLUMNAR
+from ...state.columnar.group_sections import write_sections
 from ...state.columnar.keyed_rows import FORMAT_NAME as ROWS
 from ...state.columns.column_values import widened
 from ...state.errors import CorruptState
+from ...state.keys.key_groups import KeyGroupRange
 from ...state.kinds.aggregation_fit import AGGREGATION, STATE_NAME
 from ...state.kinds.rows_fit import ROWS as ROWS_KIND
 from ...state.kinds.rows_fit import ROWS_NAME
 from ...state.kinds.schema_fit import Schema
 from ..connectors.errors import require
 from .errors import UnreadableState
+from .run_parts import Payload, newest_payloads, newest_rows, run_handles
 from .state_files import StateFiles
 
 ROCKS = "rocksdb"
@@ -123,15 +127,31 @@ class RocksParts(Snapshot):
         return found
 
 
+class RunParts(Snapshot):
+    """The runs of an incremental checkpoint, the oldest first: newer ones replace what older ones say of a key."""
+
+    def __init__(self, handle: KeyedStateHandle, runs: Sequence[Snapshot]) -> None:
+        newest = runs[-1]
+        states = [state for run in runs for state in run.header.get("states", ()) if state[1] != RUN_KEYS]
+        listed = [state for at, state in enumerate(states) if state not in states[:at]]
+        super().__init__(handle, newest.header | ({"states": listed} if newest.is_heap else {}))
+        self.runs = runs
+
+    @property
+    def is_heap(self) -> bool:
+        return self.runs[-1].is_heap
+
+    @property
+    def groups(self) -> Sequence[int]:
+        return sorted({group for run in self.runs for group in run.groups})
+
+
 class KeyedParts:
     """Of one operator. `handles`: those of all its subtasks."""
 
     def __init__(self, operator: str, handles: Sequence[KeyedStateHandle], files: StateFiles) -> None:
         self.files = files
-        self.snapshots = [
-            RocksParts(handle, files) if handle.backend == ROCKS else Snapshot(handle, self._header(operator, handle))
-            for handle in handles
-        ]
+        self.snapshots = [self._snapshot(operator, handle) for handle in handles]
         self.max_parallelism: int | None = None
         for each in self.snapshots:
             self.max_parallelism = self._checked(each, partial(_max_parallelism, each))
@@ -159,42 +179,77 @@ class KeyedParts:
     def rows(self, name: str, group: int) -> Iterator[pa.RecordBatch]:
         """Of a table that is Arrow. Raises a StorageError."""
         for snapshot in self.snapshots:
-            if not snapshot.is_heap and group in snapshot.handle.offsets:
-                data = self.files.group(snapshot.handle, group)
-                batch = self._checked(snapshot, partial(_rows, snapshot, name, data))
-                if batch is not None:
-                    yield batch
+            if isinstance(snapshot, RunParts) and not snapshot.is_heap:
+                yield from self._rows_of_runs(snapshot, name, group)
+            elif not snapshot.is_heap and (batch := self._rows(snapshot, name, group)) is not None:
+                yield batch
+
+    def whole_columns(self, handle: KeyedStateHandle) -> KeyedStateHandle:
+        """What the runs in this handle hold, all in columns, as one snapshot, inline. Raises a StorageError."""
+        snapshot = next(each for each in self.snapshots if isinstance(each, RunParts) and each.handle is handle)
+        header = snapshot.header
+        schema = pa.ipc.read_schema(pa.py_buffer(header["schema"]))
+        batches, shares, end = [], [], 0
+        for group in snapshot.groups:
+            found = pa.Table.from_batches(self._rows_of_runs(snapshot, STATE_NAME, group), schema).combine_chunks()
+            batches += found.to_batches()
+            shares.append((group, end, end := end + found.num_rows))
+        rows = pa.Table.from_batches(batches, schema).combine_chunks().to_batches()
+        own = KeyGroupRange(handle.first_key_group, handle.last_key_group)
+        return write_sections(own, header, schema, rows[0], [each for each in shares if each[1] < each[2]])
+
+    def _rows_of_runs(self, snapshot: RunParts, name: str, group: int) -> list[pa.RecordBatch]:
+        batches = [batch for run in snapshot.runs if (batch := self._rows(run, name, group)) is not None]
+        return list(newest_rows(batches, snapshot.header["keys"]))
+
+    def _rows(self, snapshot: Snapshot, name: str, group: int) -> pa.RecordBatch | None:
+        if group not in snapshot.handle.offsets:
+            return None
+        data = self.files.group(snapshot.handle, group)
+        found: pa.RecordBatch | None = self._checked(snapshot, partial(_rows, snapshot, name, data))
+        return found
 
     def _entries(self, snapshot: Snapshot, name: str, group: int) -> Iterator[tuple[Schema, Schema, Entries]]:
         key = snapshot.header["key"]
-        for state, schema, payload in self._payloads(snapshot, group):
-            if state == name:
-                yield key, schema, self._checked(snapshot, partial(_entry, payload, schema))
+        for each in self._payloads(snapshot, group):
+            if each.state == name:
+                yield key, each.schema, self._checked(snapshot, partial(_entry, each.data, each.schema))
 
-    def payloads(self, group: int) -> Iterator[tuple[str, Schema, bytes]]:
-        """Name and schema of a state, and entries of its as they were written. Raises a StorageError."""
+    def payloads(self, group: int) -> Iterator[Payload]:
+        """Of all states. Raises a StorageError."""
         for snapshot in self.snapshots:
             if snapshot.is_heap and group in snapshot.groups:
                 yield from self._payloads(snapshot, group)
 
-    def _payloads(self, snapshot: Snapshot, group: int) -> Iterator[tuple[str, Schema, bytes]]:
+    def _payloads(self, snapshot: Snapshot, group: int) -> Iterator[Payload]:
         if isinstance(snapshot, RocksParts):
             common = snapshot.common(group)
             if common is not None:
                 yield from self._payloads(Snapshot(common, self._header("", common)), group)
             return
+        if isinstance(snapshot, RunParts):
+            runs = [list(self._payloads(run, group)) if group in run.groups else [] for run in snapshot.runs]
+            yield from self._checked(snapshot, lambda: list(newest_payloads(runs)))
+            return
         states = snapshot.header["states"]
         data = self.files.group(snapshot.handle, group)
         for at, payload in self._checked(snapshot, partial(_payloads, data)):
-            name, _, schema = self._checked(snapshot, partial(states.__getitem__, at))
-            yield name, schema, payload
+            name, kind, schema = self._checked(snapshot, partial(states.__getitem__, at))
+            yield Payload(name, kind, schema, payload)
+
+    def _snapshot(self, operator: str, handle: KeyedStateHandle) -> Snapshot:
+        if handle.backend == ROCKS:
+            return RocksParts(handle, self.files)
+        if not is_of_runs(handle):
+            return Snapshot(handle, self._header(operator, handle))
+        runs = [Snapshot(run, self._header(operator, run)) for run in run_handles(handle, self.files)]
+        formats = {run.handle.backend for run in runs}
+        if len(formats) != 1 or not formats <= {HEAP, COLUMNAR}:
+            found = ", ".join(sorted(formats)) or "none"
+            raise CorruptState(self.files.path_of(handle.handle), f"runs of the format {HEAP} or {COLUMNAR}", found)
+        return RunParts(handle, runs)
 
     def _header(self, operator: str, handle: KeyedStateHandle) -> dict[str, Any]:
-        if format_of(handle) != handle.backend:
-            raise UnreadableState(
-                f"operator {operator!r}: its keyed state is an incremental checkpoint, which only jobs read: take a "
-                "savepoint, which is whole, and open that"
-            )
         if handle.backend not in (*HEAP_FORMATS, COLUMNAR, ROWS):
             raise UnreadableState(
                 f"operator {operator!r}: its keyed state is a snapshot of the format {handle.backend!r}, which this "
@@ -234,7 +289,7 @@ def _each_table(snapshot: Snapshot) -> Iterator[StoredTable]:
     if snapshot.is_heap:
         for name, kind, schema in header["states"]:
             yield StoredTable(str(name), str(kind), [schema])
-    elif snapshot.handle.backend == COLUMNAR:
+    elif format_of(snapshot.handle) == COLUMNAR:
         schema = {what: header[what] for what in ("keys", "aggregates", "windows") if what in header}
         yield StoredTable(STATE_NAME, AGGREGATION, [schema], is_arrow=True, keys=tuple(header["keys"]))
     else:

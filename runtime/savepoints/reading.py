@@ -13,7 +13,8 @@ from functools import cached_property, partial
 from typing import Any, Self
 
 from ...messages import CheckpointId, JobId, KeyedStateHandle, OperatorDescription, OperatorId, operator_id_of
-from ...state.backends.stored_runs import format_of, runs_of
+from ...state.backends.keyed_snapshot import RUN_KEYS
+from ...state.backends.stored_runs import is_of_runs
 from ...state.backends.timer_queue import KIND
 from ...state.checkpoints.assignment import operator_states
 from ...state.checkpoints.completed_checkpoints import VertexSnapshot
@@ -21,6 +22,7 @@ from ...state.kinds.state_descriptions import LIST_KINDS
 from .errors import NoSuchState
 from .found import Found, find
 from .keyed_parts import KeyedParts, StoredTable
+from .run_parts import run_handles
 from .sources_of_rows import ArrowSource, EntrySource, ListSource, RowSource
 from .state_files import StateFiles
 from .state_table import StateTable
@@ -135,20 +137,16 @@ class SavepointOperator:
         states = operator_states(self.vertex.subtasks, self.uid, self.vertex.parallelism)
         return [handle for state in states for handle in state.keyed]
 
-    @property
-    def is_incremental(self) -> bool:
-        """Whether keyed state of it is a list of runs."""
-        return any(format_of(handle) != handle.backend for handle in self._keyed_handles)
-
     def decode_runs(self) -> None:
-        """Decode its lists, and all that is in the runs of its keyed state. Raises a StorageError."""
+        """Decode all that is in the runs of its keyed state, also what newer ones replace; but not which keys they
+        replace, which is decoded with the rows. Raises a StorageError.
+        """
         files = self.savepoint.files
-        for lists in self._lists().values():
-            _decode(ListSource(lists, files))
-        for handle in self._keyed_handles:
-            parts = KeyedParts(self.name, [run.handle for run in runs_of(handle, files.read)], files)
+        for handle in filter(is_of_runs, self._keyed_handles):
+            parts = KeyedParts(self.name, run_handles(handle, files), files)
             for table in parts.tables().values():
-                _decode(_source(parts, table))
+                for _ in _all_rows(_source(parts, table)) if table.kind != RUN_KEYS else ():
+                    pass
 
     @cached_property
     def _tables(self) -> dict[str, StateTable]:
@@ -208,10 +206,8 @@ def _source(parts: KeyedParts, table: StoredTable) -> RowSource:
     return ArrowSource(parts, table) if table.is_arrow else EntrySource(parts, table)
 
 
-def _decode(source: RowSource) -> None:
-    for share in source.shares():
-        for _ in source.rows(share):
-            pass
+def _all_rows(source: RowSource) -> Iterator[Any]:
+    return (row for share in source.shares() for row in source.rows(share))
 
 
 def reopened(path: str, uid: str, name: str) -> StateTable:

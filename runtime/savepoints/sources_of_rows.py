@@ -21,7 +21,7 @@ from ...state.keys.key_groups import key_group
 from .arrow_columns import column_of, inferred, packed_column
 from .keyed_parts import Entries, KeyedParts, StoredTable
 from .state_files import StateFiles
-from .stored_types import PlainType, stored_type
+from .stored_types import PlainType, hashable, stored_type
 
 Row: TypeAlias = dict[str, Any]
 Only: TypeAlias = "tuple[Any, ...]"
@@ -90,15 +90,15 @@ class EntrySource:
 
     def identified(self, share: int) -> dict[Hashable, Any]:
         if self._table.is_timers:
-            return {(_hashable(row["key"]), *list(row.values())[1:]): True for row in self.rows(share)}
+            return {(hashable(row["key"]), *list(row.values())[1:]): True for row in self.rows(share)}
         found: dict[Hashable, Any] = {}
         with records_as_data():
             for key_schema, schema, entries in self._parts.entries(self._table.name, share):
                 of_key, of_value = stored_type(key_schema).decode, stored_type(schema).decode
                 keys, values = unpacked(entries.keys), unpacked(entries.values)
-                keys = keys if of_key is None else [_hashable(of_key(key)) for key in keys]
+                keys = keys if of_key is None else [hashable(of_key(key)) for key in keys]
                 if entries.namespace != NO_NAMESPACE:
-                    space = _hashable(entries.namespace)
+                    space = hashable(entries.namespace)
                     keys = [(key, space) for key in keys]
                 found.update(zip(keys, values if of_value is None else map(of_value, values), strict=True))
         return found
@@ -256,27 +256,13 @@ def _of_key(entries: Entries, key_schema: Any, key: Any) -> Entries:
     return Entries(entries.namespace, keys, values, times)
 
 
-def _hashable(value: Any) -> Hashable:
-    """The value, or where it is a record as data something that is equal where that is."""
-    try:
-        hash(value)
-    except TypeError:
-        if isinstance(value, tuple):
-            return tuple(map(_hashable, value))
-        if isinstance(value, dict):
-            return tuple((key, _hashable(each)) for key, each in value.items())
-        return repr(value)
-    found: Hashable = value
-    return found
-
-
 def _numbered(keys: Sequence[Any], known: dict[Hashable, Any]) -> Sequence[Hashable]:
     """The keys; of several rows of one, as joins and windows keep, each but the first with its number."""
     try:
         if len(set(keys)) == len(keys) and not known:
             return keys
     except TypeError:
-        keys = [_hashable(key) for key in keys]
+        keys = [hashable(key) for key in keys]
     counts: dict[Hashable, int] = {}
     numbered: list[Hashable] = []
     for key in keys:

@@ -6,7 +6,7 @@ All else is the value itself. The way back checks each value, so that no edit st
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
 from ...state.kinds.record_serializer import Convert
@@ -162,3 +162,17 @@ class RecordType:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def hashable(value: Any) -> Hashable:
+    """The value, or where it is a record as data something that is equal where that is."""
+    try:
+        hash(value)
+    except TypeError:
+        if isinstance(value, tuple):
+            return tuple(map(hashable, value))
+        if isinstance(value, dict):
+            return tuple((key, hashable(each)) for key, each in value.items())
+        return repr(value)
+    found: Hashable = value
+    return found

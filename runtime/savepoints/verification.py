@@ -39,9 +39,7 @@ class Verification:
     size_bytes: int
     """Of state that was read."""
     entries: int
-    """Rows of all states that could be decoded; those of an incremental checkpoint's runs are not counted, as several
-    runs may have the same key.
-    """
+    """Rows of all states that could be decoded."""
     problems: tuple[Problem, ...]
 
     @property
@@ -95,10 +93,8 @@ def _decoded(savepoint: SavepointReader, problems: list[Problem]) -> int:
     count = 0
     for operator in savepoint.operators():
         try:
-            if operator.is_incremental:
-                operator.decode_runs()
-            else:
-                count += sum(table.count() for table in operator.states())
+            operator.decode_runs()
+            count += sum(table.count() for table in operator.states())
         except UnreadableState as error:
             problems.append(Problem(savepoint.path, str(error)))
         except StateError as error:

@@ -33,6 +33,7 @@ from ...messages import (
 from ...state.backends.backend import SnapshotTarget
 from ...state.backends.group_parts import HEADER, Part, lay_out
 from ...state.backends.operator_state import list_handle
+from ...state.backends.stored_runs import format_of, is_of_runs
 from ...state.backends.timer_queue import KIND as TIMERS
 from ...state.checkpoints.checkpoint_metadata import encode_metadata
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
@@ -173,13 +174,14 @@ class _Writer:
     ) -> tuple[KeyedStateHandle, ...]:
         keyed_edits = [each for each in edit.states.values() if each.is_touched and each.kind not in LIST_KINDS]
         is_regrouped = groups != vertex.max_parallelism
+        in_columns = [each for each in old.keyed if format_of(each) not in (*HEAP_FORMATS, ROCKS)]
         if not keyed_edits and not is_regrouped:
-            return tuple(each for handle in old.keyed for each in self._copied(handle))
-        assert edit.source is not None
-        if in_columns := [each for each in old.keyed if each.backend not in (*HEAP_FORMATS, ROCKS)]:
+            if in_columns or not any(map(is_of_runs, old.keyed)):
+                return tuple(each for handle in old.keyed for each in self._copied(edit, handle))
+        elif in_columns:
             raise InvalidEdit(
-                f"operator {edit.uid!r}: its state is in columns ({in_columns[0].backend}), which can be dropped with "
-                "the operator, and given neither other values nor another max_parallelism"
+                f"operator {edit.uid!r}: its state is in columns ({format_of(in_columns[0])}), which can be dropped "
+                "with the operator, and given neither other values nor another max_parallelism"
             )
         handle = self._entries_of(edit, groups).handle(key_group_range(groups, vertex.parallelism, index))
         in_flight = sum(each.in_flight for each in old.keyed)
@@ -191,9 +193,13 @@ class _Writer:
             known = self._entries[id(edit)] = EditedEntries(edit, groups, self._time_ms)
         return known
 
-    def _copied(self, handle: KeyedStateHandle) -> Iterator[KeyedStateHandle]:
+    def _copied(self, edit: OperatorEdit, handle: KeyedStateHandle) -> Iterator[KeyedStateHandle]:
         if handle.backend == ROCKS:
             yield from self._in_common_format(handle)
+            return
+        if is_of_runs(handle):
+            assert edit.source is not None
+            yield edit.source.keyed.whole_columns(handle)
             return
         if handle.shared:
             raise UnreadableState(

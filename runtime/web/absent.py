@@ -14,7 +14,6 @@ _JOB_MANAGER = "the JobManager's log is that of its process: look where that wri
 _PRINTED = "what tasks print goes to the process that has submitted the job"
 _URL = "there is no log elsewhere: ask for /taskmanagers/:taskmanagerid/log"
 _DATASETS = "there are no cached data sets"
-_CHECKPOINT = "checkpoints are taken at their interval: POST /jobs/:jobid/savepoints takes one now"
 _COORDINATOR = "operators have no coordinators: POST /page/:jobid/ask asks an operator"
 _APPLICATIONS = "there are no applications: ask for /jobs"
 
@@ -40,8 +39,6 @@ ABSENT: dict[tuple[str, str], str] = {
     ("GET", "/jobmanager/profiler/:filename"): _PROFILER,
     ("GET", "/jobs/:jobid/jobmanager/log-url"): _JOB_MANAGER,
     ("GET", "/jobs/:jobid/taskmanagers/:taskmanagerid/log-url"): _URL,
-    ("POST", "/jobs/:jobid/checkpoints"): _CHECKPOINT,
-    ("GET", "/jobs/:jobid/checkpoints/:triggerid"): _CHECKPOINT,
     ("PATCH", "/jobs/:jobid/clientHeartbeat"): "a job does not end with its client unless its cluster does",
     ("POST", "/jobs/:jobid/coordinators/:operatorid"): _COORDINATOR,
     ("GET", "/jobs/:jobid/vertices/:vertexid/jm-operator-metrics"): _COORDINATOR,

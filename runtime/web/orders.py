@@ -1,4 +1,4 @@
-"""Orders: what changes a job: savepoints, stop, cancel, disposal. Flink: the asynchronous operations of its REST.
+"""Orders: what changes a job: checkpoints, savepoints, stop, cancel, disposal. Flink: its asynchronous operations.
 
 An order that takes long is answered with an id, under which its outcome can be asked for. Outcomes are kept for a while
 after they are known, and bounded; whoever asks later gets 404, as from Flink.
@@ -19,9 +19,11 @@ from typing import Any
 from ...messages import (
     CancelJob,
     CancelWithSavepoint,
+    CheckpointNotTaken,
     DisposeSavepoint,
     DisposeSavepointFailure,
     JobId,
+    RequestCheckpoint,
     StopWithSavepoint,
     TriggerSavepoint,
     TriggerSavepointFailure,
@@ -53,6 +55,17 @@ class Orders:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._orders: dict[str, _Order] = {}
+
+    async def checkpoint(self, job_id: JobId, wanted: Json) -> str:
+        """/jobs/:jobid/checkpoints. The id of the order."""
+        kind = wanted.get("checkpointType") or "CONFIGURED"
+        if kind not in ("CONFIGURED", "FULL"):
+            raise bad_request(
+                f"checkpointType: wanted CONFIGURED or FULL, found {kind!r:.50}: they are incremental if the job has "
+                "the setting incremental_checkpoints"
+            )
+        order = RequestCheckpoint(job_id, kind == "FULL")
+        return self._begin("checkpoint", job_id, lambda: _checkpoint(self._desk.ask(order, math.inf)), wanted)
 
     async def savepoint(self, job_id: JobId, wanted: Json) -> str:
         """/jobs/:jobid/savepoints. The id of the order."""
@@ -111,6 +124,17 @@ async def _kept(work: Awaitable[Json]) -> Json:
         return await work
     except HttpError as error:
         return failure(str(error))
+
+
+async def _checkpoint(answer: Awaitable[Any]) -> Json:
+    """In Flink's other shape, of CheckpointInfo."""
+    try:
+        found = await answer
+    except HttpError as error:
+        return {"checkpointId": None, "failureCause": failure_cause(str(error))}
+    if isinstance(found, CheckpointNotTaken):
+        return {"checkpointId": None, "failureCause": failure_cause(found.cause)}
+    return {"checkpointId": found.checkpoint_id, "failureCause": None}
 
 
 async def _savepoint(answer: Awaitable[Any]) -> Json:

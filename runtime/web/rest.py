@@ -255,6 +255,14 @@ class Rest:
         await self._orders.cancel(await self._desk.job_id(job_id))
         return answer({}, HTTPStatus.ACCEPTED)
 
+    async def take_checkpoint(self, request: Request, job_id: str) -> Any:
+        self.may_order()
+        wanted = await request.json()
+        return _accepted(await self._orders.checkpoint(await self._desk.job_id(job_id), wanted))
+
+    async def checkpoint_outcome(self, request: Request, job_id: str, trigger: str) -> Json:
+        return await self._orders.outcome("checkpoint", trigger, await self._desk.job_id(job_id))
+
     async def savepoint(self, request: Request, job_id: str) -> Any:
         self.may_order()
         wanted = await request.json()
@@ -306,6 +314,7 @@ class Rest:
             f"{job}/checkpoints/config": (self.checkpoint_config, "When it takes checkpoints"),
             checkpoint: (self.checkpoint, "One checkpoint, vertex by vertex"),
             f"{checkpoint}/subtasks/:vertexid": (self.checkpoint_subtasks, "One checkpoint, subtask by subtask"),
+            f"{job}/checkpoints/:triggerid": (self.checkpoint_outcome, "What became of a checkpoint"),
             f"{job}/savepoints/:triggerid": (self.savepoint_outcome, "What became of a savepoint, or of a stop"),
             vertex: (self.vertex, "One vertex with its subtasks"),
             f"{vertex}/subtasktimes": (self.subtask_times, "When its subtasks reached their states"),
@@ -324,10 +333,11 @@ class Rest:
             "/savepoint-disposal/:triggerid": (self.disposal_outcome, "What became of a disposal"),
         }
         found = [Route("GET", path, handler, text, tuple(takes)) for path, (handler, text, *takes) in gets.items()]
-        wanted = ("target-directory", "cancel-job", "triggerId")
+        wanted, checkpoint_wanted = ("target-directory", "cancel-job", "triggerId"), ("checkpointType", "triggerId")
         return [
             *found,
             Route("PATCH", job, self.cancel, "Cancel a job", ("mode",)),
+            Route("POST", f"{job}/checkpoints", self.take_checkpoint, "Take a checkpoint", checkpoint_wanted),
             Route("POST", f"{job}/savepoints", self.savepoint, "Take a savepoint", wanted),
             Route("POST", f"{job}/stop", self.stop, "Stop with a savepoint", ("targetDirectory", "drain", "triggerId")),
             Route("POST", "/savepoint-disposal", self.dispose, "Dispose of a savepoint", ("savepoint-path",)),

@@ -122,6 +122,7 @@ if TYPE_CHECKING:
     from .messages import CheckpointHistory as CheckpointHistory
     from .messages import CheckpointId as CheckpointId
     from .messages import CheckpointStatistics as CheckpointStatistics
+    from .messages import CheckpointTaken as CheckpointTaken
     from .messages import ClusterMetrics as ClusterMetrics
     from .messages import DictRow as DictRow
     from .messages import FailureCause as FailureCause
@@ -188,6 +189,7 @@ if TYPE_CHECKING:
     from .runtime.clusters.cluster_settings import ClusterSettings as ClusterSettings
     from .runtime.clusters.configuration import InvalidConfiguration as InvalidConfiguration
     from .runtime.clusters.inlet import Inlet as Inlet
+    from .runtime.clusters.job_errors import CheckpointRequestFailed as CheckpointRequestFailed
     from .runtime.clusters.job_errors import InletClosed as InletClosed
     from .runtime.clusters.job_errors import JobCanceled as JobCanceled
     from .runtime.clusters.job_errors import JobFailed as JobFailed
@@ -398,7 +400,8 @@ _HOMES = {
         "never processing_time purging session sliding tumbling"
     ),
     "messages": (
-        "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics ClusterMetrics "
+        "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics CheckpointTaken "
+        "ClusterMetrics "
         "DictRow FailureCause FailureKind FirstBatchProcessed FlameGraph HoldingChannel HoldingSplit JobDetails "
         "JobId JobMetrics JobStatus JobStatusChanged JobSubmitted JobSummary MessageError MessageTooLarge "
         "MissingColumn Predecessor RestartStrategyConfig RestoredFrom Row SampledFrame Serializer SnapshotMetrics "
@@ -421,8 +424,8 @@ _HOMES = {
     "runtime.clusters.configuration": "InvalidConfiguration",
     "runtime.clusters.inlet": "Inlet",
     "runtime.clusters.job_errors": (
-        "InletClosed JobCanceled JobFailed JobLost NumberGap ResultsUnavailable SavepointFailed "
-        "SavepointNotDisposed UnknownInlet UnknownOperator"
+        "CheckpointRequestFailed InletClosed JobCanceled JobFailed JobLost NumberGap ResultsUnavailable "
+        "SavepointFailed SavepointNotDisposed UnknownInlet UnknownOperator"
     ),
     "runtime.clusters.job_future": "JobFuture",
     "runtime.clusters.job_handle": "JobHandle",
@@ -444,10 +447,10 @@ _HOMES = {
         "KafkaSource KafkaUnavailable KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoCatalog "
         "NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed "
         "PostgresChanges RedisListSink RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink "
-        "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SparkQueryFailed SpoolMismatch SqlError "
-        "SqlSink SqlSource SqlTable SqlUpsertSink SseSource StatementFailed StreamTrimmed TableChanged TableMismatch "
-        "TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable UnusableOutput "
-        "VersionGone WebsocketSource"
+        "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SqlError SqlSink SqlSource SqlTable "
+        "SqlUpsertSink SseSource SparkQueryFailed SpoolMismatch StatementFailed StreamTrimmed TableChanged "
+        "TableMismatch TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable "
+        "UnusableOutput VersionGone WebsocketSource"
     ),
     "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",

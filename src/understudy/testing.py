@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .runtime.simulation.histories.actions import RestartFromDrained as RestartFromDrained
     from .runtime.simulation.histories.actions import RestartFromSavepoint as RestartFromSavepoint
     from .runtime.simulation.histories.actions import StopWithSavepoint as StopWithSavepoint
+    from .runtime.simulation.histories.actions import TakeCheckpoint as TakeCheckpoint
     from .runtime.simulation.histories.actions import TakeSavepoint as TakeSavepoint
     from .runtime.simulation.histories.history import Outcome as Outcome
     from .runtime.simulation.histories.history import run_history as run_history
@@ -85,7 +86,7 @@ _HOMES = {
     "runtime.simulation.harness.survival": "assert_survives_restore",
     "runtime.simulation.histories.actions": (
         "ACTIONS CancelWithSavepoint ClientAction DisposeSavepoint RestartFromCheckpoint RestartFromDrained "
-        "RestartFromSavepoint StopWithSavepoint TakeSavepoint"
+        "RestartFromSavepoint StopWithSavepoint TakeCheckpoint TakeSavepoint"
     ),
     "runtime.simulation.histories.history": "Outcome run_history",
     "runtime.simulation.histories.scenario": "Scenario",

@@ -115,12 +115,7 @@ class StoredState:
 
     def replaced_keys(self) -> Iterator[Any]:
         """Keys as they stand in a payload. Raises MalformedMessage."""
-        for payload in self.replaced:
-            match unpack_plain(payload):
-                case [_, keys, _]:
-                    yield keys
-                case other:
-                    raise MalformedMessage(f"wanted the keys of a run, found {other!r:.60}")
+        return map(_packed_keys, self.replaced)
 
     def _payload_parts(self) -> Iterator[tuple[Hashable, Any, Any, Any]]:
         is_timed = self.ttl_clock is not None
@@ -279,26 +274,43 @@ def _overlaid(layers: Sequence[StoredState], path: str) -> StoredState:
     try:
         for layer in reversed(layers):
             for group, payloads in layer.payloads.items():
-                left = [left for payload in payloads if (left := _without(payload, known, layer.decode_key))]
+                left = [left for payload in payloads if (left := without_keys(payload, known, layer.decode_key))]
                 whole.payloads.setdefault(group, []).extend(left)
             for keys in layer.replaced_keys():
-                known.update(with_same_nans(_decoded(unpacked(keys), layer.decode_key)))
+                known.update(_identities(keys, layer.decode_key))
     except (MalformedMessage, TypeError, ValueError) as error:
         raise CorruptState(path, "runs of keyed state", f"{type(error).__name__}: {error}") from error
     return whole
 
 
-def _without(payload: bytes, known: set[Any], decode_key: Convert) -> bytes | None:
-    """A payload without its entries of these keys; None if nothing is left."""
+def without_keys(payload: bytes, known: set[Any], decode_key: Convert) -> bytes | None:
+    """A payload without its entries of these keys; None if nothing is left. Raises MalformedMessage."""
     match unpack_plain(payload):
         case [namespace, keys, values]:
-            decoded = with_same_nans(_decoded(unpacked(keys), decode_key))
+            decoded = _identities(keys, decode_key)
             left = [place for place, key in enumerate(decoded) if key not in known]
             if len(left) == len(decoded):
                 return payload
             return pack_plain([namespace, chosen(keys, left), chosen(values, left)]) if left else None
         case other:
             raise MalformedMessage(f"wanted a namespace, keys and values, found {other!r:.60}")
+
+
+def listed_keys(payload: bytes, decode_key: Convert) -> list[Any]:
+    """Those that a payload of RUN_KEYS lists. Raises MalformedMessage."""
+    return _identities(_packed_keys(payload), decode_key)
+
+
+def _packed_keys(payload: bytes) -> Any:
+    match unpack_plain(payload):
+        case [_, keys, _]:
+            return keys
+        case other:
+            raise MalformedMessage(f"wanted the keys of a run, found {other!r:.60}")
+
+
+def _identities(keys: Any, decode_key: Convert) -> list[Any]:
+    return with_same_nans(_decoded(unpacked(keys), decode_key))
 
 
 def _stored_states(header: dict[str, Any], max_parallelism: int, key_node: TypeNode) -> list[StoredState]:

@@ -19,6 +19,7 @@ from ...messages import (
     MalformedMessage,
     SharedFileId,
     SharedStateHandle,
+    StateHandle,
     pack_plain,
     unpack_plain,
 )
@@ -78,27 +79,43 @@ def manifest_of(key_groups: range, runs: Sequence[StoredRun]) -> KeyedStateHandl
 
 def runs_of(handle: KeyedStateHandle, read: ReadState) -> list[RunBytes]:
     """What makes up this handle, the oldest first: its runs, or itself if it has none. Raises a StorageError."""
-    if not handle.backend.startswith(_RUNS_OF):
+    if not is_of_runs(handle):
         return [RunBytes(handle, read(handle.handle))]
-    path = handle.handle.path or "inline state"
+    found = []
+    for file, index_bytes in run_files(handle, read):
+        data = read(file)
+        found.append(RunBytes(run_in(file, data[len(data) - index_bytes :], handle), data))
+    return found
+
+
+def is_of_runs(handle: KeyedStateHandle) -> bool:
+    """Whether it is a list of runs, and not whole."""
+    return handle.backend.startswith(_RUNS_OF)
+
+
+def run_files(handle: KeyedStateHandle, read: ReadState) -> list[tuple[StateHandle, int]]:
+    """The runs that it lists, the oldest first: the file of each, and how many bytes at its end are the index. Raises a
+    StorageError.
+    """
     try:
         listed = _listed(read(handle.handle), handle)
         files = {each.file_id: each.handle for each in handle.shared}
-        stored = [(files[SharedFileId(file_id)], index_bytes) for file_id, index_bytes in listed]
+        return [(files[SharedFileId(file_id)], index_bytes) for file_id, index_bytes in listed]
     except (MalformedMessage, LookupError, TypeError, ValueError) as error:
+        path = handle.handle.path or "inline state"
         raise CorruptState(path, "a list of runs", f"{type(error).__name__}: {error}") from error
+
+
+def run_in(file: StateHandle, index: bytes, handle: KeyedStateHandle) -> KeyedStateHandle:
+    """The run in a file of this handle, as a handle of its own. Raises CorruptState."""
     owned = range(handle.first_key_group, handle.last_key_group + 1)
-    found = []
-    for file, index_bytes in stored:
-        data = read(file)
-        try:
-            format_name, offsets = unpack_plain(data[len(data) - index_bytes :])
-            own = {group: tuple(at) for group, at in offsets.items() if group < 0 or group in owned}
-        except (MalformedMessage, AttributeError, TypeError, ValueError) as error:
-            where = file.path or "inline state"
-            raise CorruptState(where, "a run of keyed state", f"{type(error).__name__}: {error}") from error
-        found.append(RunBytes(replace(handle, offsets=own, handle=file, backend=format_name, shared=()), data))
-    return found
+    try:
+        format_name, offsets = unpack_plain(index)
+        own = {group: tuple(at) for group, at in offsets.items() if group < 0 or group in owned}
+    except (MalformedMessage, AttributeError, TypeError, ValueError) as error:
+        where = file.path or "inline state"
+        raise CorruptState(where, "a run of keyed state", f"{type(error).__name__}: {error}") from error
+    return replace(handle, offsets=own, handle=file, backend=format_name, shared=())
 
 
 def _listed(data: bytes, handle: KeyedStateHandle) -> list[Any]:

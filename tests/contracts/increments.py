@@ -262,14 +262,16 @@ def _numbers(backend: Any) -> dict[Any, Any]:
     return found
 
 
-def play(seed: int, makers: dict[str, MakeBackend], storage: CheckpointStorage, seen: Counter[str]) -> None:
+def play(
+    seed: int, makers: dict[str, MakeBackend], storage: CheckpointStorage, seen: Counter[str], make: type[Job] = Job
+) -> None:
     """One history. Raises what is wrong: AssertionError, or what a backend or the storage raises."""
     draw = Random(seed)
     kinds = sorted(makers)
     has_all = "compiled" not in kinds or draw.random() < 0.5
     if has_all:
         kinds = [kind for kind in kinds if kind != "compiled"]
-    job = Job(draw, makers, storage, seen, kinds, has_all)
+    job = make(draw, makers, storage, seen, kinds, has_all)
     job.begin(draw.choice(kinds))
     job.take()
     job.complete(job.open[-1], is_known=True)

@@ -142,9 +142,7 @@ def _replacing() -> Any:
     updates = require("pyiceberg.table.update.snapshot", extra="iceberg", wanted_by="IcebergSink")
     operation = require("pyiceberg.table.snapshots", extra="iceberg", wanted_by="IcebergSink").Operation
 
-    overwriting: Any = updates._OverwriteFiles
-
-    class Replacing(overwriting):  # type: ignore[misc]
+    class Replacing(updates._OverwriteFiles):  # type: ignore[misc, name-defined, unused-ignore]
         def __init__(self, **options: Any) -> None:
             super().__init__(operation=operation.OVERWRITE, **options)
 

@@ -1,4 +1,4 @@
-"""Upkeep: what keeps a table quick to read, done on a thread beside the job, after a number of commits, as it must not
+"""Upkeep: what keeps a table quick to read, done after a number of commits, on a thread beside the job, as it must not
 hold up checkpoints. Never two at a time.
 """
 

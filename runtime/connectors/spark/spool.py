@@ -64,7 +64,7 @@ class Spool:
         return f"{self.path}/data/{batch}-{uuid.uuid4().hex}"
 
     def add(self, batch: int, folder: str) -> bool:
-        """Let the files that Spark has written there be this batch, also after a power cut; False if there is one."""
+        """The files that Spark has written there are this batch, also after a power cut; False if there is one."""
         names = [name for name in self._files.names(folder) if name.endswith(".parquet") and name[0] not in "._"]
         for name in names:
             with self._files.fs.open(f"{folder}/{name}", "rb+") as file:

@@ -1,7 +1,7 @@
 """SparkStreamSource: the rows of a streaming DataFrame, from the spool to which its query writes micro-batches.
 
 Each batch is a version of a LakeSource, which only adds; its id is the version. One subtask reads them all, in their
-order, so the offset is a batch, a file and a row. Batches that no attempt needs any more are removed.
+order, so the offset is a batch, a file and a row. Batches that no attempt will be restored from are removed.
 """
 
 from __future__ import annotations

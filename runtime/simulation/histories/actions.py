@@ -23,6 +23,13 @@ class TakeSavepoint(ClientAction):
 
 
 @dataclass(frozen=True, slots=True)
+class TakeCheckpoint(ClientAction):
+    """Of the latest job, beside those at its interval."""
+
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class StopWithSavepoint(ClientAction):
     """End the latest job with a savepoint: at its barrier, or with `drain` after its data was ended."""
 
@@ -73,6 +80,7 @@ class DisposeSavepoint(ClientAction):
 
 ACTIONS: tuple[type[ClientAction], ...] = (
     TakeSavepoint,
+    TakeCheckpoint,
     StopWithSavepoint,
     CancelWithSavepoint,
     RestartFromSavepoint,
@@ -100,6 +108,13 @@ def random_actions(chance: random.Random, within_ms: float) -> tuple[ClientActio
     if not plan:
         plan.append(StopWithSavepoint(between(0, 1), drain=chance.random() < 0.5))
     return tuple(sorted(plan, key=lambda action: action.at_ms))
+
+
+def random_checkpoints(chance: random.Random, within_ms: float) -> tuple[TakeCheckpoint, ...]:
+    """Some that the user asks for, now and then several at once."""
+    times = [round(chance.random() * within_ms, 1) for _ in range(chance.choice((1, 1, 2)))]
+    each = chance.choice((1, 1, 3))
+    return tuple(TakeCheckpoint(at_ms, chance.random() < 0.3) for at_ms in sorted(times) for _ in range(each))
 
 
 def _replacement(chance: random.Random, at_ms: float) -> list[ClientAction]:

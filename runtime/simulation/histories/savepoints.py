@@ -1,7 +1,8 @@
 """TakenSavepoints: the promises of one history's savepoints, what they led to, and the oracles that judge it.
 
-Every request is answered, and in time once the faults are over. From a successful answer until its disposal each
-savepoint is whole: pointer, metadata and every file of state can be read. After a disposal its path leads nowhere.
+Checkpoints that the user asks for are promises, too. Every request is answered, and in time once the faults are over.
+From a successful answer until its disposal each savepoint is whole: pointer, metadata and every file of state can be
+read. After a disposal its path leads nowhere.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from ....messages import JobId
+from ....messages import CheckpointId, JobId
 from ....state import CheckpointStorage
 from ....state.checkpoints.savepoint_store import FilesystemSavepointStore
 from ....state.checkpoints.savepoints import Savepoint, Savepoints
 from ....state.checkpoints.snapshot_file import state_handles
 from ....state.errors import MissingSavepoint, StorageError
 from ..world.seen_files import SeenFiles
-from .actions import CancelWithSavepoint, ClientAction, DisposeSavepoint, StopWithSavepoint
+from .actions import CancelWithSavepoint, ClientAction, DisposeSavepoint, StopWithSavepoint, TakeCheckpoint
 
 PROMISE_MS = 30_000.0
 """How long an answer may take after the last fault, and after it was asked for: a checkpoint expires after 20 s."""
@@ -40,6 +41,10 @@ class Request:
     failure: str = ""
     is_lost: bool = False
     """Nobody was left to answer."""
+    newest: int = 0
+    """The newest checkpoint that the user knew of when it asked for one."""
+    checkpoint_id: int = 0
+    """The one that it was answered with."""
 
     @property
     def has_succeeded(self) -> bool:
@@ -125,6 +130,10 @@ class TakenSavepoints:
         else:
             self.living[path] = self._load(path)
 
+    def took(self, request: Request, checkpoint_id: CheckpointId, now_ms: float) -> None:
+        """This checkpoint is there now because somebody has asked for one."""
+        request.checkpoint_id, request.answered_ms = checkpoint_id, now_ms
+
     def failed(self, request: Request, cause: str, now_ms: float) -> None:
         request.failure, request.answered_ms = cause or "for no reason", now_ms
 
@@ -150,6 +159,9 @@ class TakenSavepoints:
                 yield f"{request.action} was never answered"
             elif request.answered_ms - since_ms > (DRAIN_MS if request.is_drained else PROMISE_MS):
                 yield f"{request.action} was answered after {request.answered_ms - since_ms:.0f} ms without a fault"
+            elif request.has_succeeded and isinstance(request.action, TakeCheckpoint):
+                if request.checkpoint_id <= request.newest:
+                    yield f"{request.action} was answered with {request.checkpoint_id}, which was there before"
             elif isinstance(request.action, DisposeSavepoint) and request.failure and not self._may_fail(request):
                 yield f"{request.path} cannot be disposed of: {request.failure}"
 

@@ -35,6 +35,7 @@ from .actions import (
     RestartFromDrained,
     RestartFromSavepoint,
     random_actions,
+    random_checkpoints,
 )
 from .topologies import TOPOLOGIES, Workload
 
@@ -43,6 +44,9 @@ JOB_MANAGER_DEATHS = 0.03
 
 WITH_SAVEPOINTS = 0.5
 """Share of histories in which the user takes savepoints, stops the job with one, goes on from one, …"""
+
+WITH_CHECKPOINTS = 0.3
+"""Share of histories in which the user asks for checkpoints beside those at the interval."""
 
 WITH_ALIGNMENT_TIMEOUT = 0.4
 """Share of histories in which barriers may overtake what is in flight."""
@@ -128,9 +132,15 @@ class Scenario:
 def _with_actions(scenario: Scenario) -> Scenario:
     """Perhaps. Drawn apart from the rest, so that the rest is what it would be without."""
     chance = random.Random(f"actions {scenario.seed}")
-    if chance.random() >= WITH_SAVEPOINTS:
+    actions: tuple[ClientAction, ...] = ()
+    if chance.random() < WITH_SAVEPOINTS:
+        actions = random_actions(chance, scenario.workload.duration_ms)
+    apart = random.Random(f"checkpoints {scenario.seed}")
+    if apart.random() < WITH_CHECKPOINTS:
+        actions += random_checkpoints(apart, scenario.workload.duration_ms)
+    if not actions:
         return scenario
-    with_them = replace(scenario, actions=random_actions(chance, scenario.workload.duration_ms))
+    with_them = replace(scenario, actions=tuple(sorted(actions, key=lambda action: action.at_ms)))
     return replace(with_them, slots=-(-with_them.job_parallelism // scenario.task_managers))
 
 

@@ -11,7 +11,16 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ....actors.ask_errors import ActorDead
-from ....messages import DisposeSavepointFailure, JobDetails, JobId, JobStatus, Message, TriggerSavepointFailure
+from ....messages import (
+    CheckpointNotTaken,
+    CheckpointTaken,
+    DisposeSavepointFailure,
+    JobDetails,
+    JobId,
+    JobStatus,
+    Message,
+    TriggerSavepointFailure,
+)
 from ....messages import savepoints as wishes
 from ...clusters.job_handle import JobHandle
 from ...system import ActorFuture
@@ -25,6 +34,7 @@ from .actions import (
     RestartFromDrained,
     RestartFromSavepoint,
     StopWithSavepoint,
+    TakeCheckpoint,
     TakeSavepoint,
 )
 from .lineage import Lineage
@@ -86,6 +96,8 @@ class User:
         match action:
             case TakeSavepoint():
                 return self._ask_for_savepoint(action, wishes.TriggerSavepoint(self._job_id))
+            case TakeCheckpoint(full=full):
+                return self._ask_for_checkpoint(action, full=full)
             case StopWithSavepoint(drain=drain):
                 return self._ask_for_savepoint(action, wishes.StopWithSavepoint(self._job_id, drain=drain))
             case CancelWithSavepoint():
@@ -132,6 +144,11 @@ class User:
     def _ask_for_savepoint(self, action: ClientAction, message: Message) -> bool:
         return self._ask(self._savepoints.asked(action, self._job_id, self._cluster.now_ms), message)
 
+    def _ask_for_checkpoint(self, action: ClientAction, *, full: bool) -> bool:
+        request = self._savepoints.asked(action, self._job_id, self._cluster.now_ms)
+        request.newest = self._cluster.stored[self._job_id].newest_completed
+        return self._ask(request, wishes.RequestCheckpoint(self._job_id, full))
+
     def _ask_to_dispose(self, action: DisposeSavepoint, path: str) -> bool:
         request = self._savepoints.asked(action, self._savepoints.request_for(path).job_id, self._cluster.now_ms, path)
         return self._ask(request, wishes.DisposeSavepoint(path))
@@ -153,7 +170,11 @@ class User:
             return
         except Exception as error:  # noqa: BLE001  (any refusal)
             found = TriggerSavepointFailure(request.job_id, f"{type(error).__name__}: {error}")
-        if isinstance(found, TriggerSavepointFailure | DisposeSavepointFailure):
+        if isinstance(found, CheckpointTaken):
+            savepoints.took(request, found.checkpoint_id, now_ms)
+            self._cluster.trace.add("the user", "answered", request.action, found.path)
+            return
+        if isinstance(found, TriggerSavepointFailure | DisposeSavepointFailure | CheckpointNotTaken):
             savepoints.failed(request, found.cause, now_ms)
             self._cluster.trace.add("the user", "refused", request.action, found.cause)
             return

@@ -72,6 +72,8 @@ class StoredCheckpoints:
         kinds = {type(fault) for fault in faults}
         self._may_be_unreadable = RottenFile in kinds
         self._may_be_untidy = not kinds.isdisjoint(_UNTIDY)
+        self.newest_completed = CheckpointId(0)
+        """Of those that were announced."""
         self._restarts_ms: list[float] = []
         self._ended: set[CheckpointId] = set()
         self._unneeded_ms: dict[CheckpointId, float] = {}
@@ -147,6 +149,7 @@ class StoredCheckpoints:
 
     def _on_completed(self, checkpoint_id: CheckpointId, path: str, now_ms: float) -> None:
         self._end(checkpoint_id)
+        self.newest_completed = max(self.newest_completed, checkpoint_id)
         completed = self._read(checkpoint_id, path)
         for superseded in [each for each in self._disposed if each < checkpoint_id]:
             del self._disposed[superseded]

@@ -23,7 +23,7 @@ export async function outcome(path) {
   for (let pause = 200; ; pause = Math.min(pause * 1.5, 2000)) {
     const said = await ask(path);
     if (said.status.id === "COMPLETED") {
-      const failed = said.operation?.["failure-cause"];
+      const failed = said.operation?.["failure-cause"] || said.operation?.failureCause;
       if (failed) throw new Error(failed["stack-trace"]);
       return said.operation;
     }

@@ -109,6 +109,13 @@ const dismiss = (one) => { s.notes = s.notes.filter((each) => each !== one); dra
 // ------------------------------------------------------------------------------------------------------------ orders
 
 const ORDERS = {
+  checkpoint: {
+    title: "Take a checkpoint", text: "The job goes on. It is removed when newer ones are there: what you want to keep is a savepoint.", verb: "Take it",
+    act: async () => {
+      const { "request-id": id } = await order(`jobs/${s.job}/checkpoints`, {});
+      return `checkpoint ${(await outcome(`jobs/${s.job}/checkpoints/${id}`)).checkpointId}`;
+    },
+  },
   savepoint: {
     title: "Take a savepoint", text: "The job goes on.", verb: "Take it", folder: true,
     act: async (form) => (await savepoint("savepoints", { "target-directory": form.folder || null, "cancel-job": false })).location,
@@ -194,7 +201,7 @@ function head(view) {
   const may = s.rights.orders && !view.ended && !s.away;
   return h("div", { class: "head" }, h("h1", {}, view.name, panels.pill(view.status)),
     h("p", { class: "facts" }, facts.filter(Boolean).map(([value, text]) => h("span", {}, h("b", {}, value), ` ${text}`))),
-    s.rights.orders && !view.ended && h("p", { class: "buttons" }, [["savepoint", "Savepoint…"], ["stop", "Stop…"], ["cancel", "Cancel…"]].map(([verb, text]) =>
+    s.rights.orders && !view.ended && h("p", { class: "buttons" }, [["checkpoint", "Checkpoint…"], ["savepoint", "Savepoint…"], ["stop", "Stop…"], ["cancel", "Cancel…"]].map(([verb, text]) =>
       h("button", { class: verb === "cancel" ? "danger" : "", disabled: !may, onclick: () => choose_order(verb) }, text))),
     view.why && h("p", { class: "alert" }, view.why));
 }

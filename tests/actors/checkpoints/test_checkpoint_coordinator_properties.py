@@ -8,7 +8,7 @@ savepoints and final checkpoints in between. After each step it holds that
 - every state that was ever acknowledged has one owner: a pending or retained checkpoint, a savepoint, a write that is
   under way, or the one Discard that named it;
 - only the oldest checkpoint that is not complete is switched to unaligned, and each attempt is told once;
-- a savepoint is answered once, and every pending checkpoint has a timer;
+- a savepoint, and a checkpoint that a client asks for, is answered once, and every pending checkpoint has a timer;
 - ids grow, no more checkpoints are pending than may be, and one starts only when the tasks it starts at run and all
   others are deployed.
 """
@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from understudy.actors.checkpoints.checkpoint_effects import (
+    AnswerCheckpoint,
     AnswerSavepoint,
     CheckpointEffect,
     Publish,
@@ -36,6 +37,7 @@ from understudy.actors.checkpoints.checkpoint_events import (
     AttemptFailed,
     CheckpointEvent,
     CheckpointExpired,
+    CheckpointRequested,
     MetadataFailed,
     RegionRestarting,
     RegionRunsOn,
@@ -45,12 +47,14 @@ from understudy.actors.checkpoints.checkpoint_events import (
     TriggerCheckpointNow,
 )
 from understudy.actors.checkpoints.pending_checkpoint import CheckpointKind
+from understudy.actors.checkpoints.savepoint_request import CheckpointRequest
 from understudy.messages import (
     AbortReason,
     CheckpointAborted,
     CheckpointCompleted,
     CheckpointConfig,
     CheckpointId,
+    CheckpointTaken,
     ExecutionAttemptId,
     JobStatus,
     NotifyCheckpointComplete,
@@ -116,6 +120,8 @@ class Coordination(RuleBasedStateMachine):
         self.savepoints: dict[int, CompletedCheckpoint] = {}
         self.promises: dict[str, int] = {}
         self.wanted_final: set[str] = set()  # promises that may wait for the final checkpoint
+        self.requests: dict[str, int] = {}  # token -> the newest checkpoint when one was asked for
+        self.answers: Counter[str] = Counter()
         self.is_shut_down = False
         for task, attempt in self.attempts.items():
             self.tell(changed(task, attempt))
@@ -130,6 +136,12 @@ class Coordination(RuleBasedStateMachine):
     @rule()
     def somebody_triggers_a_checkpoint(self) -> None:
         self.tell(TriggerCheckpointNow())
+
+    @rule(is_full=st.booleans())
+    def a_client_asks_for_a_checkpoint(self, is_full: bool) -> None:
+        token = f"cp{len(self.requests)}"
+        self.requests[token] = max(self.asked, default=0)
+        self.tell(CheckpointRequested(CheckpointRequest(token, is_full)))
 
     @rule(stop=st.booleans())
     def somebody_triggers_a_savepoint(self, stop: bool) -> None:
@@ -260,6 +272,16 @@ class Coordination(RuleBasedStateMachine):
         assert not (self.is_shut_down and unanswered)
 
     @invariant()
+    def a_request_for_a_checkpoint_is_answered_once_and_waits_only_for_room(self) -> None:
+        pending = self.driver.coordinator.pending
+        served = {request.token for each in pending for request in each.requests}
+        unanswered = self.requests.keys() - self.answers.keys()
+        assert served <= unanswered
+        assert unanswered == served or len(pending) >= self.max_concurrent
+        assert max(self.answers.values(), default=0) <= 1
+        assert not (self.is_shut_down and unanswered)
+
+    @invariant()
     def no_more_checkpoints_are_pending_than_may_be(self) -> None:
         kinds = [pending.kind for pending in self.driver.coordinator.pending]
         assert kinds.count(CheckpointKind.CHECKPOINT) <= self.max_concurrent
@@ -317,6 +339,11 @@ class Coordination(RuleBasedStateMachine):
                     has_ended = has_ended or is_final
                 case AnswerSavepoint(request):
                     self.promises[request.token] += 1
+                case AnswerCheckpoint(wanted, answer):
+                    self.answers[wanted.token] += 1
+                    if isinstance(answer, CheckpointTaken):
+                        assert answer.checkpoint_id in self.completed
+                        assert answer.checkpoint_id > self.requests[wanted.token], "it began before it was asked for"
         if has_ended:
             assert all(self.promises[token] for token in self.wanted_final), "nothing comes that they could wait for"
         for name in discarded(effects):

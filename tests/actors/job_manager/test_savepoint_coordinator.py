@@ -10,22 +10,25 @@ from typing import Any, cast
 import pytest
 
 from understudy.actors.actor import Actor
-from understudy.actors.checkpoints.savepoint_request import Afterwards, SavepointRequest
+from understudy.actors.checkpoints.savepoint_request import Afterwards, CheckpointRequest, SavepointRequest
 from understudy.actors.job_manager.job_manager import JobManager
 from understudy.actors.job_manager.savepoint_coordinator import (
     STOPPED,
     PromiseSettled,
     ReleaseSavepoint,
     SavepointCoordinator,
+    TakeCheckpoint,
     TakeSavepoint,
 )
 from understudy.messages import (
     CancelWithSavepoint,
     CheckpointId,
+    CheckpointTaken,
     DisposeSavepoint,
     DisposeSavepointFailure,
     DisposeSavepointSuccess,
     JobId,
+    RequestCheckpoint,
     StopWithSavepoint,
     TriggerSavepoint,
     TriggerSavepointFailure,
@@ -96,6 +99,16 @@ def test_a_promise_is_kept_with_what_the_job_manager_says(stage: Stage, request_
     assert wanted == TakeSavepoint(JOB, SavepointRequest(wanted.request.token, "daily", afterwards))
     stage.ref.tell(PromiseSettled(wanted.request.token, TriggerSavepointSuccess(JOB, "/savepoints/a")))
     assert answer.get(timeout=WAIT_S) == TriggerSavepointSuccess(JOB, "/savepoints/a")
+    assert stage.actor.open_promises == 0
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_a_checkpoint_is_promised_too(stage: Stage, full: bool) -> None:
+    answer = stage.ref.ask(RequestCheckpoint(JOB, full))
+    wanted = stage.next()
+    assert wanted == TakeCheckpoint(JOB, CheckpointRequest(wanted.request.token, full))
+    stage.ref.tell(PromiseSettled(wanted.request.token, CheckpointTaken(JOB, CheckpointId(7), "/chk-7")))
+    assert answer.get(timeout=WAIT_S) == CheckpointTaken(JOB, CheckpointId(7), "/chk-7")
     assert stage.actor.open_promises == 0
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import msgpack
 import pytest
 
+from understudy.messages import codec
 from understudy.runtime.chaos.failover import FailoverOptions, FailoverReport, run_failover
 
+from ...messages.recorded_vocabulary import sample
+from ...messages.strategies import vocabulary
 from ...systems.zookeeper import Ensemble
+from . import next_release
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(400)]
 
@@ -20,6 +26,21 @@ def options(takeovers: int, mode: str) -> FailoverOptions:
 def test_a_killed_leader_is_followed_and_the_output_is_exact(tmp_path: Path, zookeeper: Ensemble) -> None:
     report = run_failover(options(1, "zookeeper"), tmp_path, quorum=zookeeper.quorum)
     assert (list(report.lines(4_000))[-1], report.problems) == ("1 takeovers, 1 exact", [])
+
+
+def test_leaders_of_two_releases_follow_each_other(tmp_path: Path, zookeeper: Ensemble) -> None:
+    """A rolling upgrade, and back: what one keeps in ZooKeeper the other reads, as do the TaskManagers of both."""
+    programs = ("tests.runtime.chaos.next_release", "understudy.runtime.chaos.candidate")
+    asked = replace(options(2, "zookeeper"), programs=programs)
+    report = run_failover(asked, tmp_path, quorum=zookeeper.quorum)
+    assert (list(report.lines(4_000))[-1], report.problems) == ("2 takeovers, 2 exact", [])
+
+
+@pytest.mark.parametrize("cls", vocabulary().values(), ids=lambda cls: cls.__name__)
+def test_what_the_other_release_says_differs_and_means_the_same(cls: type) -> None:
+    said = next_release.of_another_release(sample(cls), codec.MAX_DEPTH)
+    assert "of_the_next_release" in said[1]
+    assert codec.decode(msgpack.packb(said)) == sample(cls)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -87,6 +88,16 @@ def test_a_savepoint_leaves_the_job_running_and_can_be_disposed_of_once(shell: S
     assert [job["status"] for job in shell("list", "--json").json] == ["running"]
     assert shell("savepoint", "--dispose", "/etc/passwd").code == 1
     assert run.process.poll() is None
+
+
+def test_a_checkpoint_is_taken_now_and_its_path_is_all_that_is_printed(shell: Shell) -> None:
+    run = checkpointing(shell, "--name", "first")
+    path = path_of(shell("checkpoint", "first", "--full"))
+    assert Path(path).parent.parent == shell.folder.resolve() / "checkpoints"
+    said = json.loads(shell("checkpoint", "first", "--json").out)
+    assert said["checkpoint_path"].endswith(f"/chk-{said['checkpoint_id']}")
+    assert shell("cancel", "first").code == 0
+    run.end()
 
 
 def test_what_is_no_savepoint_any_more_is_no_beginning(shell: Shell) -> None:

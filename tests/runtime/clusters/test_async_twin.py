@@ -96,20 +96,20 @@ TWINS[StandaloneCluster] |= TWINS[RemoteCluster]
 FUTURES = {
     JobHandle: {
         *{"ready", "request_details", "request_checkpoint_history", "ask", "cancel", "stop"},
-        *{"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint"},
+        *{"trigger_checkpoint", "trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint"},
     },
     LocalCluster: {"dispose_savepoint", "ask_job_manager"},
     SparkCluster: {"dispose_savepoint", "ask_job_manager"},
     SimulatedCluster: {"dispose_savepoint", "ask_job_manager"},
     RemoteCluster: {
-        *{"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint", "ask_job_manager"}
+        *{"trigger_checkpoint", "trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint"},
+        *{"dispose_savepoint", "ask_job_manager"},
     },
-    StandaloneCluster: {
-        *{"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint", "ask_job_manager"}
-    },
+    StandaloneCluster: set(),
     Inlet: {"send", "send_many", "send_batch", "last_number"},
     Outlet: set[str](),
 }
+FUTURES[StandaloneCluster] |= FUTURES[RemoteCluster]
 AT_ONCE = {
     JobHandle: {"lost", "on_event", "before_close", "wait_as_cluster", "inlet", "outlet"},
     LocalCluster: {"translate", "save_keys", "announce"},

@@ -13,6 +13,7 @@ import pytest
 
 from understudy import (
     CannotRestore,
+    CheckpointRequestFailed,
     Count,
     FileSink,
     JobCanceled,
@@ -284,3 +285,24 @@ def test_nothing_comes_after_a_drained_savepoint(cluster: LocalCluster, tmp_path
     second = cluster.submit(env, from_savepoint=path)
     assert second.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert second.results("out") == []
+
+
+def test_a_checkpoint_is_taken_when_somebody_asks_and_the_job_restores_from_it(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    """Its job has no interval: nothing is committed, and nothing could be restored, before somebody asks."""
+    env = env_in(tmp_path, 2, checkpoint_interval_ms=None)
+    counting(env, None, RATE).collect(name="out")
+    job = cluster.submit(env, name="asked")
+    job.ready().result(timeout=WAIT_S)
+    first = job.trigger_checkpoint().result(timeout=WAIT_S)
+    together = [job.trigger_checkpoint(full=True) for _ in range(3)]
+    later = [each.result(timeout=WAIT_S) for each in together]
+    assert all(each.checkpoint_id > first.checkpoint_id for each in later)
+    newest = later[-1]
+    assert Path(newest.path, "_metadata").exists()
+    assert Path(newest.path) == tmp_path / "checkpoints" / job.job_id / f"chk-{newest.checkpoint_id}"
+    assert job.details().completed_checkpoints == len({each.checkpoint_id for each in [first, *later]})
+    canceled(job)
+    with pytest.raises(CheckpointRequestFailed, match="the job is canceled"):
+        job.trigger_checkpoint().result(timeout=WAIT_S)

@@ -16,11 +16,10 @@ from understudy import (
     NotASavepoint,
     QueryFailed,
     Savepoint,
-    UnreadableState,
 )
 from understudy.state.errors import MissingSavepoint
 
-from .made import KEYS, MAX_PARALLELISM, Declared, aggregation, declared_states, savepoint
+from .made import KEYS, MAX_PARALLELISM, Declared, declared_states, savepoint
 
 STORED = Path(__file__).parent.parent / "clusters" / "stored"
 
@@ -217,9 +216,3 @@ def test_a_savepoint_on_another_file_system() -> None:
         assert found.operator("every-kind").state("total").count() == 24
     finally:
         memory.rm("/state-data", recursive=True)
-
-
-def test_an_incremental_checkpoint_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    opened = Savepoint.open(savepoint(tmp_path, {"aggregation": aggregation(incremental=True)}))
-    with pytest.raises(UnreadableState, match="'aggregation': its keyed state is an incremental checkpoint"):
-        opened.operator("aggregation").states()

@@ -60,6 +60,10 @@ def test_flinks_own_command_line_lists_savepoints_stops_cancels_and_disposes(tmp
         assert "Savepoint '" in flink("savepoint", "-d", path)
         assert not Path(path).exists()
 
+        taken = re.findall(r"Checkpoint (\d+) for job \S+ completed", flink("checkpoint", one))
+        assert first.trigger_checkpoint().result(timeout=60).checkpoint_id > int(taken[0])
+        assert re.search(r"Checkpoint\(FULL\) \d+ for job \S+ completed", flink("checkpoint", "--full", one))
+
         refused = flink("savepoint", one, "/etc", fails=True)
         assert "/etc" in refused
         assert "NullPointerException" not in refused

@@ -173,12 +173,18 @@ def test_an_order_that_fails_says_why_and_one_without_a_token_asks_for_it() -> N
             page.get_by_label("Folder").fill(folder)
             page.get_by_role("button", name="Take it").click()
 
+        page.get_by_role("button", name="Checkpoint…").click()
+        page.get_by_role("button", name="Take it").click()
+        page.get_by_text("Take a checkpoint: done").wait_for()
+        page.get_by_text("checkpoint 7", exact=True).wait_for()
         order_savepoint("../../etc")
         page.get_by_text("Take a savepoint failed: ../../etc is not below the root").wait_for()
         page.context.clear_cookies()
         order_savepoint("nightly")
         page.get_by_role("heading", name="A token is wanted").wait_for()
-    assert [each.target_directory for each in jobs.orders] == ["../../etc"]
+    checkpoint, savepoint = jobs.orders
+    assert not checkpoint.full
+    assert savepoint.target_directory == "../../etc"
 
 
 @pytest.mark.slow

@@ -261,6 +261,28 @@ def test_orders_reach_the_job_manager_and_their_outcome_can_be_asked_for(
     ]
 
 
+@pytest.mark.parametrize("refusal", ["", "tasks are restarted"])
+def test_a_checkpoint_is_taken_now_and_its_number_said_or_why_there_is_none(
+    refusal: str, jobs: AnsweringJobs, client_of: Clients
+) -> None:
+    jobs.refusal = refusal
+
+    async def outcomes() -> list[Any]:
+        async with client_of(App(jobs)) as client:
+            found = []
+            for body in ({}, {"checkpointType": "CONFIGURED", "triggerId": "ef" * 16}, {"checkpointType": "FULL"}):
+                ordered = await client.post(f"{J}/checkpoints", json=body)
+                assert ordered.status_code == 202
+                found.append(await completed(client, f"{J}/checkpoints/{ordered.json()['request-id']}"))
+            return found
+
+    for each in asyncio.run(outcomes()):
+        failure = each["operation"].pop("failureCause")
+        assert each == {"status": {"id": "COMPLETED"}, "operation": {"checkpointId": None if refusal else 7}}
+        assert (failure and failure["stack-trace"]) == (refusal or None)
+    assert [each.full for each in jobs.orders] == [False, False, True]
+
+
 def test_the_same_order_sent_again_is_one_order(jobs: AnsweringJobs, client_of: Clients) -> None:
     order = ("POST", f"{J}/savepoints", {"triggerId": "cd" * 16})
     assert [each.json() for each in send(client_of, App(jobs), order, order)] == [{"request-id": "cd" * 16}] * 2
@@ -292,6 +314,8 @@ def test_a_savepoint_that_fails_says_why(jobs: AnsweringJobs, client_of: Clients
         ("PATCH", f"{J}?mode=stop", None, 400, "wanted cancel"),
         ("POST", f"{J}/savepoints", {"target-directory": 7}, 400, "wanted a path"),
         ("POST", f"{J}/savepoints", {"triggerId": "x"}, 400, "32 hexadecimal digits"),
+        ("POST", f"{J}/checkpoints", {"checkpointType": "INCREMENTAL"}, 400, "wanted CONFIGURED or FULL"),
+        ("GET", f"{J}/checkpoints/{'0' * 32}", None, 404, "not found"),
         ("POST", f"{J}/stop", {"drain": "yes"}, 400, "true or false"),
         ("POST", "/v1/savepoint-disposal", {}, 400, "savepoint-path"),
         ("GET", f"{V}/subtasks/metrics?get=x&agg=mean", None, 400, "min, max, sum, avg, skew"),
@@ -335,9 +359,9 @@ def test_without_a_job_manager_it_is_503_and_after_its_return_200(jobs: Answerin
 
 
 def test_a_page_that_only_shows_takes_no_order(jobs: AnsweringJobs, client_of: Clients) -> None:
-    orders = [("POST", f"{J}/stop", {}), ("PATCH", J, None), ("POST", f"{J}/savepoints", {})]
+    orders = [("POST", f"{J}/{what}", {}) for what in ("stop", "savepoints", "checkpoints")] + [("PATCH", J, None)]
     answers = send(client_of, App(jobs, read_only=True), *orders)
-    assert [each.status_code for each in answers] == [403] * 3
+    assert [each.status_code for each in answers] == [403] * 4
     assert jobs.orders == []
 
 

@@ -13,7 +13,10 @@ from understudy.messages import (
     CancelWithSavepoint,
     CheckpointConfig,
     CheckpointHistory,
+    CheckpointId,
+    CheckpointNotTaken,
     CheckpointStatistics,
+    CheckpointTaken,
     ClusterMetrics,
     DisposeSavepoint,
     DisposeSavepointFailure,
@@ -39,6 +42,7 @@ from understudy.messages import (
     OperatorAnswer,
     OperatorDescription,
     Partitioning,
+    RequestCheckpoint,
     RequestCheckpointStatistics,
     RequestFlameGraph,
     RequestJobView,
@@ -239,6 +243,8 @@ class AnsweringJobs:
         self.orders: list[Any] = []
         self.questions = 0
         self.away = False
+        self.refusal = ""
+        """Why no checkpoint is taken."""
 
     def ask(self, message: Any, timeout_ms: float | None = None) -> Awaitable[Any]:
         return self._answer(message)
@@ -264,6 +270,11 @@ class AnsweringJobs:
                 if message.target_directory and ".." in message.target_directory:
                     return TriggerSavepointFailure(message.job_id, f"{message.target_directory} is not below the root")
                 return TriggerSavepointSuccess(message.job_id, "/savepoints/savepoint-1")
+            case RequestCheckpoint():
+                self.orders.append(message)
+                if self.refusal:
+                    return CheckpointNotTaken(message.job_id, self.refusal)
+                return CheckpointTaken(message.job_id, CheckpointId(7), "/checkpoints/chk-7")
             case DisposeSavepoint(path):
                 self.orders.append(message)
                 view = self.views[JOB]

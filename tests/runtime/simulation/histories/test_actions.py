@@ -17,6 +17,7 @@ from understudy.runtime.simulation.histories.actions import (
     RestartFromDrained,
     RestartFromSavepoint,
     StopWithSavepoint,
+    TakeCheckpoint,
     TakeSavepoint,
     random_actions,
 )
@@ -123,7 +124,25 @@ def test_every_kind_of_action_is_drawn_and_told_without_its_class_and_moment() -
             seen.add(type(action))
             assert type(action).__name__ not in told_fault(action)
             assert "at_ms" not in told_fault(action)
-    assert seen == set(ACTIONS) - {RestartFromDrained}, "only a theme draws that one"
+    assert seen == set(ACTIONS) - {RestartFromDrained, TakeCheckpoint}, "a theme draws the one, a scenario the other"
+
+
+def test_checkpoints_that_somebody_asks_for_are_drawn_apart() -> None:
+    scenarios = [Scenario.of(seed, "keyed") for seed in range(100)]
+    asked = [[each for each in one.actions if isinstance(each, TakeCheckpoint)] for one in scenarios]
+    assert 15 < sum(map(bool, asked)) < 45
+    assert any(each.full for one in asked for each in one)
+    assert any(len({each.at_ms for each in one}) < len(one) for one in asked), "several at once"
+
+
+def test_a_checkpoint_is_taken_when_the_user_asks() -> None:
+    """Three at once: while one is under way the others wait for it, and get one together."""
+    outcome = outcome_of(*(TakeCheckpoint(3_100.0, full) for full in (False, True, False)))
+    assert outcome.status == "finished"
+    answers = [line.rpartition("chk-")[2].split()[0] for line in told(outcome) if "answer to take checkpoint" in line]
+    assert len(answers) == 3
+    assert len(set(answers)) == 2
+    assert any("asks: take checkpoint (full)" in line for line in told(outcome))
 
 
 @pytest.mark.parametrize("seed", range(20))

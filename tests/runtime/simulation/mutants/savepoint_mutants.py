@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint
-from understudy.actors.checkpoints.checkpoint_events import MetadataFailed, MetadataStored
+from understudy.actors.checkpoints.checkpoint_effects import AnswerCheckpoint, AnswerSavepoint
+from understudy.actors.checkpoints.checkpoint_events import CheckpointRequested, MetadataFailed, MetadataStored
 from understudy.actors.checkpoints.checkpoint_files import CheckpointFiles
 from understudy.actors.checkpoints.checkpoint_requests import CheckpointRequests
 from understudy.actors.job_manager.job_files import JobFiles
@@ -20,7 +20,7 @@ from understudy.actors.restore import restored_operators
 from understudy.actors.restore.restore_points import RestorePoints
 from understudy.actors.tasks import task
 from understudy.actors.tasks.task import Task
-from understudy.messages import CheckpointCompleted, JobStatus, TriggerSavepointSuccess
+from understudy.messages import CheckpointCompleted, CheckpointTaken, JobStatus, TriggerSavepointSuccess
 from understudy.runtime.connectors.files.file_sink import FileSink
 from understudy.runtime.simulation.histories.actions import (
     CancelWithSavepoint,
@@ -28,6 +28,7 @@ from understudy.runtime.simulation.histories.actions import (
     DisposeSavepoint,
     RestartFromSavepoint,
     StopWithSavepoint,
+    TakeCheckpoint,
     TakeSavepoint,
 )
 from understudy.runtime.simulation.histories.scenario import Scenario
@@ -314,3 +315,50 @@ def what_the_other_job_had_prepared_is_not_committed(patch: Patch) -> None:
             commit(self, transaction)
 
     patch.setattr(FileSink, "commit", own)
+
+
+# ---- checkpoints that somebody asks for
+
+
+@acting("keyed", "states", "two-inputs", faults=deaths_in_the_middle_of_it)
+def checkpoints_are_asked_for(chance: random.Random, duration_ms: float) -> Iterable[ClientAction]:
+    for share in (0.2, 0.4, 0.4, 0.4, 0.7):
+        yield TakeCheckpoint(round(share * duration_ms + chance.uniform(0, 20), 1))
+
+
+@mutant(PROMISE, within=20, scenarios=checkpoints_are_asked_for)
+def who_waits_for_a_checkpoint_is_forgotten_at_a_restart(patch: Patch) -> None:
+    def forgotten(requests: CheckpointRequests, failure: Any) -> list[Any]:
+        requests._waiting = ()
+        return []
+
+    patch.setattr(CheckpointRequests, "disappoint_waiting", forgotten)
+
+
+@mutant(PROMISE, within=20, scenarios=checkpoints_are_asked_for)
+def who_has_asked_for_a_checkpoint_that_is_given_up_hears_nothing(patch: Patch) -> None:
+    given_up = CheckpointRequests.given_up
+
+    def silent(requests: CheckpointRequests, pending: Any, *how: Any) -> list[Any]:
+        return [each for each in given_up(requests, pending, *how) if not isinstance(each, AnswerCheckpoint)]
+
+    patch.setattr(CheckpointRequests, "given_up", silent)
+
+
+@mutant(PROMISE, within=20, scenarios=checkpoints_are_asked_for)
+def the_newest_checkpoint_is_the_answer_though_it_was_there_before(patch: Patch) -> None:
+    completed, on = CheckpointRequests.completed, CheckpointRequests.on
+    newest: list[CompletedCheckpoint] = []
+
+    def noted(requests: CheckpointRequests, pending: Any, done: CompletedCheckpoint, paths: Any) -> list[Any]:
+        newest[:] = [done]
+        return completed(requests, pending, done, paths)
+
+    def at_once(requests: CheckpointRequests, event: Any, *when: Any) -> list[Any]:
+        if newest and isinstance(event, CheckpointRequested):
+            done = newest[0]
+            return [AnswerCheckpoint(event.request, CheckpointTaken(done.job_id, done.checkpoint_id, "x/_metadata"))]
+        return on(requests, event, *when)
+
+    patch.setattr(CheckpointRequests, "completed", noted)
+    patch.setattr(CheckpointRequests, "on", at_once)
