@@ -30,7 +30,7 @@ INHERITED = {
 NOT_FOR_USERS = {
     "Cluster": {"translate", "submit_translated", "submit_translated_async", "ask_job_manager"},
     "RemoteCluster": {"ask_job_manager"},
-    "JobHandle": {"lost", "before_close", "wait_as_cluster", "when_over"},
+    "JobHandle": {"lost", "before_close", "wait_as_cluster"},
     "SavepointOperator": {"decode_runs", "is_incremental"},
     "StateTable": {"conformed", "described", "identified", "only_key"},
     "JobFuture": {"cancel", "set_result", "set_exception", "set_running_or_notify_cancel"},

@@ -25,7 +25,6 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 LIBRARY = [path for floor in ("messages", "state", "actors", "runtime", "src") for path in (ROOT / floor).rglob("*.py")]
 
 NO_PUBLIC_ERRORS = {
-    "_Stopped": "ends a query of Spark whose job is over",
     # they reach users as text: as the name of a failure's cause, or in the text of an error that is public
     "UnknownChannel": "fails a task; JobFailed shows its name",
     "HttpError": "an answer of the REST interface, which has its text",

@@ -106,19 +106,6 @@ def test_the_job_of_the_spark_page_runs_and_its_output_is_right(tmp_path: Path) 
     assert len([line for line in done.stdout.splitlines() if line.startswith("|  ")]) == 7
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(400)
-def test_the_job_of_the_page_on_spark_streams_prints_what_the_page_says(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "connectors" / "spark-streams.md").read_text()
-    (block,), (printed,) = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
-    (tmp_path / "stream_job.py").write_text(block)
-    done = subprocess.run(
-        [sys.executable, "stream_job.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == printed
-
-
 COMMANDS = [line.split("#")[0].split() for line in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)[0].splitlines()]
 
 

@@ -63,7 +63,6 @@ from .spark.rewind_buffer import RewindBuffer
 from .spark.scan_plan import ScanPlan, scan_plan
 from .spark.scan_source import ScanSource
 from .spark.spark_source import SparkSource
-from .spark.stream_source import SparkStreamSource
 from .sql.changes.postgres_changes import PostgresChanges
 from .sql.errors import (
     ChangesLost,
