@@ -4,10 +4,11 @@
     <storageDir>/<cluster id>/epochs/<number>/opened           all that earlier leaders have kept is in this folder
     <storageDir>/<cluster id>/epochs/<number>/jobs/<name>/<n>  a record; the highest n counts
 
-The highest number leads. To make its `term` file, which of several that try one can, is to win. Only its leader writes
-into an epoch's folder, and after each write it looks whether there is a higher number: then what it wrote does not
-count. A new leader copies the records of the last opened epoch, and then opens its own: nothing that an older leader
-writes from then on is ever read. So what a leader could confirm, its successor has read.
+The highest number leads, whichever of these files it has. To make its `term` file, which of several that try one can,
+is to win. Only its leader writes into an epoch's folder, and after each write it looks whether there is a higher
+number: then what it wrote does not count. A new leader copies the records of the last opened epoch, and then opens its
+own: nothing that an older leader writes from then on is ever read. So what a leader could confirm, its successor has
+read.
 
 All of it blocks, and raises OSError. The storage must show a file to all once it is written, as POSIX and object stores
 do now, and create a file only if it is missing (`If-None-Match`).
@@ -49,6 +50,10 @@ class Epoch:
     term: EpochTerm
 
 
+_LOST = EpochTerm(LeaderSessionId(""))
+"""Of an epoch whose file somebody has removed: a leader that lives writes it again; one that does not is followed."""
+
+
 class StorageEpochs:
     """Of one cluster. `storage`: its own folder."""
 
@@ -57,15 +62,17 @@ class StorageEpochs:
 
     def newest(self) -> Epoch | None:
         """The one that leads, or has led last. Raises NotOurs."""
-        numbers = self._numbers(_TERM)
-        while numbers:
-            number = numbers.pop()
-            with suppress(MissingState):  # a later leader has removed it just now
+        while numbers := self._numbers():
+            number = numbers[-1]
+            try:
                 return Epoch(number, self._term(number))
+            except MissingState:
+                if self._numbers()[-1:] == [number]:  # else a later leader has removed it just now
+                    return Epoch(number, _LOST)
         return None
 
     def is_newest(self, number: int) -> bool:
-        return max(self._numbers(_TERM), default=0) == number
+        return max(self._numbers(), default=0) == number
 
     def claim(self, number: int, term: EpochTerm) -> bool:
         """Whether this process has won that epoch. Raises OSError when nobody knows."""
@@ -131,9 +138,9 @@ class StorageEpochs:
                 return self.storage.read_sealed(path)
         return self.storage.read_sealed(path)
 
-    def _numbers(self, of: str) -> list[int]:
-        """Of the epochs that have this file, in order."""
-        return sorted(int(parts[1]) for parts in self._paths() if len(parts) == 3 and parts[2] == of)
+    def _numbers(self, of: str | None = None) -> list[int]:
+        """Of the epochs that have this file, in order; None: any file."""
+        return sorted({int(parts[1]) for parts in self._paths() if of is None or parts[2:] == [of]})
 
     def _versions(self, number: int) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}

@@ -142,3 +142,28 @@ def test_an_epoch_that_was_won_and_never_opened_hides_nothing(candidates: Candid
     assert newest is not None
     assert epochs.claim(newest.number + 1, replace(newest.term, is_over=True))
     assert dict(candidates.win().read()) == {"job": b"kept"}
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_without_its_term_file_the_newest_epoch_still_is_it_and_keeps_its_records(
+    candidates: Candidates, is_alive: bool
+) -> None:
+    """Somebody has removed it: a leader that lives says it again, and who follows inherits what it has."""
+    candidates.win().resign()
+    leader = candidates.win()
+    leader.write("job", b"kept")
+    storage, epochs = candidates.services.storage, StorageEpochs(candidates.services.storage)
+    if not is_alive:
+        leader.resign()
+    storage.delete("epochs/00000002/term")
+    assert epochs.is_newest(2)
+    if is_alive:
+        leader.write("job", b"and changed")
+        leader.publish("tcp://127.0.0.1:1")
+        newest = epochs.newest()
+        assert newest is not None
+        assert (newest.number, newest.term.leader_session_id) == (2, leader.session)
+        leader.resign()
+    follower = candidates.win()
+    assert follower.session.startswith("3-")
+    assert dict(follower.read()) == {"job": b"and changed" if is_alive else b"kept"}
