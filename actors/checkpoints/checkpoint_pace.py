@@ -62,11 +62,15 @@ class CheckpointPace:
         """The minimum pause begins."""
         self._last_completion_ms = now_ms
 
+    def has_room(self, pending: int) -> bool:
+        """Whether one more checkpoint may be under way beside `pending` others."""
+        return pending < self._config.max_concurrent
+
     def refusal(self, pending: int, now_ms: float) -> tuple[Refusal | None, Timers]:
         """Why one more checkpoint may not start beside `pending` others; the request is queued or its tick put off."""
         if self._is_request_queued:
             return Refusal.ALREADY_QUEUED, []
-        if pending >= self._config.max_concurrent:
+        if not self.has_room(pending):
             self._is_request_queued = True
             return Refusal.TOO_MANY_CONCURRENT, self._cancel_tick()
         pause_ms = self._remaining_pause_ms(now_ms)

@@ -95,7 +95,6 @@ class CheckpointRequests:
         self.pace = CheckpointPace(config)
         self.final = FinalCheckpoint()
         self._job_id = job_id
-        self._most_at_once = config.max_concurrent
         self._tasks = tasks
         self._waiting: tuple[CheckpointRequest, ...] = ()
         """For the next checkpoint that begins: as many are under way as there may be."""
@@ -156,19 +155,22 @@ class CheckpointRequests:
         if refusal is not None:
             cause = f"no {kind.value} could be triggered: {self._why(refusal)}"
             return [Refused(kind, refusal), *self._answer_waiting(cause)]
-        return [self._start_for_waiting()] if len(pending) < self._most_at_once else []
+        return [self._start_for_waiting()] if self.pace.has_room(len(pending)) else []
 
     def _start_for_waiting(self) -> Start:
-        requests, self._waiting = self._waiting, ()
-        return Start(CheckpointKind.CHECKPOINT, requests=requests)
+        return Start(CheckpointKind.CHECKPOINT, requests=self._take_waiting())
 
     def disappoint_waiting(self, failure: CheckpointFailure) -> list[AnswerCheckpoint]:
         """No checkpoint will begin for those who wait for one."""
         return self._answer_waiting(f"no checkpoint was triggered: {_CAUSE[failure]}")
 
     def _answer_waiting(self, cause: str) -> list[AnswerCheckpoint]:
-        requests, self._waiting = self._waiting, ()
-        return [self._not_taken(request, cause) for request in requests]
+        return [self._not_taken(request, cause) for request in self._take_waiting()]
+
+    def _take_waiting(self) -> tuple[CheckpointRequest, ...]:
+        """They are no longer remembered."""
+        waiting, self._waiting = self._waiting, ()
+        return waiting
 
     def _data_ended(self, pending: Pending, now_ms: float) -> Decisions:
         if not self.final.data_ended():

@@ -189,14 +189,15 @@ class KeyedParts:
         snapshot = next(each for each in self.snapshots if isinstance(each, RunParts) and each.handle is handle)
         header = snapshot.header
         schema = pa.ipc.read_schema(pa.py_buffer(header["schema"]))
-        batches, shares, end = [], [], 0
+        batches: list[pa.RecordBatch] = []
+        shares, end = [], 0
         for group in snapshot.groups:
-            found = pa.Table.from_batches(self._rows_of_runs(snapshot, STATE_NAME, group), schema).combine_chunks()
-            batches += found.to_batches()
-            shares.append((group, end, end := end + found.num_rows))
-        rows = pa.Table.from_batches(batches, schema).combine_chunks().to_batches()
+            found = self._rows_of_runs(snapshot, STATE_NAME, group)
+            batches += found
+            shares.append((group, end, end := end + sum(batch.num_rows for batch in found)))
+        (rows,) = pa.Table.from_batches(batches, schema).combine_chunks().to_batches()
         own = KeyGroupRange(handle.first_key_group, handle.last_key_group)
-        return write_sections(own, header, schema, rows[0], [each for each in shares if each[1] < each[2]])
+        return write_sections(own, header, schema, rows, shares)
 
     def _rows_of_runs(self, snapshot: RunParts, name: str, group: int) -> list[pa.RecordBatch]:
         batches = [batch for run in snapshot.runs if (batch := self._rows(run, name, group)) is not None]

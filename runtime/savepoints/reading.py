@@ -145,8 +145,8 @@ class SavepointOperator:
         for handle in filter(is_of_runs, self._keyed_handles):
             parts = KeyedParts(self.name, run_handles(handle, files), files)
             for table in parts.tables().values():
-                for _ in _all_rows(_source(parts, table)) if table.kind != RUN_KEYS else ():
-                    pass
+                if table.kind != RUN_KEYS:
+                    _decode(_source(parts, table))
 
     @cached_property
     def _tables(self) -> dict[str, StateTable]:
@@ -206,8 +206,10 @@ def _source(parts: KeyedParts, table: StoredTable) -> RowSource:
     return ArrowSource(parts, table) if table.is_arrow else EntrySource(parts, table)
 
 
-def _all_rows(source: RowSource) -> Iterator[Any]:
-    return (row for share in source.shares() for row in source.rows(share))
+def _decode(source: RowSource) -> None:
+    for share in source.shares():
+        for _ in source.rows(share):
+            pass
 
 
 def reopened(path: str, uid: str, name: str) -> StateTable:

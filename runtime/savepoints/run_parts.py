@@ -52,13 +52,13 @@ def newest_payloads(runs: Sequence[Sequence[Payload]]) -> Iterator[Payload]:
 
 def newest_rows(runs: Sequence[pa.RecordBatch], keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """What is left of the rows of these runs, the oldest first; each run has a row for a key at most."""
+    if len(runs) == 1:
+        yield from runs
+        return
     known: set[Any] = set()
     for number, batch in reversed(list(enumerate(runs))):
-        if len(runs) == 1:
-            yield batch
-            return
-        own = list(zip(*(map(hashable, batch.column(name).to_pylist()) for name in keys), strict=True))
-        own = with_same_nans(own)
+        columns = (map(hashable, batch.column(name).to_pylist()) for name in keys)
+        own = with_same_nans(list(zip(*columns, strict=True)))
         left = batch.filter(pa.array([key not in known for key in own], pa.bool_()))
         if number:
             known.update(own)

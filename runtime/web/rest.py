@@ -6,10 +6,12 @@ Each handler asks the Desk and hands the answer to a pure function (`flink_*`), 
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
 
 from ...messages import (
+    JobId,
     RequestBackPressure,
     RequestFlameGraph,
     SubtaskIndex,
@@ -256,22 +258,16 @@ class Rest:
         return answer({}, HTTPStatus.ACCEPTED)
 
     async def take_checkpoint(self, request: Request, job_id: str) -> Any:
-        self.may_order()
-        wanted = await request.json()
-        return _accepted(await self._orders.checkpoint(await self._desk.job_id(job_id), wanted))
+        return await self._ordered(self._orders.checkpoint, request, job_id)
 
     async def checkpoint_outcome(self, request: Request, job_id: str, trigger: str) -> Json:
         return await self._orders.outcome("checkpoint", trigger, await self._desk.job_id(job_id))
 
     async def savepoint(self, request: Request, job_id: str) -> Any:
-        self.may_order()
-        wanted = await request.json()
-        return _accepted(await self._orders.savepoint(await self._desk.job_id(job_id), wanted))
+        return await self._ordered(self._orders.savepoint, request, job_id)
 
     async def stop(self, request: Request, job_id: str) -> Any:
-        self.may_order()
-        wanted = await request.json()
-        return _accepted(await self._orders.stop(await self._desk.job_id(job_id), wanted))
+        return await self._ordered(self._orders.stop, request, job_id)
 
     async def savepoint_outcome(self, request: Request, job_id: str, trigger: str) -> Json:
         return await self._orders.outcome("savepoint", trigger, await self._desk.job_id(job_id))
@@ -284,6 +280,12 @@ class Rest:
         return await self._orders.outcome("disposal", trigger)
 
     # -- inside
+
+    async def _ordered(self, order: Callable[[JobId, Json], Awaitable[str]], request: Request, job_id: str) -> Any:
+        """What is ordered of a job takes its time: the answer is the order's id."""
+        self.may_order()
+        wanted = await request.json()
+        return _accepted(await order(await self._desk.job_id(job_id), wanted))
 
     def may_order(self) -> None:
         if self._read_only:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -83,34 +85,29 @@ def _sensors(number: int) -> list[int]:
 
 
 def _aggregation(storage: CheckpointStorage) -> Fill:
-    """Three rounds, with a checkpoint after each."""
-
     def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
         aggregates = {"readings": Count(), "total": Sum("amount")}
         backend = ColumnarBackend(["sensor", "side"], aggregates, subtask.groups, 16)
-        backend.track_changes("aggregation")
-        for number in (1, 2, 3):
+
+        def change(number: int) -> None:
             sensors = _sensors(number)
             columns = {"sensor": sensors, "side": ["left"] * len(sensors), "amount": [number * 1.5] * len(sensors)}
             batch = pa.RecordBatch.from_pydict(columns)
             backend.changed(backend.table_for(batch.schema).update(batch))
-            taken = backend.increment(CheckpointId(number))
-            if number < 3:
-                taken(_target(storage, number))
-                backend.checkpoint_complete(CheckpointId(number))
-        snapshot.add(OperatorId("aggregation"), taken)
+
+        snapshot.add(OperatorId("aggregation"), _three_rounds(backend, "aggregation", change, storage))
 
     return fill
 
 
 def _in_dicts(storage: CheckpointStorage) -> Fill:
-    """Three rounds of a value for each sensor; in the last one a sensor is cleared."""
+    """A value for each sensor; in the last round a sensor is cleared."""
 
     def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
         backend = heap(range(16))
-        backend.track_changes("declared")
-        state = backend.state(Declared.value)
-        for number in (1, 2, 3):
+
+        def change(number: int) -> None:
+            state = backend.state(Declared.value)
             for backend.current_key in _sensors(number):
                 backend.read_ahead([backend.current_key])
                 state.update(number)
@@ -118,13 +115,21 @@ def _in_dicts(storage: CheckpointStorage) -> Fill:
                 backend.current_key = 7
                 backend.read_ahead([7])
                 state.clear()
-            taken = backend.increment(CheckpointId(number))
-            if number < 3:
-                taken(_target(storage, number))
-                backend.checkpoint_complete(CheckpointId(number))
-        snapshot.add(OperatorId("declared"), taken)
+
+        snapshot.add(OperatorId("declared"), _three_rounds(backend, "declared", change, storage))
 
     return fill
+
+
+def _three_rounds(backend: Any, owner: str, change: Callable[[int], None], storage: CheckpointStorage) -> Any:
+    """The last snapshot; the checkpoint after each of the first two rounds is complete."""
+    backend.track_changes(owner)
+    for number in (1, 2):
+        change(number)
+        backend.increment(CheckpointId(number))(_target(storage, number))
+        backend.checkpoint_complete(CheckpointId(number))
+    change(3)
+    return backend.increment(CheckpointId(3))
 
 
 def _target(storage: CheckpointStorage, number: int) -> SnapshotTarget:

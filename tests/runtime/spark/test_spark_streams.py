@@ -141,36 +141,27 @@ def has(job: Any, rows: int) -> Callable[[], bool]:
     return lambda: len(job.results("counted")) >= rows
 
 
+TYPED = (
+    "id",
+    "timestamp_millis(1700000000000 + id) AS at",
+    "DATE'1500-03-01' AS day",
+    "CAST(id AS DECIMAL(12, 2)) AS money",
+    "array(id, key) AS both",
+    "named_struct('a', id, 'b', CAST(key AS STRING)) AS nested",
+    "CASE WHEN id > 3 THEN CAST(id AS SMALLINT) END AS small",
+)
+
+
 def test_types_come_as_spark_has_them(spark: Any, inbox: Path) -> None:
     put(inbox, 0)
-    typed = files_of(spark, inbox).selectExpr(
-        "id",
-        "timestamp_millis(1700000000000 + id) AS at",
-        "DATE'1500-03-01' AS day",
-        "CAST(id AS DECIMAL(12, 2)) AS money",
-        "array(id, key) AS both",
-        "named_struct('a', id, 'b', CAST(key AS STRING)) AS nested",
-        "CASE WHEN id > 3 THEN CAST(id AS SMALLINT) END AS small",
-    )
+    typed = files_of(spark, inbox).selectExpr(*TYPED)
     env = StreamEnvironment()
     env.from_spark_stream(typed, available_now=True).collect(name="rows")
     with LocalCluster(task_managers=1) as cluster:
         job = cluster.submit(env)
         job.wait(timeout=WAIT_S)
         found = job.to_arrow("rows")
-    batch = (
-        spark.read.schema("id long, key long")
-        .json(str(inbox))
-        .selectExpr(
-            "id",
-            "timestamp_millis(1700000000000 + id) AS at",
-            "DATE'1500-03-01' AS day",
-            "CAST(id AS DECIMAL(12, 2)) AS money",
-            "array(id, key) AS both",
-            "named_struct('a', id, 'b', CAST(key AS STRING)) AS nested",
-            "CASE WHEN id > 3 THEN CAST(id AS SMALLINT) END AS small",
-        )
-    )
+    batch = spark.read.schema("id long, key long").json(str(inbox)).selectExpr(*TYPED)
     assert found.to_pylist() == batch.toArrow().to_pylist()
 
 
