@@ -20,7 +20,7 @@ __all__ = ["mark"]
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-FILES, ROWS_A_FILE, KILLS = 40, 50, 3
+ROWS_A_FILE = 50
 
 SCRIPT = """
 import sys
@@ -41,11 +41,12 @@ spark.stop()
 """
 
 
-def test_a_killed_program_goes_on_exactly(tmp_path: Path, mark: str) -> None:
+@pytest.mark.parametrize(("files", "kills"), [(12, 1), pytest.param(40, 3, marks=pytest.mark.slow)])
+def test_a_killed_program_goes_on_exactly(tmp_path: Path, mark: str, files: int, kills: int) -> None:
     inbox, script, log = tmp_path / "inbox", tmp_path / "script.py", tmp_path / "log"
     inbox.mkdir()
     script.write_text(SCRIPT)
-    for number in range(FILES):
+    for number in range(files):
         rows = range(number * ROWS_A_FILE, (number + 1) * ROWS_A_FILE)
         (inbox / f"{number:03}.json").write_text("".join(json.dumps({"id": row}) + "\n" for row in rows))
 
@@ -59,13 +60,13 @@ def test_a_killed_program_goes_on_exactly(tmp_path: Path, mark: str) -> None:
         )
 
     def committed() -> list[int]:
-        files = visible_files(tmp_path / "out") if (tmp_path / "out").exists() else []
-        return [json.loads(line)["id"] for path in files for line in path.read_text().splitlines()]
+        written = visible_files(tmp_path / "out") if (tmp_path / "out").exists() else []
+        return [json.loads(line)["id"] for path in written for line in path.read_text().splitlines()]
 
     def has_more_than(rows: int) -> Callable[[], bool]:
-        return lambda: len(committed()) > min(rows, FILES * ROWS_A_FILE - 1)
+        return lambda: len(committed()) > min(rows, files * ROWS_A_FILE - 1)
 
-    for _ in range(KILLS):
+    for _ in range(kills):
         before = len(committed())
         program = start("not yet")
         eventually(has_more_than(before), log.read_text)
@@ -76,5 +77,5 @@ def test_a_killed_program_goes_on_exactly(tmp_path: Path, mark: str) -> None:
     last = start("last")
     last.communicate(timeout=WAIT_S)
     assert last.returncode == 0, log.read_text()
-    assert sorted(committed()) == list(range(FILES * ROWS_A_FILE))
+    assert sorted(committed()) == list(range(files * ROWS_A_FILE))
     eventually(lambda: marked(mark) == [], lambda: f"the end of {marked(mark)}")
