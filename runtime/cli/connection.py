@@ -1,13 +1,16 @@
-"""Which JobManager a command speaks to: the one that is named by address and key file, by options or environment, or
-else the only one of this user that runs on this machine, or else the one that an understudy.yaml names; a command
-about a job asks all that run here for it.
+"""Which JobManager a command speaks to: the one that is named by address and key file, by options or environment; or
+else the one that the working directory's understudy.yaml names, or that of UNDERSTUDY_CONFIG; or else the only one of
+this user that runs on this machine (a command about a job asks all that run here for it); or else the one that another
+understudy.yaml names.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,7 +20,7 @@ from ..clusters.announcement import Announcement, find_announcements
 from ..clusters.remote_cluster import RemoteCluster, jobs_meant
 from ..clusters.remote_errors import RemoteError
 from ..hosts.settings import HostSettings
-from ..hosts.settings_sources import load_settings
+from ..hosts.settings_sources import FILE_VARIABLE, LoadedSettings, load_settings
 from ..system import CurveKeys
 from ..system.remote.address import is_reachable_base
 from .output import note
@@ -78,7 +81,8 @@ def connect_to_job(
 
     Raises UsageError, ClickException and RemoteErrors.
     """
-    if jobmanager is None and key_file is None and len(running := find_announcements().running) > 1:
+    several = jobmanager is None and key_file is None and _of_this_place(load_settings()) is None
+    if several and len(running := find_announcements().running) > 1:
         announcement, summary = _search(running, job, timeout)
         jobmanager, key_file, job = announcement.address, announcement.key_file, summary.job_id
     with connect(jobmanager, key_file, timeout) as cluster:
@@ -124,30 +128,50 @@ def _discover(address: str | None, key_file: str | None) -> tuple[str, str] | Ho
     found = find_announcements()
     for what in found.unreadable:
         note(f"ignored {what}")
-    meant = [each for each in found.running if address is None or each.address == address.rstrip("/")]
-    if len(meant) > 1 and (loaded := load_settings()).file is not None:
-        meant = [each for each in meant if each.key_file == loaded.settings.key_file] or meant
-    if len(meant) == 1:
-        return meant[0].address, meant[0].key_file
-    if meant:
-        raise click.ClickException(
-            "several JobManagers run here; say which with --jobmanager:\n" + "\n".join(_line(each) for each in meant)
-        )
     if address is not None:
-        raise click.UsageError(f"--jobmanager {address} needs --key-file: it was not started here by this user")
-    if (loaded := load_settings()).file is not None:
-        if loaded.settings.has_successors:
-            _load(loaded.settings.key_file)
-            return loaded.settings
-        return loaded.settings.jobmanager_address, loaded.settings.key_file
+        meant = [each for each in found.running if each.address == address.rstrip("/")]
+        if not meant:
+            raise click.UsageError(f"--jobmanager {address} needs --key-file: it was not started here by this user")
+        return meant[0].address, meant[0].key_file
+    loaded = load_settings()
+    running = found.running
+    mine = [each for each in running if loaded.file is not None and each.key_file == loaded.settings.key_file]
+    if (here := _of_this_place(loaded)) is not None and running and not mine:
+        note(f"asks the cluster of {here}; what runs here is asked with --jobmanager:\n{_lines(running)}")
+    if here is not None or mine or (loaded.file is not None and not running):
+        return _named_by(loaded.settings, mine)
+    if len(running) == 1:
+        return running[0].address, running[0].key_file
+    if running:
+        raise _several(running)
     raise click.ClickException(
         f"no JobManager of this user runs here (looked in {tempfile.gettempdir()}): start one with `understudy run`, "
         "or name one with --jobmanager and --key-file, or in an understudy.yaml"
     )
 
 
-def _line(found: Announcement) -> str:
-    return f"  {found.address}  process {found.pid}  key {found.key_file}"
+def _of_this_place(loaded: LoadedSettings) -> Path | None:
+    """The file that names the cluster of whoever works here: no other one is taken for it, also if it is down."""
+    named = loaded.file is not None and (FILE_VARIABLE in os.environ or loaded.file.parent == Path.cwd())
+    return loaded.file if named else None
+
+
+def _named_by(settings: HostSettings, running: Sequence[Announcement]) -> tuple[str, str] | HostSettings:
+    """Of a cluster with successors it is never one that runs here: that one may have been deposed, and stand still."""
+    if settings.has_successors:
+        _load(settings.key_file)
+        return settings
+    if len(running) > 1:
+        raise _several(running)
+    return running[0].address if running else settings.jobmanager_address, settings.key_file
+
+
+def _several(running: Sequence[Announcement]) -> click.ClickException:
+    return click.ClickException(f"several JobManagers run here; say which with --jobmanager:\n{_lines(running)}")
+
+
+def _lines(running: Sequence[Announcement]) -> str:
+    return "\n".join(f"  {each.address}  process {each.pid}  key {each.key_file}" for each in running)
 
 
 def _line_of(job: JobSummary, where: Announcement) -> str:

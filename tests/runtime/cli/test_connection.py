@@ -4,6 +4,7 @@ do not.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from understudy import CurveKeys, JobHandle, LocalCluster, StreamEnvironment
-from understudy.runtime.clusters.announcement import FILE_NAME, find_announcements
+from understudy.runtime.clusters.announcement import FILE_NAME, Announced, find_announcements
 
 from .conftest import WAIT_S, Running, Shell, eventually
 
@@ -66,6 +67,38 @@ def test_several_are_listed_and_none_is_chosen(shell: Shell, cluster: LocalClust
         assert cluster.address in done.err
         assert other.address in done.err
         assert listed(shell, "--jobmanager", other.address) == []
+
+
+class TestSettings:
+    """With an understudy.yaml in the working directory."""
+
+    def test_another_cluster_is_not_taken_for_the_one_they_name(self, shell: Shell, cluster: LocalCluster) -> None:
+        CurveKeys.generate().save(shell.folder / "own")
+        file = shell.folder / "understudy.yaml"
+        file.write_text("jobmanager.port: 1\nsecurity.key-file: own\n")
+        cluster.submit(endless(), "orders")
+        for command in ("list", "cancel orders"):
+            done = shell(*command.split())
+            assert done.code == 1
+            assert f"asks the cluster of {file}" in done.err
+            assert cluster.address in done.err, "it may be the one that is meant, and is easily named"
+            assert "no JobManager answers at tcp://127.0.0.1:1" in done.err
+        (kept,) = shell("list", "--json", "--jobmanager", cluster.address).json
+        assert kept["status"] not in ("canceling", "canceled")
+
+    def test_of_a_cluster_with_successors_the_leader_is_asked_whatever_runs_here(self, shell: Shell) -> None:
+        key = shell.folder / "own"
+        CurveKeys.generate().save(key)
+        (shell.folder / "understudy.yaml").write_text(
+            "security.key-file: own\nstorage.dir: storage\nrecovery.mode: storage\n"
+        )
+        with contextlib.ExitStack() as stack:
+            for port in (1, 2):  # a deposed one that stands still announces itself to the end
+                folder = private_folder(shell.temporary / f"understudy-{port}")
+                stack.enter_context(contextlib.closing(Announced(folder, f"tcp://127.0.0.1:{port}", key)))
+            done = shell("list", "--timeout", "1")
+        assert done.code == 1
+        assert "no JobManager leads" in done.err
 
 
 class TestSeveralJobManagers:
