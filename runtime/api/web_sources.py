@@ -21,6 +21,7 @@ class HttpOptions(TypedDict, total=False):
     headers: Mapping[str, str] | Callable[[], Mapping[str, str]] | None
     poll_ms: float
     retry_ms: float
+    max_bytes: int
 
 
 class WebsocketOptions(TypedDict, total=False):
@@ -31,6 +32,7 @@ class WebsocketOptions(TypedDict, total=False):
     resume: Callable[[Any], str] | None
     headers: Mapping[str, str] | None
     retry_ms: float
+    max_bytes: int
 
 
 class SseOptions(TypedDict, total=False):
@@ -41,6 +43,7 @@ class SseOptions(TypedDict, total=False):
     headers: Mapping[str, str] | Callable[[], Mapping[str, str]] | None
     idle_ms: float
     retry_ms: float
+    max_bytes: int
 
 
 class WebSources(Beginnings):
@@ -66,6 +69,10 @@ class WebSources(Beginnings):
         """
         return self._start(WebsocketSource(url, **options), name, 1)
 
-    def from_socket(self, address: str, *, retry_ms: float = 60_000, name: str | None = None) -> DataStream:
-        """Lines of text from "host:port" or a Unix socket's path: at most once, for trials. A record is a text."""
-        return self._start(LineSource(address, retry_ms=retry_ms), name, 1)
+    def from_socket(
+        self, address: str, *, retry_ms: float = 60_000, max_bytes: int = 16 << 20, name: str | None = None
+    ) -> DataStream:
+        """Lines of text from "host:port" or a Unix socket's path: at most once, for trials. A record is a text, of a
+        line of at most `max_bytes`.
+        """
+        return self._start(LineSource(address, retry_ms=retry_ms, max_bytes=max_bytes), name, 1)

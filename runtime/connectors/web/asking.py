@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from ....messages.shown_url import url_shown
-from ..errors import HttpRefused, require
+from ..errors import HttpRefused, UnreadableInput, require
 from ..reaching import LOOK_S, is_tls_mistake, why_unreachable
 
 Headers = Mapping[str, str] | Callable[[], Mapping[str, str]] | None
@@ -20,6 +21,8 @@ _ADVICE = {
     404: "check the path of the URL",
     410: "check the path of the URL",
 }
+_SHOWN_BYTES = 1 << 16
+"""Of the body of a refusal, at most."""
 _TELLING = (401, 403, 404, 410, 429, 502, 503, 504)
 """Statuses that mean for a GET what they mean for a HEAD; servers that know no HEAD have others."""
 
@@ -41,13 +44,36 @@ def headers_of(headers: Headers) -> dict[str, str]:
     return dict((headers() if callable(headers) else headers) or {})
 
 
+def check_max_bytes(value: int) -> int:
+    """Raises ValueError."""
+    if not value >= 1:
+        raise ValueError(f"max_bytes: wanted at least 1, found {value!r}")
+    return value
+
+
+def too_long(what: str, max_bytes: int) -> UnreadableInput:
+    return UnreadableInput(f"{what}: wanted at most {max_bytes:,} bytes (max_bytes), found more")
+
+
+def body_of(answer: Any, max_bytes: int) -> bytes | None:
+    """Of an answer that is still to be read, decompressed; None for a longer one, of which no more is read."""
+    blocks: list[bytes] = []
+    for block in answer.iter_bytes():
+        blocks.append(block)
+        max_bytes -= len(block)
+        if max_bytes < 0:
+            return None
+    return b"".join(blocks)
+
+
 def check_status(answer: Any, url: str) -> None:
-    """Raises Busy for 429 and 5xx, and HttpRefused for anything else that is no success."""
+    """Raises Busy for 429 and 5xx, and HttpRefused for anything else that is no success. The body is not read yet."""
     status: int = answer.status_code
     if status == 429 or status >= 500:
         raise Busy(f"{place_of(url)} answers {status} {answer.reason_phrase}", answer)
     if not answer.is_success:
-        raise refused(url, status, answer.reason_phrase, answer.text)
+        said = body_of(answer, _SHOWN_BYTES) or b""
+        raise refused(url, status, answer.reason_phrase, said.decode(answer.charset_encoding or "utf-8", "replace"))
 
 
 def refused(url: str, status: int, reason: str, body: str = "") -> HttpRefused:
@@ -58,10 +84,12 @@ def refused(url: str, status: int, reason: str, body: str = "") -> HttpRefused:
 
 @contextmanager
 def refusals_named(url: str) -> Iterator[None]:
-    """A mistake in TLS, which no second try mends, becomes an HttpRefused."""
+    """What no second try mends becomes an HttpRefused: a mistake in TLS, and redirects that go round in a circle."""
     try:
         yield
     except Exception as error:
+        if (httpx := sys.modules.get("httpx")) is not None and isinstance(error, httpx.TooManyRedirects):
+            raise HttpRefused(f"{place_of(url)} redirects again and again: check the URL") from error
         if is_tls_mistake(error):
             raise HttpRefused(why_unreachable(error, place_of(url))) from error
         raise

@@ -33,6 +33,11 @@ class EventStream:
         self._data: list[str] = []
         self._type, self._id = "", last_id
 
+    @property
+    def held_bytes(self) -> int:
+        """Of the event that is not complete: about what the server has sent of it."""
+        return len(self._rest) + sum(map(len, self._data))
+
     def events(self, block: bytes) -> list[ServerEvent]:
         """Those that are complete with this block. A line that is cut off waits for its rest."""
         text = self._rest + self._decoder.decode(block)

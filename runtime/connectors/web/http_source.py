@@ -10,6 +10,7 @@ One subtask asks.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +20,18 @@ from ....messages.shown_url import url_shown
 from ..errors import UnreadableInput, check_extra, require
 from ..fed_source import FedSource, Feed
 from ..reaching import is_tls_mistake
-from .asking import Busy, Headers, check_status, headers_of, look_at, place_of, refusals_named
+from .asking import (
+    Busy,
+    Headers,
+    body_of,
+    check_max_bytes,
+    check_status,
+    headers_of,
+    look_at,
+    place_of,
+    refusals_named,
+    too_long,
+)
 
 TIMEOUT_S = 30.0
 
@@ -31,7 +43,7 @@ class HttpSource(FedSource):
     """`parse(body)`, of the decoded JSON, gives (records, cursor of what comes next); by default the body is a list of
     records, or `{"records": [...], "cursor": ...}`. The cursor goes into the parameter `cursor_parameter` of the next
     request; there is none in the first, unless `start` is given. A page without records is asked for again after
-    `poll_ms`; one with records at once, if its cursor moves.
+    `poll_ms`; one with records at once, if its cursor moves. A page has at most `max_bytes`.
 
     429 and 5xx, and connections that fail, are tried again for `retry_ms`, not before `Retry-After`; other answers that
     are no success raise HttpRefused. `headers` may be a function, for tokens: it is called before each request.
@@ -50,12 +62,14 @@ class HttpSource(FedSource):
         headers: Headers = None,
         poll_ms: float = 1_000,
         retry_ms: float = 60_000,
+        max_bytes: int = 64 << 20,
     ) -> None:
         check_extra("httpx", extra="http", wanted_by="HttpSource")
         if not url.startswith(("http://", "https://")):
             raise ValueError(f"url: wanted http://… or https://…, found {url_shown(url)!r}")
         self.url, self.parse, self.cursor_parameter, self.first = url, parse or _page, cursor_parameter, start
         self.headers, self.poll_ms, self.retry_ms = headers, poll_ms, retry_ms
+        self.max_bytes = check_max_bytes(max_bytes)
 
     def __repr__(self) -> str:
         return f"HttpSource({self.place()!r})"
@@ -109,14 +123,20 @@ class HttpSource(FedSource):
 
     def _ask(self, client: Any) -> Page:
         parameters = {} if self._next is None else {self.cursor_parameter: self._next}
-        with refusals_named(self.url):
-            answer = client.get(self.url, params=parameters or None, headers=headers_of(self.headers))
-        check_status(answer, self.url)
+        headers = headers_of(self.headers)
+        with (
+            refusals_named(self.url),
+            client.stream("GET", self.url, params=parameters or None, headers=headers) as answer,
+        ):
+            check_status(answer, self.url)
+            body = body_of(answer, self.max_bytes)
+        if body is None:
+            raise too_long(f"{self.place()}, cursor {self._next!r}", self.max_bytes)
         try:
-            body = answer.json()
-        except ValueError as error:
-            raise UnreadableInput(f"{self.place()}: wanted JSON, found {answer.text[:200]!r}") from error
-        records, cursor = self.parse(body)
+            found = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise UnreadableInput(f"{self.place()}: wanted JSON, found {body[:200]!r}") from error
+        records, cursor = self.parse(found)
         return records, cursor
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from ....actors.flow.elements import Batch
 from ..fed_source import FedSource, Feed
+from .asking import check_max_bytes, too_long
 
 log = logging.getLogger("understudy.source")
 
@@ -22,14 +23,14 @@ _WAIT_S = 0.5
 
 
 class LineSource(FedSource):
-    """`address`: "host:port", or the path of a Unix socket. A record is a line without its end; bytes that are not
-    UTF-8 are replaced. One subtask reads.
+    """`address`: "host:port", or the path of a Unix socket. A record is a line of at most `max_bytes`, without its end;
+    bytes that are not UTF-8 are replaced, and the first of them logged. One subtask reads.
     """
 
     bounded = False
 
-    def __init__(self, address: str, *, retry_ms: float = 60_000) -> None:
-        self.address, self.retry_ms = address, retry_ms
+    def __init__(self, address: str, *, retry_ms: float = 60_000, max_bytes: int = 16 << 20) -> None:
+        self.address, self.retry_ms, self.max_bytes = address, retry_ms, check_max_bytes(max_bytes)
         host, _, port = address.rpartition(":")
         self._is_tcp = bool(host) and port.isdigit()
         if not self._is_tcp and "/" not in address:
@@ -42,6 +43,9 @@ class LineSource(FedSource):
             self.address,
         )
         super().check_at_submit(on_this_machine)
+
+    def __repr__(self) -> str:
+        return f"LineSource({self.address!r})"
 
     def place(self) -> str:
         return self.address
@@ -95,10 +99,26 @@ class LineSource(FedSource):
                 *lines, rest = (rest + block).split(b"\n")
                 if not block and rest:
                     lines, rest = [rest], b""
+                if len(rest) > self.max_bytes:
+                    raise too_long(f"{self!r}: a line that begins with {rest[:80]!r}", self.max_bytes)
                 if lines:
-                    feed.put([line.removesuffix(b"\r").decode(errors="replace") for line in lines])
+                    feed.put([self._text(line.removesuffix(b"\r")) for line in lines])
                 if not block:
                     return
+
+    def _text(self, line: bytes) -> str:
+        try:
+            return line.decode()
+        except UnicodeDecodeError:
+            if not hasattr(self, "_has_warned"):
+                self._has_warned = True
+                log.warning(
+                    "source %r: wanted lines of UTF-8, found %r from %s: others are replaced, from here on",
+                    self.context.name,
+                    line[:80],
+                    self.address,
+                )
+            return line.decode(errors="replace")
 
     def _connected(self) -> socket.socket:
         if self._is_tcp:

@@ -21,7 +21,17 @@ from ....messages.shown_url import url_shown
 from ..errors import HttpRefused, UnreadableInput, check_extra, require
 from ..fed_source import FedSource, Feed, FeedClosed
 from ..reaching import is_tls_mistake
-from .asking import Busy, Headers, check_status, headers_of, look_at, place_of, refusals_named
+from .asking import (
+    Busy,
+    Headers,
+    check_max_bytes,
+    check_status,
+    headers_of,
+    look_at,
+    place_of,
+    refusals_named,
+    too_long,
+)
 from .event_stream import EventStream, ServerEvent
 
 log = logging.getLogger("understudy.source")
@@ -35,7 +45,8 @@ _MOST_AT_ONCE = 1_000
 class SseSource(FedSource):
     """A record is `parse(event)`, of a ServerEvent; by default the JSON of its data. `last_event_id`: where to begin,
     if no checkpoint says it; "": where the server begins. `headers` may be a function, for tokens: it is called before
-    each connect. `idle_ms`: a connection without a byte for so long, not even a comment, is made again.
+    each connect. `idle_ms`: a connection without a byte for so long, not even a comment, is made again. An event has at
+    most `max_bytes`.
 
     Connections that fail or break, 429 and 5xx, are tried again for `retry_ms`, not before the server's `retry:` or
     `Retry-After`. An answer that ended is asked for again; 204 is the end of the stream. Other answers that are no
@@ -54,6 +65,7 @@ class SseSource(FedSource):
         headers: Headers = None,
         idle_ms: float = 300_000,
         retry_ms: float = 60_000,
+        max_bytes: int = 16 << 20,
     ) -> None:
         check_extra("httpx", extra="http", wanted_by="SseSource")
         if not url.startswith(("http://", "https://")):
@@ -62,6 +74,7 @@ class SseSource(FedSource):
             raise ValueError(f"idle_ms: wanted more than 0 ms, found {idle_ms!r}")
         self.url, self.parse, self.first = url, parse or _json_of, last_event_id
         self.headers, self.idle_ms, self.retry_ms = headers, idle_ms, retry_ms
+        self.max_bytes = check_max_bytes(max_bytes)
         self._answer: Any = None
 
     def __repr__(self) -> str:
@@ -137,8 +150,6 @@ class SseSource(FedSource):
         try:
             if answer.status_code == 204:
                 return True
-            if not answer.is_success:
-                answer.read()
             check_status(answer, self.url)
             kind = answer.headers.get("Content-Type", "")
             if kind.partition(";")[0].strip().lower() != "text/event-stream":
@@ -163,6 +174,8 @@ class SseSource(FedSource):
             if stream.last_id != self._brought:  # an id without data is a place to go on from, too
                 feed.put(([], stream.last_id))
                 self._brought = stream.last_id
+            if stream.held_bytes > self.max_bytes:
+                raise too_long(f"{self!r}: event behind {stream.last_id!r}", self.max_bytes)
             if feed.closed.is_set():
                 raise FeedClosed
 
@@ -182,7 +195,7 @@ class SseSource(FedSource):
         for event in events:
             try:
                 records.append(self.parse(event))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 problem = UnreadableInput(f"{self!r}: event {event.id!r}, {event.data[:200]!r}: {error}")
                 problem.__cause__ = error
                 break

@@ -18,7 +18,7 @@ from ....messages.shown_url import url_shown
 from ..errors import UnreadableInput, check_extra, require
 from ..fed_source import FedSource, Feed
 from ..reaching import LOOK_S, is_tls_mistake
-from .asking import place_of, refusals_named, refused
+from .asking import check_max_bytes, place_of, refusals_named, refused, too_long
 
 log = logging.getLogger("understudy.source")
 
@@ -32,7 +32,7 @@ class WebsocketSource(FedSource):
 
     `resume(last)`, if the server can send again from somewhere: what to send after a connect in place of `subscribe`,
     given the last record that is known to have been emitted. Then records come at least once, or exactly once if the
-    server begins right behind it. One subtask listens.
+    server begins right behind it. A message has at most `max_bytes`. One subtask listens.
     """
 
     bounded = False
@@ -47,13 +47,14 @@ class WebsocketSource(FedSource):
         resume: Callable[[Any], str] | None = None,
         headers: Mapping[str, str] | None = None,
         retry_ms: float = 60_000,
+        max_bytes: int = 16 << 20,
     ) -> None:
         check_extra("websockets", extra="http", wanted_by="WebsocketSource")
         if not url.startswith(("ws://", "wss://")):
             raise ValueError(f"url: wanted ws://… or wss://…, found {url_shown(url)!r}")
         self.url, self.parse, self.resume, self.headers = url, parse or json.loads, resume, headers
         self.subscribe = (subscribe,) if isinstance(subscribe, str) else tuple(subscribe)
-        self.retry_ms = retry_ms
+        self.retry_ms, self.max_bytes = retry_ms, check_max_bytes(max_bytes)
 
     def __repr__(self) -> str:
         return f"WebsocketSource({self.place()!r})"
@@ -125,7 +126,12 @@ class WebsocketSource(FedSource):
         with ExitStack() as opened:
             try:
                 with refusals_named(self.url):
-                    made = client.connect(self.url, open_timeout=timeout_s, additional_headers=self.headers)
+                    made = client.connect(
+                        self.url,
+                        open_timeout=timeout_s,
+                        additional_headers=self.headers,
+                        max_size=self.max_bytes,
+                    )
                     connection = opened.enter_context(made)
             except websockets.exceptions.InvalidStatus as error:
                 status: int = error.response.status_code
@@ -143,8 +149,10 @@ class WebsocketSource(FedSource):
                 messages.append(connection.recv(timeout=0 if messages else _WAIT_S))
         except TimeoutError:
             pass
-        except websockets.exceptions.ConnectionClosed:
+        except websockets.exceptions.ConnectionClosed as error:
             if not messages:  # else it is raised again when these have gone their way
+                if error.sent is not None and error.sent.code == websockets.frames.CloseCode.MESSAGE_TOO_BIG:
+                    raise too_long(f"{self!r}: a message", self.max_bytes) from error
                 raise
         return messages
 
@@ -155,7 +163,7 @@ class WebsocketSource(FedSource):
         for message in messages:
             try:
                 records.append(self.parse(message))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 problem = UnreadableInput(f"{self!r}: message {message[:200]!r}: {error}")
                 problem.__cause__ = error
                 break

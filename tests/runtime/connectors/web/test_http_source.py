@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 from collections.abc import Iterator
@@ -151,12 +152,47 @@ def test_what_is_no_success_is_refused_without_the_query(endpoint: Endpoint) -> 
 
 
 @pytest.mark.parametrize(
-    ("body", "match"), [(b"<html>", "wanted JSON"), ({"a": 1}, "give HttpSource a parse function")]
+    ("body", "match"),
+    [
+        (b"<html>", "wanted JSON"),
+        (b"[" * 100_000, "wanted JSON"),
+        ({"a": 1}, "give HttpSource a parse function"),
+    ],
+    ids=["no JSON", "deep", "another shape"],
 )
 def test_an_answer_that_is_not_understood_is_an_error(endpoint: Endpoint, body: Any, match: str) -> None:
     endpoint.body = body
     with Driven(source(endpoint)) as run, pytest.raises(UnreadableInput, match=match):
         run.take(1)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_page_without_end_is_refused_before_it_fills_the_memory(endpoint: Endpoint, compressed: bool) -> None:
+    endpoint.body = b"1" * 2_000_000
+    if compressed:
+        endpoint.faults = [(200, {"Content-Encoding": "gzip"})]
+        endpoint.body = gzip.compress(endpoint.body)
+        assert len(endpoint.body) < 10_000
+    made = source(endpoint, max_bytes=1_000_000)
+    with Driven(made) as run, pytest.raises(UnreadableInput, match=r"wanted at most 1,000,000 bytes \(max_bytes\)"):
+        run.take(1)
+
+
+def test_the_text_of_a_refusal_is_not_read_without_end(endpoint: Endpoint) -> None:
+    endpoint.faults, endpoint.body = [(403, {})], b"no " * 10_000_000
+    with Driven(source(endpoint)) as run, pytest.raises(HttpRefused, match="answers 403 Forbidden"):
+        run.take(1)
+
+
+def test_redirects_in_a_circle_are_refused_at_once(endpoint: Endpoint) -> None:
+    endpoint.faults = [(302, {"Location": endpoint.url})] * 50
+    with Driven(source(endpoint)) as run, pytest.raises(HttpRefused, match="redirects again and again"):
+        run.take(1)
+
+
+def test_a_limit_of_nothing_is_refused(endpoint: Endpoint) -> None:
+    with pytest.raises(ValueError, match="max_bytes: wanted at least 1, found 0"):
+        source(endpoint, max_bytes=0)
 
 
 def test_what_is_no_url_is_refused() -> None:

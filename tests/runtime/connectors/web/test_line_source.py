@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from understudy.actors.operators.source import END
-from understudy.runtime.connectors import LineSource
+from understudy.runtime.connectors import LineSource, UnreadableInput
 
 from .driving import Driven
 
@@ -38,6 +38,33 @@ def test_lines_come_whole_until_the_other_side_ends(tmp_path: Path) -> None:
             assert run.take(9) == ["one", "two", "dreißig\N{REPLACEMENT CHARACTER}", "last"]
             assert run.source.poll() is END
             assert run.source.offset() == {"lines": 4}
+        speaker.join()
+
+
+def test_bytes_that_are_no_text_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = str(tmp_path / "lines")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(path)
+        server.listen()
+        speaker = speak(server, b"right \xef\xbf\xbd\nwrong \xff\n\xfe\n")
+        with Driven(LineSource(path)) as run:
+            assert len(run.take(3)) == 3
+        speaker.join()
+    (said,) = [each.getMessage() for each in caplog.records]
+    assert "wanted lines of UTF-8, found b'wrong \\xff'" in said
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
+    path = str(tmp_path / "lines")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(path)
+        server.listen()
+        speaker = speak(server, b"one\n" + b"a" * 200_000)
+        with (
+            Driven(LineSource(path, max_bytes=100_000)) as run,
+            pytest.raises(UnreadableInput, match=r"begins with b'aaa.*wanted at most 100,000 bytes"),
+        ):
+            run.take(2)
         speaker.join()
 
 

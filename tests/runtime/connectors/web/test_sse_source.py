@@ -132,6 +132,15 @@ def test_an_event_that_cannot_be_parsed_is_an_error_behind_what_stands_before_it
             run.take(1)
 
 
+def test_an_event_without_end_is_refused_before_it_fills_the_memory(server: EventServer) -> None:
+    server.preface = "data: " + "1" * 1_000_000
+    with (
+        Driven(SseSource(server.url, max_bytes=100_000)) as run,
+        pytest.raises(UnreadableInput, match=r"wanted at most 100,000 bytes \(max_bytes\)"),
+    ):
+        run.take(1)
+
+
 def test_events_without_ids_are_said_to_be_lost_by_a_restart(
     server: EventServer, caplog: pytest.LogCaptureFixture
 ) -> None:

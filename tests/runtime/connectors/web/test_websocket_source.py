@@ -26,6 +26,7 @@ class Talker:
     def __init__(self) -> None:
         self.cuts: list[int] = []
         self.heard: list[Any] = []
+        self.greeting = ""
         self._server: Server = serve(self._talk, "127.0.0.1", 0, process_request=_only_numbers)
         self.url = f"ws://127.0.0.1:{self._server.socket.getsockname()[1]}/numbers"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -34,6 +35,8 @@ class Talker:
     def _talk(self, connection: ServerConnection) -> None:
         asked = json.loads(connection.recv(timeout=60))
         self.heard.append(asked)
+        if self.greeting:
+            connection.send(self.greeting)
         for number in range(asked["from"], 20):
             connection.send(json.dumps(number) if number < 15 else "nonsense")
             if number in self.cuts:
@@ -92,6 +95,21 @@ def _number(message: Any) -> int:
 def test_a_message_that_cannot_be_parsed_is_an_error(talker: Talker) -> None:
     with Driven(subscribed(talker)) as run, pytest.raises(UnreadableInput, match="nonsense"):
         run.take(20)
+
+
+def test_a_message_that_is_too_long_is_an_error_that_says_so(talker: Talker) -> None:
+    talker.greeting = "1" * 2_000
+    with (
+        Driven(subscribed(talker, max_bytes=1_000)) as run,
+        pytest.raises(UnreadableInput, match=r"wanted at most 1,000 bytes \(max_bytes\)"),
+    ):
+        run.take(1)
+
+
+def test_a_message_that_is_too_deep_is_an_error(talker: Talker) -> None:
+    talker.greeting = "[" * 100_000
+    with Driven(subscribed(talker)) as run, pytest.raises(UnreadableInput, match="recursion"):
+        run.take(1)
 
 
 def test_that_it_cannot_be_read_again_is_said_at_submit(talker: Talker, caplog: pytest.LogCaptureFixture) -> None:
