@@ -153,6 +153,9 @@ class CheckpointConfig:
     retention: CheckpointRetention = CheckpointRetention.ON_FAILURE
     incremental: bool = False
     """Whether periodic checkpoints may hold files of earlier ones, instead of what has not changed since."""
+    encryption_key: str = ""
+    """The id of the key that the job was submitted with, which every process that writes its state needs; empty: none.
+    """
 
 
 @message

@@ -20,7 +20,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from typing import Any, BinaryIO, Protocol, Self, runtime_checkable
 
 from fsspec import AbstractFileSystem, url_to_fs
 from fsspec.implementations.local import LocalFileSystem
@@ -122,7 +122,7 @@ class DurableFiles:
         self._requests = StoreRequests(fs) if self._disk is None else None
 
     @classmethod
-    def at(cls, url: str) -> tuple[DurableFiles, str]:
+    def at(cls, url: str) -> tuple[Self, str]:
         """The files of a local path or a URL that fsspec knows, and the path in them."""
         fs, path = url_to_fs(url)
         return cls(fs), path

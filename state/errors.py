@@ -28,10 +28,14 @@ StateError
     ├── UnwritableRoot     the checkpoint directory cannot be made or written
     ├── UnreachableRoot    the checkpoint directory is not there now, so nobody knows about the files in it
     ├── RequestFailed      an object store did not do what was asked, or not in time, or refused it
+    ├── WrongEncryptionKey this process cannot open an encrypted file, or cannot encrypt as its job wants it
+    ├── InvalidEncryptionKeys  the file with the keys of this process cannot be used
     └── InvalidStorageSetting  a variable of the environment about object stores has a value that cannot be
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ..messages.shown_url import url_shown
 
@@ -268,6 +272,25 @@ class RequestFailed(StorageError, OSError):
         why = str(cause) or "no answer within the limit of time"
         super().__init__(path, f"could not {what} this object in {times}: {type(cause).__name__}: {why}")
         self.tries = tries
+
+
+class WrongEncryptionKey(StorageError):
+    """`path` was encrypted with the key `key_id`, which this process does not have; its keys are `ids`, of the file
+    `source`. Nothing is known about what the file holds: it is not damaged.
+    """
+
+    def __init__(self, path: str, key_id: str, ids: Sequence[str], source: str) -> None:
+        has = f"has {', '.join(ids)} of {source or 'its keyring'}" if ids else "has no keys"
+        super().__init__(
+            path,
+            f"is encrypted with key {key_id}, and this process {has}; "
+            "name the file with that key in UNDERSTUDY_ENCRYPTION_KEYS, or add the key to the file, as another line",
+        )
+        self.key_id, self.ids = key_id, tuple(ids)
+
+
+class InvalidEncryptionKeys(StorageError, ValueError):
+    """The file with the keys of encryption at rest, `path`, cannot be used; the text says what was wanted."""
 
 
 class InvalidStorageSetting(StorageError, ValueError):

@@ -4,7 +4,8 @@
 
 The first frame that is not whole is the end, for a crash may leave anything of an append that had not returned. But an
 append begins when the one before it lasts. So where the segment's mark, which no payload can know, stands again behind
-the end, something that had lasted is damaged. Of the last append in a segment nobody can say which of both it is.
+the end, something that had lasted is damaged. Where the process has keys, the payloads of an append are encrypted
+together: keyring. Of the last append in a segment nobody can say which of both it is.
 
 One writer writes segments of its own, and never goes on in one that failed or that another has begun: whatever a writer
 that was given up appends later, stands in its own segments. On the local disk a segment begins as zeros, so that to
@@ -24,6 +25,7 @@ from typing import Protocol
 
 from .durable_files import DurableFiles
 from .errors import CorruptState
+from .keyring import Keyring, is_sealed, opened
 
 _FRAME = Struct(">8sII")
 _LENGTH = Struct(">I")
@@ -37,11 +39,12 @@ SEGMENT_BYTES = 64 * 1024 * 1024
 class RecordLog:
     """The files in one folder. All of it blocks; reading and removing are safe beside a writer."""
 
-    def __init__(self, files: DurableFiles, folder: str, top: str) -> None:
+    def __init__(self, files: DurableFiles, folder: str, top: str, keys: Keyring | None = None) -> None:
         """`top`: a folder above, or the same one, that lasts."""
         self._files = files
         self._folder = folder
         self._top = top
+        self._keys = keys
 
     def segments(self) -> list[str]:
         """The names of those that are there, in order; none for a missing folder."""
@@ -51,18 +54,18 @@ class RecordLog:
         """The whole payloads from this place on, and the place behind the last; a missing segment has none. They last
         when it returns, those of an append too that has not returned: its writer may stand still before it syncs, and
         a reader builds on what it has read. Raises CorruptState when an append that others follow is not what was
-        written.
+        written, and WrongEncryptionKey.
         """
         damaged_at = -1
         path, mark = f"{self._folder}/{segment}", _mark(segment)
         while True:
             try:
                 data: bytes = self._files.read(path, start)
-                payloads, place = _whole(data, mark)
+                contents, place = _whole(data, mark)
                 if data.find(mark, place + 1) < 0:
-                    if payloads:
+                    if contents:
                         self._files.sync_found(path, self._top)
-                    return payloads, start + place
+                    return [each for content in contents for each in self._payloads(path, content)], start + place
             except FileNotFoundError:
                 return [], start
             if place == damaged_at:
@@ -79,18 +82,30 @@ class RecordLog:
         """Its segments are `name`-00000001 and so on; nobody else may use this name. `head`: payloads with which each
         of them begins, when something is appended.
         """
-        return LogWriter(self._files, self._folder, self._top, name, head)
+        return LogWriter(self._files, self._folder, self._top, name, head, self._keys)
+
+    def _payloads(self, path: str, content: bytes) -> list[bytes]:
+        return _payloads(opened(self._keys, path, content) if is_sealed(content) else content)
 
 
 class LogWriter:
     """One writer. Its methods are called one at a time; what `spare_work` returns may run beside them."""
 
-    def __init__(self, files: DurableFiles, folder: str, top: str, name: str, head: Sequence[bytes] = ()) -> None:
+    def __init__(
+        self,
+        files: DurableFiles,
+        folder: str,
+        top: str,
+        name: str,
+        head: Sequence[bytes] = (),
+        keys: Keyring | None = None,
+    ) -> None:
         self._files = files
         self._folder = folder
         self._top = top
         self._name = name
         self._head = _content(head)
+        self._keys = keys
         self._number = 0
         self._open: _Segment | None = None
         self._spare: _Segment | None = None
@@ -112,6 +127,7 @@ class LogWriter:
             if self._open is None:
                 self._begin()
                 content = self._head + content
+            content = self._sealed(content)
             assert self._open is not None
             self._open.append(_FRAME.pack(_mark(self.segment), zlib.crc32(content), len(content)) + content)
         except BaseException:
@@ -169,6 +185,9 @@ class LogWriter:
 
     # -- inside
 
+    def _sealed(self, content: bytes) -> bytes:
+        return content if self._keys is None else b"".join(self._keys.sealed([content]))
+
     def _limit(self) -> int:
         return ZEROED_BYTES if self._spare is not None else SEGMENT_BYTES
 
@@ -208,13 +227,13 @@ def _payloads(content: bytes) -> list[bytes]:
 
 
 def _whole(data: bytes, mark: bytes) -> tuple[list[bytes], int]:
-    """The payloads of the frames up to the first that is not whole, and the place of that one."""
-    payloads: list[bytes] = []
+    """What the frames hold up to the first that is not whole, and the place of that one."""
+    contents: list[bytes] = []
     place = 0
     while (content := _content_at(data, place, mark)) is not None:
-        payloads += _payloads(content)
+        contents.append(content)
         place += _FRAME.size + len(content)
-    return payloads, place
+    return contents, place
 
 
 def _content_at(data: bytes, place: int, mark: bytes) -> bytes | None:

@@ -8,9 +8,10 @@
 
 On a disk a file is written under a temporary name, flushed, and renamed; to an object store it goes in one request
 under its own name, as a store shows an object when it is whole. So it is there whole, or not at all. Temporary files
-that a crash left behind are never listed or read. All paths in and out are relative to the root; absolute paths and
-URLs from outside are accepted if they lead below it. It has no state of its own but the file system, and so is safe
-from any thread. Flink: FsCheckpointStorage, FsCheckpointStreamFactory.
+that a crash left behind are never listed or read. Where this process has keys, files are encrypted: state_files; sizes
+and checksums are those of what they hold. All paths in and out are relative to the root; absolute paths and URLs from
+outside are accepted if they lead below it. It has no state of its own but the file system, and so is safe from any
+thread. Flink: FsCheckpointStorage, FsCheckpointStreamFactory.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ import fsspec
 from fsspec.utils import get_protocol
 
 from ..messages import CheckpointId, JobId, StateHandle
-from .durable_files import DurableFiles, special_kind
-from .errors import CorruptState, MissingState, OutsideRoot, UnreachableRoot, UnwritableRoot
+from .durable_files import special_kind
+from .errors import CorruptState, MissingState, OutsideRoot, UnreachableRoot, UnwritableRoot, WrongEncryptionKey
+from .keyring import HEAD_BYTES, Keyring
 from .record_log import RecordLog
 from .seal import SEAL_BYTES, opened, seal_of
+from .state_files import StateFiles
 from .store_requests import why_unusable
 
 _TEMPORARY = ".writing-"
@@ -90,7 +93,7 @@ class CheckpointStorage:
         self.url = url
         self._new_suffix = new_suffix
         try:
-            self._files, root = DurableFiles.at(url)
+            self._files, root = StateFiles.at(url)
         except ImportError as error:
             raise UnwritableRoot(url, f"{error}; a package that fsspec needs for this URL is missing here") from error
         except OSError as error:  # some file systems connect at once, as ftp:// does
@@ -195,9 +198,22 @@ class CheckpointStorage:
         if not self._files.has_folders:
             self._discard(self._absolute(self.resolve(path)))
 
+    @property
+    def keys(self) -> Keyring | None:
+        """Those that this process encrypts with, and reads."""
+        return self._files.keys
+
+    def check_encryption(self, wanted: str) -> None:
+        """That what is written here is encrypted, as a job wants it that was submitted with the key of this id; "": it
+        does not matter. Raises WrongEncryptionKey.
+        """
+        if wanted and (self.keys is None or wanted not in self.keys.ids):
+            ids, source = (self.keys.ids, self.keys.source) if self.keys is not None else ((), "")
+            raise WrongEncryptionKey(self.url, wanted, ids, source)
+
     def log(self, folder: str) -> RecordLog:
         """The log in a folder, which need not be there yet. Raises OutsideRoot."""
-        return RecordLog(self._files, self._absolute(self.resolve(folder)), self.root)
+        return RecordLog(self._files.plain, self._absolute(self.resolve(folder)), self.root, self._files.keys)
 
     def exists(self, path: str) -> bool:
         return self._files.is_file(self._absolute(self.resolve(path)))
@@ -214,6 +230,7 @@ class CheckpointStorage:
         except FileNotFoundError as error:
             raise MissingState(relative) from error
         if found != handle.size_bytes:
+            self._get(relative, 0, HEAD_BYTES)  # it may be encrypted, and is no damaged one then
             raise CorruptState(relative, f"{handle.size_bytes} bytes", f"{found} bytes")
 
     def delete(self, what: StateHandle | str) -> None:

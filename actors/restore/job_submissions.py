@@ -72,7 +72,9 @@ class JobSubmissions:
         """Start the job at once where nothing blocks, and raise what is wrong; else the promise of the answer, and
         SubmissionRead follows. The same job twice is the same promise.
         """
-        job_id = wanted.graph.job_id
+        job_id, checkpoints = wanted.graph.job_id, wanted.graph.checkpoints
+        if checkpoints.encryption_key:
+            self._savepoints.open_storage(checkpoints.directory).check_encryption(checkpoints.encryption_key)
         if wanted.restore_from is None and not wanted.resume and not self._high_availability.may_block:
             return start(wanted, JobKept(self._high_availability.add_job(wanted), None))
         if job_id not in self._promises:

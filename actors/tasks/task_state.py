@@ -73,6 +73,8 @@ class StateServices:
     """On this machine, for copies of snapshots; None: there are none."""
     incremental: bool = False
     """Whether snapshots may hold files of earlier ones."""
+    encryption_key: str = ""
+    """The id of a key that this process needs; empty: it needs none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,10 @@ class TaskState:
         self._deployment = deployment
         self._services = services
         folder = services.copies_folder
-        self._copies = None if folder is None else LocalCopies(folder, deployment.vertex_id, deployment.subtask_index)
+        self._copies = None
+        if folder is not None:
+            keys = services.storage.keys
+            self._copies = LocalCopies(folder, deployment.vertex_id, deployment.subtask_index, keys)
         self._states = {
             operator_id: _OperatorState(operator, self._make_keyed(operator))
             for operator_id, operator in operators.items()
@@ -119,7 +124,10 @@ class TaskState:
                 state.keyed.track_changes(operator_id)
 
     def restore(self) -> None:
-        """Read what the deployment restores, and put accessors in place of the operators' declarations. Blocks."""
+        """Read what the deployment restores, and put accessors in place of the operators' declarations. Blocks. Raises
+        WrongEncryptionKey where snapshots of this process would not be encrypted as the job wants it.
+        """
+        self._services.storage.check_encryption(self._services.encryption_key)
         root = self._deployment.restored_root
         storage = self._services.open_storage(root) if root else self._services.storage
         for restored in self._deployment.restored:

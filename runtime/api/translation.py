@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from ...messages import (
     VertexId,
 )
 from ...state import InvalidState
+from ...state.keyring import Keyring
 from ..connectors import CollectSink, FileSink, OutletSink
 from ..connectors.spark.stream_query import SparkStream
 from ..connectors.spark.stream_source import SparkStreamSource
@@ -206,6 +208,8 @@ def _warn_of_unread_errors(nodes: Sequence[StreamNode]) -> None:
 
 def _checkpoints(config: CheckpointConfig, work_dir: str) -> CheckpointConfig:
     """The cluster's own folder goes with the cluster: nothing in it can be kept for later."""
+    if (keys := Keyring.of(os.environ)) is not None:
+        config = replace(config, encryption_key=keys.current)
     if config.directory:
         return config
     return replace(config, directory=f"{work_dir}/checkpoints", retention=CheckpointRetention.NEVER)

@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ...state.keyring import VARIABLE as KEYS
+from ...state.keyring import add_key
 from ..savepoints.difference import SavepointDiff, StateChange
 from ..savepoints.export import FORMATS, export_table
 from ..savepoints.opened import Savepoint
@@ -216,6 +218,21 @@ def _key(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
+
+
+@state.command("new-key")
+@click.argument("file")
+@told
+def new_key(file: str) -> None:
+    """Make a key with which state is encrypted, in FILE, in front of those that it has already.
+
+    The first key of a file encrypts; the others read what was written before.
+    """
+    current, *others = add_key(file)
+    click.echo(current)
+    note(f"key {current} is the first of {file}; for every process that reads or writes state: export {KEYS}={file}")
+    if others:
+        note(f"files of earlier keys stay readable as long as these stand in it: {', '.join(others)}")
 
 
 def _print_rows(rows: Iterable[Mapping[str, Any]], limit: int | None, as_json: bool) -> None:

@@ -167,6 +167,7 @@ def make_task_manager(
             call_loop,
             local.copies,
             launch.checkpoints.incremental and launch.state_backend != "memory",
+            launch.checkpoints.encryption_key,
         ),
         exactly_once=launch.checkpoints.exactly_once,
         buffer_timeout_ms=launch.buffer_timeout_ms,

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...state.keyring import VARIABLE as KEYS
 from ...state.store_requests import TIMEOUT_MS, TRIES
 from .errors import InvalidSettings
 from .setting_kinds import WrongValue
@@ -27,7 +28,7 @@ FILE_NAME = "understudy.yaml"
 FILE_VARIABLE = "UNDERSTUDY_CONFIG"
 PREFIX = "UNDERSTUDY_"
 _OTHER_VARIABLES = frozenset(
-    {FILE_VARIABLE, "UNDERSTUDY_JOBMANAGER", "UNDERSTUDY_KEY_FILE", "UNDERSTUDY_LOG", TRIES, TIMEOUT_MS}
+    {FILE_VARIABLE, "UNDERSTUDY_JOBMANAGER", "UNDERSTUDY_KEY_FILE", "UNDERSTUDY_LOG", TRIES, TIMEOUT_MS, KEYS}
 )
 """Variables that are no settings of a cluster."""
 

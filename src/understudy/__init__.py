@@ -343,6 +343,7 @@ if TYPE_CHECKING:
     from .state import CorruptState as CorruptState
     from .state import FoldingState as FoldingState
     from .state import HasCurrentKey as HasCurrentKey
+    from .state import InvalidEncryptionKeys as InvalidEncryptionKeys
     from .state import InvalidKey as InvalidKey
     from .state import InvalidState as InvalidState
     from .state import InvalidStorageSetting as InvalidStorageSetting
@@ -366,6 +367,7 @@ if TYPE_CHECKING:
     from .state import UnreachableRoot as UnreachableRoot
     from .state import UnwritableRoot as UnwritableRoot
     from .state import ValueState as ValueState
+    from .state import WrongEncryptionKey as WrongEncryptionKey
     from .state import WrongStateType as WrongStateType
 
 __version__ = "0.1.0"
@@ -469,11 +471,11 @@ _HOMES = {
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
     ),
     "state": (
-        "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey InvalidState "
-        "InvalidStorageSetting ListState LocalStateFailed LostOwnership MapState MissingState NoCurrentKey "
-        "OperatorListState ReadOnlyState ReducingState RequestFailed SnapshotTooLarge StateError "
-        "StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot ValueState "
-        "WrongStateType"
+        "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidEncryptionKeys "
+        "InvalidKey InvalidState InvalidStorageSetting ListState LocalStateFailed LostOwnership MapState "
+        "MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState RequestFailed SnapshotTooLarge "
+        "StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot ValueState "
+        "WrongEncryptionKey WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""

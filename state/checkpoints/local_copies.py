@@ -4,7 +4,8 @@
 
 A copy is only ever a shortcut. It is read whole and compared with the handle's length and checksum; one that is
 missing, damaged or unreadable is passed over, and the file of the checkpoint directory is read. A full disk means no
-copy, and no failure. So the folder may be deleted at any time. Flink: TaskLocalStateStore.
+copy, and no failure. So the folder may be deleted at any time. Where the process has keys, copies are encrypted,
+too. Flink: TaskLocalStateStore.
 """
 
 from __future__ import annotations
@@ -12,24 +13,29 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from urllib.parse import quote
 
 from ...messages import CheckpointId, StateHandle, SubtaskIndex, SubtaskState, VertexId
-from ..errors import CorruptState
+from ..errors import CorruptState, WrongEncryptionKey
+from ..keyring import Keyring, is_sealed, opened
 from ..storage import CheckpointStorage, handle_reader, verified
 from .snapshot_file import state_handles
 
 log = logging.getLogger(__name__)
 
 _WRITING = ".writing"
+_PIECE_BYTES = 1024 * 1024
 
 
 class LocalCopies:
     """Those of one subtask. Safe from several threads as long as each writes other files."""
 
-    def __init__(self, folder: str, vertex_id: VertexId, subtask_index: SubtaskIndex) -> None:
+    def __init__(
+        self, folder: str, vertex_id: VertexId, subtask_index: SubtaskIndex, keys: Keyring | None = None
+    ) -> None:
+        self._keys = keys
         self._all = folder
         self._own = os.path.join(folder, f"{quote(vertex_id, safe='')}-{subtask_index}")
         self._of: dict[CheckpointId, set[str]] = {}
@@ -40,13 +46,16 @@ class LocalCopies:
 
         def write(copy: str) -> None:
             with open(copy, "wb") as file:
-                file.writelines(chunks)
+                file.writelines(chunks if self._keys is None else self._keys.sealed(chunks))
 
         self._make(path, write)
 
     def keep_file(self, path: str, source: str) -> None:
         """The same of one whose bytes stand in a file that never changes: by a hard link, where that is possible."""
-        self._make(path, lambda copy: _link(source, copy))
+        if self._keys is None:
+            self._make(path, lambda copy: _link(source, copy))
+        else:
+            self.keep(path, _pieces(source))
 
     def written(self, checkpoint_id: CheckpointId, state: SubtaskState) -> None:
         """The snapshot of this checkpoint consists of these files. Removes those that nobody restores from any more,
@@ -90,8 +99,9 @@ class LocalCopies:
         for copy in self._copies_of(handle.path):
             try:
                 with open(copy, "rb") as file:
-                    data = verified(file.read(), handle)
-            except OSError:
+                    found = file.read()
+                data = verified(opened(self._keys, copy, found) if is_sealed(found) else found, handle)
+            except (OSError, WrongEncryptionKey):
                 continue
             except CorruptState as error:
                 log.warning("the local copy %s is not used: %s", copy, error)
@@ -126,6 +136,12 @@ class LocalCopies:
 
 def _name(path: str) -> str:
     return quote(path, safe="")
+
+
+def _pieces(source: str) -> Iterator[bytes]:
+    with open(source, "rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            yield piece
 
 
 def _link(source: str, copy: str) -> None:
