@@ -45,7 +45,7 @@ def is_sealed(data: bytes) -> bool:
 
 
 def key_id(key: bytes) -> str:
-    """What a key is called in files and texts; it tells nothing about the key."""
+    """The name of a key in files and texts; it tells nothing about the key."""
     return blake2b(key, digest_size=8, person=b"understudy key").hexdigest()
 
 

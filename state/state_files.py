@@ -24,7 +24,7 @@ from .keyring import (
 
 
 class StateFiles(DurableFiles):
-    """DurableFiles of which whole files are written and read. What `create` makes is not encrypted."""
+    """DurableFiles of which whole files are written and read. Those of `create` are not encrypted."""
 
     def __init__(self, fs: AbstractFileSystem, keys: Keyring | None = None) -> None:
         """Without `keys`, those that the environment names. Raises InvalidEncryptionKeys."""

@@ -204,8 +204,8 @@ class CheckpointStorage:
         return self._files.keys
 
     def check_encryption(self, wanted: str) -> None:
-        """That what is written here is encrypted, as a job wants it that was submitted with the key of this id; "": it
-        does not matter. Raises WrongEncryptionKey.
+        """See that files are encrypted here as a job wants it that was submitted with the key of this id; "": it does
+        not matter. Raises WrongEncryptionKey.
         """
         if wanted and (self.keys is None or wanted not in self.keys.ids):
             ids, source = (self.keys.ids, self.keys.source) if self.keys is not None else ((), "")

@@ -474,8 +474,8 @@ _HOMES = {
         "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidEncryptionKeys "
         "InvalidKey InvalidState InvalidStorageSetting ListState LocalStateFailed LostOwnership MapState "
         "MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState RequestFailed SnapshotTooLarge "
-        "StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot ValueState "
-        "WrongEncryptionKey WrongStateType"
+        "StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot "
+        "ValueState WrongEncryptionKey WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from fsspec.core import url_to_fs
 
 from ....messages import CheckpointId, unpack_plain
+from ....state.keyring import Keyring, is_sealed, opened
 from ..errors import UnreadableInput
 from .committed_files import OutputOf, checkpoint_of
 from .file_sink import FileSink
@@ -53,7 +55,7 @@ def is_collected(name: str) -> bool:
 
 
 def collected_records(path: str, data: bytes) -> list[Any]:
-    """The records of one file. Raises UnreadableInput when it is cut off."""
+    """The records of one file. Raises UnreadableInput when it is cut off, CorruptState and WrongEncryptionKey."""
     records: list[Any] = []
     position = 0
     while position < len(data):
@@ -61,5 +63,6 @@ def collected_records(path: str, data: bytes) -> list[Any]:
         position = begin + int.from_bytes(data[position:begin], "big")
         if position > len(data):
             raise UnreadableInput(f"{path} is cut off: wanted {position} bytes, found {len(data)}")
-        records.extend(unpack_plain(data[begin:position]))
+        block = data[begin:position]
+        records.extend(unpack_plain(opened(Keyring.of(os.environ), path, block) if is_sealed(block) else block))
     return records

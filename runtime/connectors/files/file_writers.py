@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -19,6 +20,7 @@ import pyarrow.parquet
 from ....actors.flow.elements import Batch
 from ....actors.flow.records import mapping_of, rows_of
 from ....messages import pack_plain, shape_of
+from ....state.keyring import Keyring
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 """A row group of a Parquet file is written when so much has been gathered in memory."""
@@ -29,7 +31,9 @@ _NEARLY_ALL = 0.99
 """The number of different values among 4,096 drawn from 200,000 equally frequent ones."""
 
 RECORDS_LENGTH_BYTES = 4
-"""A "records" file is a sequence of blocks: a length, big-endian, and as many bytes of `pack_plain(records)`."""
+"""A "records" file is a sequence of blocks: a length, big-endian, and as many bytes of `pack_plain(records)`, encrypted
+where the process has keys: such files lie beside the state, and users do not choose the format.
+"""
 
 
 class BatchWriter(Protocol):
@@ -117,9 +121,12 @@ class _RecordsWriter:
 
     def __init__(self, file: BinaryIO, _schema: pa.Schema | None) -> None:
         self._file = file
+        self._keys = Keyring.of(os.environ)
 
     def write(self, batch: Batch) -> None:
         data = pack_plain(rows_of(batch) if isinstance(batch, pa.RecordBatch) else batch)
+        if self._keys is not None:
+            data = b"".join(self._keys.sealed([data]))
         self._file.write(len(data).to_bytes(RECORDS_LENGTH_BYTES, "big") + data)
 
     def close(self) -> None: ...

@@ -1,0 +1,116 @@
+"""Encryption at rest in jobs on real processes: nothing that they store can be read without the key; with it all is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy import (
+    KeyedOperator,
+    ListState,
+    LocalCluster,
+    OperatorListState,
+    Savepoint,
+    StreamEnvironment,
+    ValueState,
+    WrongEncryptionKey,
+)
+from understudy.actors.operators.collector import Collector
+from understudy.state.keyring import VARIABLE, add_key, is_sealed
+
+from .jobs import WAIT_S, Witness, environment
+
+StartCluster = Callable[..., LocalCluster]
+COUNT, RATE = 6000, 1500
+SECRET = "a-secret-that-stands-nowhere"
+
+
+class Secretive(KeyedOperator):
+    """Numbers the records of each key; all that it keeps has the secret in it."""
+
+    seen = ValueState(str, default="")
+    indices = ListState(str)
+    everything = OperatorListState(str)
+
+    def process(self, record: int, out: Collector) -> None:
+        number = int((self.seen.value() or "0").split()[0]) + 1
+        self.seen.update(f"{number} {SECRET}")
+        self.indices.add(f"{record} {SECRET}")
+        if number == 1:
+            self.everything.add(SECRET)
+        out.collect({"key": self.key, "number": number, "index": record, "secret": SECRET})
+
+
+@pytest.fixture
+def key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "keys"
+    add_key(str(path))
+    monkeypatch.setenv(VARIABLE, str(path))
+    return path
+
+
+def stored(folder: Path) -> dict[str, bytes]:
+    """Files may go meanwhile."""
+    found = {}
+    for path in folder.rglob("*"):
+        try:
+            found[str(path)] = path.read_bytes()
+        except OSError:
+            continue
+    return found
+
+
+def secretive(folder: Path, count: int, **settings: Any) -> StreamEnvironment:
+    env = environment(checkpoint_dir=str(folder), **settings)
+    stream = env.generate(lambda index: index, count, records_per_second=RATE, name="numbers")
+    counted = stream.key_by(lambda index: f"{index % 24} {SECRET}").process(Secretive, name="count")
+    counted.collect(name="all")
+    return env
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("backend", ["filesystem", "rocksdb", "memory"])
+def test_nothing_that_is_stored_can_be_read_without_the_key(
+    start_cluster: StartCluster, tmp_path: Path, key_file: Path, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    folder, local = tmp_path / "checkpoints", tmp_path / "local"
+    settings: dict[str, Any] = {
+        "state_backend": backend,
+        "incremental_checkpoints": backend != "memory",
+        "retain_checkpoints": "on_cancellation",
+        "state_dir": str(local),
+        "local_recovery": True,
+    }
+    cluster = start_cluster()
+    job = cluster.submit(secretive(folder, COUNT, **settings))
+    witness = Witness(job)
+    witness.checkpoints(3)
+    witness.kill(witness.pids(2)[1])
+    witness.checkpoints(3)
+    savepoint = job.stop_with_savepoint().result(timeout=WAIT_S)
+    job.wait(timeout=WAIT_S)
+    first = job.results("all")
+    files = stored(folder)
+    assert any(path.endswith("_metadata") for path in files)
+    assert any("/collected/" in path and data for path, data in files.items())
+    assert not [path for path, data in files.items() if SECRET.encode() in data]
+    assert not [path for path, data in stored(local).items() if SECRET.encode() in data and "rocksdb" not in path]
+    assert all(is_sealed(data) for path, data in files.items() if data and "/collected/" not in path)
+
+    rows = Savepoint.open(savepoint).operator("count").state("seen").to_dicts()
+    assert len(rows) == 24
+    add_key(str(key_file))  # from now on another one encrypts
+    job = cluster.submit(secretive(folder, COUNT, **settings), from_savepoint=savepoint)
+    job.wait(timeout=WAIT_S)
+    found = first + job.results("all")
+    assert sorted(each["index"] for each in found) == list(range(COUNT))
+    for key in {each["key"] for each in found}:
+        numbers = [each["number"] for each in found if each["key"] == key]
+        assert numbers == list(range(1, COUNT // 24 + 1))
+
+    monkeypatch.delenv(VARIABLE)
+    with pytest.raises(WrongEncryptionKey, match=r"is encrypted with key .*, and this process has no keys"):
+        Savepoint.open(savepoint)
