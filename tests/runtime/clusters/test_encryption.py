@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from understudy import (
+    JobFailed,
     KeyedOperator,
     ListState,
     LocalCluster,
@@ -17,6 +18,7 @@ from understudy import (
     StreamEnvironment,
     ValueState,
     WrongEncryptionKey,
+    no_restart,
 )
 from understudy.actors.operators.collector import Collector
 from understudy.state.keyring import VARIABLE, add_key, is_sealed
@@ -114,3 +116,16 @@ def test_nothing_that_is_stored_can_be_read_without_the_key(
     monkeypatch.delenv(VARIABLE)
     with pytest.raises(WrongEncryptionKey, match=r"is encrypted with key .*, and this process has no keys"):
         Savepoint.open(savepoint)
+
+
+def test_a_task_manager_without_the_key_refuses_instead_of_writing_as_it_is(
+    start_cluster: StartCluster, tmp_path: Path, key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE)
+    cluster = start_cluster()
+    cluster.submit(secretive(tmp_path / "before", 10)).wait(timeout=WAIT_S)  # its TaskManagers' template stands
+    monkeypatch.setenv(VARIABLE, str(key_file))
+    job = cluster.submit(secretive(tmp_path / "checkpoints", COUNT, restart_strategy=no_restart()))
+    with pytest.raises(JobFailed, match=r"is encrypted with key .*, and this process has no keys"):
+        job.wait(timeout=WAIT_S)
+    assert not [path for path, data in stored(tmp_path / "checkpoints").items() if SECRET.encode() in data]
