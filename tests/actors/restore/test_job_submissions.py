@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from understudy.actors.errors import CannotRestore, StateDoesNotFit
 from understudy.actors.restore.found_origin import find_origin
+from understudy.actors.restore.job_submissions import JobSubmissions
 from understudy.messages import (
     OperatorId,
     OperatorSubtaskState,
@@ -17,7 +19,7 @@ from understudy.messages import (
     SubtaskIndex,
     SubtaskState,
 )
-from understudy.state import CheckpointStorage
+from understudy.state import CheckpointStorage, WrongEncryptionKey
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from understudy.state.checkpoints.savepoint_store import HeapSavepointStore
@@ -134,3 +136,13 @@ def test_the_text_says_which_job_and_which_path(saved: Saved) -> None:
         r"job 'test job' cannot be started from jobmanager://savepoints/none: .*missing savepoint",
         "jobmanager://savepoints/none",
     )
+
+
+def test_a_job_whose_key_this_job_manager_has_not_got_is_refused_before_anything_is_made_of_it(saved: Saved) -> None:
+    untouched: Any = None
+    submissions = JobSubmissions(untouched, saved.savepoints, untouched, untouched)
+    wanted = saved.wanted()
+    checkpoints = replace(wanted.graph.checkpoints, encryption_key="0123456789abcdef")
+    wanted = replace(wanted, graph=replace(wanted.graph, checkpoints=checkpoints))
+    with pytest.raises(WrongEncryptionKey, match="with key 0123456789abcdef, and this process has no keys"):
+        submissions.submit(wanted, untouched)
