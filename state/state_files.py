@@ -51,7 +51,7 @@ class StateFiles(DurableFiles):
         last = None if end is None else -(-end // CHUNK_BYTES)
         behind = None if last is None else HEAD_BYTES + last * SEALED_CHUNK_BYTES
         if first < CHUNK_BYTES:
-            data = super().read(path, 0, behind, is_there=is_there)
+            data = super().read(path, None if behind is None else 0, behind, is_there=is_there)
             if not is_sealed(data):
                 return data[first:end]
             opener = Opener(self.keys, path, data[:HEAD_BYTES])
