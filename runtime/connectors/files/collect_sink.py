@@ -56,6 +56,7 @@ def is_collected(name: str) -> bool:
 
 def collected_records(path: str, data: bytes) -> list[Any]:
     """The records of one file. Raises UnreadableInput when it is cut off, CorruptState and WrongEncryptionKey."""
+    keys = Keyring.of(os.environ)
     records: list[Any] = []
     position = 0
     while position < len(data):
@@ -64,5 +65,5 @@ def collected_records(path: str, data: bytes) -> list[Any]:
         if position > len(data):
             raise UnreadableInput(f"{path} is cut off: wanted {position} bytes, found {len(data)}")
         block = data[begin:position]
-        records.extend(unpack_plain(opened(Keyring.of(os.environ), path, block) if is_sealed(block) else block))
+        records.extend(unpack_plain(opened(keys, path, block) if is_sealed(block) else block))
     return records
