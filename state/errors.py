@@ -82,18 +82,25 @@ class NoCurrentKey(StateError, RuntimeError):
 
 
 class CallIsOver(StateError, RuntimeError):
-    """State was used on behalf of a record whose `async def process` has ended, or was cancelled.
+    """Something was used on behalf of a record whose `process` has ended, or was cancelled.
 
-    `used` says what was used.
+    `used` says what was used; `thread`: in which thread, where `process` is no coroutine.
     """
 
-    def __init__(self, used: str, operator: str = "") -> None:
-        super().__init__(used, operator)
-        self.used, self.operator = used, operator
+    def __init__(self, used: str, operator: str = "", thread: str = "") -> None:
+        super().__init__(used, operator, thread)
+        self.used, self.operator, self.thread = used, operator, thread
 
     def __str__(self) -> str:
+        found = f"{of_operator(self.operator)}{self.used} was used "
+        if self.thread:
+            return (
+                f"{found}in {self.thread} after the call that it was given to had returned: no checkpoint counts what is "
+                "emitted then; emit before process (or on_timer, on_end, ...) returns and keep no `out`, or write "
+                "`async def process` and await there what takes long"
+            )
         return (
-            f"{of_operator(self.operator)}{self.used} was used by code that outlived its record: `async def process` "
+            f"{found}by code that outlived its record: `async def process` "
             "has returned, or was cancelled, and what it began went on; await all that it begins, as with "
             "asyncio.gather(...) or asyncio.TaskGroup()"
         )

@@ -1,11 +1,12 @@
 """Collector: where an operator puts its output, in order, until its task takes it.
 
 Made by the OperatorChain, one for each operator, and empty again before the operator is called again. It sends nothing.
+An operator that keeps it beyond a call is given another one, and the kept one is closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
@@ -53,7 +54,7 @@ class Collector(list[Any]):
     processed; whoever processes several one after the other calls `stamp` after each.
     """
 
-    __slots__ = ("_batches", "_sides", "stamps", "time_ms")
+    __slots__ = ("_batches", "_misuse", "_sides", "stamps", "time_ms")
 
     if TYPE_CHECKING:
 
@@ -177,6 +178,11 @@ class Collector(list[Any]):
         """From now on it only gives out what it holds: who collects more meets CallIsOver."""
         self.__class__ = ClosedCollector
 
+    def close_kept(self, misuse: Callable[[], None]) -> None:
+        """The same for one that an operator has kept beyond its call. Who collects more calls `misuse`."""
+        self._misuse = misuse
+        self.__class__ = KeptCollector
+
     def _side(self, tag: OutputTag) -> Collector:
         if not isinstance(tag, OutputTag):
             raise TypeError(f"wanted an OutputTag for a side output, such as OutputTag('late'), found {tag!r:.60}")
@@ -190,7 +196,7 @@ class Collector(list[Any]):
         if not self:
             return
         records = self[:]
-        self.clear()
+        del self[: len(records)]  # a thread that it was given to may have added one meanwhile: that one is seen later
         if self.time_ms is None and not self.stamps:
             self._batches.append(records)
             return
@@ -209,5 +215,16 @@ class ClosedCollector(Collector):
 
     def _refuse(self, *_args: Any, **_named: Any) -> NoReturn:
         raise CallIsOver("out")
+
+    collect = collect_to = emit = emit_to = _refuse
+
+
+class KeptCollector(Collector):
+    """One that an operator, or a thread of its, still holds after the call: what is put there belongs to no call."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_args: Any, **_named: Any) -> None:
+        self._misuse()
 
     collect = collect_to = emit = emit_to = _refuse

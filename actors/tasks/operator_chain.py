@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from sys import getrefcount
+from threading import current_thread
 from typing import Any
 
 import pyarrow as pa
 
 from ...messages import CheckpointId, GrantPermits, UnsupportedValue
+from ...state.errors import CallIsOver
 from ..errors import RecordNotSent, UserCodeError
 from ..flow.elements import END_OF_TIME, AnyBatch, Batch, TimedBatch, Times, Watermark, WatermarkStatus
 from ..flow.records import batch_of, rows_of
@@ -21,6 +24,8 @@ from ..operators.operator import Operator, RecordCalls, Takes
 from ..operators.without_key import without_key
 from ..unrun import check_emitted, has_run, refuse
 
+_OWN_REFERENCES = 3
+"""To a collector while what it holds is taken: the chain's, a variable's, and that of the call which counts them."""
 _EMITTING = ("on_end", "before_barrier")
 """Hooks that emit to a collector, and so return nothing."""
 
@@ -39,7 +44,10 @@ class OperatorChain:
         self.operators = tuple(operators)
         self._emit = emit
         self._broadcast = broadcast
-        self._collectors = tuple(Collector() for _ in self.operators)
+        self._collectors = [Collector() for _ in self.operators]
+        self._misused: list[tuple[Operator, CallIsOver]] = []
+        """Uses of an `out` that was kept: threads add them."""
+        self._kept: list[tuple[Operator, Collector, Callable[[], None]]] = []
         self._idlers = _overriding(self.operators, "on_idle")
         self._flushers = _overriding(self.operators, "before_barrier")
         self._clocked = tuple(
@@ -69,7 +77,7 @@ class OperatorChain:
         if start == len(self.operators):
             self._emit(batch)
             return
-        operator, out = self.operators[start], self._collectors[start]
+        operator = self.operators[start]
         process: Callable[[Batch, Collector], Any] = operator.process_batch_2 if input_index else operator.process_batch
         if operator._calls is not None:
             process = partial(_take, operator._calls, input_index)
@@ -93,7 +101,7 @@ class OperatorChain:
                 operator.split_watermarks = None if marks is None else marks[own]
                 taken_rows += len(piece)
             with blame(operator, emitter=emitter):
-                if (result := process(piece, out)) is not None:
+                if (result := process(piece, self._collectors[start])) is not None:
                     refuse(f"{type(operator).__name__}.process_batch{'_2' if input_index else ''}", result)
             if times is not None:
                 operator.timestamps = operator.split_watermarks = operator.time_column = None
@@ -192,6 +200,7 @@ class OperatorChain:
         for index in self._flushers:
             _call(self.operators[index], "before_barrier", checkpoint_id, self._collectors[index])
             self._pass_on(index)
+        self._look_at_kept()
         if self.calls is not None:
             with blame(self.operators[0]):
                 self.calls.settle()
@@ -244,6 +253,7 @@ class OperatorChain:
         return None
 
     def _pass_on(self, index: int) -> None:
+        """What an operator has emitted goes on. Only the chain holds its collector now, unless the operator kept it."""
         collector = self._collectors[index]
         for element in collector.taken():
             match element:
@@ -261,6 +271,44 @@ class OperatorChain:
         if collector.has_sides:
             for tag, batch in collector.sides():
                 self._emit(batch, tag)
+        if getrefcount(collector) > _OWN_REFERENCES:
+            self._close_kept(index)
+        if self._misused:
+            self._refuse_misuse()
+
+    def _close_kept(self, index: int) -> None:
+        """The operator, or a thread of its, may fill its collector at any time: it gets a new one for its next call."""
+        operator, kept = self.operators[index], self._collectors[index]
+
+        def misuse() -> None:
+            if self._misused:
+                return  # the task fails already, and there may be thousands of threads
+            error = CallIsOver("out", operator.context.name, f"thread {current_thread().name!r}")
+            self._misused.append((operator, error))
+            raise error
+
+        self._collectors[index] = Collector()
+        kept.close_kept(misuse)
+        self._kept.append((operator, kept, misuse))
+        self._look_at_kept()
+
+    def _look_at_kept(self) -> None:
+        """`collect` is a method of lists: whoever had it before the closing can still add to the list."""
+        kept, self._kept = self._kept, []
+        for operator, collector, misuse in kept:
+            if collector or any(collector.sides()):
+                with blame(operator):
+                    misuse()
+            if getrefcount(collector) > _OWN_REFERENCES:
+                self._kept.append((operator, collector, misuse))
+        if self._misused:
+            self._refuse_misuse()
+
+    def _refuse_misuse(self) -> None:
+        """What was emitted too late is lost, unless the task goes back to its last checkpoint."""
+        operator, error = self._misused[0]
+        with blame(operator):
+            raise error
 
 
 def _take(calls: RecordCalls, input_index: int, batch: Batch, _out: Collector) -> None:

@@ -1,4 +1,4 @@
-"""The twenty mistakes of a first hour, made on purpose: when each is found, and what its author reads.
+"""The mistakes of a first hour, made on purpose: when each is found, and what its author reads.
 
 `python -m tests.mistakes [CLUSTER ...]` prints the table, with checkpoints and without; test_mistakes.py holds it
 against what is wanted.

@@ -1,4 +1,4 @@
-"""Each of the twenty mistakes is found, and what its author reads names the place and the remedy."""
+"""Each of the mistakes is found, and what its author reads names the place and the remedy."""
 
 from __future__ import annotations
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from understudy.actors.errors import UserCodeError
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 from understudy.actors.tasks.operator_chain import OperatorChain
 from understudy.messages import CheckpointId
+from understudy.state.errors import CallIsOver
 
 
 class Holding(Operator):
@@ -80,3 +86,91 @@ def test_batches_that_are_made_one_by_one_are_sent_on_before_the_next_is_made() 
     log: list[Any] = []
     OperatorChain([Doubling(log), Passing()], log.append).process(["a", "b"])
     assert log == [["first"], "a is made", ["a", "a"], "b is made", ["b", "b"], ["last"]]
+
+
+class Lending(Operator):
+    """Gives its `out` away at the first batch."""
+
+    def __init__(self) -> None:
+        self.context = SimpleNamespace(name="lender")  # type: ignore[assignment]
+        self.lent: Collector | None = None
+
+    def process_batch(self, batch: list[Any], out: Collector) -> None:
+        self.lent = self.lent or out
+        out.emit(batch)
+
+
+def test_what_a_thread_emits_after_the_call_fails_the_task_and_is_in_no_batch() -> None:
+    log: list[Any] = []
+    lender = Lending()
+    chain = OperatorChain([lender], log.append)
+    chain.process(["a"])
+    raised: list[BaseException] = []
+
+    def late() -> None:
+        assert lender.lent is not None
+        for emit, what in ((lender.lent.collect, "late"), (lender.lent.emit, ["late"])):
+            try:
+                emit(what)
+            except CallIsOver as error:
+                raised.append(error)
+
+    thread = threading.Thread(target=late, name="my-thread")
+    thread.start()
+    thread.join()
+    assert len(raised) == 1, "the first: the task fails with it"
+    with pytest.raises(UserCodeError, match="lender") as failed:
+        chain.checkpoint(CheckpointId(1))
+    cause = failed.value.__cause__
+    assert isinstance(cause, CallIsOver)
+    assert "out was used in thread 'my-thread' after the call" in str(cause)
+    with pytest.raises(UserCodeError):
+        chain.process(["b"])
+    assert log == [["a"], ["b"]]
+
+
+def test_an_operator_that_uses_the_out_of_an_earlier_call_fails_there() -> None:
+    lender = Lending()
+    chain = OperatorChain([lender], lambda _: None)
+    chain.process(["a"])
+    assert lender.lent is not None
+    with pytest.raises(CallIsOver, match=r"^operator 'lender': out was used in thread 'MainThread'"):
+        lender.lent.collect("late")
+
+
+def test_a_method_of_out_that_was_kept_is_seen_at_the_checkpoint() -> None:
+    """It is a method of lists, and does not know that the collector is closed."""
+    lender = Lending()
+    chain = OperatorChain([lender], lambda _: None)
+    collect = chain._collectors[0].collect
+    chain.process(["a"])
+    del lender.lent
+    chain.checkpoint(CheckpointId(1))
+    collect("late")
+    with pytest.raises(UserCodeError, match="lender"):
+        chain.checkpoint(CheckpointId(2))
+
+
+def test_what_is_added_while_the_rest_is_taken_is_seen() -> None:
+    lender = Lending()
+
+    def emit(_: Any) -> None:
+        assert lender.lent is not None
+        if not lender.lent:
+            list.append(lender.lent, "late")
+
+    chain = OperatorChain([lender], emit)
+    with pytest.raises(UserCodeError, match="lender"):
+        chain.process(["a"])
+
+
+def test_an_operator_that_keeps_nothing_has_one_collector_however_it_ends() -> None:
+    made: list[Any] = []
+    chain = OperatorChain([Passing(), Holding("a", []), Doubling(made), Passing()], lambda *_: None)
+    ids = [id(each) for each in chain._collectors]
+    for _ in range(2):
+        chain.process(["1"])
+        chain.idle()
+        chain.checkpoint(CheckpointId(1))
+    chain.end()
+    assert [id(each) for each in chain._collectors] == ids
