@@ -84,19 +84,19 @@ class NoCurrentKey(StateError, RuntimeError):
 class CallIsOver(StateError, RuntimeError):
     """Something was used on behalf of a record whose `process` has ended, or was cancelled.
 
-    `used` says what was used; `thread`: in which thread, where `process` is no coroutine.
+    `used` says what; `was_kept`: it is an `out` that the operator kept beyond a call, or gave to a thread.
     """
 
-    def __init__(self, used: str, operator: str = "", thread: str = "") -> None:
-        super().__init__(used, operator, thread)
-        self.used, self.operator, self.thread = used, operator, thread
+    def __init__(self, used: str, operator: str = "", was_kept: bool = False) -> None:
+        super().__init__(used, operator, was_kept)
+        self.used, self.operator, self.was_kept = used, operator, was_kept
 
     def __str__(self) -> str:
         found = f"{of_operator(self.operator)}{self.used} was used "
-        if self.thread:
+        if self.was_kept:
             return (
-                f"{found}in {self.thread} after the call that it was given to had returned: no checkpoint counts what is "
-                "emitted then; emit before process (or on_timer, on_end, ...) returns and keep no `out`, or write "
+                f"{found}after the call that it was given to had returned: no checkpoint counts what a thread emits, "
+                "or an `out` that was kept; emit before process (or on_timer, on_end, ...) returns, or write "
                 "`async def process` and await there what takes long"
             )
         return (

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from sys import getrefcount
-from threading import current_thread
 from typing import Any
 
 import pyarrow as pa
@@ -283,7 +282,7 @@ class OperatorChain:
         def misuse() -> None:
             if self._misused:
                 return  # the task fails already, and there may be thousands of threads
-            error = CallIsOver("out", operator.context.name, f"thread {current_thread().name!r}")
+            error = CallIsOver("out", operator.context.name, was_kept=True)
             self._misused.append((operator, error))
             raise error
 
@@ -305,7 +304,7 @@ class OperatorChain:
             self._refuse_misuse()
 
     def _refuse_misuse(self) -> None:
-        """What was emitted too late is lost, unless the task goes back to its last checkpoint."""
+        """Records that came too late are lost, unless the task goes back to its last checkpoint."""
         operator, error = self._misused[0]
         with blame(operator):
             raise error
