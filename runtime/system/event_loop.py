@@ -70,7 +70,7 @@ class SystemLoop:
         """Start the loop's thread, unless the loop is lent."""
         if self._lent is not None:
             return
-        self._loop = asyncio.new_event_loop()
+        self._loop = self._made_loop()
         self._thread = threading.Thread(target=self._run, name=f"{self._name}-loop", daemon=True)
         self._thread.start()
 
@@ -121,6 +121,9 @@ class SystemLoop:
             return await coroutine
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self.loop))
 
+    def _made_loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.new_event_loop()
+
     def _run_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
 
@@ -139,8 +142,17 @@ class SystemLoop:
 
 class UnendingLoop(SystemLoop):
     """One on which users' tasks run: a task that exits, as by sys.exit(), ends itself and whoever awaits it, and not
-    the loop, as asyncio has it.
+    the loop, as asyncio has it; and none of them may stop it.
     """
+
+    def stop(self) -> None:
+        if self._thread is not None:
+            assert isinstance(self.loop, _SharedLoop)
+            self.loop.may_stop = True
+        super().stop()
+
+    def _made_loop(self) -> asyncio.AbstractEventLoop:
+        return _SharedLoop()
 
     def _run_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         while True:
@@ -150,6 +162,18 @@ class UnendingLoop(SystemLoop):
                 logger.warning("a task of coroutines raised %r: whoever awaits it gets that, and others go on", error)
             else:
                 return
+
+
+class _SharedLoop(asyncio.SelectorEventLoop):
+    may_stop = False
+
+    def stop(self) -> None:
+        if not self.may_stop:
+            raise RuntimeError(
+                "loop.stop() was called on the event loop that all coroutines of this TaskManager share: it would end "
+                "those of other operators and jobs too; return to end a coroutine, raise to end the attempt"
+            )
+        super().stop()
 
 
 def _cancel_all_tasks(loop: asyncio.AbstractEventLoop) -> None:

@@ -133,6 +133,23 @@ def test_what_it_raises_is_the_error_of_its_call_alone(loop: CallLoopThread, err
     running.runner.close(1_000, None)
 
 
+def test_none_may_stop_the_loop_that_all_share(loop: CallLoopThread) -> None:
+    async def work(record: int) -> None:
+        if record == 1:
+            asyncio.get_running_loop().stop()
+
+    running = Running(loop, work)
+    running.submit(0, 1, 2)
+
+    errors = {each.record: each.error for each in running.ended(3)}
+    assert errors[0] is errors[2] is None
+    with pytest.raises(RuntimeError, match=r"loop.stop\(\) was called on the event loop that all coroutines"):
+        raise errors[1] or AssertionError
+    running.submit(7)
+    assert records_of(running.ended(1)) == [7]
+    running.runner.close(1_000, None)
+
+
 @pytest.mark.parametrize("waits", [False, True])
 def test_what_it_returns_is_refused(loop: CallLoopThread, waits: bool) -> None:
     async def work(_: Any) -> Any:
