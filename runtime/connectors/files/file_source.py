@@ -1,6 +1,6 @@
 """FileSource: files of columns, split over the subtasks. Flink: FileSource with a static split assignment.
 
-Which files there are is settled when the source is made, on the driver.
+Which files there are, and of which version, is settled when the source is made, on the driver.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from fsspec import AbstractFileSystem
 
 from ....actors.flow.records import column_problem, conform
 from ....messages import those_there_are
-from ..errors import NoInput, UnreadableInput
+from ..errors import InputChanged, NoInput, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS
+from .file_look import version_now
 from .file_readers import READ_FORMATS, FileSplit, ReadOptions
 from .locations import located
 from .split_source import SplitSource
@@ -28,7 +29,7 @@ class FileSource(SplitSource):
 
     Parquet is split by row groups, text by files. Hidden files (`.…`, `_…`) are left out, and subfolders are not
     looked into. All files must have the same columns; types are the files' own, or guessed from their first
-    megabyte, or `schema`'s.
+    megabyte, or `schema`'s. A file that was written or removed since raises InputChanged in the subtask that reads it.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class FileSource(SplitSource):
         self.path = path if "://" in path else os.path.abspath(os.path.expanduser(path))
         self.format = format
         fs, files = find_files(self.path)
+        self._versions = {file: version_now(fs, file) for file in files}  # before they are looked into
         found = _describe(fs, files, format, tuple(null_values))
         splits = [split for splits, _ in found.values() for split in splits]
         self.settle(self.path, splits, chosen(_one_schema(found, format, schema), columns, self.path))
@@ -62,12 +64,25 @@ class FileSource(SplitSource):
 
     def open_split(self, split: FileSplit) -> Iterator[pa.RecordBatch]:
         fs, _ = located(self.path)
+        self._check_version(fs, split.path)
         try:
             with fs.open(split.path, "rb") as file:
                 for batch in READ_FORMATS[self.format].batches(file, split, self._options):
                     yield conform(batch, self.schema)
+            self._check_version(fs, split.path)
         except (ValueError, TypeError, NotImplementedError, OSError) as error:
+            self._check_version(fs, split.path)
             raise unreadable(split.path, self.format, error, self.schema) from error
+
+    def _check_version(self, fs: AbstractFileSystem, path: str) -> None:
+        was, found = self._versions[path], version_now(fs, path)
+        if found != was:
+            what = "was removed" if found is None else f"was changed: it was {was}, and is {found},"
+            raise InputChanged(
+                f"{path} {what} after the stream had been built, so rows of two versions would be mixed: put it back, "
+                "or submit the job again to read what is there now, and leave files alone while a job reads them; "
+                "watch_ms= takes up files that come later, under names of their own"
+            )
 
 
 _COMPRESSED = frozenset({".bz2", ".gz", ".lz4", ".xz", ".zip", ".zst"})

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,6 +21,7 @@ from understudy.runtime.connectors import (
     CollectionSource,
     FileSource,
     GeneratorSource,
+    InputChanged,
     NoInput,
     OffsetMismatch,
     PartitionFeed,
@@ -292,6 +294,43 @@ def test_an_offset_among_other_files_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "0.parquet")
     with pytest.raises(OffsetMismatch, match="other files"):
         opened(FileSource(str(tmp_path))).seek(offset)
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("is_begun", [False, True], ids=["before it is read", "while it is read"])
+def test_a_file_of_the_same_size_with_other_rows_is_never_mixed_in(format: str, is_begun: bool, tmp_path: Path) -> None:
+    path = tmp_path / f"1.{format}"
+
+    def write(number: int) -> None:
+        rows = pa.table({"n": [number] * 9_000})
+        if format == "jsonl":
+            path.write_text("".join(f'{{"n": {number}}}\n' for _ in range(9_000)))
+        elif format == "csv":
+            pa.csv.write_csv(rows, path)
+        else:
+            pq.write_table(rows, path)
+
+    def read_all() -> None:
+        while source.poll() is not END:
+            pass
+
+    write(1)
+    source = opened(FileSource(str(tmp_path), format, batch_rows=1_000))
+    if is_begun:
+        first = source.poll()
+        assert isinstance(first, pa.RecordBatch)
+        assert first.num_rows == 1_000
+    write(2)
+    with pytest.raises(InputChanged, match=rf"1\.{format} was changed: .* after the stream had been built"):
+        read_all()
+
+
+def test_a_file_that_was_removed_is_named(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("n\n1\n")
+    source = opened(FileSource(str(tmp_path), "csv"))
+    (tmp_path / "1.csv").unlink()
+    with pytest.raises(InputChanged, match=r"1\.csv was removed after the stream had been built"):
+        source.poll()
 
 
 def test_the_source_in_the_documentation_keeps_the_contract() -> None:
