@@ -48,7 +48,9 @@ class RunningCode:
     """The operator's method that runs, of those that a task calls."""
     path: str = ""
     line: int = 0
-    """The innermost line that is neither Understudy's nor a library's; the method's when there is no such line."""
+    """The innermost line that is neither Understudy's nor a library's. When there is no such line: the method's, or
+    without an operator the innermost of all. Empty when the thread runs no Python code.
+    """
     imports: bool = False
     """It imports modules, as a task does when its program arrives; in no operator's method."""
 
@@ -59,7 +61,8 @@ class RunningCode:
         operator = running_operator(frame)
         if operator is None:
             imports = any(each.f_code.co_filename == _IMPORTLIB for each in frames)
-            return cls(None, own.f_code.co_name if own else "", *(_place(own) if own else ("", 0)), imports)
+            named = own or next(iter(frames), None)
+            return cls(None, own.f_code.co_name if own else "", *(_place(named) if named else ("", 0)), imports)
         methods = [each for each in frames if _operator_of(each) is operator]
         method = next((each for each in methods if each.f_code.co_name in _HOOKS), methods[0])
         return cls(operator, method.f_code.co_name, *_place(own or method))
@@ -70,6 +73,8 @@ class RunningCode:
         return linecache.getline(self.path, self.line).strip()
 
     def __str__(self) -> str:
+        if not self.path:
+            return "no line of Python"
         source = self.source
         return f"{self.path}:{self.line}: {source}" if source else f"{self.path}:{self.line}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from types import FrameType, SimpleNamespace
 from typing import Any
 
@@ -68,4 +69,19 @@ def test_with_no_operator_on_the_stack_it_names_none() -> None:
     assert RunningCode.of(seen.frame).operator is None
     assert RunningCode.of(seen.frame).method == "helper"
     assert RunningCode.of(None) == RunningCode(None)
+    assert str(RunningCode.of(None)) == "no line of Python"
+
+
+def test_where_no_line_is_the_users_it_is_the_innermost_of_all() -> None:
+    waiting = threading.Event()
+    thread = threading.Thread(target=waiting.wait)
+    thread.start()
+    try:
+        code = RunningCode.of(sys._current_frames()[thread.ident or 0])
+    finally:
+        waiting.set()
+        thread.join()
+    assert code.operator is None
+    assert code.path == threading.__file__
+    assert str(code).startswith(f"{threading.__file__}:{code.line}: ")
     assert running_operator(None) is None
