@@ -26,14 +26,15 @@ from xdist.scheduler import LoadScopeScheduling
 
 from understudy.messages import serializers
 
+from .examples import SHARES, USUAL
 from .prepared import Prepared
 from .spark_session import spark as spark  # a fixture
 from .systems.kafka import kafka as kafka  # a fixture
 from .systems.zookeeper import zookeeper as zookeeper  # a fixture
 
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("patient", _PATIENT, max_examples=50)
-settings.register_profile("deep", _PATIENT, max_examples=500)
+for _profile, _share in SHARES.items():
+    settings.register_profile(_profile, _PATIENT, max_examples=round(USUAL * _share))
 settings.load_profile("patient")
 """Each run has fresh examples; `make slow` has many: --hypothesis-profile=deep."""
 

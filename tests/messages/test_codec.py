@@ -11,7 +11,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.messages import (
@@ -46,6 +46,7 @@ from understudy.messages import (
     message,
 )
 
+from ..examples import examples
 from .strategies import INT64, instances, messages, plain_values, vocabulary
 
 TRIGGER = TriggerCheckpoint(JobId("job"), ExecutionAttemptId("a-1"), CheckpointId(7), 1_700_000_000_000)
@@ -107,7 +108,7 @@ def refusal(data: bytes) -> str:
 
 
 @pytest.mark.parametrize("cls", vocabulary().values(), ids=lambda cls: cls.__name__)
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 def test_every_message_comes_back_as_it_was(cls: type, data: st.DataObject) -> None:
     value = data.draw(instances(cls))
@@ -242,13 +243,13 @@ def test_an_array_that_claims_to_be_huge_costs_nothing() -> None:
 # -- whatever comes
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(st.binary(max_size=200))
 def test_random_bytes_are_a_message_or_malformed(data: bytes) -> None:
     _decode_or_refuse(data)
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(messages() | st.sampled_from(SEED_CORPUS), st.data())
 def test_damaged_bytes_are_a_message_or_malformed(value: object, data: st.DataObject) -> None:
     damaged = bytearray(encode(value))

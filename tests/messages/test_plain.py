@@ -16,7 +16,7 @@ from uuid import UUID
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.messages import (
@@ -32,6 +32,7 @@ from understudy.messages import (
     unpack_plain,
 )
 
+from ..examples import examples
 from .samples import Box, Counted, Level, Outer, Point, Positive, Rights, Side, Trade, Tree
 from .strategies import messages, plain_values
 
@@ -295,13 +296,13 @@ def test_of_equal_keys_the_last_counts() -> None:
     assert unpack_plain(b"\x83\x01\xa1a\xcb\x3f\xf0\x00\x00\x00\x00\x00\x00\xa1b\x02\xa1c") == {1: "b", 2: "c"}
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(st.binary(max_size=100))
 def test_random_bytes_are_plain_or_malformed(data: bytes) -> None:
     _unpack_or_refuse(data)
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(
     plain_values()
     | messages()

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.messages import (
@@ -34,6 +34,7 @@ from understudy.messages import (
 from understudy.messages.codec import decode_thoroughly, encode_thoroughly
 from understudy.messages.usual_fields import Unusual, usual_from_wire, usual_to_wire
 
+from ..examples import examples
 from .strategies import instances, messages, vocabulary
 
 
@@ -116,7 +117,7 @@ def failure_of(depth: int) -> FailureCause:
 
 
 @pytest.mark.parametrize("cls", vocabulary().values(), ids=lambda cls: cls.__name__)
-@settings(max_examples=15)
+@examples(15)
 @given(data=st.data())
 def test_every_message_of_ours_is_a_usual_case_and_the_same_bytes(cls: type, data: st.DataObject) -> None:
     value = data.draw(instances(cls))
@@ -126,7 +127,7 @@ def test_every_message_of_ours_is_a_usual_case_and_the_same_bytes(cls: type, dat
     assert decode(said) == decode_thoroughly(said) == value
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(messages(), st.data())
 def test_damaged_bytes_fare_alike(value: object, data: st.DataObject) -> None:
     damaged = bytearray(encode(value))

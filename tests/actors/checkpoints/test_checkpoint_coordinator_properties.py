@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -64,6 +63,7 @@ from understudy.messages import (
 )
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
 
+from ...examples import examples
 from ..savepoint_requests import drain, savepoint_now
 from .checkpoint_driver import Driver, ack, changed, decline, discarded, make_plan, sent, stored, subtask
 
@@ -354,4 +354,4 @@ class Coordination(RuleBasedStateMachine):
 
 
 TestCoordination: Any = Coordination.TestCase
-TestCoordination.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestCoordination.settings = examples(100, stateful_step_count=40)

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -45,6 +44,7 @@ from understudy.messages import (
 )
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
 
+from ...examples import examples
 from ..savepoint_requests import drain, savepoint_now
 from .checkpoint_driver import JOB, Driver, ack, changed, decline, make_driver, of_type, sent, stored
 
@@ -365,4 +365,4 @@ class Stopping(RuleBasedStateMachine):
 
 
 TestStopping: Any = Stopping.TestCase
-TestStopping.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestStopping.settings = examples(60, stateful_step_count=40)

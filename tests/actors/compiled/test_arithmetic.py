@@ -8,12 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from understudy import KeyedOperator
 from understudy.actors.errors import UserCodeError
 
+from ...examples import examples
 from .stage import Stage, interpreted
 
 pytest.importorskip("numba")
@@ -178,7 +179,7 @@ STAGES: dict[type, tuple[Stage, Stage]] = {}
         (OfBools, 8, st.booleans(), st.booleans()),
     ],
 )
-@settings(max_examples=400, deadline=None, phases=(Phase.explicit, Phase.generate))
+@examples(400, phases=(Phase.explicit, Phase.generate))
 @given(data=st.data())
 def test_results_are_pythons_or_do_not_fit(
     cls: type[KeyedOperator], operations: int, left: Any, right: Any, data: st.DataObject

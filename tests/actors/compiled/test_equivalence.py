@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy import KeyedOperator, ValueState
@@ -17,6 +17,7 @@ from understudy.actors.flow.records import rows_of
 from understudy.messages import DictRow
 from understudy.state.errors import NoCurrentKey
 
+from ...examples import examples
 from .operators import EVERY, Repeats, Running
 from .stage import Stage, interpreted
 
@@ -42,7 +43,7 @@ def batches(draw: st.DrawFn) -> list[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("cls", EVERY)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(given=batches())
 def test_outputs_state_and_failures_are_those_of_the_interpreted_operator(
     cls: type[KeyedOperator], given: list[pa.RecordBatch]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy import KeyedOperator, ValueState
@@ -24,6 +24,7 @@ from understudy.state.columnar import slot_backend, slot_timers
 from understudy.state.errors import InvalidState, StateIncompatible
 from understudy.state.keys.key_groups import key_group
 
+from ...examples import examples
 from .stage import MAX_PARALLELISM, Stage, interpreted
 from .timed_operators import EVERY, Chains, Sessions, Ticks
 
@@ -106,7 +107,7 @@ def by_key(results: Sequence[tuple[Any, int | None]]) -> dict[Any, Any]:
 
 
 @pytest.mark.parametrize("cls", EVERY)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(data=st.data())
 def test_results_state_and_timers_are_those_of_the_interpreted_operator(
     cls: type[KeyedOperator], data: st.DataObject

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from understudy.actors.joins import deduplicate
 from understudy.actors.joins.deduplicate import Deduplicate
@@ -16,6 +16,7 @@ from understudy.actors.joins.time_to_live import TimeToLive
 from understudy.actors.operators.operator import Operator
 from understudy.runtime.simulation.harness.harness import OperatorHarness
 
+from ...examples import examples
 from .join_stage import LEFT, Advance, Arrive, Step, Wait, batch_of, play, scripts
 
 
@@ -25,7 +26,7 @@ def operators(within: TimeToLive, is_columnar: bool) -> Callable[[], Operator]:
 
 @pytest.mark.parametrize("is_columnar", [True, False])
 @given(script=scripts(inputs=1))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_only_the_first_of_a_key_goes_on(is_columnar: bool, script: list[Step]) -> None:
     played = play(operators(TimeToLive(), is_columnar), script, is_columnar=is_columnar)
     seen, wanted = set(), []
@@ -38,7 +39,7 @@ def test_only_the_first_of_a_key_goes_on(is_columnar: bool, script: list[Step]) 
 
 @pytest.mark.parametrize("is_columnar", [True, False])
 @given(script=scripts(inputs=1))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_within_a_time_by_event_time(is_columnar: bool, script: list[Step]) -> None:
     make = operators(TimeToLive(7, "event"), is_columnar)
     played = play(make, script, is_columnar=is_columnar, late=LATE[:1])
@@ -57,7 +58,7 @@ def test_within_a_time_by_event_time(is_columnar: bool, script: list[Step]) -> N
 
 @pytest.mark.parametrize("is_columnar", [True, False])
 @given(script=scripts(inputs=1, has_clock=True, has_watermarks=False))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_within_a_time_by_the_clock(is_columnar: bool, script: list[Step]) -> None:
     make = operators(TimeToLive(10, "processing"), is_columnar)
     played = play(make, script, is_columnar=is_columnar, is_timed=False)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.actors.errors import NoEventTime, UserCodeError
@@ -17,6 +17,7 @@ from understudy.actors.joins.late_records import LATE
 from understudy.actors.joins.record_interval_join import RecordIntervalJoin
 from understudy.actors.operators.operator import Operator
 
+from ...examples import examples
 from .join_stage import LEFT, RIGHT, Advance, Arrive, Cut, Step, batch_of, flat, play, scripts
 
 HOWS: list[How] = ["inner", "left", "right", "full"]
@@ -46,7 +47,7 @@ intervals = st.tuples(st.integers(-12, 12), st.integers(0, 12)).map(lambda at: T
 @pytest.mark.parametrize("is_columnar", [True, False])
 @pytest.mark.parametrize("how", HOWS)
 @given(script=scripts(), interval=intervals)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_whatever_the_order_and_the_cuts_the_results_are_those_of_loops(
     how: How, is_columnar: bool, script: list[Step], interval: TimeInterval
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.actors.joins.joined_columns import How
@@ -16,6 +16,7 @@ from understudy.actors.joins.regular_join import RegularJoin
 from understudy.actors.joins.time_to_live import TimeToLive
 from understudy.actors.operators.operator import Operator
 
+from ...examples import examples
 from .join_stage import Advance, Arrive, Cut, Step, Wait, flat, play, scripts
 
 FOREVER = TimeToLive()
@@ -56,7 +57,7 @@ def joined(script: Sequence[Step], how: How) -> Counter[tuple[Any, ...]]:
 @pytest.mark.parametrize("is_columnar", [True, False])
 @pytest.mark.parametrize("how", HOWS)
 @given(script=scripts(has_watermarks=False), is_timed=st.booleans())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_whatever_the_order_and_the_cuts_the_results_are_those_of_a_plain_join(
     how: How, is_columnar: bool, script: list[Step], is_timed: bool
 ) -> None:
@@ -68,7 +69,7 @@ def test_whatever_the_order_and_the_cuts_the_results_are_those_of_a_plain_join(
 
 @pytest.mark.parametrize("is_columnar", [True, False])
 @given(script=scripts(has_watermarks=False, has_clock=True))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_what_is_over_by_the_clock_is_never_seen_again(is_columnar: bool, script: list[Step]) -> None:
     ttl = TimeToLive(10, "processing")
     played = play(operators("inner", is_columnar, ttl), script, is_columnar=is_columnar, is_timed=False)
@@ -88,7 +89,7 @@ def test_what_is_over_by_the_clock_is_never_seen_again(is_columnar: bool, script
 
 @pytest.mark.parametrize("is_columnar", [True, False])
 @given(script=scripts())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_what_is_over_by_event_time_is_never_seen_again(is_columnar: bool, script: list[Step]) -> None:
     ttl = TimeToLive(10, "event")
     played = play(operators("inner", is_columnar, ttl), script, is_columnar=is_columnar)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from understudy.actors.joins import temporal_join
 from understudy.actors.joins.late_records import LATE
@@ -15,6 +15,7 @@ from understudy.actors.joins.record_temporal_join import RecordTemporalJoin
 from understudy.actors.joins.temporal_join import TemporalJoin
 from understudy.actors.operators.operator import Operator
 
+from ...examples import examples
 from .join_stage import LEFT, RIGHT, Advance, Arrive, Cut, Step, batch_of, flat, play, scripts
 
 
@@ -51,7 +52,7 @@ def wanted_of(script: list[Step], how: str) -> tuple[list[Any], int]:
 @pytest.mark.parametrize("is_columnar", [True, False])
 @pytest.mark.parametrize("how", ["inner", "left"])
 @given(script=scripts())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_each_record_finds_the_version_of_its_time(how: str, is_columnar: bool, script: list[Step]) -> None:
     played = play(operators(how, is_columnar), script, is_columnar=is_columnar, late=LATE[:1])
     wanted, late = wanted_of(script, how)

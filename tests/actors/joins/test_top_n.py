@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.actors.joins.record_top_n import RecordTopN
@@ -17,6 +17,7 @@ from understudy.actors.joins.top_n import TopN, TopRows
 from understudy.actors.operators.operator import Operator
 from understudy.runtime.simulation.harness.harness import OperatorHarness
 
+from ...examples import examples
 from .join_stage import Arrive, Step, play, scripts
 
 
@@ -59,7 +60,7 @@ def by_key(script: list[Step]) -> dict[int, list[tuple[int, int]]]:
 
 @pytest.mark.parametrize("is_columnar", [True, False])
 @given(script=scripts(inputs=1), n=st.integers(1, 3), is_descending=st.booleans(), is_timed=st.booleans())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_the_changes_give_the_first_n_of_each_key(
     is_columnar: bool, script: list[Step], n: int, is_descending: bool, is_timed: bool
 ) -> None:
@@ -74,7 +75,7 @@ def test_the_changes_give_the_first_n_of_each_key(
 
 @pytest.mark.parametrize("is_columnar", [True, False])
 @given(script=scripts(inputs=1), is_timed=st.booleans())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_keeping_the_last_goes_by_event_time_and_then_by_arrival(
     is_columnar: bool, script: list[Step], is_timed: bool
 ) -> None:
@@ -137,7 +138,7 @@ def test_many_changes_of_one_key_leave_little_behind() -> None:
 
 @pytest.mark.parametrize("is_descending", [True, False])
 @given(numbers=st.lists(st.sampled_from([None, math.nan, 1.0, 2.0, -3.0, math.inf]), min_size=1, max_size=8))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_nulls_come_last_and_nans_before_them_over_columns_and_per_record(
     is_descending: bool, numbers: list[float | None]
 ) -> None:

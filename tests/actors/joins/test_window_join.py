@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.actors.joins.joined_columns import How
@@ -19,6 +19,7 @@ from understudy.actors.windows.window_operator import WindowOperator
 from understudy.actors.windows.window_settings import WindowSettings
 from understudy.runtime.simulation.harness.harness import OperatorHarness
 
+from ...examples import examples
 from .join_stage import Advance, Arrive, Step, play, scripts
 
 
@@ -48,7 +49,7 @@ def wanted_of(script: list[Step], how: How, size: int, offset: int) -> tuple[lis
 
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
 @given(script=scripts(), size=st.integers(1, 12), offset=st.integers(0, 5))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_whatever_the_order_and_the_cuts_the_results_are_those_of_loops(
     how: How, script: list[Step], size: int, offset: int
 ) -> None:

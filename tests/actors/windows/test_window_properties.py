@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy import Change, TimeWindow, Trigger, any_of, count, cumulative, event_time, session, sliding, tumbling
 from understudy.actors.windows.window import merged
 from understudy.actors.windows.window_contents import AllRecords, Contents, Reduced
 
+from ...examples import examples
 from .window_stage import WindowStage, rescaled, windowed
 
 LATENESS = 15
@@ -90,7 +91,7 @@ def applied(changes: Sequence[Change]) -> Counter[Any]:
 
 @pytest.mark.parametrize("name", ASSIGNERS)
 @given(script=actions, trigger=st.sampled_from(TRIGGERS), contents=st.sampled_from(CONTENTS))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_windows_come_to_what_a_batch_computes(name: str, script: list[Any], trigger: Trigger, contents: Any) -> None:
     made: Contents = contents()
     operator = windowed(ASSIGNERS[name], made, total, trigger=trigger, allowed_lateness_ms=LATENESS, mode="retracting")
@@ -126,7 +127,7 @@ late_actions = st.lists(
 
 @pytest.mark.parametrize("name", ASSIGNERS)
 @given(script=late_actions, cuts=st.sets(st.integers(0, 25)))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_a_restore_anywhere_changes_nothing_of_what_comes_out(name: str, script: list[Any], cuts: set[int]) -> None:
     """Results, late records and their times, in the same order for each key."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from understudy import NotComparable, Savepoint
 from understudy.runtime.savepoints.difference import StateChange
 
+from ...examples import examples
 from . import made
 from .made import ALL, declared_states, lists, savepoint
 
@@ -66,7 +67,7 @@ def test_key_groups_of_another_number_are_not_compared(tmp_path: Path, monkeypat
 keyed_numbers = st.dictionaries(st.integers(0, 40) | st.text("ab", max_size=2), st.integers(-5, 5), max_size=20)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=keyed_numbers, after=keyed_numbers)
 def test_the_diff_of_any_two_states_is_that_of_two_dicts(
     before: dict[object, int], after: dict[object, int], tmp_path_factory: pytest.TempPathFactory

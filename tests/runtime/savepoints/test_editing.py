@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from understudy import (
@@ -28,6 +28,7 @@ from understudy import (
 from understudy.messages import OperatorId
 from understudy.state import HeapBackend, assign_operator, handle_reader, key_group_range
 
+from ...examples import examples
 from .made import ALL, Clock, Declared, declared_states, lists, savepoint
 
 
@@ -92,7 +93,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(script=steps, max_parallelism=st.sampled_from([None, 4, 16, 24, 128]))
 def test_any_edit_is_what_it_is_on_a_dict_for_who_reads_and_for_who_restores(
     script: list[Step], max_parallelism: int | None, tmp_path_factory: pytest.TempPathFactory

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.messages import CheckpointId, SharedFileId, SharedStateHandle, StateHandle
 from understudy.state.backends.shared_files import UploadedFiles
+
+from ...examples import examples
 
 
 def at(path: str, name: str) -> SharedStateHandle:
@@ -55,7 +57,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(steps=STEPS)
 def test_no_completed_checkpoint_names_a_file_that_has_been_deleted(steps: list[tuple[str, int]]) -> None:
     job, gone = Job(), set[str]()

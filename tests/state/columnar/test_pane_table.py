@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from understudy.state.columnar.pane_table import PaneTable
@@ -16,6 +16,7 @@ from understudy.state.columnar.pane_windows import (
     tumbling_panes,
 )
 
+from ...examples import examples
 from .window_model import AlignedModel, Assign, cumulative, sliding, tumbling
 from .window_play import STEPS, play
 from .window_subtasks import Subtasks
@@ -38,7 +39,7 @@ def windows(draw: st.DrawFn) -> tuple[PaneWindows, Assign]:
             return cumulative_panes(step, step * steps, offset), cumulative(step, step * steps, offset)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(made=windows(), lateness=st.sampled_from([0, 0, 1, 5, 20]), steps=STEPS)
 def test_windows_are_those_of_the_definition_whatever_is_cut_where(
     made: tuple[PaneWindows, Assign], lateness: int, steps: list[Any]
@@ -49,7 +50,7 @@ def test_windows_are_those_of_the_definition_whatever_is_cut_where(
     assert Counter(subtasks.late) == Counter(model.late)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(made=windows(), lateness=st.sampled_from([0, 5]), steps=STEPS)
 def test_two_phases_give_the_same(made: tuple[PaneWindows, Assign], lateness: int, steps: list[Any]) -> None:
     panes, assign = made

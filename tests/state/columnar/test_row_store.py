@@ -24,6 +24,8 @@ from understudy.state.errors import CorruptState, StateIncompatible
 from understudy.state.keys.key_groups import KeyGroupRange
 from understudy.state.storage import CheckpointStorage, handle_reader
 
+from ...examples import examples
+
 VALUES: dict[pa.DataType, list[Any]] = {
     pa.int8(): [1, None, -3],
     pa.uint64(): [2**64 - 1, 0, None],
@@ -47,7 +49,7 @@ VALUES: dict[pa.DataType, list[Any]] = {
 
 @pytest.mark.parametrize("kind", VALUES, ids=str)
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_a_column_gives_back_what_was_added(kind: pa.DataType, data: st.DataObject) -> None:
     column, held = row_column(kind), []
     for several in data.draw(st.lists(st.lists(st.sampled_from(VALUES[kind]), max_size=5), max_size=6)):
@@ -74,7 +76,7 @@ SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64())])
 
 
 @given(script=scripts, asked=st.lists(st.integers(0, 6), max_size=8), pieces=st.integers(1, 5))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_the_rows_of_keys_are_found(script: Script, asked: list[int], pieces: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("understudy.state.columnar.row_store.PAIRS_AT_A_TIME", pieces)

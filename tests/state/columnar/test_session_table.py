@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.state.columnar.session_table import SessionTable
 
+from ...examples import examples
 from .window_model import SessionModel
 from .window_play import STEPS, play
 from .window_subtasks import Subtasks
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(gap=st.integers(1, 15), lateness=st.sampled_from([0, 0, 1, 5, 20]), steps=STEPS)
 def test_sessions_are_those_of_record_by_record_whatever_is_cut_where(
     gap: int, lateness: int, steps: list[Any]

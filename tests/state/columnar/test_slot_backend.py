@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.messages import CheckpointId
@@ -23,6 +23,7 @@ from understudy.state.errors import (
 from understudy.state.keys.key_groups import InvalidKey, key_group
 from understudy.state.kinds.descriptors import ListState, MapState, ReducingState, ValueState
 
+from ...examples import examples
 from .slot_scripts import (
     KEY_KINDS,
     MAX_PARALLELISM,
@@ -40,7 +41,7 @@ from .slot_scripts import (
     written,
 )
 
-some_examples = settings(deadline=None, max_examples=60)
+some_examples = examples(60)
 key_kinds = st.sampled_from(sorted(KEY_KINDS)).map(KEY_KINDS.__getitem__)
 INTEGER_KEYS = KEY_KINDS["int64"]
 

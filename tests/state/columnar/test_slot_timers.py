@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.messages import CheckpointId
@@ -20,6 +20,7 @@ from understudy.state.columnar.timer_runs import TimerRun
 from understudy.state.keys.key_groups import key_group
 from understudy.state.kinds.descriptors import ValueState
 
+from ...examples import examples
 from .slot_scripts import MAX_PARALLELISM, compiled, interpreted, restored_into, written
 
 TIMES = st.integers(0, 12) | st.sampled_from([-(2**63), -5, 2**40, 2**63 - 1])
@@ -33,7 +34,7 @@ STEPS = st.lists(
     | st.tuples(st.just("move"), st.none()),
     max_size=25,
 )
-some_examples = settings(deadline=None, max_examples=150)
+some_examples = examples(150)
 
 
 def log(changes: Iterable[tuple[int, int, bool]]) -> TimerRun:

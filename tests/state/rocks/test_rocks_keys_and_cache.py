@@ -13,7 +13,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.messages import CheckpointId
@@ -29,6 +29,8 @@ from understudy.state.rocks.rocks_backend import RocksBackend
 from understudy.state.rocks.row_codec import RowCodec
 from understudy.state.rocks.row_keys import RowKeys, end_of, group_prefix, place_of
 from understudy.state.rocks.store import StoreOptions
+
+from ...examples import examples
 
 ROWS = RowKeys(range(128), 128, node_of(Any))
 
@@ -137,7 +139,7 @@ OPERATIONS = st.lists(
 
 
 @pytest.mark.usefixtures("_tiny")
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(script=OPERATIONS)
 def test_a_cache_of_three_entries_is_a_dict(script: list[tuple[str, int, int]]) -> None:
     store, codec, model = _Store(), RowCodec(None, None), dict[int, Any]()

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from understudy.actors.operators.collector import Collector
@@ -29,6 +29,7 @@ from understudy.runtime.connectors import (
     read_collected,
 )
 
+from ....examples import examples
 from ....systems.s3 import S3Server
 from ..harness import Running, Snapshot, make_context, rescaled
 
@@ -305,13 +306,13 @@ events = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=events)
 def test_whatever_happens_each_record_is_visible_once(tmp_path: Path, events: list[Event]) -> None:
     _each_record_is_visible_once(Place(tmp_path).fresh(), events)
 
 
-@settings(deadline=None, max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=events)
 def test_in_s3_too_each_record_is_visible_once(s3: S3Server, events: list[Event]) -> None:
     _each_record_is_visible_once(Bucket(s3).fresh(), events)
