@@ -6,7 +6,8 @@ marked `processes`, `spark` or `chaos` start real processes and wait for them mo
 once. `--kind` chooses one kind, and reads only the files that have some of it.
 
 Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs a third: which one depends on KEY, so that runs of
-three commits run most of them, and one commit's run can be repeated. Without `--draw` all run.
+three commits run most of them, and one commit's run can be repeated. So it is with whole files of those that start
+processes, but for files marked `every_run`. Without `--draw` all run.
 """
 
 from __future__ import annotations
@@ -55,7 +56,16 @@ _HERE = Path(__file__).parent
 _WITH_PROCESSES = (_HERE / "runtime" / "clusters", _HERE / "runtime" / "cli")
 """All their tests are marked `processes`."""
 _DRAWN_OF = 3
-"""One of so many tests marked `drawn` runs."""
+"""One of so many tests marked `drawn` runs, and of files that are drawn."""
+_DRAWN_FILES = tuple(
+    _HERE / folder
+    for folder in (
+        "benchmarks",
+        "mistakes",
+        *(f"runtime/{name}" for name in ("chaos", "cli", "clusters", "connectors", "spark")),
+    )
+)
+"""In these folders tests of processes are drawn by files, because those of a file often share a cluster."""
 _MARKS = frozenset({"processes", "spark", "chaos"})
 _MARKED = re.compile(rf"mark\.({'|'.join(_MARKS)})\b")
 _ALL_MARKED = re.compile(rf"^pytestmark = .*{_MARKED.pattern}", re.MULTILINE)
@@ -105,18 +115,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=parts[False])
         items[:] = parts[True]
     if (key := config.getoption("--draw")) is not None:
-        left_out = {each for each in items if each.get_closest_marker("drawn") and not _is_drawn(each.nodeid, key)}
+        left_out = {each for each in items if not _runs(each, key)}
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [each for each in items if each not in left_out]
 
 
-def _is_drawn(node_id: str, key: str) -> bool:
-    return zlib.crc32(f"{key} {node_id}".encode()) % _DRAWN_OF == 0
+def _runs(item: pytest.Item, key: str) -> bool:
+    """Whether this draw leaves it in."""
+    if item.get_closest_marker("drawn") and not _is_drawn(item.nodeid, key):
+        return False
+    by_file = any(item.path.is_relative_to(folder) for folder in _DRAWN_FILES) and _starts_processes(item)
+    if not by_file or item.get_closest_marker("every_run") or item.get_closest_marker("drawn"):
+        return True
+    return _is_drawn(item.path.relative_to(_HERE).as_posix(), key)
+
+
+def _is_drawn(name: str, key: str) -> bool:
+    return zlib.crc32(f"{key} {name}".encode()) % _DRAWN_OF == 0
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     key = config.getoption("--draw")
-    return key and f"of the tests marked `drawn` one of {_DRAWN_OF}: --draw {key}"
+    return key and f"of the tests and files that are drawn one of {_DRAWN_OF}: --draw {key}"
 
 
 class _Scheduling(LoadScopeScheduling):

@@ -12,6 +12,8 @@ import pytest
 
 from .conftest import Shell
 
+pytestmark = pytest.mark.every_run
+
 
 def expected(count: int) -> Counter[str]:
     return Counter(str((index % 4, index // 4 + 1, index)) for index in range(count))

@@ -15,6 +15,8 @@ from understudy.runtime.connectors import read_collected
 from ...prepared import Command
 from .conftest import WAIT_S, Done, Running, Shell
 
+pytestmark = pytest.mark.every_run
+
 KEYS = 4
 
 

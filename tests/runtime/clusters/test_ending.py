@@ -24,6 +24,8 @@ from understudy.runtime.clusters.job_errors import JobLost
 from .conftest import MARK, processes_of
 from .jobs import KEYS, WAIT_S, Counting, Mark, Witness, all_names, counting, counts_of, environment, eventually, kill
 
+pytestmark = pytest.mark.every_run
+
 StartCluster = Callable[..., LocalCluster]
 
 

@@ -35,6 +35,8 @@ from .jobs import (
     visible_files,
 )
 
+pytestmark = pytest.mark.every_run
+
 COUNT, RATE = 3000, 1500
 StartCluster = Callable[..., LocalCluster]
 SLOW = pytest.mark.slow

@@ -18,6 +18,8 @@ from understudy.runtime.clusters.job_errors import SavepointFailed
 
 from .jobs import WAIT_S, Counting, Witness, counting, environment, eventually
 
+pytestmark = pytest.mark.every_run
+
 QUICK_START = """
 from understudy import FileSink, KeyedOperator, LocalCluster, StreamEnvironment, ValueState
 

@@ -16,6 +16,8 @@ from understudy.runtime.clusters.job_errors import JobCanceled, SavepointFailed,
 
 from .jobs import WAIT_S, Heavy, Mark, Witness, counting, environment, eventually, files_below
 
+pytestmark = pytest.mark.every_run
+
 StartCluster = Callable[..., LocalCluster]
 
 

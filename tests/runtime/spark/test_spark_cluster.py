@@ -33,7 +33,7 @@ from understudy.runtime.api.restart import fixed_delay
 from understudy.runtime.clusters.job_handle import JobHandle
 from understudy.runtime.clusters.spark_launcher import SparkLauncher
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.every_run, pytest.mark.timeout(400)]
 
 ROWS = 60_000
 WAIT_S = 180
