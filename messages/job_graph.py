@@ -156,6 +156,8 @@ class CheckpointConfig:
     encryption_key: str = ""
     """The id of the key that the job was submitted with, which every process that writes its state needs; empty: none.
     """
+    scrub_interval_ms: int | None = None
+    """How long after one reading of all that the job would restore from the next one begins; None: there is none."""
 
 
 @message

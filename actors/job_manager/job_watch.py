@@ -6,13 +6,14 @@ is the shell of VertexSamples: sends its orders, keeps its timers, and answers t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
 import pykka
 
 from ...messages import (
+    CheckpointId,
     ExecutionState,
     FlameGraph,
     Heartbeat,
@@ -66,13 +67,16 @@ class JobWatch:
         master: JobMaster,
         workers: Mapping[TaskManagerId, Worker],
         told_status: Callable[[], str],
+        damaged: Collection[CheckpointId],
     ) -> None:
+        """`damaged`: all checkpoints that were ever found to be."""
         self._context = context
         self._envelope = envelope
         self._graph = graph
         self._master = master
         self._workers = workers
         self._told_status = told_status
+        self._damaged = damaged
         self.book = MetricBook()
         self.logs = RecentLogs(graph.job_id)
         self._samples = VertexSamples(graph.job_id)
@@ -214,6 +218,7 @@ class JobWatch:
             "uptime": times[JobStatus.RUNNING],
             "numberOfCompletedCheckpoints": float(history.completed),
             "numberOfFailedCheckpoints": float(history.failed),
+            "numberOfDamagedCheckpoints": float(len(self._damaged)),
             "numberOfInProgressCheckpoints": float(history.triggered - history.completed - history.failed),
             "totalNumberOfCheckpoints": float(history.triggered),
         }

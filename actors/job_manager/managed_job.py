@@ -79,6 +79,7 @@ from .job_files import JobFiles, Tidy
 from .job_lease import Lease
 from .job_pointers import JobPointers
 from .job_questions import JobQuestions, Worker
+from .job_scrub import JobScrub, ScrubEvent
 from .job_watch import JobWatch, WatchEvent
 from .launcher import Launcher
 from .outlets import OutletEvent, Outlets
@@ -148,6 +149,9 @@ class ManagedJob:
         self.questions = JobQuestions(
             services.context, services.session, master, self._lease, self._workers, self.told_status
         )
+        self._scrub = JobScrub(
+            services.context, graph, storage, lambda: master.coordinator.store.restorable(), self.take_checkpoint
+        )
         self.watch = JobWatch(
             services.context,
             partial(LeaderSessionMessage, services.session),
@@ -155,6 +159,7 @@ class ManagedJob:
             master,
             self._workers,
             self.told_status,
+            self._scrub.damaged,
         )
         self._started_ms = self._context.clock.wall_ms()
         self._ended_ms = 0
@@ -205,6 +210,7 @@ class ManagedJob:
 
     def start(self) -> None:
         self._carry_out(self.master.start(*self._clocks()))
+        self._scrub.rest()
 
     def cancel(self) -> None:
         self._carry_out(self.master.cancel(*self._clocks()))
@@ -212,9 +218,13 @@ class ManagedJob:
     def stop(self) -> None:
         self._carry_out(self.master.stop(*self._clocks()))
 
-    def on(self, event: JobEvent | LeaseTold | PointerGone | OutletReport | OutletEvent | WatchEvent) -> None:
+    def on(
+        self, event: JobEvent | LeaseTold | PointerGone | OutletReport | OutletEvent | WatchEvent | ScrubEvent
+    ) -> None:
         if isinstance(event, WatchEvent):
             self.watch.on(event)
+        elif isinstance(event, ScrubEvent):
+            self._scrub.on(event)
         elif isinstance(event, OutletReport | OutletEvent):
             self._outlets.on(event)
         elif isinstance(event, LeaseTold):
@@ -426,6 +436,8 @@ class ManagedJob:
             answer = replace(answer, cause=self._with_status(answer.cause))
         else:
             answer = replace(answer, path=self.storage.location(posixpath.dirname(answer.path)))
+        if self._scrub.answered(settled.request, answer):
+            return
         self._services.savepoint_coordinator.tell(PromiseSettled(settled.request.token, answer))
 
     def _with_status(self, cause: str) -> str:
@@ -438,6 +450,7 @@ class ManagedJob:
         released = tuple(self._workers)
         self._released.update(released)
         self._workers.clear()
+        self._scrub.end()
         for timer in self._timers.values():
             timer.cancel()
         self._ended_ms = self._context.clock.wall_ms()

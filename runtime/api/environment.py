@@ -76,6 +76,8 @@ class StreamEnvironment(
     `incremental_checkpoints`: a periodic checkpoint writes only the keys that have changed, of columnar aggregations,
     compiled operators and state in Python objects; the rest is written whole, as all is with "memory", and in
     savepoints. See docs/state.md.
+    `scrub_interval_ms`: how long after one reading of every byte that the job would restore from the next one begins.
+    Damage is logged, and a full checkpoint is taken in the place of the newest one. None: none. See docs/state.md.
     `buffer_timeout_ms`: how long a task may keep small batches to send them together, once it has no pause in which to
     send them; 0: each is sent at once.
     `batch_rows`: the largest number of records a batch, if Spark does not make them; each source's default when None.
@@ -112,6 +114,7 @@ class StreamEnvironment(
         tolerable_checkpoint_failures: int = 0,
         alignment_timeout_ms: int | None = None,
         incremental_checkpoints: bool = False,
+        scrub_interval_ms: int | None = None,
         buffer_timeout_ms: int = 5,
         restart_strategy: RestartStrategyConfig | None = None,
         max_same_failures: int | None = 5,
@@ -151,6 +154,7 @@ class StreamEnvironment(
             tolerable_failures=at_least("tolerable_checkpoint_failures", tolerable_checkpoint_failures, 0),
             alignment_timeout_ms=_alignment_timeout(alignment_timeout_ms, mode),
             incremental=yes_or_no("incremental_checkpoints", incremental_checkpoints),
+            scrub_interval_ms=at_least_or_none("scrub_interval_ms", scrub_interval_ms, 1),
             retention=CheckpointRetention(one_of("retain_checkpoints", retain_checkpoints, RETENTIONS)),
         )
         self.graph = StreamGraph()
