@@ -37,7 +37,7 @@ from ...state import (
     read_channel,
     state_size_bytes,
 )
-from ...state.backends.backend import CountedBackend, IncrementalBackend, KeyedSnapshot, ReadState
+from ...state.backends.backend import CountedBackend, IncrementalBackend, KeyedSnapshot, ReadState, SharingBackend
 from ...state.backends.frozen_state import KeptState
 from ...state.backends.shared_backend import SharedBackend
 from ...state.checkpoints.local_copies import LocalCopies
@@ -185,7 +185,7 @@ class TaskState:
         taken = SubtaskSnapshot(data_ended=data_ended, watermarks=watermarks)
         for operator_id, state in self._states.items():
             with blame(state.operator):
-                keyed = self._keyed(state, checkpoint_id, whole)
+                keyed = self._keyed(state, checkpoint_id, whole, data_ended)
                 if isinstance(state.keyed, CountedBackend):
                     entries[operator_id] = state.keyed.stored_entries()
                 taken.add(operator_id, keyed, state.lists.snapshot(), state.operator.context.name)
@@ -217,9 +217,14 @@ class TaskState:
         if self._copies is not None:
             self._copies.complete(checkpoint_id)
 
-    def _keyed(self, state: _OperatorState, checkpoint_id: CheckpointId, whole: bool) -> KeyedSnapshot | None:
+    def _keyed(
+        self, state: _OperatorState, checkpoint_id: CheckpointId, whole: bool, data_ended: bool
+    ) -> KeyedSnapshot | None:
+        """The last checkpoint of a job may be large and is hardly ever read: it may name files all the same."""
         if state.keyed is None:
             return None
+        if whole and not data_ended and isinstance(state.keyed, SharingBackend):
+            return state.keyed.whole_snapshot(checkpoint_id)
         if self._services.incremental and not whole and isinstance(state.keyed, IncrementalBackend):
             return state.keyed.increment(checkpoint_id)
         return state.keyed.snapshot(checkpoint_id)

@@ -266,7 +266,8 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
 
         It counts as any other: sinks commit, and the job would restore from it. While `max_concurrent_checkpoints` are
         under way it waits for one of them to end; it does not wait for `min_pause_ms`. `full`: nothing in it lies in
-        files of earlier checkpoints, as is so in any case without `incremental_checkpoints`. Flink: `flink checkpoint`.
+        files of earlier checkpoints, as is so in any case without `incremental_checkpoints` and RocksDB. Flink: `flink
+        checkpoint`.
         """
         answer = self._client.ask(RequestCheckpoint(self.job_id, full), timeout_ms=math.inf)
         return JobFuture(answer, f"the checkpoint of job {self.name!r}", checkpoint_taken, checkpoint_failure)

@@ -217,6 +217,14 @@ class IncrementalBackend(KeyedStateBackend, Protocol):
         """As `snapshot`, but what has not changed since the last completed checkpoint may stay where it lies."""
 
 
+@runtime_checkable
+class SharingBackend(KeyedStateBackend, Protocol):
+    """One whose every snapshot may name files of earlier ones."""
+
+    def whole_snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        """As `snapshot`, but it names none: all is written again."""
+
+
 class KeepingBackend(KeyedStateBackend, Protocol):
     """One that holds the state of operators of the user's."""
 

@@ -17,7 +17,16 @@ from typing import Any, Final, TypeVar, cast
 from ...messages import CheckpointId, KeyedStateHandle
 from ..errors import CallIsOver
 from ..kinds.descriptors import KeyedStateDeclaration
-from .backend import NO_KEY, NO_NAMESPACE, CountedBackend, KeepingBackend, KeyedSnapshot, ReadState, StateClock
+from .backend import (
+    NO_KEY,
+    NO_NAMESPACE,
+    CountedBackend,
+    KeepingBackend,
+    KeyedSnapshot,
+    ReadState,
+    SharingBackend,
+    StateClock,
+)
 from .frozen_state import FrozenState, KeptState
 from .private_copy import IMMUTABLE, private_copy
 from .timer_queue import PendingTimers, TimerEntry, TimerQueues
@@ -147,6 +156,12 @@ class SharedBackend:
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         with self._as_committed():
+            return self.inner.snapshot(checkpoint_id)
+
+    def whole_snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        with self._as_committed():
+            if isinstance(self.inner, SharingBackend):
+                return self.inner.whole_snapshot(checkpoint_id)
             return self.inner.snapshot(checkpoint_id)
 
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:

@@ -30,13 +30,15 @@ class UploadedFiles:
         self._completed = {handle.file_id: handle for handle in handles}
 
     def begin(
-        self, checkpoint_id: CheckpointId, files: Iterable[SharedFileId]
+        self, checkpoint_id: CheckpointId, files: Iterable[SharedFileId], *, whole: bool = False
     ) -> dict[SharedFileId, SharedStateHandle]:
-        """Of the files of the snapshot that is taken now those that it names again, and where they lie."""
+        """Of the files of the snapshot that is taken now those that it names again, and where they lie; none of them,
+        if it is to be `whole`.
+        """
         known = {
             file: self._completed[file]
             for file in files
-            if file in self._completed and all(file in named for named in self._named.values())
+            if not whole and file in self._completed and all(file in named for named in self._named.values())
         }
         self._named[checkpoint_id] = known.keys()
         return known

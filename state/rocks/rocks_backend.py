@@ -148,6 +148,12 @@ class RocksBackend(HeapScope):
     # -- snapshots
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        return self._snapshot(checkpoint_id, whole=False)
+
+    def whole_snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        return self._snapshot(checkpoint_id, whole=True)
+
+    def _snapshot(self, checkpoint_id: CheckpointId, *, whole: bool) -> KeyedSnapshot:
         views = [view for part in self._kept if not (view := part.freeze()).is_empty]
         try:
             self._write_back()
@@ -158,8 +164,9 @@ class RocksBackend(HeapScope):
             return _nothing
         folder = f"{self._folder}-{next(self._checkpoints)}"
         names = [] if is_empty else self.store.checkpoint(folder)
+        options, main = self.store.options, self._main()
         return RocksSnapshot(
-            checkpoint_id, self.store.options, folder, names, self._main(), self._key_node, views, self._uploaded
+            checkpoint_id, options, folder, names, main, self._key_node, views, self._uploaded, whole=whole
         )
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:

@@ -127,7 +127,10 @@ class RocksSnapshot:
         key_node: TypeNode,
         views: Sequence[FrozenState],
         uploaded: UploadedFiles,
+        *,
+        whole: bool,
     ) -> None:
+        """`whole`: it names no file of earlier snapshots."""
         self._checkpoint_id = checkpoint_id
         self._options = options
         """Held, since the folder may go with them."""
@@ -138,7 +141,7 @@ class RocksSnapshot:
         self._views = views
         self._uploaded = uploaded
         self._tables = [SharedFileId(name) for name in names if is_table(name)]
-        self._known = uploaded.begin(checkpoint_id, self._tables)
+        self._known = uploaded.begin(checkpoint_id, self._tables, whole=whole)
         # Also when nobody holds it any more because it was cancelled.
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 

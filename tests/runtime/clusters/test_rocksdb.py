@@ -56,6 +56,8 @@ def test_records_are_exact_through_many_kills_and_a_rescale(shared_cluster: Loca
             gate.open()
             job.wait(timeout=WAIT_S)
         else:
-            savepoint = job.stop_with_savepoint()
+            witness.checkpoints(10)
+            savepoint = job.stop_with_savepoint().result(timeout=WAIT_S)
+            job.wait(timeout=WAIT_S)
         found += job.results("all")
     assert counts_of(found) == counted(count)

@@ -106,6 +106,19 @@ def test_a_file_that_an_older_pending_checkpoint_stores_anew_is_stored_anew() ->
     assert job.pending[5] == {at("5-a", "a")}
 
 
+def test_a_whole_one_stores_all_anew_and_later_ones_build_on_it() -> None:
+    uploaded = UploadedFiles()
+    files = [SharedFileId("a")]
+    uploaded.restored([at("1-a", "a")])
+    assert uploaded.begin(CheckpointId(2), files, whole=True) == {}
+    uploaded.written(CheckpointId(2), [at("2-a", "a")])
+    assert uploaded.begin(CheckpointId(3), files) == {}, "2, which is pending, does not name the file of 1"
+    uploaded.written(CheckpointId(3), [at("3-a", "a")])
+    uploaded.complete(CheckpointId(2))
+    uploaded.complete(CheckpointId(3))
+    assert uploaded.begin(CheckpointId(4), files) == {"a": at("3-a", "a")}
+
+
 def test_completion_of_a_snapshot_of_an_earlier_attempt_changes_nothing() -> None:
     uploaded = UploadedFiles()
     uploaded.restored([at("1-a", "a")])
