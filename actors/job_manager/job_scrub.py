@@ -195,7 +195,6 @@ def _paths(checkpoint: CompletedCheckpoint) -> set[str | None]:
 
 
 def _told(checkpoints: list[CompletedCheckpoint]) -> str:
-    """As in "checkpoints 12 and 13 are"."""
-    names = " and ".join(str(each.checkpoint_id) for each in reversed(checkpoints))
-    what = "savepoint" if checkpoints[0].is_savepoint else "checkpoint"
-    return f"{what} {names} is" if len(checkpoints) == 1 else f"{what}s {names} are"
+    """As in "checkpoint 12 and savepoint 13 are"."""
+    names = [f"{'savepoint' if each.is_savepoint else 'checkpoint'} {each.checkpoint_id}" for each in checkpoints[::-1]]
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"

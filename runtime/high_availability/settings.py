@@ -8,6 +8,7 @@
     high-availability.zookeeper.quorum              host:port,host:port,...
     high-availability.zookeeper.path.root           default /understudy
     high-availability.zookeeper.auth-file           a file with user:password, mode 0600: whose nodes they are
+    high-availability.zookeeper.auth-scheme         digest (default) | sasl: how that user is proven
     high-availability.zookeeper.tls.ca-file         the certificates to trust: then the connection is encrypted
     high-availability.zookeeper.tls.cert-file       our certificate, where the servers want one
     high-availability.zookeeper.tls.key-file        its key
@@ -23,6 +24,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from importlib.util import find_spec
 
 PREFIX = "high-availability."
 RECOVERY_MODE = "recovery.mode"
@@ -33,10 +35,11 @@ SESSION_TIMEOUT = f"{PREFIX}session-timeout-ms"
 QUORUM = f"{PREFIX}zookeeper.quorum"
 PATH_ROOT = f"{PREFIX}zookeeper.path.root"
 AUTH_FILE = f"{PREFIX}zookeeper.auth-file"
+AUTH_SCHEME = f"{PREFIX}zookeeper.auth-scheme"
 CA_FILE = f"{PREFIX}zookeeper.tls.ca-file"
 CERT_FILE = f"{PREFIX}zookeeper.tls.cert-file"
 TLS_KEY_FILE = f"{PREFIX}zookeeper.tls.key-file"
-ZOOKEEPER_KEYS = (QUORUM, PATH_ROOT, AUTH_FILE, CA_FILE, CERT_FILE, TLS_KEY_FILE)
+ZOOKEEPER_KEYS = (QUORUM, PATH_ROOT, AUTH_FILE, AUTH_SCHEME, CA_FILE, CERT_FILE, TLS_KEY_FILE)
 KEYS = (RECOVERY_MODE, STORAGE_DIR, KEY_FILE, CLUSTER_ID, SESSION_TIMEOUT, *ZOOKEEPER_KEYS)
 
 DEFAULT_TIMEOUT_MS = 10_000
@@ -71,6 +74,7 @@ class HighAvailabilitySettings:
     ca_file: str = ""
     cert_file: str = ""
     tls_key_file: str = ""
+    auth_scheme: str = "digest"
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> HighAvailabilitySettings:
@@ -94,6 +98,7 @@ class HighAvailabilitySettings:
             _quorum(config[QUORUM]) if mode is RecoveryMode.ZOOKEEPER else "",
             _matching(PATH_ROOT, config.get(PATH_ROOT, "/understudy"), _ROOT, "a path, as /understudy"),
             *(config.get(key, "") for key in (AUTH_FILE, CA_FILE, CERT_FILE, TLS_KEY_FILE)),
+            config.get(AUTH_SCHEME, "digest"),
         )
 
     def credentials(self) -> str:
@@ -131,6 +136,13 @@ def _check_given(config: Mapping[str, str], mode: RecoveryMode) -> None:
     superfluous = [key for key in ZOOKEEPER_KEYS if key in config]
     if mode is RecoveryMode.STORAGE and superfluous:
         raise ValueError(f"{superfluous[0]} is set, but {RECOVERY_MODE} is storage, which asks no ZooKeeper")
+    scheme = config.get(AUTH_SCHEME, "digest")
+    if scheme not in ("digest", "sasl"):
+        raise ValueError(f"{AUTH_SCHEME} must be 'digest' or 'sasl', found {scheme!r}")
+    if AUTH_SCHEME in config and AUTH_FILE not in config:
+        raise ValueError(f"{AUTH_SCHEME} is set, so {AUTH_FILE} must be set too: a file with user:password, mode 0600")
+    if scheme == "sasl" and find_spec("puresasl") is None:
+        raise ValueError(f'{AUTH_SCHEME} is sasl, which needs pure-sasl: pip install "understudy[sasl]"')
     if (CERT_FILE in config) != (TLS_KEY_FILE in config):
         raise ValueError(f"{CERT_FILE} and {TLS_KEY_FILE} belong together: set both, or none")
     if CERT_FILE in config and CA_FILE not in config:

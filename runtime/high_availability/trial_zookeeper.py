@@ -40,16 +40,28 @@ class Peer:
 class TrialZooKeeper:
     """One server, as a process of this machine; `folder` keeps its data. Raises NoZooKeeperHere."""
 
-    def __init__(self, folder: str | Path, peer: Peer, number: int = 1, ensemble: Sequence[Peer] = ()) -> None:
-        """`ensemble`: all servers, this one as `number` of them, from 1; empty for one alone."""
+    def __init__(
+        self,
+        folder: str | Path,
+        peer: Peer,
+        number: int = 1,
+        ensemble: Sequence[Peer] = (),
+        *,
+        more: Sequence[str] = (),
+        java_options: Sequence[str] = (),
+    ) -> None:
+        """`ensemble`: all servers, this one as `number` of them, from 1; empty for one alone. `more`: lines of its
+        configuration.
+        """
         self.folder = Path(folder)
         self.address = f"127.0.0.1:{peer.client_port}"
         self._port = peer.client_port
-        self._command = [_java(), *_SMALL, "-cp", _class_path(self.folder), _ONE_OF_SEVERAL if ensemble else _ALONE]
+        kind = _ONE_OF_SEVERAL if ensemble else _ALONE
+        self._command = [_java(), *_SMALL, *java_options, "-cp", _class_path(self.folder), kind]
         self._process: subprocess.Popen[bytes] | None = None
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "myid").write_text(f"{number}\n")
-        (self.folder / "zoo.cfg").write_text(_configuration(self.folder, peer, ensemble))
+        (self.folder / "zoo.cfg").write_text(_configuration(self.folder, peer, ensemble, more))
         (self.folder / "log4j2.properties").write_text(_LOGGING)
 
     @property
@@ -139,7 +151,7 @@ def _class_path(folder: Path) -> str:
     return f"{folder}:{jars}/*"
 
 
-def _configuration(folder: Path, peer: Peer, ensemble: Sequence[Peer]) -> str:
+def _configuration(folder: Path, peer: Peer, ensemble: Sequence[Peer], more: Sequence[str]) -> str:
     servers = [
         f"server.{number}=127.0.0.1:{each.quorum_port}:{each.election_port}" for number, each in enumerate(ensemble, 1)
     ]
@@ -155,6 +167,7 @@ def _configuration(folder: Path, peer: Peer, ensemble: Sequence[Peer]) -> str:
         "admin.enableServer=false",
         "4lw.commands.whitelist=srvr",
         *servers,
+        *more,
     ]
     return "\n".join(lines) + "\n"
 

@@ -27,12 +27,14 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
-from kazoo.security import make_digest_acl
+from kazoo.security import make_acl, make_digest_acl
 
 from .errors import NotOurs, NotReachable
 from .nodes import Watch
-from .settings import AUTH_FILE, HighAvailabilitySettings
+from .settings import AUTH_FILE, AUTH_SCHEME, HighAvailabilitySettings
+from .zookeeper_tls import tls_problem
 
 FORMAT = b"understudy 1"
 CONNECT_SECONDS = 15.0
@@ -108,15 +110,24 @@ def end(client: KazooClient) -> None:
 
 @contextlib.contextmanager
 def answers(settings: HighAvailabilitySettings) -> Iterator[None]:
-    """Turns kazoo's errors of the connection into NotReachable, and of our place into NotOurs."""
+    """Turns kazoo's errors of the connection and of our user into NotReachable, and of our place into NotOurs."""
     try:
         yield
     except NO_ANSWER as error:
         raise NotReachable(_unreachable(settings, error)) from error
-    except (NoAuthError, AuthFailedError) as error:
+    except AuthFailedError as error:
+        raise NotReachable(_refused(settings)) from error
+    except NoAuthError as error:
         place = f"ZooKeeper at {settings.quorum}: {ZooKeeperPaths(settings).root}"
         who = f"the user of {settings.auth_file}" if settings.auth_file else f"somebody without {AUTH_FILE}"
         raise NotOurs(place, f"nodes that {who} may not use") from error
+
+
+def _refused(settings: HighAvailabilitySettings) -> str:
+    return (
+        f"ZooKeeper at {settings.quorum} refuses the user of {settings.auth_file}, or does not know the scheme "
+        f"{settings.auth_scheme!r}: correct {AUTH_FILE} and {AUTH_SCHEME}"
+    )
 
 
 def _unreachable(settings: HighAvailabilitySettings, error: BaseException | str) -> str:
@@ -129,8 +140,12 @@ def _client(settings: HighAvailabilitySettings) -> KazooClient:
     options: dict[str, Any] = {}
     if credentials:
         user, _, password = credentials.partition(":")
-        options["auth_data"] = [("digest", credentials)]
-        options["default_acl"] = [make_digest_acl(user, password, all=True)]
+        if settings.auth_scheme == "sasl":
+            options["sasl_options"] = {"mechanism": "DIGEST-MD5", "username": user, "password": password}
+            options["default_acl"] = [make_acl("sasl", user, all=True)]
+        else:
+            options["auth_data"] = [("digest", credentials)]
+            options["default_acl"] = [make_digest_acl(user, password, all=True)]
     if settings.ca_file:
         options |= {
             "use_ssl": True,
@@ -138,6 +153,7 @@ def _client(settings: HighAvailabilitySettings) -> KazooClient:
             "certfile": settings.cert_file or None,
             "keyfile": settings.tls_key_file or None,
             "verify_certs": True,
+            "check_hostname": True,
         }
     again: dict[str, Any] = {"max_tries": -1, "delay": 0.05, "max_delay": 0.5, "backoff": 2}
     return KazooClient(
@@ -157,8 +173,11 @@ def _start(client: KazooClient, settings: HighAvailabilitySettings, withdraw: th
     waited = 0.0
     while not is_there.wait(0.05):
         waited += 0.05
+        if client.client_state == KeeperState.AUTH_FAILED:
+            raise NotReachable(_refused(settings))
         if waited >= CONNECT_SECONDS or withdraw.is_set():
-            raise NotReachable(_unreachable(settings, f"waited {waited:.0f} s"))
+            problem = tls_problem(settings) or f"waited {waited:.0f} s"
+            raise NotReachable(_unreachable(settings, problem))
 
 
 def make_nodes(client: KazooClient, paths: ZooKeeperPaths) -> None:
