@@ -97,8 +97,11 @@ class HighAvailabilitySettings:
             _timeout_ms(config.get(SESSION_TIMEOUT, str(DEFAULT_TIMEOUT_MS))),
             _quorum(config[QUORUM]) if mode is RecoveryMode.ZOOKEEPER else "",
             _matching(PATH_ROOT, config.get(PATH_ROOT, "/understudy"), _ROOT, "a path, as /understudy"),
-            *(config.get(key, "") for key in (AUTH_FILE, CA_FILE, CERT_FILE, TLS_KEY_FILE)),
-            config.get(AUTH_SCHEME, "digest"),
+            auth_file=config.get(AUTH_FILE, ""),
+            ca_file=config.get(CA_FILE, ""),
+            cert_file=config.get(CERT_FILE, ""),
+            tls_key_file=config.get(TLS_KEY_FILE, ""),
+            auth_scheme=config.get(AUTH_SCHEME, "digest"),
         )
 
     def credentials(self) -> str:
