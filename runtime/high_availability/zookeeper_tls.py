@@ -1,7 +1,7 @@
 """Why no connection to ZooKeeper comes about, as far as TLS has to do with it.
 
-kazoo tries again and again, and keeps to itself what a handshake has said. So after some seconds without a connection one handshake
-with each server says what is wrong.
+kazoo tries again and again, and keeps to itself what a handshake has said. So after some seconds without a connection
+one handshake with each server says what is wrong.
 """
 
 from __future__ import annotations
