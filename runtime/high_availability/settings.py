@@ -42,6 +42,7 @@ TLS_KEY_FILE = f"{PREFIX}zookeeper.tls.key-file"
 ZOOKEEPER_KEYS = (QUORUM, PATH_ROOT, AUTH_FILE, AUTH_SCHEME, CA_FILE, CERT_FILE, TLS_KEY_FILE)
 KEYS = (RECOVERY_MODE, STORAGE_DIR, KEY_FILE, CLUSTER_ID, SESSION_TIMEOUT, *ZOOKEEPER_KEYS)
 
+AUTH_SCHEMES = ("digest", "sasl")
 DEFAULT_TIMEOUT_MS = 10_000
 _LEAST_TIMEOUT_MS, _MOST_TIMEOUT_MS = 500, 600_000
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s,:/]+):(\d{1,5})")
@@ -140,8 +141,8 @@ def _check_given(config: Mapping[str, str], mode: RecoveryMode) -> None:
     if mode is RecoveryMode.STORAGE and superfluous:
         raise ValueError(f"{superfluous[0]} is set, but {RECOVERY_MODE} is storage, which asks no ZooKeeper")
     scheme = config.get(AUTH_SCHEME, "digest")
-    if scheme not in ("digest", "sasl"):
-        raise ValueError(f"{AUTH_SCHEME} must be 'digest' or 'sasl', found {scheme!r}")
+    if scheme not in AUTH_SCHEMES:
+        raise ValueError(f"{AUTH_SCHEME} must be {' or '.join(map(repr, AUTH_SCHEMES))}, found {scheme!r}")
     if AUTH_SCHEME in config and AUTH_FILE not in config:
         raise ValueError(f"{AUTH_SCHEME} is set, so {AUTH_FILE} must be set too: a file with user:password, mode 0600")
     if scheme == "sasl" and find_spec("puresasl") is None:

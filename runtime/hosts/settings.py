@@ -18,6 +18,8 @@ from ..clusters.cluster_settings import ClusterSettings
 from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, Configuration
 from ..high_availability.settings import (
     AUTH_FILE,
+    AUTH_SCHEME,
+    AUTH_SCHEMES,
     CA_FILE,
     CERT_FILE,
     CLUSTER_ID,
@@ -124,6 +126,7 @@ class HostSettings:
     zookeeper_auth: str = _setting(
         AUTH_FILE, Folder(may_be_empty=True), "", "A file with user:password, mode 0600: whose nodes they are."
     )
+    zookeeper_scheme: str = _setting(AUTH_SCHEME, OneOf(AUTH_SCHEMES), "digest", "How that user is proven.")
     zookeeper_ca: str = _setting(
         CA_FILE, Folder(may_be_empty=True), "", "Certificates to trust: the connection to ZooKeeper is encrypted."
     )
@@ -212,6 +215,7 @@ class HostSettings:
                 QUORUM: self.zookeeper_quorum,
                 PATH_ROOT: self.zookeeper_root,
                 AUTH_FILE: self.zookeeper_auth,
+                AUTH_SCHEME: self.zookeeper_scheme if self.zookeeper_scheme != "digest" else "",
                 CA_FILE: self.zookeeper_ca,
                 CERT_FILE: self.zookeeper_cert,
                 TLS_KEY_FILE: self.zookeeper_key,

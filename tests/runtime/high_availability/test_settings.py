@@ -61,6 +61,14 @@ def test_what_is_left_out_has_a_default() -> None:
             {**ZOOKEEPER, "high-availability.zookeeper.tls.cert-file": "/c"},
             "high-availability.zookeeper.tls.cert-file and high-availability.zookeeper.tls.key-file belong together",
         ),
+        (
+            {**ZOOKEEPER, "high-availability.zookeeper.auth-scheme": "kerberos"},
+            "high-availability.zookeeper.auth-scheme must be 'digest' or 'sasl', found 'kerberos'",
+        ),
+        (
+            {**ZOOKEEPER, "high-availability.zookeeper.auth-scheme": "sasl"},
+            "high-availability.zookeeper.auth-scheme is set, so high-availability.zookeeper.auth-file must be set too",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_starts(settings: dict[str, str], text: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from understudy import InvalidSettings
+from understudy.runtime.high_availability.settings import ZOOKEEPER_KEYS
 from understudy.runtime.hosts.settings import SETTINGS, HostSettings
 from understudy.runtime.hosts.settings_sources import load_settings
 
@@ -149,3 +150,15 @@ def test_each_default_fits_its_own_setting_as_a_value_and_as_text() -> None:
 
 def test_an_ipv6_address_is_put_in_brackets() -> None:
     assert HostSettings(jobmanager_host="fd00::1", jobmanager_port=1).jobmanager_address == "tcp://[fd00::1]:1"
+
+
+def test_all_that_can_be_said_of_zookeeper_can_be_said_in_the_file(tmp_path: Path) -> None:
+    assert set(ZOOKEEPER_KEYS) <= SETTINGS.keys()
+    file = written(
+        tmp_path,
+        "recovery.mode: zookeeper\nsecurity.key-file: /k\nhigh-availability:\n  zookeeper:\n    quorum: one:2181\n"
+        "    auth-file: /a\n    auth-scheme: sasl\n    tls: {ca-file: /ca, cert-file: /c, key-file: /ck}\n",
+    )
+    found = load_settings(file, environment={}).settings.high_availability()
+    assert (found.auth_file, found.auth_scheme) == ("/a", "sasl")
+    assert (found.ca_file, found.cert_file, found.tls_key_file) == ("/ca", "/c", "/ck")
