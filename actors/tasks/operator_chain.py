@@ -23,8 +23,6 @@ from ..operators.operator import Operator, RecordCalls, Takes
 from ..operators.without_key import without_key
 from ..unrun import check_emitted, has_run, refuse
 
-_OWN_REFERENCES = 3
-"""To a collector while what it holds is taken: the chain's, a variable's, and that of the call which counts them."""
 _EMITTING = ("on_end", "before_barrier")
 """Hooks that emit to a collector, and so return nothing."""
 
@@ -308,6 +306,17 @@ class OperatorChain:
         operator, error = self._misused[0]
         with blame(operator):
             raise error
+
+
+def _references(holding: list[Collector]) -> int:
+    collector = holding[0]
+    return getrefcount(collector)
+
+
+_OWN_REFERENCES = _references([Collector()])
+"""To a collector whose output is taken: the chain's, a variable's, and that of the call which counts them. Not every
+release of Python counts all of these.
+"""
 
 
 def _take(calls: RecordCalls, input_index: int, batch: Batch, _out: Collector) -> None:
