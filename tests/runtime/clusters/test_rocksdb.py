@@ -43,9 +43,9 @@ def test_records_are_exact_through_many_kills_and_a_rescale(shared_cluster: Loca
     count, found = 12_000, []
     settings: dict[str, Any] = {"state_backend": "rocksdb", "checkpoint_dir": str(tmp_path / "checkpoints")}
     savepoint = None
-    for parallelism in (2, 1, 2):
-        env, gate = environment(parallelism=parallelism, **settings), Gate(tmp_path / f"{len(found)}")
-        os.makedirs(tmp_path / f"{len(found)}")
+    for run, parallelism in enumerate((2, 1, 2)):
+        env, gate = environment(parallelism=parallelism, **settings), Gate(tmp_path / f"{run}")
+        os.makedirs(tmp_path / f"{run}")
         counting(env, count, 3000, gate=gate).collect(name="all")
         job = shared_cluster.submit(env, from_savepoint=savepoint)
         witness = Witness(job)
