@@ -12,6 +12,7 @@ ActorError
 ├── InvalidJobGraph         a graph that cannot run, with the vertex or operator that is wrong
 ├── NoResourceAvailable     too few slots; says how many are needed and offered
 ├── UnknownJob              no job of this id was submitted here
+├── NotRestartable          a job cannot be started again where it ran; says why, and what to do
 ├── CannotRestore           a job cannot be started from what was named: it is not there, or cannot be read
 │   ├── StateDoesNotFit     it does not fit the program; lists what does and what does not
 │   └── NoReadableCheckpoint    a job that is to be resumed has checkpoints, and each is spoilt
@@ -134,6 +135,10 @@ class NoResourceAvailable(ActorError):
 
 class UnknownJob(ActorError, LookupError):
     """The JobManager knows no job of this id; the text lists those that it knows."""
+
+
+class NotRestartable(ActorError):
+    """A job cannot be started again by the JobManager that had it; the text says why."""
 
 
 class CannotRestore(ActorError):

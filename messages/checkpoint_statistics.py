@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .checkpointing import SnapshotMetrics
-from .ids import CheckpointId, JobId, SubtaskIndex, VertexId
+from .ids import CheckpointId, JobId, OperatorId, SubtaskIndex, VertexId
 from .registry import message
 
 
@@ -59,3 +59,45 @@ class CheckpointHistory:
     """Where the job, or a region of it, last restored from; 0 for nowhere."""
     checkpoints: tuple[CheckpointStatistics, ...]
     """The last ones, newest first; those in progress always."""
+
+
+@message
+class RequestKeyGroups:
+    """Client -> JobManager. Answered with KeyGroups."""
+
+    job_id: JobId
+
+
+@message
+class KeyGroupSize:
+    key_group: int
+    subtask_index: SubtaskIndex
+    """Which has it."""
+    size_bytes: int
+
+
+@message
+class OperatorKeyGroups:
+    """How an operator's keyed state spreads over its key groups."""
+
+    operator_id: OperatorId
+    max_parallelism: int
+    """The number of key groups that there are."""
+    occupied: int
+    """The number of those that hold state."""
+    size_bytes: int
+    """Of them all."""
+    largest: tuple[KeyGroupSize, ...]
+    """The largest first."""
+
+
+@message
+class KeyGroups:
+    """By the newest snapshot that the job would restore from. Operators whose snapshots do not say what belongs to
+    which key group are left out: those in RocksDB, and incremental ones.
+    """
+
+    job_id: JobId
+    checkpoint_id: CheckpointId
+    """0 as long as there is none."""
+    operators: tuple[OperatorKeyGroups, ...] = ()

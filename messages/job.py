@@ -183,6 +183,8 @@ class JobDetails:
     tasks: tuple[TaskMetrics, ...]
     retained_checkpoint_path: str = ""
     """Of a job that has ended and left its checkpoints: the newest that can be read, to start a job from. Absolute."""
+    restarted_as: str = ""
+    """The id of the job that goes on in its place, when it was restarted from a savepoint; see RestartJob."""
 
 
 @message

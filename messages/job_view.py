@@ -132,6 +132,8 @@ class JobView:
     """Oldest first."""
     savepoints: tuple[SavepointView, ...] = ()
     """The last ones, oldest first."""
+    restart_refusal: str = "the JobManager that had its program has ended"
+    """Why RestartJob cannot be carried out; empty: it can, once the job has ended."""
 
 
 @message

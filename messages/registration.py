@@ -60,6 +60,8 @@ class Heartbeat:
     metrics: tuple[TaskMetrics, ...] = ()
     process: dict[str, float] | None = None
     """Figures of the sender's process, by name."""
+    is_last_part: bool = True
+    """A TaskManager with many tasks gives the figures of some with each beat, in turn; with this one all were heard."""
 
 
 @message

@@ -57,6 +57,21 @@ class TriggerSavepointFailure:
 
 
 @message
+class RestartJob:
+    """Client -> JobManager: start a job again from a savepoint, with the graph and the program that it was submitted
+    with. Answered with the JobSubmitted of the new job, or fails with why it is not started.
+
+    The savepoint is read, and held against the program, before anything else happens.
+    """
+
+    job_id: JobId
+    savepoint_path: str
+    allow_non_restored_state: bool = False
+    cancel: bool = False
+    """Whether the job is cancelled first, if it still runs; without, such a job is refused."""
+
+
+@message
 class DisposeSavepoint:
     """Client -> JobManager. Answered with DisposeSavepointSuccess or DisposeSavepointFailure.
 

@@ -6,8 +6,8 @@ marked `processes`, `spark` or `chaos` start real processes and wait for them mo
 once. `--kind` chooses one kind, and reads only the files that have some of it.
 
 Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs a third: which one depends on KEY, so that runs of
-three commits run most of them, and one commit's run can be repeated. So it is with whole files of those that start
-processes, but for files marked `every_run`. Without `--draw` all run.
+three commits run most of them, and one commit's run can be repeated. So it is with whole files of some folders, but for
+files marked `every_run`. Without `--draw` all run.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from .examples import SHARES, USUAL
 from .prepared import Prepared
 from .spark_session import spark as spark  # a fixture
 from .systems.kafka import kafka as kafka  # a fixture
+from .systems.secured_zookeeper import secured_zookeeper as secured_zookeeper  # a fixture
 from .systems.zookeeper import zookeeper as zookeeper  # a fixture
 
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -57,15 +58,11 @@ _WITH_PROCESSES = (_HERE / "runtime" / "clusters", _HERE / "runtime" / "cli")
 """All their tests are marked `processes`."""
 _DRAWN_OF = 3
 """One of so many tests marked `drawn` runs, and of files that are drawn."""
-_DRAWN_FILES = tuple(
-    _HERE / folder
-    for folder in (
-        "benchmarks",
-        "mistakes",
-        *(f"runtime/{name}" for name in ("chaos", "cli", "clusters", "connectors", "spark")),
-    )
+_DRAWN_FILES = re.compile(
+    r"(benchmarks|mistakes|runtime/(chaos|cli|clusters|connectors|spark|simulation/(contracts|debugging|trials))"
+    r"|actors/(compiled|joins)|state/rocks)/|test_docs_|test_types_for_users"
 )
-"""In these folders tests of processes are drawn by files, because those of a file often share a cluster."""
+"""Files whose path begins so are drawn as a whole: their tests share what takes long to start, or are alike."""
 _MARKS = frozenset({"processes", "spark", "chaos"})
 _MARKED = re.compile(rf"mark\.({'|'.join(_MARKS)})\b")
 _ALL_MARKED = re.compile(rf"^pytestmark = .*{_MARKED.pattern}", re.MULTILINE)
@@ -124,10 +121,10 @@ def _runs(item: pytest.Item, key: str) -> bool:
     """Whether this draw leaves it in."""
     if item.get_closest_marker("drawn") and not _is_drawn(item.nodeid, key):
         return False
-    by_file = any(item.path.is_relative_to(folder) for folder in _DRAWN_FILES) and _starts_processes(item)
-    if not by_file or item.get_closest_marker("every_run") or item.get_closest_marker("drawn"):
+    path = item.path.relative_to(_HERE).as_posix()
+    if not _DRAWN_FILES.match(path) or item.get_closest_marker("every_run") or item.get_closest_marker("drawn"):
         return True
-    return _is_drawn(item.path.relative_to(_HERE).as_posix(), key)
+    return _is_drawn(path, key)
 
 
 def _is_drawn(name: str, key: str) -> bool:

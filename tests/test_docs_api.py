@@ -15,6 +15,8 @@ import pytest
 import understudy
 from understudy import Cluster, testing
 
+pytestmark = pytest.mark.every_run
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "api.md").read_text()
 SECTIONS = dict(re.findall(r"^### `(\w+)[^\n]*\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))

@@ -14,6 +14,8 @@ import understudy
 
 from .house import ROOMS
 
+pytestmark = pytest.mark.every_run
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 FLOORS = ("messages", "state", "actors", "runtime")

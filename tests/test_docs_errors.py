@@ -12,6 +12,8 @@ from understudy import ApiError, AskFailed, JobHandle, LocalCluster, RemoteClust
 
 from .prepared import Prepared
 
+pytestmark = pytest.mark.every_run
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "errors.md").read_text()
 EXPORTED = {

@@ -28,6 +28,7 @@ NO_PUBLIC_ERRORS = {
     # they reach users as text: as the name of a failure's cause, or in the text of an error that is public
     "UnknownChannel": "fails a task; JobFailed shows its name",
     "HttpError": "an answer of the REST interface, which has its text",
+    "NotRestartable": "the same",
     "JobManagerAway": "the same",
     "UserCodeError": "wraps what user code raised; JobFailed shows that, and has it as its cause with debug=True",
     "LostLeadership": "stops a JobManager that does not lead any more; clients are answered by the one that does",

@@ -22,6 +22,7 @@ from ...messages import (
     CancelWithSavepoint,
     CheckpointNotTaken,
     DisposeSavepoint,
+    DisposeSavepointFailure,
     DisposeSavepointSuccess,
     Heartbeat,
     JobDetails,
@@ -44,7 +45,9 @@ from ...messages import (
     RequestCheckpointStatistics,
     RequestJobStatus,
     RequestJobView,
+    RequestKeyGroups,
     RequestWatermarks,
+    RestartJob,
     SendToInlet,
     StackTraceSample,
     StopJob,
@@ -77,7 +80,9 @@ from .job_files import JobFiles, Tidied, Tidy
 from .job_lease import JobLease
 from .job_manager_settings import JobManagerSettings
 from .job_pointers import JobPointers
+from .job_programs import JobPrograms, NoPrograms
 from .job_questions import InletAnswered
+from .job_restarts import JobRestarts, RestartEvent
 from .launcher import Launcher
 from .managed_job import JobServices, ManagedJob, TimerDue
 from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeCheckpoint, TakeSavepoint
@@ -110,15 +115,17 @@ class JobManager(Actor):
         output: Callable[[LogRecords | PrintedText], None] = lambda _: None,
         history: JobHistory | None = None,
         stacks: Stacks = NO_STACKS,
+        programs: JobPrograms | None = None,
     ) -> None:
         """It leads from its start to its stop, in the session of `high_availability`. `output` takes what
         TaskManagers log and print; it must not block. `history` keeps jobs that have ended. `stacks`: of its
-        process.
+        process. `programs`: who has the code of jobs, to start one again.
         """
         self._settings = settings
         self._output = output
         self._history = history
         self._stacks = stacks
+        self._programs = programs or NoPrograms()
         self._launcher = launcher
         self._savepoints = savepoints
         self._high_availability = high_availability
@@ -141,6 +148,14 @@ class JobManager(Actor):
             self.context.spawn(coordinator, name="savepoint-coordinator"),
             self._history,
             self._ended,
+        )
+        self._restarts = JobRestarts(
+            self.context,
+            self._programs,
+            self._savepoints,
+            self._jobs,
+            partial(self._submissions.submit, start=self._start),
+            self._services.files.on,
         )
         self.context.schedule(self._settings.heartbeat_interval_ms, _Beat())
 
@@ -175,6 +190,8 @@ class JobManager(Actor):
             case SubmissionRead():
                 if not self._submissions.settle(message, self._start):
                     self._launcher.forget(message.wanted.graph.job_id)
+            case _ if isinstance(message, RestartEvent):
+                self._restarts.on(message)
             case Tidy() | Tidied():
                 self._services.files.on(message)
             case TakeSavepoint():
@@ -213,11 +230,15 @@ class JobManager(Actor):
             case RequestJobStatus(job_id):
                 return self._details(job_id)
             case RequestJobView(job_id, after_ms):
-                return self._job(job_id).view(after_ms)
+                return self._restarts.view(self._job(job_id).view(after_ms))
             case RequestWatermarks(job_id):
                 return self._job(job_id).master.report.watermarks()
             case RequestCheckpointStatistics(job_id):
                 return self._job(job_id).master.report.checkpoint_history(self.context.clock.now_ms())
+            case RestartJob(job_id):
+                return self._restarts.restart(message, self._job(job_id))
+            case RequestKeyGroups(job_id):
+                return self._job(job_id).key_groups()
             case ListenToJob(job_id, listener):
                 self._job(job_id).listeners.append(self.context.actor_of(listener))
                 return self._details(job_id)
@@ -233,6 +254,8 @@ class JobManager(Actor):
                 return answer_by_figures(message, self._jobs.values(), self._job, self.context.clock, self._stacks)
             case ListJobs():
                 return JobList(tuple(job.summary() for job in self._jobs.values()))
+            case DisposeSavepoint(path) if why := self._restarts.needs(path):
+                return DisposeSavepointFailure(f"{path}: {why}")
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint() | DisposeSavepoint():
                 return self._services.savepoint_coordinator.ask(message, timeout_ms=math.inf)
             case RequestCheckpoint():
@@ -283,12 +306,13 @@ class JobManager(Actor):
         pointers = JobPointers(self.context, graph.job_id, kept.job.pointers, self._high_availability.may_block)
         lease = None if kept.claim is None else JobLease(self.context, graph.job_id, kept.claim)
         self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted, lease, pointers)
+        self._restarts.begun(message)
         self._launcher.expect(message)
         job.start()
         return submitted
 
     def _details(self, job_id: JobId) -> JobDetails:
-        return self._job(job_id).master.report.details()
+        return self._restarts.details(self._job(job_id).master.report.details())
 
     # -- savepoints
 
@@ -422,7 +446,9 @@ class JobManager(Actor):
         self._remove(job_id, self._jobs[job_id].status)
         self._ended_jobs.append(job_id)
         if len(self._ended_jobs) > ENDED_JOBS_KEPT:
-            del self._jobs[self._ended_jobs.popleft()]
+            del self._jobs[oldest := self._ended_jobs.popleft()]
+            self._restarts.forgotten(oldest)
+        self._restarts.ended(job_id)
 
     def _remove(self, job_id: JobId, status: JobStatus) -> None:
         """No successor has to start it: it has ended so, or was not started."""

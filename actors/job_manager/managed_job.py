@@ -26,6 +26,7 @@ from ...messages import (
     JobSubmitted,
     JobSummary,
     JobView,
+    KeyGroups,
     LeaderSessionId,
     LeaderSessionMessage,
     OperatorId,
@@ -55,6 +56,7 @@ from ..checkpoints.checkpoint_effects import (
     StoreMetadata,
 )
 from ..checkpoints.checkpoint_events import CheckpointRequested, MetadataFailed, MetadataStored, TriggerSavepointNow
+from ..checkpoints.key_group_sizes import key_groups_of
 from ..checkpoints.savepoint_request import Afterwards, CheckpointRequest, SavepointRequest
 from ..context import ActorContext, Ref, Timer
 from ..failure import tell_line
@@ -195,6 +197,9 @@ class ManagedJob:
             for each, worker in self._workers.items()
         }
         return self.master.report.view(self.summary(), self._timeline, heard_ms, wall_ms, after_ms)
+
+    def key_groups(self) -> KeyGroups:
+        return key_groups_of(self._graph, next(self.master.coordinator.store.restorable(), None))
 
     def told_status(self) -> str:
         """The status in words; when the job is down, with the failure that is to blame."""

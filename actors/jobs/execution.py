@@ -75,6 +75,11 @@ class Execution:
         return self._state
 
     @property
+    def has_run(self) -> bool:
+        """Whether it was reported as running: its state is restored then."""
+        return ExecutionState.RUNNING in self.times
+
+    @property
     def vertex_id(self) -> VertexId:
         return self.subtask.vertex_id
 

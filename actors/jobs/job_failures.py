@@ -53,16 +53,19 @@ class JobFailures:
         """The job ends because of it."""
         return self._make_known(region, FailureKnown(cause, None))
 
-    def explained(self, region: Region, cause: FailureCause) -> tuple[FailureCause | None, list[FailureKnown]]:
+    def explained(
+        self, region: Region, cause: FailureCause, checkpoint: CheckpointId | None
+    ) -> tuple[FailureCause | None, list[FailureKnown]]:
         """One more task of a failed region has failed. If it is the root, it counts instead; returns what ends the
-        job then, if it has come too often, and what is to be made known.
+        job then, if it has come too often, and what is to be made known. `checkpoint`: the one to restart from now.
         """
         if not self.history.is_explained_by(region, cause):
             return None, []
         decisive = self.history.explain(region, self._repeated.add(cause))
         unsaid = self._unsaid.pop(region, None)
         is_the_end = decisive.kind is FailureKind.REPEATED
-        restart = None if is_the_end or unsaid is None else unsaid.restart
+        planned = None if is_the_end or unsaid is None else unsaid.restart
+        restart = None if planned is None else Restart(planned.delay_ms, checkpoint)
         return decisive if is_the_end else None, [] if unsaid is None else [FailureKnown(decisive, restart)]
 
     def settle(self, graph: ExecutionGraph) -> list[FailureKnown]:

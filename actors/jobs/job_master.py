@@ -309,15 +309,14 @@ class JobMaster:
         return self._coordinate(checkpoint.AttemptChanged(execution.subtask, execution.attempt_id, is_running))
 
     def _attempt_ended(self, execution: Execution, state: ExecutionState, failure: FailureCause | None) -> Effects:
-        was_running = execution.state is ExecutionState.RUNNING
         region = self.graph.region_of(execution.vertex_id)
         self.graph.update(execution.attempt_id, state, failure)
         self._ending.attempt_over(execution.attempt_id)
         self._slots.release(execution.subtask)
         effects = self._coordinate(checkpoint.AttemptFailed(execution.attempt_id))
+        if failure is not None and not execution.has_run:
+            self._restore_points.failed_to_restore(region, failure)
         if execution.state is ExecutionState.FAILED:
-            if failure is not None and not was_running:
-                self._restore_points.failed_to_restore(region, failure)
             failure = failure or FailureCause("TaskCanceled", "a task was cancelled and nobody asked for it")
             effects.extend(self._fail(region, failure))
         elif failure is not None:
@@ -344,7 +343,7 @@ class JobMaster:
 
     def _explain(self, region: Region, cause: FailureCause) -> Effects:
         """One more task of a region that is being cancelled has failed, perhaps of what the first one failed of."""
-        decisive, known = self._failures.explained(region, cause)
+        decisive, known = self._failures.explained(region, cause, self._restore_points.next_id)
         if decisive is None or self.status is not JobStatus.RESTARTING:
             return [*known]
         self._restarts.withdraw(region)

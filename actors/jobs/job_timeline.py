@@ -9,7 +9,7 @@ the expense of failures.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from ...messages import (
     CheckpointAborted,
@@ -25,7 +25,6 @@ from ...messages import (
     TaskMetrics,
     TimelineMark,
     TimelineSample,
-    VertexId,
 )
 from ..failure import tell_line
 
@@ -155,18 +154,17 @@ class JobTimeline:
     # -- inside
 
     def _sample(self, wall_ms: int) -> TimelineSample:
-        all_rates = self._rates.values()
-        return TimelineSample(
-            wall_ms,
-            sum(each.records_in_per_second for each in self._of(self._sources)),
-            sum(each.records_in_per_second for each in self._of(self._sinks)),
-            max((each.busy for each in all_rates), default=0.0),
-            max((each.back_pressured for each in all_rates), default=0.0),
-            max(filter(None, map(_lag_ms, all_rates)), default=None),
-        )
-
-    def _of(self, vertices: set[VertexId]) -> Iterator[Rates]:
-        return (each for each in self._rates.values() if each.metrics.vertex_id in vertices)
+        into = out_of = busy = back_pressured = 0.0
+        lags = []
+        for each in self._rates.values():
+            busy, back_pressured = max(busy, each.busy), max(back_pressured, each.back_pressured)
+            if each.metrics.vertex_id in self._sources:
+                into += each.records_in_per_second
+            if each.metrics.vertex_id in self._sinks:
+                out_of += each.records_in_per_second
+            if lag := _lag_ms(each):
+                lags.append(lag)
+        return TimelineSample(wall_ms, into, out_of, busy, back_pressured, max(lags, default=None))
 
 
 def _lag_ms(rates: Rates) -> int | None:

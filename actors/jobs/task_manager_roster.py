@@ -8,9 +8,10 @@ does not keep the machine busy.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...messages import (
+    ExecutionAttemptId,
     ExecutionState,
     Heartbeat,
     RegisterTaskManager,
@@ -31,7 +32,23 @@ STILLBORN_DELAY_MS, MAX_STILLBORN_DELAY_MS = 100, 5000
 @dataclass(slots=True)
 class _Life:
     registration: RegisterTaskManager
-    metrics: tuple[TaskMetrics, ...] = ()
+    metrics: dict[ExecutionAttemptId, TaskMetrics] = field(default_factory=dict)
+    heard: set[ExecutionAttemptId] = field(default_factory=set)
+    """In this round of heartbeats, which each have a part of the tasks."""
+
+    def hear(self, beat: Heartbeat) -> list[TaskMetrics]:
+        """Those whose status is another one than before, or that are new."""
+        known = self.metrics
+        news = [
+            each for each in beat.metrics if (was := known.get(each.attempt_id)) is None or was.status != each.status
+        ]
+        now = {each.attempt_id: each for each in beat.metrics}
+        known |= now
+        self.heard |= now.keys()
+        if beat.is_last_part:
+            self.metrics = {attempt_id: each for attempt_id, each in known.items() if attempt_id in self.heard}
+            self.heard = set()
+        return news
 
 
 class TaskManagerRoster:
@@ -99,9 +116,8 @@ class TaskManagerRoster:
         life = self._lives.get(TaskManagerId(message.sender))
         if life is None:
             return []
-        life.metrics = message.metrics
         job_id = life.registration.job_id
-        states = [(metrics.attempt_id, ExecutionState(metrics.status)) for metrics in message.metrics]
+        states = [(metrics.attempt_id, ExecutionState(metrics.status)) for metrics in life.hear(message)]
         return [
             UpdateTaskExecutionState(job_id, attempt_id, state) for attempt_id, state in states if state in _REPORTED
         ]
@@ -114,7 +130,7 @@ class TaskManagerRoster:
 
     def metrics(self) -> Iterator[TaskMetrics]:
         for life in self._lives.values():
-            yield from life.metrics
+            yield from life.metrics.values()
 
 
 def changed(worker: RegisterTaskManager, registered: bool, reason: str, wall_ms: int) -> TaskManagerChanged:

@@ -51,14 +51,16 @@ class FoundOrigin:
         )
 
 
-def find_origin(wanted: SubmitJob, savepoints: Savepoints) -> FoundOrigin:
-    """Read what the job is to be started from, and see whether it fits. Raises CannotRestore. Blocks."""
+def find_origin(wanted: SubmitJob, savepoints: Savepoints, *, every_byte: bool = False) -> FoundOrigin:
+    """Read what the job is to be started from, and see whether it fits. Raises CannotRestore, with `every_byte` also
+    for a file whose bytes have changed. Blocks, and then for as long as it takes to read all state.
+    """
     assert wanted.restore_from is not None, "nothing to restore from"
     try:
         storage, checkpoint, path = _read(wanted.restore_from, wanted, savepoints)
         for state in checkpoint.states():
             for handle in state_handles(state):
-                storage.check_there(handle)
+                storage.verify(handle) if every_byte else storage.check_there(handle)
     except (StateError, OSError) as error:
         raise cannot_restore(wanted, error) from error
     report = check_restore(checkpoint, wanted.graph, allow_non_restored_state=wanted.allow_non_restored_state)

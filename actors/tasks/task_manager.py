@@ -9,6 +9,7 @@ never decides about a job.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,7 @@ from ...messages import (
     TaskDeployment,
     TaskManagerFailing,
     TaskManagerId,
+    TaskMetrics,
     TaskReport,
     ThreadDump,
     TriggerCheckpoint,
@@ -62,6 +64,8 @@ from .task_setup import TaskServices
 log = logging.getLogger(__name__)
 
 REGISTRATION_RETRY_MS = 500
+METRICS_PER_BEAT = 200
+"""Of this number of tasks one heartbeat has figures."""
 OUTPUT_DELAY_MS = 50
 """How long what was logged or printed waits for more, to be sent together; a task's end does not overtake it."""
 TERMINAL_REPORTS_KEPT = 64
@@ -131,6 +135,8 @@ class TaskManager(Actor):
         self._registration: AcknowledgeRegistration | None = None
         self._heard_ms = 0.0
         self._beats = 0
+        self._to_report: deque[ExecutionAttemptId] = deque()
+        """Whose figures come with the next beats."""
         self._ending: str | None = None
         self._has_ended = False
         self._sampler = TaskSampler(services.stacks)
@@ -217,15 +223,23 @@ class TaskManager(Actor):
             self._end(f"nothing heard from the JobManager for {silent_ms:.0f} ms")
             return
         self._beats += 1
-        metrics = tuple(hosted.task.metrics() for hosted in self._tasks.values())
-        process = self._services.process_figures()
-        self._to_leader(Heartbeat(self._spec.task_manager_id, self._beats, metrics, process))
+        metrics, process = self._next_metrics(), self._services.process_figures()
+        is_last_part = not self._to_report
+        self._to_leader(Heartbeat(self._spec.task_manager_id, self._beats, metrics, process, is_last_part))
         for hosted in self._tasks.values():
             if hosted.task.has_gauges:
                 hosted.ref.tell(ReadGauges())
             if (report := hosted.task.watermark_report()) is not None:
                 self._to_leader(report)
         self.context.schedule(registration.heartbeat_interval_ms, _Beat())
+
+    def _next_metrics(self) -> tuple[TaskMetrics, ...]:
+        """Of the next tasks in turn: of thousands in each second the JobManager would do nothing but read them."""
+        if not self._to_report:
+            self._to_report.extend(self._tasks)
+        count = min(METRICS_PER_BEAT, len(self._to_report))
+        turn = [self._tasks.get(self._to_report.popleft()) for _ in range(count)]
+        return tuple(hosted.task.metrics() for hosted in turn if hosted is not None)
 
     # -- what the JobManager says
 

@@ -118,6 +118,7 @@ class ProxiedCluster(Cluster):
             self._take_output,
             self._make_history(),
             SlotStacks(),
+            self._programs,
             links=self.links,
         )
 

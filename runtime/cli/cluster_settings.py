@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..hosts.settings_sources import FILE_VARIABLE, LoadedSettings, load_settings
+from ..hosts.settings_sources import FILE_VARIABLE, LoadedSettings, load_settings, use_encryption_keys
 from .hosting import config_of
 from .output import note, told
 
@@ -22,6 +22,7 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
         loaded: LoadedSettings = load_settings(config_file, flags)
         for each in loaded.notes:
             note(f"note: {each}")
+        use_encryption_keys(loaded.settings)
         return command(loaded=loaded, **rest)
 
     decorated: Callable[..., Any] = run

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from ...state.keyring import VARIABLE as KEYS
 from ...state.keyring import add_key
+from ..hosts.settings_sources import load_settings, use_encryption_keys
 from ..savepoints.difference import SavepointDiff, StateChange
 from ..savepoints.export import FORMATS, export_table
 from ..savepoints.opened import Savepoint
@@ -37,12 +38,16 @@ SHOWN_ROWS = 20
 
 
 @click.group()
+@told
 def state() -> None:
     """Look into a savepoint or a checkpoint: its states, rows, differences, damage.
 
     PATH is a savepoint's path, a checkpoint's folder (.../chk-7), or the _metadata in it; a file or any URL that fsspec
-    knows. Nothing is changed, and no cluster is needed.
+    knows. Nothing is changed, and no cluster is needed. Keys are those of UNDERSTUDY_ENCRYPTION_KEYS, or of the
+    understudy.yaml here.
     """
+    if KEYS not in os.environ:
+        use_encryption_keys(load_settings().settings)
 
 
 @state.command()

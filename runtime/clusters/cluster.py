@@ -32,6 +32,7 @@ from ...messages import (
     DisposeSavepoint,
     JobGraph,
     JobId,
+    JobSubmitted,
     LeaderSessionId,
     LogRecords,
     PrintedText,
@@ -52,6 +53,7 @@ from ..system import ActorFuture, ActorSystem
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
 from .async_twin import async_twin
 from .client import Client
+from .cluster_programs import ClusterPrograms, SubmittedProgram
 from .cluster_settings import ClusterSettings
 from .configuration import Configuration
 from .job_client import JobClient, disposed_path
@@ -94,6 +96,7 @@ class Cluster(WebSide, ABC):
         self._claimant: Claimant | None = None
         self._reporters: MetricReporters | None = None
         self._queries = StreamQueries()
+        self._programs = ClusterPrograms(self._prepare_again, self._hold)
         self._handles: list[JobHandle] = []
         self._submitted: list[JobId] = []
         """Also those whose submission was interrupted before there was a handle."""
@@ -203,6 +206,7 @@ class Cluster(WebSide, ABC):
             self._take_output,
             self._make_history(),
             SlotStacks(),
+            self._programs,
         )
 
     def _make_high_availability(self, system: ActorSystem) -> HighAvailability:
@@ -217,8 +221,10 @@ class Cluster(WebSide, ABC):
     def _take_over(self, left: TakenOver) -> None:
         """Go on with a job of an earlier leader."""
         _, job_manager = self._running()
-        self._prepare(self._launch(left.submitted.graph, left.program), ())
-        self._submitted.append(left.submitted.graph.job_id)
+        graph = left.submitted.graph
+        self._prepare(self._launch(graph, left.program), ())
+        self._programs.keep(graph.job_id, SubmittedProgram(left.program, None))
+        self._submitted.append(graph.job_id)
         job_manager.ask(left.submitted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
 
     def _make_claimant(self, system: ActorSystem) -> Claimant:
@@ -322,7 +328,7 @@ class Cluster(WebSide, ABC):
         """What `submit` does then: check the checkpoint directory, let operators check what they need, and start the
         job.
         """
-        system, job_manager = self._running()
+        _, job_manager = self._running()
         if resume is not None:
             translation = to_be_resumed(translation, resume, self._work_dir)
         graph = translation.graph
@@ -333,6 +339,7 @@ class Cluster(WebSide, ABC):
         program = StoredProgram(translation.program.dumps(), tuple(sys.path), translation.program.warm_up)
         self._lead.keep(graph, program, self._work_dir)
         self._prepare(self._launch(graph, program), translation.dataframes)
+        self._programs.keep(graph.job_id, SubmittedProgram(program, translation))
         self._queries.prepare(translation.queries)
         self._submitted.append(graph.job_id)
         restore_from, working_directory = (None, "") if from_savepoint is None else savepoint_at(from_savepoint)
@@ -350,19 +357,17 @@ class Cluster(WebSide, ABC):
             translation.warn_of_earlier_output()
         if submitted.left_behind:
             log.warning("job %r leaves the state of operators behind: %s", graph.name, ", ".join(submitted.left_behind))
-        handle = self._handle(self._client(system, job_manager, graph.job_id), translation)
-        handle.submitted = submitted
-        self._handles.append(handle)
+        handle = self._hold(translation, submitted)
         self._queries.begin(translation.queries, handle)
-        if self._reporters is not None:
-            self._reporters.watch(handle)
         return handle
 
     submit_translated_async = async_twin(submit_translated)
 
     @property
     def handles(self) -> tuple[JobHandle, ...]:
-        """Those of all jobs that were submitted, in this order; also after the cluster's end."""
+        """Those of all jobs that were submitted, or restarted from the page, in this order; also after the cluster's
+        end.
+        """
         return tuple(self._handles)
 
     def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
@@ -413,6 +418,24 @@ class Cluster(WebSide, ABC):
         """Raises InvalidProgram where these sources, which read queries of Spark, cannot run."""
 
     # -- inside
+
+    def _hold(self, translation: Translation, submitted: JobSubmitted) -> JobHandle:
+        """A handle of a job that was started."""
+        system, job_manager = self._running()
+        handle = self._handle(self._client(system, job_manager, submitted.job_id), translation)
+        handle.submitted = submitted
+        handle._page_url = lambda: self.web_url
+        self._handles.append(handle)
+        if self._reporters is not None:
+            self._reporters.watch(handle)
+        return handle
+
+    def _prepare_again(self, graph: JobGraph, submitted: SubmittedProgram) -> None:
+        """Get ready to start a job with the code of one that was here."""
+        translation = submitted.translation
+        self._lead.keep(graph, submitted.program, self._work_dir)
+        self._prepare(self._launch(graph, submitted.program), () if translation is None else translation.dataframes)
+        self._submitted.append(graph.job_id)
 
     @staticmethod
     def _snapshot(job_manager: Ref, timeout: float = ANSWER_SECONDS) -> ClusterMetrics:

@@ -42,7 +42,7 @@ class JobCanceled(ApiError):
     """The job was canceled before it finished."""
 
     def __init__(self, details: JobDetails) -> None:
-        super().__init__("\n".join([f"job {details.name!r} ({details.job_id}) was canceled", *_way_back(details)]))
+        super().__init__("\n".join([f"job {details.name!r} ({details.job_id}) was canceled", *_way_on(details)]))
         self.details = details
 
 
@@ -103,6 +103,13 @@ def _how_it_failed(details: JobDetails) -> str:
     if last.kind is FailureKind.REPEATED and last.cause is not None:
         return f"{last.error_message}\n{after}\n{tell_story(last.cause)}"
     return f"{after}: {tell_line(last)}\n{tell_story(last)}"
+
+
+def _way_on(details: JobDetails) -> list[str]:
+    """A line that says which job goes on in its place, or else how to start from what it has left."""
+    if details.restarted_as:
+        return [f"it was restarted from a savepoint, and goes on as job {details.restarted_as} of the same cluster"]
+    return _way_back(details)
 
 
 def _way_back(details: JobDetails) -> list[str]:

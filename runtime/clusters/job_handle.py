@@ -33,6 +33,7 @@ from ...messages import (
     RequestCheckpoint,
     RequestCheckpointStatistics,
     RequestJobStatus,
+    RequestJobView,
     RequestWatermarks,
     RestoredFrom,
     StopJob,
@@ -69,6 +70,8 @@ log = logging.getLogger(__name__)
 _ANSWER_SECONDS = 30.0
 _SOON_SECONDS = 1.0
 """For what an error would like to say, but can do without."""
+_NO_TIMELINE = 2**53
+"""Nothing is newer."""
 _OUTPUT_SECONDS = 1.0
 """So long the end of a job waits for what it has printed, if the user's own streams or handlers are slow."""
 
@@ -80,6 +83,8 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         self.submitted = JobSubmitted(translation.graph.job_id)
         """The checkpoint it was started from, which operators found their state, and what was left behind."""
         self._client = client
+        self._page_url: Callable[[], str | None] = lambda: None
+        """Where its cluster's page is."""
         self._graph = translation.graph
         self._operators = translation.operators
         self._ways: dict[str, InletWay] = {}
@@ -122,7 +127,8 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         return f"<job {self.name!r} ({self.job_id}): {self._status.value}>"
 
     def _repr_html_(self) -> str:
-        return job_card(self, self._last_details or self._details_soon())
+        view = self._soon(RequestJobView(self.job_id, after_ms=_NO_TIMELINE))
+        return job_card(self, self._last_details, view, self._page_url())
 
     # -- the beginning, and the end
 
@@ -325,10 +331,13 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         return details
 
     def _details_soon(self) -> JobDetails | None:
-        """None from a JobManager that does not answer at once."""
+        found: JobDetails | None = self._soon(RequestJobStatus(self.job_id))
+        return found
+
+    def _soon(self, question: object) -> Any:
+        """None from a JobManager that does not answer at once, or is gone."""
         try:
-            details: JobDetails = self.request_details().result(timeout=_SOON_SECONDS)
-            return details
+            return self._client.ask(question).result(timeout=_SOON_SECONDS)
         except (FutureTimeout, AskFailed):
             return None
 

@@ -60,6 +60,7 @@ from ..api.checks import finite_ms
 from ..system import ActorSystem, CurveKeys
 from ..system.errors import InvalidAddress
 from ..system.remote.address import is_reachable_base
+from ..web.notebook import cluster_card
 from .async_twin import Blocking, async_twin
 from .job_client import checkpoint_taken, disposed_path, savepoint_path
 from .job_errors import how_it_ended
@@ -70,6 +71,7 @@ from .outlet import Outlet
 from .paths import AnyPath, savepoint_at, target_folder
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused
 from .watermark_explanation import WatermarkExplanation, explain, explain_all
+from .web import list_soon
 
 T = TypeVar("T")
 ANSWER_TIMEOUT_MS = 30_000.0
@@ -248,6 +250,11 @@ class RemoteCluster(Blocking):
         return self._ask(message, lambda answer: answer, timeout_ms)
 
     # -- inside
+
+    def _repr_html_(self) -> str:
+        is_open = self._system is not None
+        name = f"{type(self).__name__} at {self.address}"
+        return cluster_card(name, is_open, (), list_soon(self) if is_open else None, None)
 
     def _watermarks(self, job_id: JobId) -> JobWatermarks:
         return self._ask(RequestWatermarks(job_id), expect(JobWatermarks)).result()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ...actors.ask_errors import ActorDead, AskTimeout, Unreachable
 from ...actors.context import Ref
-from ...actors.errors import ActorError, UnknownJob
-from ...messages import JobWatermarks, MessageError
+from ...actors.errors import ActorError, NotRestartable, UnknownJob
+from ...messages import JobList, JobSummary, JobWatermarks, ListJobs, MessageError
 from ...state import CheckpointStorage
 from ...state.errors import StateError
 from ...state.job_history import JobHistory
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _ANSWER_MS = 30_000.0
+_SOON_SECONDS = 1.0
 
 
 class AskedCluster(Protocol):
@@ -62,12 +63,23 @@ class ClusterJobs:
             return await self._cluster.ask_job_manager(message, timeout_ms)
         except (ActorDead, Unreachable, AskTimeout, JobLost, NoJobManager, NoAnswer, KeyRefused) as error:
             raise JobManagerAway(str(error)) from error
+        except NotRestartable as error:
+            raise HttpError(HTTPStatus.CONFLICT, str(error)) from error
         except UnknownJob as error:
             raise HttpError(HTTPStatus.NOT_FOUND, str(error)) from error
         except (ActorError, MessageError, StateError, RemoteError, ValueError) as error:
             raise HttpError(HTTPStatus.BAD_REQUEST, str(error)) from error
         except RuntimeError as error:
             raise JobManagerAway("its cluster has been closed, or has not been started") from error
+
+
+def list_soon(cluster: AskedCluster) -> tuple[JobSummary, ...] | None:
+    """The jobs; None from a JobManager that does not answer at once."""
+    try:
+        listed: JobList = cluster.ask_job_manager(ListJobs()).result(timeout=_SOON_SECONDS)
+    except Exception:  # noqa: BLE001 - a notebook shows what is known; what is wrong, a call of a method says
+        return None
+    return listed.jobs
 
 
 def asgi_app(
@@ -123,7 +135,9 @@ class WebSide(Blocking):
         return JobFuture(answer, f"{type(message).__name__} to the JobManager")
 
     def _repr_html_(self) -> str:
-        return cluster_card(type(self).__name__, self._system is not None, self._handles, self.web_url)
+        is_running = self._system is not None
+        listed = list_soon(self) if is_running else None
+        return cluster_card(type(self).__name__, is_running, self._handles, listed, self.web_url)
 
     def _running(self) -> tuple[ActorSystem, Ref]:
         raise NotImplementedError

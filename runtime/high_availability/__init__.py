@@ -2,10 +2,11 @@
 storage.
 """
 
-from .errors import CannotTakeOver, HighAvailabilityError, NotOurs, NotReachable
+from .errors import AccessDenied, CannotTakeOver, HighAvailabilityError, NotOurs, NotReachable, UnusableFile
 from .leader import FixedLeader, Leader, LeaderRetrieval
 
 __all__ = [
+    "AccessDenied",
     "CannotTakeOver",
     "FixedLeader",
     "HighAvailabilityError",
@@ -13,4 +14,5 @@ __all__ = [
     "LeaderRetrieval",
     "NotOurs",
     "NotReachable",
+    "UnusableFile",
 ]

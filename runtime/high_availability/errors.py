@@ -5,6 +5,8 @@ HighAvailabilityError
 ├── ForgedSubmission    the stored program of a job has not this cluster's signature: nothing of it is run
 ├── CannotTakeOver      a job that is kept cannot be started again now: says why, and what to do
 ├── NotReachable        ZooKeeper, or shared storage, does not answer (an OSError too)
+├── AccessDenied        ZooKeeper refuses our user, or its nodes are not for us alone, or not for us
+├── UnusableFile        a file with a password or certificate, which a setting names, cannot be used (a ValueError too)
 └── NoZooKeeperHere     a ZooKeeper for a trial cannot be started on this machine
 
 `LostLeadership` (state/errors.py) is what a leader gets that leads no more.
@@ -47,6 +49,14 @@ class CannotTakeOver(HighAvailabilityError):
 
 class NotReachable(HighAvailabilityError, OSError):
     """It may have done what was asked for, or not."""
+
+
+class AccessDenied(HighAvailabilityError):
+    """The text says who asked, which node it is with which ACL, and what to do. To ask again changes nothing."""
+
+
+class UnusableFile(HighAvailabilityError, ValueError):
+    """The text says which setting names it, what was found, and what to do."""
 
 
 class NoZooKeeperHere(HighAvailabilityError):

@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 from ...state import CheckpointStorage
 from ..system import CurveKeys
-from .errors import HighAvailabilityError
+from .errors import HighAvailabilityError, UnusableFile
 from .kept_jobs import KeptJobs
 from .leader import LeaderRetrieval
 from .leadership import Election, Leadership
-from .settings import HighAvailabilitySettings, RecoveryMode
+from .settings import KEY_FILE, HighAvailabilitySettings, RecoveryMode
 from .submissions import Submissions
 
 
 class HighAvailabilityServices:
     """Of a cluster that has a successor. Making it asks nobody yet but for the key's file.
 
-    Raises InsecureKeyFile, and OSError, for a key file that cannot be used.
+    Raises InsecureKeyFile and UnusableFile for a key file that cannot be used.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class HighAvailabilityServices:
             raise HighAvailabilityError("recovery.mode is standalone: there is nobody to elect")
         self.settings = settings
         self._open_storage = open_storage
-        self.keys = CurveKeys.load(settings.key_file)
+        self.keys = _load(settings.key_file)
         """The cluster's: of its leaders, TaskManagers and clients."""
 
     @property
@@ -59,3 +59,13 @@ class HighAvailabilityServices:
     def kept_jobs(self, leadership: Leadership) -> KeptJobs:
         """What this leader finds and keeps. Blocks. Raises LostLeadership, NotReachable, OSError."""
         return KeptJobs(leadership, Submissions(self.storage, self.keys.secret), self._open_storage)
+
+
+def _load(key_file: str) -> CurveKeys:
+    try:
+        return CurveKeys.load(key_file)
+    except OSError as error:
+        raise UnusableFile(
+            f"{KEY_FILE}: {key_file} cannot be read: {error.strerror or error}. Make one with `understudy key FILE`, "
+            "and put the same file on the machine of every JobManager"
+        ) from error

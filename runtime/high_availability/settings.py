@@ -9,9 +9,11 @@
     high-availability.zookeeper.path.root           default /understudy
     high-availability.zookeeper.auth-file           a file with user:password, mode 0600: whose nodes they are
     high-availability.zookeeper.auth-scheme         digest (default) | sasl: how that user is proven
+    high-availability.zookeeper.client.acl          open | creator: who may use our nodes
     high-availability.zookeeper.tls.ca-file         the certificates to trust: then the connection is encrypted
     high-availability.zookeeper.tls.cert-file       our certificate, where the servers want one
     high-availability.zookeeper.tls.key-file        its key
+    high-availability.zookeeper.tls.key-password-file  a file with that key's password, mode 0600, where it is encrypted
 
 Flink: HighAvailabilityOptions (`recovery.mode` was its name there at first).
 """
@@ -26,6 +28,8 @@ from dataclasses import dataclass
 from enum import Enum
 from importlib.util import find_spec
 
+from .errors import UnusableFile
+
 PREFIX = "high-availability."
 RECOVERY_MODE = "recovery.mode"
 STORAGE_DIR = f"{PREFIX}storageDir"
@@ -39,10 +43,15 @@ AUTH_SCHEME = f"{PREFIX}zookeeper.auth-scheme"
 CA_FILE = f"{PREFIX}zookeeper.tls.ca-file"
 CERT_FILE = f"{PREFIX}zookeeper.tls.cert-file"
 TLS_KEY_FILE = f"{PREFIX}zookeeper.tls.key-file"
-ZOOKEEPER_KEYS = (QUORUM, PATH_ROOT, AUTH_FILE, AUTH_SCHEME, CA_FILE, CERT_FILE, TLS_KEY_FILE)
+TLS_PASSWORD_FILE = f"{PREFIX}zookeeper.tls.key-password-file"
+CLIENT_ACL = f"{PREFIX}zookeeper.client.acl"
+TLS_KEYS = (CA_FILE, CERT_FILE, TLS_KEY_FILE, TLS_PASSWORD_FILE)
+ZOOKEEPER_KEYS = (QUORUM, PATH_ROOT, AUTH_FILE, AUTH_SCHEME, CLIENT_ACL, *TLS_KEYS)
 KEYS = (RECOVERY_MODE, STORAGE_DIR, KEY_FILE, CLUSTER_ID, SESSION_TIMEOUT, *ZOOKEEPER_KEYS)
 
 AUTH_SCHEMES = ("digest", "sasl")
+OPEN, CREATOR = ACLS = ("open", "creator")
+"""Anybody may use our nodes; or only who comes with the user, or the certificate, by which they were made."""
 DEFAULT_TIMEOUT_MS = 10_000
 _LEAST_TIMEOUT_MS, _MOST_TIMEOUT_MS = 500, 600_000
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s,:/]+):(\d{1,5})")
@@ -76,6 +85,8 @@ class HighAvailabilitySettings:
     cert_file: str = ""
     tls_key_file: str = ""
     auth_scheme: str = "digest"
+    acl: str = OPEN
+    tls_password_file: str = ""
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> HighAvailabilitySettings:
@@ -93,30 +104,60 @@ class HighAvailabilitySettings:
         return cls(
             mode,
             _absolute(config[STORAGE_DIR]),
-            os.path.abspath(os.path.expanduser(config[KEY_FILE])),
+            _path(config[KEY_FILE]),
             _matching(CLUSTER_ID, config.get(CLUSTER_ID, "default"), _CLUSTER_ID, "letters, digits, _ . and -"),
             _timeout_ms(config.get(SESSION_TIMEOUT, str(DEFAULT_TIMEOUT_MS))),
             _quorum(config[QUORUM]) if mode is RecoveryMode.ZOOKEEPER else "",
             _matching(PATH_ROOT, config.get(PATH_ROOT, "/understudy"), _ROOT, "a path, as /understudy"),
-            auth_file=config.get(AUTH_FILE, ""),
-            ca_file=config.get(CA_FILE, ""),
-            cert_file=config.get(CERT_FILE, ""),
-            tls_key_file=config.get(TLS_KEY_FILE, ""),
+            auth_file=_path(config.get(AUTH_FILE, "")),
+            ca_file=_path(config.get(CA_FILE, "")),
+            cert_file=_path(config.get(CERT_FILE, "")),
+            tls_key_file=_path(config.get(TLS_KEY_FILE, "")),
             auth_scheme=config.get(AUTH_SCHEME, "digest"),
+            acl=config.get(CLIENT_ACL, CREATOR if AUTH_FILE in config else OPEN),
+            tls_password_file=_path(config.get(TLS_PASSWORD_FILE, "")),
         )
 
     def credentials(self) -> str:
-        """user:password of the auth file; empty without one. Raises ValueError, OSError."""
+        """user:password of the auth file; empty without one. Raises UnusableFile."""
         if not self.auth_file:
             return ""
-        with open(self.auth_file) as file:
-            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                raise ValueError(f"{AUTH_FILE}: others can read {self.auth_file}: chmod 600 {self.auth_file}")
-            found = file.read().strip()
+        found = private_text(AUTH_FILE, self.auth_file)
         user, colon, password = found.partition(":")
         if not (user and colon and password) or "\n" in found:
-            raise ValueError(f"{AUTH_FILE}: {self.auth_file} holds no credentials: wanted one line, user:password")
+            raise UnusableFile(f"{AUTH_FILE}: {self.auth_file} holds no credentials: wanted one line, user:password")
         return found
+
+    def tls_password(self) -> str:
+        """Of our key; empty without a file of it. Raises UnusableFile."""
+        if not self.tls_password_file:
+            return ""
+        found = private_text(TLS_PASSWORD_FILE, self.tls_password_file)
+        if not found or "\n" in found:
+            raise UnusableFile(
+                f"{TLS_PASSWORD_FILE}: {self.tls_password_file} holds no password: wanted one line, nothing else"
+            )
+        return found
+
+
+def private_text(key: str, path: str) -> str:
+    """What stands in a file that `key` names and only its owner can read. Raises UnusableFile."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                raise UnusableFile(f"{key}: others can read {path}: chmod 600 {path}")
+            return file.read().strip()
+    except OSError as error:
+        raise unreadable(key, path, error) from error
+    except UnicodeDecodeError as error:
+        raise UnusableFile(f"{key}: {path} holds no text in UTF-8: is it the right file?") from error
+
+
+def unreadable(key: str, path: str, error: OSError) -> UnusableFile:
+    return UnusableFile(
+        f"{key}: {path} cannot be read: {error.strerror or error}. Correct the path, or put the file there, readable "
+        "for the user of this process"
+    )
 
 
 def _mode(name: str) -> RecoveryMode:
@@ -147,10 +188,20 @@ def _check_given(config: Mapping[str, str], mode: RecoveryMode) -> None:
         raise ValueError(f"{AUTH_SCHEME} is set, so {AUTH_FILE} must be set too: a file with user:password, mode 0600")
     if scheme == "sasl" and find_spec("puresasl") is None:
         raise ValueError(f'{AUTH_SCHEME} is sasl, which needs pure-sasl: pip install "understudy[sasl]"')
+    acl = config.get(CLIENT_ACL, OPEN)
+    if acl not in ACLS:
+        raise ValueError(f"{CLIENT_ACL} must be {' or '.join(map(repr, ACLS))}, found {acl!r}")
+    if acl == CREATOR and AUTH_FILE not in config and CERT_FILE not in config:
+        raise ValueError(
+            f"{CLIENT_ACL} is {CREATOR}, and nothing says who that is: set {AUTH_FILE}, or {CERT_FILE} where the "
+            "servers take certificates for users"
+        )
     if (CERT_FILE in config) != (TLS_KEY_FILE in config):
         raise ValueError(f"{CERT_FILE} and {TLS_KEY_FILE} belong together: set both, or none")
     if CERT_FILE in config and CA_FILE not in config:
         raise ValueError(f"{CERT_FILE} is set, so {CA_FILE} must be set too: the certificates to trust")
+    if TLS_PASSWORD_FILE in config and TLS_KEY_FILE not in config:
+        raise ValueError(f"{TLS_PASSWORD_FILE} is set, so {TLS_KEY_FILE} must be set too: the key that it opens")
 
 
 def _quorum(text: str) -> str:
@@ -178,4 +229,8 @@ def _matching(key: str, text: str, pattern: re.Pattern[str], wanted: str) -> str
 
 
 def _absolute(directory: str) -> str:
-    return directory if "://" in directory or "::" in directory else os.path.abspath(os.path.expanduser(directory))
+    return directory if "://" in directory or "::" in directory else _path(directory)
+
+
+def _path(file: str) -> str:
+    return file and os.path.abspath(os.path.expanduser(file))

@@ -17,7 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import ConnectionLoss, KazooException, NoNodeError
 
 from ...messages import LeaderSessionId
 from ...state.errors import LostLeadership
@@ -27,11 +27,20 @@ from .leader_node import leader_bytes
 from .nodes import CANDIDATE, Place, by_number, place_in_queue
 from .settings import HighAvailabilitySettings
 from .term import Term
-from .zookeeper_client import NO_ANSWER, KazooNodes, ZooKeeperPaths, answers, asked, connected, end, make_nodes
+from .zookeeper_client import (
+    AGAIN_SECONDS,
+    NO_ANSWER,
+    KazooNodes,
+    Silence,
+    ZooKeeperPaths,
+    answers,
+    asked,
+    connected,
+    end,
+    make_nodes,
+)
 
 log = logging.getLogger(__name__)
-
-_AGAIN_SECONDS = 0.1
 
 
 class ZooKeeperElection:
@@ -43,24 +52,28 @@ class ZooKeeperElection:
         self._now_s = now_s
 
     def campaign(self, withdraw: threading.Event) -> ZooKeeperLeadership | None:
+        client, silence, is_whole = connected(self._settings, withdraw=withdraw), Silence(self._settings), True
         with answers(self._settings):
-            client = connected(self._settings, withdraw=withdraw)
-        while not withdraw.is_set():
-            try:
-                won = self._stand(client, withdraw)
-            except NO_ANSWER as error:
-                log.info("a candidate of cluster %s waits for ZooKeeper: %s", self._settings.cluster_id, error)
-                withdraw.wait(_AGAIN_SECONDS)
-                continue
-            except NoNodeError:
-                log.warning("ZooKeeper's %s was removed by somebody, and is made again", self._paths.leader)
-                make_nodes(client, self._paths)
-                continue
-            except BaseException:
-                end(client)
-                raise
-            if won is not None:
-                return won
+            while not withdraw.is_set():
+                try:
+                    if not is_whole:
+                        make_nodes(client, self._settings)
+                    is_whole, won = True, self._stand(client, withdraw)
+                except NO_ANSWER as error:
+                    silence.goes_on(f"a candidate of cluster {self._settings.cluster_id}", error)
+                    withdraw.wait(AGAIN_SECONDS)
+                    if client.is_refused:  # was it its server's end, or have passwords changed?
+                        with contextlib.suppress(NotReachable):
+                            client = connected(self._settings, withdraw=withdraw)
+                except NoNodeError:
+                    log.warning("ZooKeeper's %s was removed by somebody, and is made again", self._paths.leader)
+                    is_whole = False
+                except BaseException:
+                    end(client)
+                    raise
+                else:
+                    if won is not None:
+                        return won
         end(client)
         return None
 
@@ -76,10 +89,10 @@ class ZooKeeperElection:
                     node = f"{self._paths.leader}/{own}"
                     return ZooKeeperLeadership(client, self._settings, node, sent_s, self._now_s)
             self._check_owned(client)
-            while not (moved.wait(_AGAIN_SECONDS) or withdraw.is_set() or client.state != KazooState.CONNECTED):
+            while not (moved.wait(AGAIN_SECONDS) or withdraw.is_set() or client.state != KazooState.CONNECTED):
                 pass
             if client.state != KazooState.CONNECTED:
-                withdraw.wait(_AGAIN_SECONDS)
+                withdraw.wait(AGAIN_SECONDS)
         return None
 
     def _check_owned(self, client: KazooClient) -> None:
@@ -93,6 +106,8 @@ class ZooKeeperElection:
 
     def _own_node(self, client: KazooClient) -> str:
         """One of this session: also one that was made though nobody heard the answer."""
+        if client.client_id is None:
+            raise ConnectionLoss  # there is no connection just now
         session = client.client_id[0]
         for child in by_number(asked(client.get_children_async(self._paths.leader))):
             status = asked(client.exists_async(f"{self._paths.leader}/{child}"))
@@ -207,7 +222,7 @@ class ZooKeeperLeadership:
                 work()
             except NO_ANSWER as error:
                 log.info("leader session %s tries a write again: %s", self.session, error)
-                self._term.pause(_AGAIN_SECONDS)
+                self._term.pause(AGAIN_SECONDS)
             except KazooException as error:
                 why = str(error) or "somebody else has changed what is there"
                 raise NotReachable(f"ZooKeeper refuses to change {path}: {type(error).__name__}: {why}") from error

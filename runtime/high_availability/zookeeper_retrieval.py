@@ -5,35 +5,46 @@ from __future__ import annotations
 import logging
 import threading
 
-from kazoo.client import KazooState
+from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import NoNodeError
 
+from .errors import HighAvailabilityError
 from .leader import Leader, LeaderChanged
 from .listeners import Listeners
 from .nodes import who_leads
 from .settings import HighAvailabilitySettings
-from .zookeeper_client import NO_ANSWER, KazooNodes, ZooKeeperPaths, answers, connected, end
+from .zookeeper_client import (
+    AGAIN_SECONDS,
+    NO_ANSWER,
+    KazooNodes,
+    Silence,
+    ZooKeeperPaths,
+    allowed,
+    connected,
+    end,
+)
 
 log = logging.getLogger(__name__)
 
-_AGAIN_SECONDS = 0.1
+_LATER_SECONDS = 5.0
+"""After an error that somebody has to do something about."""
 
 
 class ZooKeeperRetrieval:
-    """One listener, with a session and a thread of its own. Raises NotReachable, NotOurs when it is made.
+    """One listener, with a session and a thread of its own. Raises NotReachable, NotOurs, AccessDenied and UnusableFile
+    when it is made.
 
-    As long as ZooKeeper does not answer, the last leader that was heard of is taken for the leader: it may be well.
+    As long as ZooKeeper does not answer, the last leader that was heard of is taken for the leader: it may be well. So
+    it is while ZooKeeper refuses our user, or our nodes to him: an error in the log says so, and it is tried again.
     """
 
     def __init__(self, settings: HighAvailabilitySettings) -> None:
+        self._settings = settings
         self._paths = ZooKeeperPaths(settings)
-        with answers(settings):
-            self._client = connected(settings)
-        self._nodes = KazooNodes(self._client)
         self._listeners = Listeners()
-        self._changed = threading.Event()
-        self._is_closed = False
-        self._client.add_listener(self._state_changed)
+        self._changed, self._closed = threading.Event(), threading.Event()
+        self._client = self._connected()
+        self._silence = Silence(settings)
         self._thread = threading.Thread(target=self._watch, name="understudy-leader", daemon=True)
         self._thread.start()
 
@@ -44,25 +55,44 @@ class ZooKeeperRetrieval:
         self._listeners.add(callback)
 
     def close(self) -> None:
-        if not self._is_closed:
-            self._is_closed = True
+        if not self._closed.is_set():
+            self._closed.set()
             self._listeners.close()
             self._changed.set()
             end(self._client)
             if self._thread is not threading.current_thread():
                 self._thread.join()
+                end(self._client)  # another one, if it was just made
+
+    def _connected(self) -> KazooClient:
+        client = connected(self._settings, withdraw=self._closed)
+        client.add_listener(self._state_changed)
+        return client
 
     def _watch(self) -> None:
-        while not self._is_closed:
+        while not self._closed.is_set():
             self._changed.clear()
             try:
-                self._listeners.heard(who_leads(self._nodes, self._paths.leader, self._changed.set))
+                self._look()
             except (*NO_ANSWER, NoNodeError) as error:  # the folder may have been removed, and be made again
-                if not self._is_closed:
-                    log.info("nobody says who leads for now: %s", error)
-                    self._changed.wait(_AGAIN_SECONDS)
-                continue
-            self._changed.wait()
+                if not self._closed.is_set():
+                    self._silence.goes_on("who asks who leads", error)
+                    self._changed.wait(AGAIN_SECONDS)
+            except HighAvailabilityError as error:
+                if not self._closed.is_set():
+                    log.error("it is not known who leads, and will be looked up again: %s", error)
+                    self._closed.wait(_LATER_SECONDS)
+            else:
+                self._changed.wait()
+
+    def _look(self) -> None:
+        """And watch. Raises one of NO_ANSWER, NoNodeError, and HighAvailabilityError for what needs somebody."""
+        if self._client.is_refused:
+            end(self._client)
+            self._client = self._connected()
+        with allowed(self._settings):
+            leader = who_leads(KazooNodes(self._client), self._paths.leader, self._changed.set)
+        self._listeners.heard(leader)
 
     def _state_changed(self, state: str) -> None:
         if state == KazooState.CONNECTED:  # what changed meanwhile, no watch may say

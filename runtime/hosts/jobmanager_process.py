@@ -38,6 +38,7 @@ from ..metrics import SlotStacks
 from ..output import OutputDelivery
 from ..system import ActorSystem, CurveKeys
 from .errors import ProcessFailed
+from .host_programs import HostPrograms
 from .keys import load_keys
 from .programs import Programs
 from .resource_manager import NAME as RESOURCE_MANAGER
@@ -94,7 +95,9 @@ def _lead(settings: HostSettings, keys: CurveKeys, lead: Leading, stop: Stop, pi
         work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
         stack.callback(shutil.rmtree, work_dir, ignore_errors=True)
         jobs = _Jobs(settings, keys, system, lead.high_availability(lambda: LeaderSessionId(system.new_id("session"))))
-        stack.callback(lambda: jobs.close(cancel=bool(stop.reason) and not settings.has_successors))
+        stack.callback(
+            lambda: jobs.close(cancel=bool(stop.reason) and not settings.has_successors, is_deposed=bool(over))
+        )
         jobs.watch(ended)
         if not stop.unless(lambda: lead.inherited(jobs.take_over), lead.end):
             return
@@ -133,14 +136,10 @@ class _Jobs:
         self._system = system
         self._delivery = OutputDelivery()
         self._claimant = Claimant(this_process(), is_gone, system.clock.wall_ms, settings.name_lease_ms)
+        self._programs = HostPrograms(Programs(settings.storage_dir, keys))
         times = HostTimes(settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms)
         self._resource_manager = system.spawn(
-            ResourceManager(
-                high_availability.session,
-                system.actor_of(JOB_MANAGER),
-                times,
-                Programs(settings.storage_dir, keys).delete,
-            ),
+            ResourceManager(high_availability.session, system.actor_of(JOB_MANAGER), times),
             name=RESOURCE_MANAGER,
         )
         self._job_manager: Ref = system.spawn(
@@ -152,6 +151,7 @@ class _Jobs:
                 self._claimant,
                 self._delivery.offer,
                 stacks=SlotStacks(),
+                programs=self._programs,
             ),
             name=JOB_MANAGER,
         )
@@ -165,12 +165,16 @@ class _Jobs:
         """Go on with a job of an earlier leader. Its code lies where it was stored when it was submitted."""
         self._job_manager.ask(left.submitted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
 
-    def close(self, *, cancel: bool) -> None:
-        """End. `cancel`: what still runs, as nothing goes on without it; else a successor goes on with that."""
+    def close(self, *, cancel: bool, is_deposed: bool) -> None:
+        """End. `cancel`: what still runs, as nothing goes on without it; else a successor goes on with that. It goes on
+        with jobs that have ended, too, if a deposed leader could not say so any more: that deletes no code.
+        """
         if cancel:
             with contextlib.suppress(Exception):  # whatever is in the way, the process ends
                 self._cancel_all()
         self._system.shutdown()
+        if not is_deposed:
+            self._programs.close()
         self._claimant.close()
         self._delivery.close()
 

@@ -7,7 +7,6 @@ lives as long as its JobManager leads; all that it says to hosts carries the ses
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -26,7 +25,6 @@ from ...messages import (
     LeaderSessionId,
     LeaderSessionMessage,
     ListHosts,
-    ProgramFile,
     RegisterHost,
     ReleaseJob,
     SubmitJob,
@@ -68,11 +66,6 @@ class _Beat:
 
 
 @dataclass(frozen=True, slots=True)
-class _Deleted:
-    error: BaseException | None
-
-
-@dataclass(frozen=True, slots=True)
 class HostTimes:
     heartbeat_interval_ms: int
     heartbeat_timeout_ms: int
@@ -104,19 +97,17 @@ class _Peer:
 
 
 class ResourceManager(Actor):
-    """One leader's. `delete_program` removes the stored code of a job that is over; it blocks."""
+    """One leader's."""
 
     def __init__(
         self,
         session: LeaderSessionId,
         job_manager: Ref,
         times: HostTimes,
-        delete_program: Callable[[ProgramFile], None],
     ) -> None:
         self._session = session
         self._job_manager = job_manager
         self._times = times
-        self._delete_program = delete_program
         self._jobs: dict[JobId, SubmitJob] = {}
         self._peers: dict[HostId, _Peer] = {}
 
@@ -143,9 +134,6 @@ class ResourceManager(Actor):
                 self._forget(job_id)
             case _Beat():
                 self._beat()
-            case _Deleted(error):
-                if error is not None:
-                    log.warning("the code of a job that is over could not be deleted: %s", error)
             case ListHosts():
                 return HostList(self._table.summaries(), self._table.waiting())
             case _:
@@ -216,10 +204,7 @@ class ResourceManager(Actor):
 
     def _forget(self, job_id: JobId) -> None:
         self._carry_out(self._table.forget(job_id))
-        wanted = self._jobs.pop(job_id, None)
-        if wanted is not None and wanted.program is not None:
-            deleted = self.context.run_blocking(self._delete_program, wanted.program)
-            self.context.pipe_to_self(deleted, lambda _: _Deleted(None), _Deleted)
+        self._jobs.pop(job_id, None)
 
     # -- effects
 

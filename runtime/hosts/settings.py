@@ -17,11 +17,13 @@ from ...state.checkpoints.job_runs import LEASE_MS
 from ..clusters.cluster_settings import ClusterSettings
 from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, Configuration
 from ..high_availability.settings import (
+    ACLS,
     AUTH_FILE,
     AUTH_SCHEME,
     AUTH_SCHEMES,
     CA_FILE,
     CERT_FILE,
+    CLIENT_ACL,
     CLUSTER_ID,
     DEFAULT_TIMEOUT_MS,
     KEY_FILE,
@@ -31,6 +33,7 @@ from ..high_availability.settings import (
     SESSION_TIMEOUT,
     STORAGE_DIR,
     TLS_KEY_FILE,
+    TLS_PASSWORD_FILE,
     HighAvailabilitySettings,
     RecoveryMode,
 )
@@ -96,6 +99,12 @@ class HostSettings:
     key_file: str = _setting(
         "security.key-file", Folder(), f"{HOME}/key", "The cluster's key, on each host; mode 0600."
     )
+    encryption_keys: str = _setting(
+        "encryption.keys",
+        Folder(may_be_empty=True),
+        "",
+        "A file with keys, mode 0600, on each host: state is encrypted before it is written; empty: it is not.",
+    )
     parallelism: int = _setting(
         "parallelism.default", Whole(1, 32_768), 1, "Of programs that are submitted without one of their own."
     )
@@ -127,11 +136,20 @@ class HostSettings:
         AUTH_FILE, Folder(may_be_empty=True), "", "A file with user:password, mode 0600: whose nodes they are."
     )
     zookeeper_scheme: str = _setting(AUTH_SCHEME, OneOf(AUTH_SCHEMES), "digest", "How that user is proven.")
+    zookeeper_acl: str = _setting(
+        CLIENT_ACL, OneOf(("", *ACLS)), "", "Who may use our nodes there; empty: creator with an auth-file, else open."
+    )
     zookeeper_ca: str = _setting(
         CA_FILE, Folder(may_be_empty=True), "", "Certificates to trust: the connection to ZooKeeper is encrypted."
     )
     zookeeper_cert: str = _setting(CERT_FILE, Folder(may_be_empty=True), "", "Our certificate for ZooKeeper.")
     zookeeper_key: str = _setting(TLS_KEY_FILE, Folder(may_be_empty=True), "", "Its key.")
+    zookeeper_key_password: str = _setting(
+        TLS_PASSWORD_FILE,
+        Folder(may_be_empty=True),
+        "",
+        "A file with that key's password, mode 0600; empty: it has none.",
+    )
     heartbeat_interval_ms: int = _setting(
         "heartbeat.interval-ms", Whole(10, _YEAR_MS), 1_000, "How often JobManager and TaskManagers beat."
     )
@@ -216,9 +234,11 @@ class HostSettings:
                 PATH_ROOT: self.zookeeper_root,
                 AUTH_FILE: self.zookeeper_auth,
                 AUTH_SCHEME: self.zookeeper_scheme if self.zookeeper_scheme != "digest" else "",
+                CLIENT_ACL: self.zookeeper_acl,
                 CA_FILE: self.zookeeper_ca,
                 CERT_FILE: self.zookeeper_cert,
                 TLS_KEY_FILE: self.zookeeper_key,
+                TLS_PASSWORD_FILE: self.zookeeper_key_password,
             }
         return HighAvailabilitySettings.of({key: value for key, value in pairs.items() if value})
 

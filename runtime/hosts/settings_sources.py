@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...state.keyring import VARIABLE as KEYS
+from ...state.keyring import VARIABLE
 from ...state.store_requests import TIMEOUT_MS, TRIES
 from .errors import InvalidSettings
 from .setting_kinds import WrongValue
@@ -28,7 +28,7 @@ FILE_NAME = "understudy.yaml"
 FILE_VARIABLE = "UNDERSTUDY_CONFIG"
 PREFIX = "UNDERSTUDY_"
 _OTHER_VARIABLES = frozenset(
-    {FILE_VARIABLE, "UNDERSTUDY_JOBMANAGER", "UNDERSTUDY_KEY_FILE", "UNDERSTUDY_LOG", TRIES, TIMEOUT_MS, KEYS}
+    {FILE_VARIABLE, "UNDERSTUDY_JOBMANAGER", "UNDERSTUDY_KEY_FILE", "UNDERSTUDY_LOG", TRIES, TIMEOUT_MS}
 )
 """Variables that are no settings of a cluster."""
 
@@ -73,6 +73,12 @@ def load_settings(
         raise InvalidSettings("\n".join(problems))
     settings = HostSettings(**{FIELD_OF[key]: each.value for key, each in found.items()})
     return LoadedSettings(settings, found, path, tuple(_misspelt(environment)))
+
+
+def use_encryption_keys(settings: HostSettings) -> None:
+    """From now on this process, and those that it starts, encrypt with the keys that the settings name, if any."""
+    if settings.encryption_keys:
+        os.environ[VARIABLE] = settings.encryption_keys
 
 
 def find_file(file: str | os.PathLike[str] | None, environment: Mapping[str, str]) -> Path | None:

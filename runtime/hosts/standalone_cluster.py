@@ -40,7 +40,7 @@ from .leaders import first_address, leaders_of
 from .programs import Programs, ShippedProgram, files_to_ship
 from .resource_manager import NAME as RESOURCE_MANAGER
 from .settings import HostSettings
-from .settings_sources import load_settings
+from .settings_sources import load_settings, use_encryption_keys
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +61,7 @@ class StandaloneCluster(RemoteCluster):
     ) -> None:
         loaded = settings if isinstance(settings, HostSettings) else load_settings(settings, flags).settings
         self.settings = loaded
+        use_encryption_keys(loaded)
         self._cluster_keys = load_keys(loaded)
         super().__init__(loaded.jobmanager_address, self._cluster_keys, **timeouts)
         self._handles: list[JobHandle] = []

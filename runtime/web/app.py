@@ -155,7 +155,7 @@ class App:
 
     async def _state(self, request: Request, job_id: str) -> Any:
         view = await self._desk.view(job_id)
-        return state_of(view, await self._desk.metrics_of(view))
+        return state_of(view, await self._desk.metrics_of(view), await self._desk.key_groups(view))
 
     async def _ask(self, request: Request, job_id: str) -> Any:
         self._rest.may_order()

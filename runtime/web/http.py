@@ -88,6 +88,7 @@ class Request:
             return {}
         try:
             read = json.loads(data)
+            json.dumps(read, ensure_ascii=False).encode()  # half of a surrogate pair is no character of any path
         except (ValueError, RecursionError) as error:
             raise bad_request(f"the body is no JSON: {error}") from error
         if not isinstance(read, dict):

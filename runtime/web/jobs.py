@@ -25,9 +25,11 @@ from ...messages import (
     JobSummary,
     JobView,
     JobWatermarks,
+    KeyGroups,
     ListJobs,
     RequestCheckpointStatistics,
     RequestJobView,
+    RequestKeyGroups,
     RequestMetrics,
 )
 from ...state.job_history import JobHistory
@@ -100,6 +102,10 @@ class Desk:
             raise not_found("this is the history of jobs that have ended: there is no JobManager to ask")
         return await self._jobs.ask(message, timeout_ms)
 
+    def changed(self) -> None:
+        """By an order: answers from before it are not given again."""
+        self._kept.pop(asyncio.get_running_loop(), None)
+
     async def summaries(self) -> list[JobSummary]:
         """Newest first; jobs that the JobManager does not know any more come from the history."""
         live: tuple[JobSummary, ...] = ()
@@ -159,6 +165,19 @@ class Desk:
     async def metrics_of(self, view: JobView) -> JobMetrics | None:
         found = await self.cluster_metrics(view)
         return next((each for each in found.jobs if each.job_id == view.graph.job_id), None) if found else None
+
+    async def key_groups(self, view: JobView) -> KeyGroups | None:
+        """None where there are none: of a job of the history, or of a JobManager that does not say."""
+        if not self.is_live:
+            return None
+        question = RequestKeyGroups(view.graph.job_id)
+        try:
+            found: KeyGroups = await self._shared(question, lambda: self.ask(question))
+        except JobManagerAway:
+            raise
+        except HttpError:
+            return None
+        return found
 
     async def cluster_metrics(self, view: JobView | None = None) -> ClusterMetrics | None:
         """Of all jobs, or of this one; None where there are none: of a job of the history."""

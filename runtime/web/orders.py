@@ -1,4 +1,4 @@
-"""Orders: what changes a job: checkpoints, savepoints, stop, cancel, disposal. Flink: its asynchronous operations.
+"""Orders: checkpoints, savepoints, stop, cancel, restart, disposal. Flink: its asynchronous operations.
 
 An order that takes long is answered with an id, under which its outcome can be asked for. Outcomes are kept for a while
 after they are known, and bounded; whoever asks later gets 404, as from Flink.
@@ -24,13 +24,14 @@ from ...messages import (
     DisposeSavepointFailure,
     JobId,
     RequestCheckpoint,
+    RestartJob,
     StopWithSavepoint,
     TriggerSavepoint,
     TriggerSavepointFailure,
 )
 from .errors import HttpError, bad_request, not_found
 from .java_throwable import failure_cause
-from .jobs import Desk
+from .jobs import Desk, flink_id
 
 KEPT_SECONDS = 300.0
 """How long an outcome can be asked for. Flink: rest.async.store-duration."""
@@ -84,6 +85,18 @@ class Orders:
     async def cancel(self, job_id: JobId) -> None:
         await self._desk.ask(CancelJob(job_id))
 
+    async def restart(self, job_id: JobId, wanted: Json) -> str:
+        """/jobs/:jobid/restart. The id of the order. Raises HttpError also when the job cannot be restarted at all."""
+        path = _text(wanted, "savepointPath")
+        if path is None:
+            raise bad_request('wanted {"savepointPath": "..."}')
+        cancel = _flag(wanted, "cancelJob")
+        order = RestartJob(job_id, path, _flag(wanted, "allowNonRestoredState"), cancel)
+        given = _trigger_id(wanted)
+        if given is None or given not in self._orders:
+            await self._check_restart(job_id, cancel=cancel)
+        return self._begin("restart", job_id, lambda: self._restarted(order), wanted)
+
     async def dispose(self, wanted: Json) -> str:
         """/savepoint-disposal. The id of the order."""
         path = _text(wanted, "savepoint-path")
@@ -101,6 +114,21 @@ class Orders:
         if not order.task.done():
             return {"status": {"id": "IN_PROGRESS"}, "operation": None}
         return {"status": {"id": "COMPLETED"}, "operation": order.task.result()}
+
+    async def _restarted(self, order: RestartJob) -> Json:
+        """The id of the job that goes on, as /jars/:jarid/run says it."""
+        begun = await self._desk.ask(order, math.inf)
+        self._desk.changed()
+        return {"jobid": flink_id(begun.job_id)}
+
+    async def _check_restart(self, job_id: JobId, *, cancel: bool) -> None:
+        self._desk.changed()  # it may have ended just now
+        view = await self._desk.view(job_id)
+        status, why = view.summary.status, view.restart_refusal
+        if not why and not cancel and not status.is_terminal:
+            why = f'it is {status.value}: stop it first, or say "cancelJob": true'
+        if why:
+            raise HttpError(HTTPStatus.CONFLICT, f"job {view.summary.name!r} cannot be restarted here: {why}")
 
     def _begin(self, kind: str, about: str, work: Callable[[], Awaitable[Json]], wanted: Json) -> str:
         self._forget()

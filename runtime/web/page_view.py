@@ -77,6 +77,9 @@ def job(view: JobView, history: CheckpointHistory) -> Json:
     ]
     return summary(view.summary) | {
         "at": view.at_ms,
+        "noRestart": view.restart_refusal,
+        "next": flink_id(view.details.restarted_as) if view.details.restarted_as else "",
+        "retained": view.details.retained_checkpoint_path,
         "vertices": vertices,
         "edges": edges,
         "subtasks": _subtasks(view, index, tasks),

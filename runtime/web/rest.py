@@ -269,6 +269,12 @@ class Rest:
     async def stop(self, request: Request, job_id: str) -> Any:
         return await self._ordered(self._orders.stop, request, job_id)
 
+    async def restart(self, request: Request, job_id: str) -> Any:
+        return await self._ordered(self._orders.restart, request, job_id)
+
+    async def restart_outcome(self, request: Request, job_id: str, trigger: str) -> Json:
+        return await self._orders.outcome("restart", trigger, await self._desk.job_id(job_id))
+
     async def savepoint_outcome(self, request: Request, job_id: str, trigger: str) -> Json:
         return await self._orders.outcome("savepoint", trigger, await self._desk.job_id(job_id))
 
@@ -317,6 +323,7 @@ class Rest:
             checkpoint: (self.checkpoint, "One checkpoint, vertex by vertex"),
             f"{checkpoint}/subtasks/:vertexid": (self.checkpoint_subtasks, "One checkpoint, subtask by subtask"),
             f"{job}/checkpoints/:triggerid": (self.checkpoint_outcome, "What became of a checkpoint"),
+            f"{job}/restart/:triggerid": (self.restart_outcome, "What became of a restart: the id of the new job"),
             f"{job}/savepoints/:triggerid": (self.savepoint_outcome, "What became of a savepoint, or of a stop"),
             vertex: (self.vertex, "One vertex with its subtasks"),
             f"{vertex}/subtasktimes": (self.subtask_times, "When its subtasks reached their states"),
@@ -336,11 +343,13 @@ class Rest:
         }
         found = [Route("GET", path, handler, text, tuple(takes)) for path, (handler, text, *takes) in gets.items()]
         wanted, checkpoint_wanted = ("target-directory", "cancel-job", "triggerId"), ("checkpointType", "triggerId")
+        restart_wanted = ("savepointPath", "allowNonRestoredState", "cancelJob", "triggerId")
         return [
             *found,
             Route("PATCH", job, self.cancel, "Cancel a job", ("mode",)),
             Route("POST", f"{job}/checkpoints", self.take_checkpoint, "Take a checkpoint", checkpoint_wanted),
             Route("POST", f"{job}/savepoints", self.savepoint, "Take a savepoint", wanted),
+            Route("POST", f"{job}/restart", self.restart, "Start it again from a savepoint", restart_wanted),
             Route("POST", f"{job}/stop", self.stop, "Stop with a savepoint", ("targetDirectory", "drain", "triggerId")),
             Route("POST", "/savepoint-disposal", self.dispose, "Dispose of a savepoint", ("savepoint-path",)),
         ]

@@ -292,10 +292,12 @@ if TYPE_CHECKING:
     from .runtime.connectors import UnusableOutput as UnusableOutput
     from .runtime.connectors import VersionGone as VersionGone
     from .runtime.connectors import WebsocketSource as WebsocketSource
+    from .runtime.high_availability import AccessDenied as AccessDenied
     from .runtime.high_availability import CannotTakeOver as CannotTakeOver
     from .runtime.high_availability import HighAvailabilityError as HighAvailabilityError
     from .runtime.high_availability import NotOurs as NotOurs
     from .runtime.high_availability import NotReachable as NotReachable
+    from .runtime.high_availability import UnusableFile as UnusableFile
     from .runtime.hosts.errors import HostError as HostError
     from .runtime.hosts.errors import InvalidSettings as InvalidSettings
     from .runtime.hosts.errors import NoKeyFile as NoKeyFile
@@ -454,7 +456,7 @@ _HOMES = {
         "TableMismatch TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable "
         "UnusableOutput VersionGone WebsocketSource"
     ),
-    "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
+    "runtime.high_availability": "AccessDenied CannotTakeOver HighAvailabilityError NotOurs NotReachable UnusableFile",
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
     "runtime.savepoints.edit": "OperatorEdit SavepointEdit StateEdit",
     "runtime.savepoints.errors": (

@@ -120,12 +120,12 @@ class HostedAttempt:
             self._fire()
 
     def advance(self, to_ms: float) -> None:
-        """Time passes, from one thing that is due to the next: timers of processing time, and coroutines."""
+        """Time passes, from one thing that is due to the next: timers of processing time, coroutines, and `on_idle`."""
         with self._deadly():
-            due_ms = self._settle()
+            due_ms = self._idle()
             while not self.over and due_ms is not None and due_ms <= to_ms:
                 self.clock.set(max(self.clock.now_ms(), due_ms))
-                due_ms = self._settle()
+                due_ms = self._idle()
         self.clock.set(max(self.clock.now_ms(), to_ms))
 
     def process(self, batch: AnyBatch, input_index: int) -> None:
@@ -246,6 +246,15 @@ class HostedAttempt:
     def _run_coroutines(self) -> None:
         if self.chain.calls is not None:
             self._settle()
+
+    def _idle(self) -> float | None:
+        """As a task that has no input: do all that can be done at this time, and let operators do what they hold back.
+        Returns when there will be more.
+        """
+        due_ms = self._settle()
+        delay_ms = None if self.over else self.chain.idle()
+        again_ms = None if delay_ms is None else self.clock.now_ms() + max(1.0, delay_ms)
+        return min((each for each in (due_ms, again_ms) if each is not None), default=None)
 
     def _settle(self) -> float | None:
         """Do all that can be done at this time; returns when there will be more, or None: not by itself."""

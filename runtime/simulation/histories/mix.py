@@ -212,7 +212,17 @@ def overtaken_savepoints(chance: Chance, scenario: Scenario) -> Scenario:
     drawn = replace(drawn, actions=(TakeSavepoint(first_ms),))
     slow = SlowFiles(round(first_ms - chance.uniform(1, 30), 1), 150.0, chance.randrange(2), extra_ms)
     after_ms = round(slow.at_ms + extra_ms + chance.uniform(400, 1_500), 1)
-    return with_faults(drawn, slow, KillProcess(after_ms, chance.randrange(drawn.task_managers)))
+    back = KillProcess(after_ms, chance.randrange(drawn.task_managers))
+    if chance.random() < 0.3:
+        return _long_overtaken(drawn, slow)
+    return with_faults(drawn, slow, back)
+
+
+def _long_overtaken(scenario: Scenario, slow: SlowFiles) -> Scenario:
+    """A task's state comes when more checkpoints have ended since than the JobManager remembers."""
+    workload = replace(scenario.workload, records=70, keys=ALL_KEYS)
+    longer = replace(slow, extra_ms=12_000 + slow.extra_ms)
+    return with_faults(replace(scenario, workload=workload, actions=()), longer)
 
 
 def powerless(chance: Chance, scenario: Scenario) -> Scenario:
@@ -248,6 +258,9 @@ def while_storing(chance: Chance, scenario: Scenario) -> Scenario:
     drawn = replace(drawn, storage_ms=0.0)
     slow = SlowFiles(moment(chance, drawn, 0.1, 0.5), 6_000.0, JOB_MANAGER, round(chance.uniform(600, 2_500), 1))
     kills = [KillProcess(round(slow.at_ms + chance.uniform(600, 6_000), 1), chance.randrange(2)) for _ in range(2)]
+    if chance.random() < 0.5:
+        taken = [TakeSavepoint(round(each.at_ms - chance.uniform(50, 1_500), 1)) for each in kills]
+        drawn = replace(drawn, actions=tuple(sorted(taken, key=lambda action: action.at_ms)))
     return with_faults(drawn, slow, *kills)
 
 

@@ -199,7 +199,8 @@ def _told_cause(event: JobStatusChanged) -> str:
 
 def told_failure(failure: FailureCause) -> str:
     """Where it happened, and the root of it."""
-    where = f"{failure.vertex_name}[{failure.subtask_index}] " if failure.vertex_name else ""
+    subtask = f"[{failure.subtask_index}]" if failure.subtask_index >= 0 else ""
+    where = f"{failure.vertex_name}{subtask} " if failure.vertex_name else ""
     root = failure
     while root.cause is not None:
         root = root.cause

@@ -7,11 +7,11 @@ the new parallelism gets the one that it had.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ....actors.errors import CannotRescale, StateDoesNotFit
-from ....messages import JobStatusChanged
+from ....messages import JobStatusChanged, SubtaskIndex
 from ...clusters.job_handle import JobHandle
 from ..histories.actions import ClientAction
 from ..histories.ending import wait_for_the_end
@@ -95,7 +95,10 @@ class SavepointUser:
 
         def listen(event: Any) -> None:
             failure = event.failure if isinstance(event, JobStatusChanged) else None
-            if failure is not None and CannotRescale.__name__ in (told := told_failure(failure)):
+            if failure is None:
+                return
+            told = told_failure(replace(failure, subtask_index=SubtaskIndex(-1)))  # all of them refuse
+            if CannotRescale.__name__ in told:
                 self._refusals.setdefault(job, told)
 
         job.on_event(listen)

@@ -29,7 +29,7 @@ export function savepointList(view, steer) {
   return h("section", { class: "card" }, h("h2", {}, "Savepoints", h("small", {}, "of this job, which nobody has disposed of; a job can start from each")),
     found.length === 0 ? h("p", { class: "empty" }, "None. A savepoint keeps the job's state until you dispose of it: take one before you change the program.")
       : h("ul", { class: "events" }, found.map((each) => h("li", { key: each.path }, h("time", {}, moment(each.at)), h("code", { class: "path" }, each.path),
-        h("span", { class: "buttons" }, h("button", { onclick: () => steer.start(each.path) }, "Start from it…"), steer.dispose && h("button", { class: "danger", onclick: () => steer.dispose(each.path) }, "Dispose…"))))));
+        h("span", { class: "buttons" }, h("button", { onclick: () => steer.start(each.path) }, steer.verb), steer.dispose && h("button", { class: "danger", onclick: () => steer.dispose(each.path) }, "Dispose…"))))));
 }
 
 // More than two deviations above the mean, and half as long again as the one in the middle.

@@ -55,7 +55,7 @@ async function look() {
   try {
     if (s.tab === "time" && !s.view.ended) s.held = await ask(`page/${job}/watermarks`);
     if (s.tab === "flame" && !s.view.ended) await lookAtFlames(job);
-    if (s.tab === "state" && !s.view.ended) s.sizes = await ask(`page/${job}/state`);
+    if ((s.tab === "state" || (s.tab === "" && s.chosen != null)) && !s.view.ended) s.sizes = await ask(`page/${job}/state`);
     if (s.tab === "workers" && !s.view.ended) s.logs = await ask(`page/${job}/logs`);
     if (s.tab === "checkpoints") {
       const list = s.view.checkpoints.list, id = s.checkpoint ?? (list.find((each) => each.status === "completed") || list[0])?.id;
@@ -132,7 +132,16 @@ const ORDERS = {
     title: "Dispose of the savepoint", text: "No job can start from it any more. This cannot be undone.", verb: "Dispose of it", danger: true,
     act: async (_, path) => { await outcome(`savepoint-disposal/${(await order("savepoint-disposal", { "savepoint-path": path }))["request-id"]}`); return path; },
   },
-  start: { title: "Start a job from this savepoint", text: "The page does not have the program, so it cannot start it. Where the program is, changed or not, this does; the job here should have stopped before:" },
+  restart: {
+    title: "Restart the job from a savepoint", text: "It starts again, as a job of its own, with the program that was submitted, and goes on from the savepoint.", verb: "Restart it", path: true,
+    act: async (form) => {
+      const { job } = s, body = { savepointPath: form.path, cancelJob: form.cancel, allowNonRestoredState: form.leave };
+      const { jobid } = await outcome(`jobs/${job}/restart/${(await order(`jobs/${job}/restart`, body))["request-id"]}`);
+      if (s.job === job) location.hash = `#/${jobid}`;
+      return `job-${jobid}`;
+    },
+  },
+  start: { title: "Start a job from this savepoint", text: "Where the program is, changed or not, this does; the job here should have stopped before:" },
 };
 
 async function savepoint(verb, body) {
@@ -143,7 +152,7 @@ async function savepoint(verb, body) {
 async function confirm(event) {
   event.preventDefault();
   const what = ORDERS[s.asked], form = event.target.elements;
-  const given = { folder: form.folder?.value.trim(), drain: form.drain?.checked }, about = s.about;
+  const given = { folder: form.folder?.value.trim(), drain: form.drain?.checked, path: form.path?.value.trim(), leave: form.leave?.checked, cancel: s.atAsk }, about = s.about;
   s.asked = null;
   note(`${what.title}: under way`);
   try {
@@ -155,17 +164,32 @@ async function confirm(event) {
   }
 }
 
-const choose_order = (verb, about) => { Object.assign(s, { asked: verb, about }); draw(); };
+const choose_order = (verb, about) => { Object.assign(s, { asked: verb, about, atAsk: !s.view.ended }); draw(); };
+// From this savepoint, or else the newest there is; where that cannot be, with why, and with what to type.
+const choose_restart = (path) => choose_order(mayRestart() ? "restart" : "start", path ?? (s.view.checkpoints.savepoints[0]?.path || s.view.retained || ""));
+const mayRestart = () => s.rights.orders && !s.away && !s.view.noRestart;
+const command = (path) => `understudy run PROGRAM.py --from-savepoint ${quoted(path)}\n\n# or, in Python\ncluster.submit(env, from_savepoint=${JSON.stringify(path)})`;
 const quoted = (path) => `'${path.replaceAll("'", "'\\''")}'`;
+
+function restartParts() {
+  const runs = s.atAsk;
+  return [runs && h("p", { class: "alert" }, `It is ${s.view.status}, and is cancelled first. What it has done since the savepoint it does again: records that sinks have committed since then come twice. To have none twice, leave it, stop the job with a savepoint, and restart it from that.`),
+    h("label", {}, "Savepoint", h("input", { name: "path", value: s.about, required: true, list: "savepoints", autocomplete: "off", spellcheck: "false" })),
+    h("datalist", { id: "savepoints" }, s.view.checkpoints.savepoints.map((each) => h("option", { value: each.path }))),
+    h("label", { class: "check" }, h("input", { type: "checkbox", name: "leave" }), "leave state behind that the program does not have"),
+    h("details", {}, h("summary", {}, "With a changed program"), h("p", {}, "Where the program is, this does; the job here should have stopped before:"), h("pre", { tabindex: 0 }, command(s.about || "SAVEPOINT")))];
+}
 
 function dialog() {
   const what = ORDERS[s.asked];
   const shut = () => { s.asked = null; draw(); };
   return what && h("dialog", { key: s.asked, ref: (element) => queueMicrotask(() => element.showModal()), onclose: shut, "aria-labelledby": "asked" },
-    h("form", { onsubmit: confirm }, h("h2", { id: "asked" }, what.title), h("p", {}, h("b", {}, s.view.name), ". ", what.text), s.about && h("pre", { tabindex: 0 }, s.asked === "start" ? `understudy run PROGRAM.py --from-savepoint ${quoted(s.about)}\n\n# or, in Python\ncluster.submit(env, from_savepoint=${JSON.stringify(s.about)})` : s.about),
+    h("form", { onsubmit: confirm }, h("h2", { id: "asked" }, what.title), h("p", {}, h("b", {}, s.view.name), ". ", what.text),
+      s.asked === "start" && s.rights.orders && s.view.noRestart && h("p", { class: "alert" }, `The page cannot restart it: ${s.view.noRestart}.`),
+      what.path ? restartParts() : s.about && h("pre", { tabindex: 0 }, s.asked === "start" ? command(s.about) : s.about),
       what.folder && h("label", {}, "Folder, below the root of savepoints", h("input", { name: "folder", placeholder: "the root itself", autocomplete: "off" })),
       what.drain && h("label", { class: "check" }, h("input", { type: "checkbox", name: "drain" }), "end its data first (drain): operators emit their final results, and nothing comes after it"),
-      h("p", { class: "buttons" }, h("button", { type: "button", autofocus: true, onclick: shut }, what.act ? "Leave it" : "Close"), what.act && h("button", { class: what.danger ? "danger" : "primary" }, what.verb))));
+      h("p", { class: "buttons" }, h("button", { type: "button", autofocus: true, onclick: shut }, what.act ? "Leave it" : "Close"), what.act && h("button", { class: what.danger || (what.path && s.atAsk) ? "danger" : "primary" }, what.path && s.atAsk ? "Cancel and restart it" : what.verb))));
 }
 
 // ------------------------------------------------------------------------------------------------------------- parts
@@ -201,25 +225,26 @@ function head(view) {
   const may = s.rights.orders && !view.ended && !s.away;
   return h("div", { class: "head" }, h("h1", {}, view.name, panels.pill(view.status)),
     h("p", { class: "facts" }, facts.filter(Boolean).map(([value, text]) => h("span", {}, h("b", {}, value), ` ${text}`))),
-    s.rights.orders && !view.ended && h("p", { class: "buttons" }, [["checkpoint", "Checkpoint…"], ["savepoint", "Savepoint…"], ["stop", "Stop…"], ["cancel", "Cancel…"]].map(([verb, text]) =>
-      h("button", { class: verb === "cancel" ? "danger" : "", disabled: !may, onclick: () => choose_order(verb) }, text))),
+    s.rights.orders && h("p", { class: "buttons" }, !view.ended && [["checkpoint", "Checkpoint…"], ["savepoint", "Savepoint…"], ["stop", "Stop…"], ["cancel", "Cancel…"]].map(([verb, text]) =>
+      h("button", { class: verb === "cancel" ? "danger" : "", disabled: !may, onclick: () => choose_order(verb) }, text)), h("button", { disabled: !!s.away, onclick: () => choose_restart() }, "Restart…")),
+    view.next && h("p", { class: "facts" }, h("span", {}, view.ended ? "It was restarted from a savepoint, and goes on as " : "It is restarted from a savepoint, as ", h("a", { href: `#/${view.next}` }, `job-${view.next}`))),
     view.why && h("p", { class: "alert" }, view.why));
 }
 
 function overview(view) {
-  const choose = (i) => { s.chosen = s.chosen === i ? null : i; draw(); };
+  const choose = (i) => { s.chosen = s.chosen === i ? null : i; look(); draw(); };
   const upright = innerWidth < 700;
   return h("div", { key: "overview" },
     h("section", { class: "card" }, h("h2", {}, "Timeline", h("small", {}, view.ended ? `${moment(view.from)} to ${moment(view.to)}` : `since ${moment(s.timeline.columns.at[0] || view.from)}`)), legend(),
       h("div", { class: "charts", own: true, key: s.job, ref: (host) => queueMicrotask(() => { s.charts?.close(); s.charts = new Charts(host, s.timeline); }) })),
     h("section", { class: "card" }, h("h2", {}, "Graph", h("small", {}, `${view.vertices.length} vertices, ${view.total} tasks`)), h("div", { class: "scroll plan-box", tabindex: 0, "aria-label": "graph" }, graph(s.plan, view, s.chosen, choose, upright))),
-    s.chosen != null && view.vertices[s.chosen] && panels.vertexPanel(view, s.chosen, () => choose(s.chosen)),
+    s.chosen != null && view.vertices[s.chosen] && panels.vertexPanel(view, s.chosen, s.sizes, () => choose(s.chosen)),
     h("div", { class: "two" }, panels.suspects(view, choose), panels.eventList(s.timeline)));
 }
 
 function tab(view) {
   switch (s.tab) {
-    case "checkpoints": return h("div", { key: "checkpoints" }, savepointList(view, { start: (path) => choose_order("start", path), dispose: s.rights.orders && !s.away && ((path) => choose_order("dispose", path)) }), checkpointList(view, s.found?.id, (id) => { s.checkpoint = id; s.all = false; look(); }), gantt(view, s.found, s.order, (order) => { s.order = order; draw(); }, s.all, () => { s.all = true; draw(); }));
+    case "checkpoints": return h("div", { key: "checkpoints" }, savepointList(view, { verb: mayRestart() ? "Restart from it…" : "Start from it…", start: choose_restart, dispose: s.rights.orders && !s.away && ((path) => choose_order("dispose", path)) }), checkpointList(view, s.found?.id, (id) => { s.checkpoint = id; s.all = false; look(); }), gantt(view, s.found, s.order, (order) => { s.order = order; draw(); }, s.all, () => { s.all = true; draw(); }));
     case "exceptions": return h("div", { key: "exceptions" }, panels.exceptions(view));
     case "time": return h("div", { key: "time" }, panels.watermarks(s.held, view.ended));
     case "flame": return h("div", { key: "flame" }, flame(view, s.flameOf ?? view.vertices[s.chosen ?? 0].id, s.flame, s.flameKind, s.zoomed, steerFlames));

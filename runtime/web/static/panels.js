@@ -1,5 +1,5 @@
 // Tables and lists of one job, and the list of jobs.
-import { chainName, clock, count, cut, h, moment, percent, rate, span } from "./dom.js";
+import { bytes, chainName, clock, count, cut, h, moment, percent, rate, span } from "./dom.js";
 import { state } from "./graph.js";
 import { told } from "./timeline.js";
 
@@ -28,7 +28,7 @@ export function suspects(view, choose) {
       })));
 }
 
-export function vertexPanel(view, chosen, close) {
+export function vertexPanel(view, chosen, sizes, close) {
   const vertex = view.vertices[chosen], s = view.subtasks;
   const rows = s.v.flatMap((v, i) => (v === chosen ? [i] : []));
   const timed = rows.some((i) => s.watermark[i] != null);
@@ -38,6 +38,7 @@ export function vertexPanel(view, chosen, close) {
       vertex.late > 0 && h("span", {}, h("b", {}, count(vertex.late)), " late"), vertex.lag != null && h("span", {}, h("b", {}, span(vertex.lag)), " behind"), vertex.skew != null && h("span", {}, "skew ", h("b", {}, `${vertex.skew}×`)),
       h("span", {}, "key groups ", h("b", {}, vertex.maxP))),
     h("p", { class: "operators" }, vertex.operators.map((each) => h("span", { class: `op ${each.kind}` }, each.name, each.states.length > 0 && h("small", {}, each.states.map((one) => `${one.name}: ${one.kind}`).join(", "))))),
+    (sizes || []).filter((each) => each.vertex === vertex.name && each.spread).map((each) => keyGroups(each)),
     h("div", { class: "scroll tall" }, h("table", { class: "rows" },
       h("thead", {}, h("tr", {}, ["", "state", "records in", "in", "out", "busy", "waits", timed && "behind", "attempt", "TaskManager"].map((name) => name !== false && h("th", { class: ["records in", "in", "out", "behind", "attempt"].includes(name) ? "n" : "" }, name)))),
       h("tbody", {}, rows.map((i) => h("tr", { key: s.i[i] },
@@ -45,6 +46,11 @@ export function vertexPanel(view, chosen, close) {
         h("td", {}, meter(s.busy[i], "busy"), percent(s.busy[i])), h("td", {}, meter(s.waits[i], "wait"), percent(s.waits[i])), timed && h("td", { class: "n" }, span(s.lag[i])),
         h("td", { class: "n" }, s.attempt[i]), h("td", {}, view.taskManagers[s.tm[i]] ? `${view.taskManagers[s.tm[i]].index} (${view.taskManagers[s.tm[i]].host})` : "–")))))));
 }
+
+// How an operator's keyed state spreads over its key groups.
+export const keyGroups = (each) => h("div", { class: "groups", key: `groups ${each.operator}` }, h("p", { class: each.hot ? "warned" : "" }, each.spread),
+  h("table", { class: "rows" }, h("thead", {}, h("tr", {}, ["key group", "subtask", "state", "share"].map((name) => h("th", { class: "n" }, name)))),
+    h("tbody", {}, each.groups.map((one) => h("tr", { key: one.group }, h("td", { class: "n" }, one.group), h("td", { class: "n" }, one.subtask), h("td", { class: "n" }, bytes(one.bytes)), h("td", { class: "n" }, meter(one.share, each.hot ? "busy" : "wait"), `${(100 * one.share).toFixed(1)} %`))))));
 
 export function eventList(timeline) {
   const found = timeline.events().slice(0, 40);

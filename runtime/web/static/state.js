@@ -1,5 +1,6 @@
 // State: what each operator keeps, and a question to one of them.
 import { bytes, count, h } from "./dom.js";
+import { keyGroups } from "./panels.js";
 
 // 3, "a", true, ["a", 3] as JSON says; whatever JSON does not know is text.
 const meant = (text) => { try { return JSON.parse(text); } catch { return text; } };
@@ -12,6 +13,7 @@ export function stateView(view, found, answers, ask) {
       h("thead", {}, h("tr", {}, ["operator", "states", "size", "entries", "by subtask"].map((name) => h("th", { class: ["size", "entries"].includes(name) ? "n" : "" }, name)))),
       h("tbody", {}, rows.map((each, n) => h("tr", { key: `${each.vertex} ${each.operator} ${n}` }, h("td", {}, each.operator), h("td", {}, each.states.map((one) => h("div", {}, one.name, h("code", {}, one.kind)))),
         h("td", { class: "n" }, each.bytes == null ? "–" : bytes(each.bytes)), h("td", { class: "n" }, each.entries == null ? "–" : count(each.entries)), h("td", {}, spread(each))))))),
+    rows.filter((each) => each.spread).map(keyGroups),
     latest && h("p", { class: "dim" }, `All of it was ${bytes(latest.bytes)} in checkpoint ${latest.id}.`)),
   ask && h("section", { class: "card", key: "ask" }, h("h2", {}, "Ask an operator", h("small", {}, "its on_receive answers, in the subtask that holds the key; without a key, in subtask 0")),
     h("form", { class: "ask", onsubmit: (event) => {

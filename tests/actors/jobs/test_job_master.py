@@ -10,6 +10,7 @@ from understudy.actors.checkpoints import checkpoint_events as checkpoint
 from understudy.actors.checkpoints.checkpoint_effects import Schedule
 from understudy.actors.jobs.job_effects import (
     CancelOverdue,
+    FailureKnown,
     JobEnded,
     KillTaskManager,
     ProcessEnded,
@@ -225,6 +226,26 @@ def test_a_lost_state_report_is_made_good_by_a_heartbeat() -> None:
     assert stage.master.graph.all_running()
 
 
+def test_figures_of_many_tasks_come_in_parts_and_those_of_tasks_that_are_gone_go_with_the_last_part() -> None:
+    stage = Stage(graph())
+    deployments = stage.deployed()
+
+    def beat(*numbers: int, records: int, is_last_part: bool) -> list[tuple[str, int]]:
+        metrics = tuple(
+            TaskMetrics(d.attempt_id, d.vertex_id, d.vertex_name, d.subtask_index, records, 0, 0, 0, 0, "running")
+            for d in (deployments[number] for number in numbers)
+        )
+        stage.tell(Heartbeat("tm-0-0", 1, metrics, is_last_part=is_last_part))
+        return [(each.attempt_id, each.records_in) for each in stage.master.report.details().tasks]
+
+    names = [each.attempt_id for each in deployments]
+    assert beat(0, 1, records=1, is_last_part=False) == [(names[0], 1), (names[1], 1)]
+    assert beat(2, 3, records=2, is_last_part=True) == [(names[0], 1), (names[1], 1), (names[2], 2), (names[3], 2)]
+    assert stage.master.graph.all_running()
+    assert beat(0, records=3, is_last_part=False)[0] == (names[0], 3)
+    assert beat(2, records=4, is_last_part=True) == [(names[0], 3), (names[2], 4)]
+
+
 def test_cancel_ends_every_task_and_then_the_job() -> None:
     stage = Stage(graph())
     deployments = stage.running()
@@ -376,6 +397,25 @@ def test_two_regions_that_cannot_read_one_checkpoint_condemn_only_that() -> None
 
 
 BROKEN_CHANNEL = FailureCause("ChannelBroken", "channel 3: the consumer closed it", kind=FailureKind.CHANNEL_BROKEN)
+
+
+def test_a_task_that_cannot_restore_while_it_is_cancelled_condemns_its_checkpoint_too() -> None:
+    """A neighbour has failed first: of a channel that broke because of it."""
+    stage = Stage(graph(attempts=9))
+    deployments = stage.running()
+    older, newer = stage.checkpoint(deployments), stage.checkpoint(deployments)
+    for each in deployments:
+        stage.report(each, ExecutionState.FAILED, FAILURE)
+    stage.tell(RestartDue(stage.master.graph.regions()[0]))
+    first, second, *others = again = [m.deployment for m in stage.said(SubmitTask)]
+    assert {d.restored_checkpoint_id for d in again} == {newer}
+    stage.report(first, ExecutionState.FAILED, BROKEN_CHANNEL)
+    stage.report(second, ExecutionState.FAILED, UNREADABLE)
+    assert [known.restart.checkpoint_id for known in stage.of(FailureKnown) if known.restart] == [older]
+    for each in others:
+        stage.report(each, ExecutionState.CANCELED)
+    stage.tell(RestartDue(stage.master.graph.regions()[0]))
+    assert {m.deployment.restored_checkpoint_id for m in stage.said(SubmitTask)} == {older}
 
 
 def test_the_cause_that_comes_after_a_broken_channel_takes_its_place() -> None:

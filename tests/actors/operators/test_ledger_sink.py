@@ -204,6 +204,14 @@ class TestFailures:
         assert ledger.rows == ["a"]
         assert len(caplog.messages) == 2, "once when it is away, and once when it is back"
 
+    def test_time_alone_brings_the_next_try(self, ledger: Ledger) -> None:
+        with harness() as running:
+            ledger.bad_day = ["refuses", "refuses"]
+            running.complete(taken(running, "a"))
+            assert ledger.rows == []
+            running.advance(1_000)
+            assert ledger.rows == ["a"]
+
     def test_it_is_patient_no_longer_than_it_says(self, ledger: Ledger) -> None:
         running = harness()
         first = taken(running, "a")

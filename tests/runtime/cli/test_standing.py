@@ -15,10 +15,13 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from understudy import FileSink, JobFailed, StandaloneCluster, StreamEnvironment
+from understudy import FileSink, JobFailed, StandaloneCluster, StreamEnvironment, asgi_app
 from understudy.messages import JobStatus
 from understudy.runtime.hosts.standing_process import ProcessState, running_processes
+from understudy.runtime.web.server import WebServer
 from understudy.state import CheckpointStorage
+from understudy.state.keyring import VARIABLE as KEYS
+from understudy.state.keyring import is_sealed
 
 from ...prepared import Prepared
 from ..clusters import jobs
@@ -33,6 +36,8 @@ from ..clusters.jobs import (
     read_records,
     visible_files,
 )
+from ..clusters.test_web import ask
+from ..clusters.test_web_restart import settled as restarted
 from .conftest import WAIT_S, Command, Shell, eventually
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "cluster.md").read_text()
@@ -133,7 +138,6 @@ def test_a_killed_taskmanager_process_costs_no_record(yard: Yard) -> None:
         gate.open()
         job.wait(WAIT_S)
         assert counts_of(job.results("out")) == counted(2_000)
-        yard.until(lambda: not list((yard.folder / "storage").rglob("programs/*")), "the job's code to be deleted")
     status = yard.shell("cluster", "status", "--json", "-D", "cluster.workers=localhost,localhost")
     assert status.code == 1
     assert [(each["role"], each["is_alive"]) for each in status.json["processes"]] == [
@@ -141,6 +145,63 @@ def test_a_killed_taskmanager_process_costs_no_record(yard: Yard) -> None:
         ("taskmanager", True),
         ("taskmanager", False),
     ]
+
+
+def test_a_job_is_restarted_from_the_page_without_the_process_that_submitted_it(yard: Yard) -> None:
+    """The JobManager copies its code, which it signs again, and deletes what it has kept of ended jobs when it ends."""
+    manager, worker = yard.start("jobmanager"), yard.start("taskmanager")
+    yard.until_registered(worker)
+    gate = Gate(yard.folder)
+    with yard.cluster() as cluster:
+        counting(env := yard.environment(), 2_000, 4_000.0, gate=gate).sink_to(
+            FileSink(str(yard.folder / "files"), "jsonl"), name="files"
+        )
+        job = cluster.submit(env, "numbers")
+        Witness(job).checkpoints(2)
+        jid, path = job.job_id.removeprefix("job-"), job.stop_with_savepoint().result(timeout=WAIT_S)
+        job.wait(WAIT_S)
+    with yard.cluster() as cluster, WebServer(asgi_app(cluster)) as server:  # who has submitted it is gone
+        new = restarted(server.url, jid, {"savepointPath": path})["jobid"]
+        gate.open()
+        yard.until(lambda: ask(server.url, f"jobs/{new}")["state"] == "FINISHED", "the end of the new job")
+        assert read_output(yard.folder / "files", "jsonl") == counted(2_000)
+        assert len(list((yard.folder / "storage").rglob("programs/*"))) == 2
+        (program,) = (yard.folder / "storage").rglob(f"programs/{job.job_id}")
+        program.write_bytes(program.read_bytes()[:-1])
+        outcome = restarted(server.url, jid, {"savepointPath": path})
+        assert "is spoilt" in outcome["failure-cause"]["stack-trace"]
+    assert yard.end(manager)[0] == 0
+    assert list((yard.folder / "storage").rglob("programs/*")) == []
+    assert yard.end(worker)[0] == 0
+
+
+def test_state_is_encrypted_with_the_keys_that_understudy_yaml_names(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By processes that do not have the variable; the commands about state read it with the file, too."""
+    monkeypatch.setenv(KEYS, "")
+    monkeypatch.delenv(KEYS)
+    assert yard.shell("state", "new-key", "keys").code == 0
+    with yard.file.open("a") as file:
+        file.write("encryption.keys: keys\n")
+    manager, worker = yard.start("jobmanager"), yard.start("taskmanager")
+    yard.until_registered(worker)
+    with yard.cluster() as cluster:
+        env = yard.environment(retain_checkpoints="on_cancellation")
+        counting(env, None, 500.0).collect(name="out")
+        job = cluster.submit(env, "secret")
+        Witness(job).checkpoints(2)
+        path = job.stop_with_savepoint().result(timeout=WAIT_S)
+        job.wait(WAIT_S)
+    stored = [each for each in yard.folder.rglob("chk-*/*") if each.is_file()]
+    assert stored
+    assert all(is_sealed(each.read_bytes()) for each in stored)
+    assert "count" in yard.shell("state", "ls", path).out
+    yard.file.write_text(yard.file.read_text().replace("encryption.keys: keys", ""))
+    refused = yard.shell("state", "ls", path)
+    assert refused.code == 1
+    assert "WrongEncryptionKey" in refused.err or "has no keys" in refused.err
+    assert yard.end(manager)[0] == yard.end(worker)[0] == 0
 
 
 def test_a_taskmanager_whose_jobmanager_is_away_waits_for_it_and_says_so_once(yard: Yard, prepared: Prepared) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,13 +57,14 @@ def key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def stored(folder: Path) -> dict[str, bytes]:
-    """Files may go meanwhile."""
+    """Files and folders may go meanwhile: `os.walk` passes over a folder that is gone, `Path.rglob` fails."""
     found = {}
-    for path in folder.rglob("*"):
-        try:
-            found[str(path)] = path.read_bytes()
-        except OSError:
-            continue
+    for parent, _, names in os.walk(folder):
+        for path in (os.path.join(parent, name) for name in names):
+            try:
+                found[path] = Path(path).read_bytes()
+            except OSError:
+                continue
     return found
 
 

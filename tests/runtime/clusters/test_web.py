@@ -11,11 +11,20 @@ from typing import Any
 
 import pytest
 
-from understudy import InvalidSetting, LocalCluster, RemoteCluster, UnwritableRoot, asgi_app
-from understudy.messages import JobStatus
+from understudy import (
+    InvalidSetting,
+    KeyedOperator,
+    ListState,
+    LocalCluster,
+    RemoteCluster,
+    UnwritableRoot,
+    asgi_app,
+)
+from understudy.messages import CheckpointCompleted, JobStatus
 from understudy.runtime.web.server import WebServer
+from understudy.state.keys.key_groups import key_group, operator_index_of
 
-from .jobs import Gate, Witness, counting, environment, eventually
+from .jobs import Gate, Witness, counting, environment, eventually, generated
 
 Start = Callable[..., LocalCluster]
 
@@ -126,6 +135,49 @@ def test_from_another_process_through_a_client_with_hostile_orders(start_cluster
     assert not (tmp_path / "outside").exists()
 
 
+class Hoarding(KeyedOperator):
+    """Keeps each record of key 7, and one of the others."""
+
+    kept = ListState(int)
+
+    def process(self, record: int, out: Any) -> None:
+        if self.key == 7 or not self.kept.get():
+            self.kept.add(record)
+
+
+@pytest.mark.parametrize("state_backend", ["memory", "filesystem", "rocksdb"])
+def test_the_key_group_that_holds_too_much_is_named(start_cluster: Start, tmp_path: Path, state_backend: str) -> None:
+    """As the newest snapshot has it. RocksDB's files do not say it, so nothing is said."""
+    cluster, gate = start_cluster(2, web_port=0), Gate(tmp_path)
+    env = environment(checkpoint_dir=str(tmp_path / "checkpoints"), state_backend=state_backend)
+    hoarded = (
+        generated(env, 4_800, None, gate, "numbers").key_by(lambda index: index % 24).process(Hoarding(), name="hoard")
+    )
+    hoarded.print()
+    job = cluster.submit(env, name="numbers")
+    witness = Witness(job)
+    eventually(lambda: sum(each.records_in for each in job.details().tasks) >= 4_800, "all records")
+    witness.checkpoints(len(witness.of(CheckpointCompleted)) + 2)
+    (found,) = [
+        each
+        for each in ask(str(cluster.web_url), f"page/{job.job_id.removeprefix('job-')}/state")
+        if each["operator"] == "hoard"
+    ]
+    if state_backend == "rocksdb":
+        assert (found["groups"], found["spread"]) == ([], "")
+    else:
+        group, first = key_group(7, 128), found["groups"][0]
+        assert (first["group"], first["subtask"]) == (group, operator_index_of(group, 128, 2))
+        assert first["share"] > 0.2
+        assert found["hot"]
+        assert f"Key group {group} of 128 holds " in found["spread"]
+        shares = [each["share"] for each in found["groups"]]
+        assert shares == sorted(shares, reverse=True)
+        assert len(shares) == 5
+    gate.open()
+    job.wait(timeout=60)
+
+
 def test_notebooks_show_jobs_and_clusters_as_text_that_is_no_markup(shared_cluster: LocalCluster) -> None:
     env = environment()
     counting(env, 240, None).collect(name="numbered")
@@ -135,6 +187,33 @@ def test_notebooks_show_jobs_and_clusters_as_text_that_is_no_markup(shared_clust
         assert "&lt;b&gt;numbers&lt;/b&gt;" in shown
         assert "<b>numbers" not in shown
         assert "finished" in shown
+
+
+def test_notebooks_show_what_a_running_job_does_and_lead_to_its_page(start_cluster: Start, tmp_path: Path) -> None:
+    """While it runs, of which moment; after its end, and its cluster's, what it did."""
+    cluster, gate = start_cluster(1, web_port=0), Gate(tmp_path)
+    env = environment()
+    counting(env, 2_400, 2_000.0, gate=gate).collect(name="numbered")
+    job = cluster.submit(env, name="numbers")
+    Witness(job).checkpoints(1)
+    url = f"{cluster.web_url}#/{job.job_id.removeprefix('job-')}"
+    shown = job._repr_html_()
+    assert f'<a href="{url}"' in shown
+    assert f'<a href="{url}"' in cluster._repr_html_()
+    assert "as of " in shown
+    assert "in/s" in shown
+    with RemoteCluster(cluster.address, cluster._curve) as client:
+        assert "<b>numbers</b>" in client._repr_html_()
+        assert "understudy dashboard" in client._repr_html_()
+    gate.open()
+    job.wait(timeout=60)
+    assert "took " in job._repr_html_()
+    cluster.close()
+    for said in ("finished", "records out"):
+        assert said in job._repr_html_()
+    assert "as of " not in job._repr_html_()
+    assert "is not running" in cluster._repr_html_()
+    assert "numbers" in cluster._repr_html_()
 
 
 def test_a_taken_port_and_a_history_that_cannot_be_written_are_said_at_the_start(tmp_path: Path) -> None:

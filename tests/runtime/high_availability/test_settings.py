@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy import InvalidConfiguration, LocalCluster
+from understudy import InvalidConfiguration, LocalCluster, UnusableFile
 from understudy.runtime.high_availability.errors import HighAvailabilityError
 from understudy.runtime.high_availability.services import HighAvailabilityServices
 from understudy.runtime.high_availability.settings import HighAvailabilitySettings, RecoveryMode
@@ -69,12 +69,38 @@ def test_what_is_left_out_has_a_default() -> None:
             {**ZOOKEEPER, "high-availability.zookeeper.auth-scheme": "sasl"},
             "high-availability.zookeeper.auth-scheme is set, so high-availability.zookeeper.auth-file must be set too",
         ),
+        (
+            {**ZOOKEEPER, "high-availability.zookeeper.client.acl": "world"},
+            "high-availability.zookeeper.client.acl must be 'open' or 'creator', found 'world'",
+        ),
+        (
+            {**ZOOKEEPER, "high-availability.zookeeper.client.acl": "creator"},
+            "high-availability.zookeeper.client.acl is creator, and nothing says who that is: set high-availability",
+        ),
+        (
+            {**ZOOKEEPER, "high-availability.zookeeper.tls.key-password-file": "/p"},
+            "high-availability.zookeeper.tls.key-password-file is set, so high-availability.zookeeper.tls.key-file",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_starts(settings: dict[str, str], text: str) -> None:
     with pytest.raises(InvalidConfiguration) as error:
         LocalCluster(1, config=settings)
     assert str(error.value).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("more", "acl"),
+    [({}, "open"), ({"auth-file": "/a"}, "creator"), ({"auth-file": "/a", "client.acl": "open"}, "open")],
+)
+def test_nodes_of_a_user_are_for_that_user_alone_unless_it_is_said(more: dict[str, str], acl: str) -> None:
+    keys = {f"high-availability.zookeeper.{key}": value for key, value in more.items()}
+    assert HighAvailabilitySettings.of({**ZOOKEEPER, **keys}).acl == acl
+
+
+def test_a_missing_key_of_the_cluster_is_named_with_its_setting() -> None:
+    with pytest.raises(UnusableFile, match=r"key-file: /no/key cannot be read: No such file.*understudy key"):
+        HighAvailabilityServices(HighAvailabilitySettings.of(ZOOKEEPER | {"high-availability.key-file": "/no/key"}))
 
 
 def test_a_file_of_credentials_must_be_private_and_whole(tmp_path: Path) -> None:

@@ -115,7 +115,6 @@ class Yard:
         self.hosts: dict[str, Any] = {}
         self.refusal: Exception | None = None
         """What reading a job's code raises."""
-        self.deleted: list[ProgramFile] = []
         self.numbers = 0
         self.manage()
 
@@ -142,7 +141,7 @@ class Yard:
         self.manager = self.world.process(MANAGER)
         system = self.system(self.manager)
         session = LeaderSessionId(f"session-{self.numbers}")
-        resources = ResourceManager(session, system.actor_of("job-manager"), TIMES, self.deleted.append)
+        resources = ResourceManager(session, system.actor_of("job-manager"), TIMES)
         ref = system.spawn(resources, name=NAME)
         self.launcher = HostLauncher(ref)
         self.launcher.expect(submission())
@@ -272,14 +271,13 @@ def test_a_kill_reaches_the_host(yard: Yard) -> None:
     assert yard.running() == [0]
 
 
-def test_a_job_that_is_over_is_forgotten_everywhere_and_its_code_deleted(yard: Yard) -> None:
+def test_a_job_that_is_over_is_forgotten_everywhere(yard: Yard) -> None:
     yard.host("a")
     yard.run(1_000)
     yard.want(0)
     yard.launcher.forget(JOB)
     yard.run(1_000)
     assert yard.children["a"].forgotten == [JOB]
-    assert yard.deleted == [ProgramFile("programs/job-1")]
 
 
 def test_one_that_leaves_says_so(yard: Yard) -> None:

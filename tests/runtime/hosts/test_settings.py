@@ -152,13 +152,22 @@ def test_an_ipv6_address_is_put_in_brackets() -> None:
     assert HostSettings(jobmanager_host="fd00::1", jobmanager_port=1).jobmanager_address == "tcp://[fd00::1]:1"
 
 
+def test_keys_are_named_by_the_file_beside_it_and_by_the_variable_first(tmp_path: Path) -> None:
+    file = written(tmp_path, "encryption.keys: keys\n")
+    assert load_settings(file, environment={}).settings.encryption_keys == str(tmp_path / "keys")
+    named = load_settings(file, environment={"UNDERSTUDY_ENCRYPTION_KEYS": "/other"})
+    assert named.settings.encryption_keys == "/other"
+
+
 def test_all_that_can_be_said_of_zookeeper_can_be_said_in_the_file(tmp_path: Path) -> None:
     assert set(ZOOKEEPER_KEYS) <= SETTINGS.keys()
     file = written(
         tmp_path,
         "recovery.mode: zookeeper\nsecurity.key-file: /k\nhigh-availability:\n  zookeeper:\n    quorum: one:2181\n"
-        "    auth-file: /a\n    auth-scheme: sasl\n    tls: {ca-file: /ca, cert-file: /c, key-file: /ck}\n",
+        "    auth-file: /a\n    auth-scheme: sasl\n    client.acl: open\n"
+        "    tls: {ca-file: /ca, cert-file: /c, key-file: /ck, key-password-file: /cp}\n",
     )
     found = load_settings(file, environment={}).settings.high_availability()
     assert (found.auth_file, found.auth_scheme) == ("/a", "sasl")
+    assert (found.acl, found.tls_password_file) == ("open", "/cp")
     assert (found.ca_file, found.cert_file, found.tls_key_file) == ("/ca", "/c", "/ck")

@@ -28,7 +28,7 @@ from understudy import (
     Sum,
     ValueState,
 )
-from understudy.messages import CheckpointCompleted, FirstBatchProcessed, JobStatus, TaskManagerChanged
+from understudy.messages import CheckpointCompleted, FirstBatchProcessed, JobStatus, RestartJob, TaskManagerChanged
 from understudy.runtime.api.restart import fixed_delay
 from understudy.runtime.clusters.job_handle import JobHandle
 from understudy.runtime.clusters.spark_launcher import SparkLauncher
@@ -168,6 +168,27 @@ def test_a_savepoint_is_restored_with_the_same_partitions_and_another_parallelis
     per_key = {key: len(range(key, ROWS, 7)) for key in range(7)}
     assert sorted(found) == sorted((key, n + 1) for key, rows in per_key.items() for n in range(rows))
     assert len(second.results("counts")) < ROWS
+
+
+def test_a_job_is_restarted_from_a_savepoint_as_by_the_page(spark: Any, tmp_path: Path) -> None:
+    """Its DataFrame is planned once more, in the driver that has it."""
+    env = StreamEnvironment(checkpoint_interval_ms=200, checkpoint_dir=str(tmp_path / "checkpoints"))
+    source = env.from_dataframe(numbers(spark, 20_000), name="rows", records_per_second=5_000)
+    source.key_by("seventh").process(CountPerKey, name="count").collect(name="counts")
+    with SparkCluster(spark, task_managers=2) as cluster:
+        first = cluster.submit(env)
+        checkpoint = threading.Semaphore(0)
+        first.on_event(lambda event: checkpoint.release() if isinstance(event, CheckpointCompleted) else None)
+        assert checkpoint.acquire(timeout=WAIT_S)
+        path = first.stop_with_savepoint().result(timeout=WAIT_S)
+        first.wait(timeout=WAIT_S)
+        begun = cluster.ask_job_manager(RestartJob(first.job_id, path), WAIT_S * 1000).result(timeout=WAIT_S)
+        second = cluster.handles[-1]
+        assert second.job_id == begun.job_id
+        second.wait(timeout=WAIT_S)
+        found = second.results("counts")
+    per_key = {key: len(range(key, 20_000, 7)) for key in range(7)}
+    assert sorted(found) == sorted((key, n + 1) for key, rows in per_key.items() for n in range(rows))
 
 
 def test_two_dataframes_divide_the_task_managers(spark: Any) -> None:

@@ -14,6 +14,8 @@ import cloudpickle
 import pytest
 
 from understudy import JobFailed, KeyedOperator, LocalCluster, SparkCluster, StreamEnvironment, ValueState
+from understudy.actors.errors import NotRestartable
+from understudy.messages import RestartJob
 from understudy.runtime.api.errors import InvalidProgram, InvalidSetting, OperatorCheckFailed
 from understudy.runtime.api.restart import fixed_delay
 
@@ -133,6 +135,8 @@ def test_a_job_that_goes_on_from_a_savepoint_goes_on_with_the_query(spark: Any, 
             job.wait(timeout=WAIT_S)
             found += job.results("counted")
         exact(found, 3 * ROWS_A_FILE)
+        with pytest.raises(NotRestartable, match="reads a query of Spark, which its program has started"):
+            cluster.ask_job_manager(RestartJob(job.job_id, savepoint)).result()
         with pytest.raises(JobFailed, match="a new job needs batch 0, and a later checkpoint"):
             job_of(cluster, None).wait(timeout=WAIT_S)
 

@@ -77,6 +77,7 @@ def _asked(page: Any) -> None:
     """An answer and a refusal, both with a script in them; sizes, and the subtask that holds too much."""
     page.get_by_role("link", name="State", exact=True).click()
     page.get_by_text("subtask 1 holds far more than the mean").first.wait_for()
+    page.get_by_text("Key group 17 of 128 holds 41 % of the keyed state of step-1: subtask 0 has it.").wait_for()
     row = page.locator("tbody tr").first.inner_text()
     assert "ValueState" in row
     assert "9.8 KiB" in row
@@ -112,6 +113,7 @@ def _disposed(page: Any) -> None:
     """Of a savepoint with a script in its path, after the page has said how to start from it."""
     page.get_by_role("link", name="Checkpoints").click()
     page.get_by_role("button", name="Start from it…").click()
+    assert "cannot restart it: the JobManager that had its program has ended." in page.locator("dialog").inner_text()
     command = page.locator("dialog pre").inner_text()
     assert command.startswith("understudy run PROGRAM.py --from-savepoint '/savepoints/<img")
     page.get_by_role("button", name="Close").click()
@@ -157,6 +159,7 @@ def test_an_order_that_is_not_confirmed_is_none() -> None:
         page.get_by_role("button", name="Cancel…").click()
         page.get_by_role("button", name="Leave it").click()
         page.get_by_role("button", name="Cancel…").click()
+        page.locator("dialog[open]").wait_for()
         page.keyboard.press("Escape")
         page.locator("dialog").wait_for(state="detached")
     assert jobs.orders == []
@@ -326,6 +329,17 @@ def test_it_is_read_on_a_phone_and_steered_by_the_keyboard() -> None:
             page.locator(".vertex").first.focus()
             page.keyboard.press("Enter")
             page.get_by_role("heading", name="step-0").wait_for()
+            page.locator(".vertex").nth(1).focus()
+            page.keyboard.press("Enter")
+            page.locator(".groups .warned", has_text="it has 8.2 times their mean").wait_for()
+            assert page.locator(".groups tbody tr").first.inner_text().split() == [
+                "17",
+                "0",
+                "40.0",
+                "KiB",
+                "41.0",
+                "%",
+            ]
             page.get_by_role("link", name="Checkpoints").focus()
             page.keyboard.press("Enter")
             page.get_by_role("button", name="2", exact=True).focus()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from understudy.messages import (
     CancelWithSavepoint,
     DisposeSavepoint,
     JobStatus,
+    RestartJob,
     StopWithSavepoint,
     TriggerSavepoint,
 )
@@ -281,6 +283,48 @@ def test_a_checkpoint_is_taken_now_and_its_number_said_or_why_there_is_none(
         assert each == {"status": {"id": "COMPLETED"}, "operation": {"checkpointId": None if refusal else 7}}
         assert (failure and failure["stack-trace"]) == (refusal or None)
     assert [each.full for each in jobs.orders] == [False, False, True]
+
+
+def test_a_restart_is_ordered_once_and_refused_where_it_cannot_be(client_of: Clients) -> None:
+    """The job that goes on can be asked about at once; the order twice is one, also when the job has changed by it."""
+    running, ended = job_view(), job_view(status=JobStatus.CANCELED, job_id="job-" + "e" * 32)
+    jobs = AnsweringJobs(replace(running, restart_refusal=""), replace(ended, restart_refusal="it was <b>long</b> ago"))
+    wanted = {"savepointPath": "/savepoints/1", "triggerId": "a" * 32}
+
+    async def orders() -> list[Any]:
+        async with client_of(App(jobs)) as client:
+            kept = await client.post(f"/jobs/{'e' * 32}/restart", json=wanted)
+            runs = await client.post(f"{J}/restart", json=wanted)
+            said = [(each.status_code, each.json()["errors"][0]) for each in (kept, runs)]
+            for _ in range(2):
+                taken = await client.post(f"{J}/restart", json=wanted | {"cancelJob": True})
+                assert (taken.status_code, taken.json()) == (202, {"request-id": "a" * 32})
+                found = await completed(client, f"{J}/restart/{'a' * 32}")
+            assert (await client.get(f"/jobs/{found['operation']['jobid']}")).status_code == 200
+            other = await client.post(f"{J}/restart", json={"savepointPath": "/etc/passwd", "cancelJob": True})
+            failed = await completed(client, f"{J}/restart/{other.json()['request-id']}")
+            assert "none of the savepoint directories" in failed["operation"]["failure-cause"]["stack-trace"]
+            return said
+
+    assert asyncio.run(orders()) == [
+        (409, "job 'orders' cannot be restarted here: it was <b>long</b> ago"),
+        (409, "job 'orders' cannot be restarted here: it is running: stop it first, or say \"cancelJob\": true"),
+    ]
+    assert jobs.orders == [
+        RestartJob(JOB, "/savepoints/1", cancel=True),
+        RestartJob(JOB, "/etc/passwd", cancel=True),
+    ]
+
+
+@pytest.mark.parametrize("body", ['{"savepointPath": ', '{"savepointPath": "\\ud800"}', "[" * 9_000])
+def test_a_body_that_is_no_json_is_refused_at_once(jobs: AnsweringJobs, client_of: Clients, body: str) -> None:
+    async def order() -> Any:
+        async with client_of(App(jobs)) as client:
+            return await client.post(f"{J}/restart", content=body, headers={"Content-Type": "application/json"})
+
+    answer = asyncio.run(order())
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0].startswith("the body is no JSON: ")
 
 
 def test_the_same_order_sent_again_is_one_order(jobs: AnsweringJobs, client_of: Clients) -> None:

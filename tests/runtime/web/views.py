@@ -33,22 +33,28 @@ from understudy.messages import (
     JobLogs,
     JobMetrics,
     JobStatus,
+    JobSubmitted,
     JobSummary,
     JobVertex,
     JobView,
+    KeyGroups,
+    KeyGroupSize,
     ListJobs,
     LoggedRecord,
     LogRecords,
     OperatorAnswer,
     OperatorDescription,
+    OperatorKeyGroups,
     Partitioning,
     RequestCheckpoint,
     RequestCheckpointStatistics,
     RequestFlameGraph,
     RequestJobView,
+    RequestKeyGroups,
     RequestLogs,
     RequestMetrics,
     RequestThreadDump,
+    RestartJob,
     RestartStrategyConfig,
     RestartStrategyKind,
     SampledFrame,
@@ -283,9 +289,21 @@ class AnsweringJobs:
                 kept = tuple(each for each in view.savepoints if each.path != path)
                 self.views[JOB] = replace(view, savepoints=kept)
                 return DisposeSavepointSuccess(path)
+            case RestartJob(job_id, path):
+                self.orders.append(message)
+                if path.startswith("/etc"):
+                    raise HttpError(HTTPStatus.BAD_REQUEST, f"{path} is in none of the savepoint directories")
+                new = job_view(job_id=f"job-{HEX[::-1]}")
+                self.views[new.graph.job_id] = new
+                old = replace(self.views[job_id].details, restarted_as=new.graph.job_id)
+                self.views[job_id] = replace(self.views[job_id], details=old)
+                return JobSubmitted(new.graph.job_id)
             case RequestLogs(job_id):
                 record = LoggedRecord("prices", 30, START_MS / 1000, HOSTILE, operator="step-1", subtask_index=0)
                 return JobLogs(job_id, (LogRecords("tm-0", job_id, "orders", 100, (record,)),), 1)
+            case RequestKeyGroups(job_id):
+                largest = (KeyGroupSize(17, 0, 41_000), KeyGroupSize(90, 1, 9_000), KeyGroupSize(3, 0, 5_000))
+                return KeyGroups(job_id, CheckpointId(2), (OperatorKeyGroups("v1", 128, 20, 100_000, largest),))
             case RequestFlameGraph(job_id, vertex):
                 return flames(job_id, vertex)
             case RequestMetrics(job_id) if job_id is not None:

@@ -33,6 +33,8 @@ from ....examples import examples
 from ....systems.s3 import S3Server
 from ..harness import Running, Snapshot, make_context, rescaled
 
+pytestmark = pytest.mark.every_run
+
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
 
 

@@ -15,6 +15,7 @@ from understudy.actors.checkpoints.checkpoint_effects import Discard, Schedule
 from understudy.actors.checkpoints.checkpoint_events import MetadataStored, RetryFinal
 from understudy.actors.checkpoints.checkpoint_requests import CheckpointRequests
 from understudy.actors.checkpoints.final_checkpoint import FinalCheckpoint
+from understudy.actors.checkpoints.finished_checkpoints import FinishedCheckpoints
 from understudy.actors.checkpoints.pending_checkpoint import PendingCheckpoint
 from understudy.actors.flow.elements import CheckpointBarrier
 from understudy.actors.job_manager import job_files
@@ -320,3 +321,27 @@ def the_final_checkpoint_comes_a_minute_late(patch: Patch) -> None:
         return [Schedule(60_000, RetryFinal())]
 
     patch.setattr(CheckpointRequests, "_try_final", waiting)
+
+
+# ---- answers that come late
+
+
+@mutant(KEPT, LEAKED, DANGLING, within=60, scenarios=led_by(mix.while_storing))
+def a_pointer_that_is_stored_after_its_savepoint_was_given_up_stays(patch: Patch) -> None:
+    give_up = CheckpointCoordinator._give_up
+
+    def without(self: CheckpointCoordinator, pending: Any, path: str = "", _: tuple[str, ...] = ()) -> list[Discard]:
+        return give_up(self, pending, path)
+
+    patch.setattr(CheckpointCoordinator, "_give_up", without)
+
+
+@mutant(KEPT, LEAKED, within=60, scenarios=led_by(mix.overtaken_savepoints))
+def state_that_comes_when_its_checkpoint_is_forgotten_stays(patch: Patch) -> None:
+    """More have ended since than are remembered."""
+    settle = FinishedCheckpoints.settle
+
+    def remembered(self: FinishedCheckpoints, ack: Any) -> bool:
+        return ack.checkpoint_id in self and settle(self, ack)
+
+    patch.setattr(FinishedCheckpoints, "settle", remembered)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from understudy.actors.checkpoints.checkpoint_tasks import CheckpointTasks
 from understudy.messages import InletAnswer
 from understudy.runtime.connectors.inlet.inlet_source import InletSource
 from understudy.runtime.connectors.inlet.sent_records import SentRecords
@@ -101,3 +102,15 @@ def the_log_is_removed_before_the_checkpoint_is_complete(patch: Patch) -> None:
         self._log.remove(f"{self._log.own.segment}~")
 
     patch.setattr(InletSource, "on_checkpoint", removing)
+
+
+@mutant(ACKNOWLEDGED, LIVENESS, OUTPUT, within=60, scenarios=sent_in)
+def what_the_newest_checkpoint_does_not_need_is_forgotten(patch: Patch) -> None:
+    """An older one is restored, if that one is unreadable."""
+
+    notify = CheckpointTasks.notify_complete
+
+    def newest(self: CheckpointTasks, done: Any, oldest: Any) -> Any:
+        return notify(self, done, None if oldest is None else done.checkpoint_id)
+
+    patch.setattr(CheckpointTasks, "notify_complete", newest)

@@ -26,6 +26,8 @@ from understudy.testing import (
     assert_exactly_once,
 )
 
+pytestmark = pytest.mark.every_run
+
 KILL = KillProcess(at_ms=2_500, who=0)
 
 

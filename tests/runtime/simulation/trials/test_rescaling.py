@@ -14,6 +14,8 @@ from understudy.runtime.simulation.trials.parallelisms import candidates
 from understudy.runtime.simulation.trials.tried import try_once
 from understudy.testing import KillProcess, Rescale, SimulatedCluster, Unfit, assert_exactly_once
 
+pytestmark = pytest.mark.every_run
+
 NUMBERS = range(37)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from understudy import JobMetrics
 from understudy.actors.ask_errors import NotRunning
+from understudy.actors.tasks import task_manager
 from understudy.messages import VertexBackPressureReport
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
 
@@ -29,6 +30,19 @@ def test_samples_take_virtual_time_and_the_figures_are_the_same_each_time() -> N
     again_report, again, _ = played(7)
     assert again_report.subtasks == report.subtasks
     assert [each.values for each in again.vertices] == [each.values for each in metrics.vertices]
+
+
+def test_a_heartbeat_has_the_figures_of_some_tasks_and_all_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_manager, "METRICS_PER_BEAT", 2)
+    with SimulatedCluster(1, 2, heartbeat_interval_ms=500) as cluster:
+        job = cluster.submit(counting(records=1_000), "job")
+        cluster.run_for(3_000)
+        before = job.details().tasks
+        cluster.run_for(1_000)
+        assert len(before) > task_manager.METRICS_PER_BEAT
+        after = {each.attempt_id: each.clock_ms for each in job.details().tasks}
+        assert all(after[each.attempt_id] > each.clock_ms for each in before)
+        assert len(set(after.values())) > 1, "not all with the same beat"
 
 
 def test_figures_stay_after_the_jobs_end_and_samples_do_not_begin() -> None:
