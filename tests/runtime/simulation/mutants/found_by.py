@@ -21,7 +21,7 @@ FOUND_BY: dict[str, int] = {
     "a_restored_channel_that_had_said_nothing_is_as_far_as_the_others": 6,
     "a_result_comes_twice_after_a_restore": 2,
     "a_snapshot_that_failed_is_acknowledged": 5,
-    "a_run_goes_before_the_metadata_of_an_older_checkpoint": 11,
+    "a_run_goes_before_the_metadata_of_an_older_checkpoint": 14,
     "a_run_of_the_new_checkpoint_goes_with_the_old_one": 4,
     "a_split_that_was_begun_is_read_from_its_beginning": 5,
     "a_stop_with_a_savepoint_ends_event_time": 5,
