@@ -29,6 +29,7 @@ from ..compiled import warm_up
 from ..errors import ActorError
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
+from .shipping import pickled
 
 if TYPE_CHECKING:
     from ..flow.key_selector import KeySelector
@@ -43,8 +44,7 @@ class ProgramOperator:
     selectors: tuple[KeySelector, ...] = ()
 
     def pickled(self) -> bytes:
-        data: bytes = cloudpickle.dumps(self)
-        return data
+        return pickled(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ class JobProgram:
     ) -> JobProgram:
         """`edge_selectors`: by index of the JobEdge, for each HASH edge. Raises what cloudpickle raises."""
         return JobProgram(
-            chains={vertex_id: cloudpickle.dumps(tuple(chain)) for vertex_id, chain in chains.items()},
-            edge_selectors={edge: cloudpickle.dumps(selector) for edge, selector in edge_selectors.items()},
-            message_types=cloudpickle.dumps(registered_messages(own=False)),
+            chains={vertex_id: pickled(tuple(chain)) for vertex_id, chain in chains.items()},
+            edge_selectors={edge: pickled(selector) for edge, selector in edge_selectors.items()},
+            message_types=pickled(registered_messages(own=False)),
             record_types=_ship_record_types(),
             max_parallelism=max_parallelism,
             warm_up=_warm_up(chains),
-            serializers=tuple(map(_pickled, registered_serializers())),
+            serializers=tuple(map(_shipped, registered_serializers())),
         )
 
     def chain(self, vertex_id: VertexId) -> list[Operator]:
@@ -93,8 +93,7 @@ class JobProgram:
         return None if data is None else cloudpickle.loads(data)
 
     def dumps(self) -> bytes:
-        data: bytes = cloudpickle.dumps(self)
-        return data
+        return pickled(self)
 
     @staticmethod
     def loads(data: bytes) -> JobProgram:
@@ -115,15 +114,14 @@ class NotShippable(ActorError, TypeError):
     """A registered serializer cannot be pickled, so that no TaskManager could have it."""
 
 
-def _pickled(serializer: Serializer) -> bytes:
+def _shipped(serializer: Serializer) -> bytes:
     try:
-        data: bytes = cloudpickle.dumps(serializer)
+        return pickled(serializer)
     except Exception as error:
         raise NotShippable(
             f"serializer {serializer.name!r} cannot be shipped to the TaskManagers: {type(error).__name__}: {error}; "
             "let it open what it needs when it is used first"
         ) from error
-    return data
 
 
 def _warm_up(chains: Mapping[VertexId, Sequence[ProgramOperator]]) -> tuple[str, ...]:
@@ -137,6 +135,6 @@ def _ship_record_types() -> tuple[bytes, ...]:
     shipped = []
     for cls in script_record_types():
         with suppress(Exception):  # whatever a class of the user's holds, perhaps no record of it ever travels
-            shipped.append(cloudpickle.dumps(cls))
+            shipped.append(pickled(cls))
             register_record_type(cls)
     return tuple(shipped)

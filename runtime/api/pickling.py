@@ -8,10 +8,9 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-import cloudpickle
-
 from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.operator import Operator
+from ...actors.tasks.shipping import pickled
 from .errors import NotPicklable
 
 _MAX_DEPTH = 10
@@ -34,7 +33,7 @@ def check_picklable(name: str, operator: Operator, selectors: tuple[KeySelector,
 
 def _failure(value: Any) -> Exception | None:
     try:
-        cloudpickle.dumps(value)
+        pickled(value)
     except Exception as error:  # noqa: BLE001 - an object may raise anything when it is pickled
         return error
     return None

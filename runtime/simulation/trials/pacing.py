@@ -15,6 +15,7 @@ import cloudpickle
 
 from ....actors.flow.elements import Batch
 from ....actors.operators.source import END, Source
+from ....actors.tasks.shipping import pickled
 from ....messages import VertexId
 from ...api.translation import Translation
 from ...connectors import CollectionSource, GeneratorSource
@@ -54,8 +55,7 @@ def _paced_chain(chain: bytes, pause_ms: float, parallelism: int, other: int) ->
         source.batch_rows = min(source.batch_rows, _batch_rows(source, parallelism))
     slow = _SlowSource(source, pause_ms * of_each_other / of_each)
     vars(source).update(poll=slow.poll, poll_delay_ms=slow.poll_delay_ms)
-    data: bytes = cloudpickle.dumps(operators)
-    return data
+    return pickled(operators)
 
 
 def _batch_rows(source: PacedSource, parallelism: int) -> int:

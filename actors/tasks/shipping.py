@@ -1,0 +1,39 @@
+"""How user code is pickled for its way to the TaskManagers: as cloudpickle does, and each function keeps its file.
+
+From 3.1.3 on, cloudpickle leaves the name of a function's file out, so that its bytes are the same wherever the code
+was written. A traceback from a TaskManager, or the place of a slow step, would then show no file and no source line.
+"""
+
+from __future__ import annotations
+
+import io
+import types
+from collections import ChainMap
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import cloudpickle
+
+_reduced = cloudpickle.Pickler.dispatch_table[types.CodeType]
+
+
+def pickled(value: Any) -> bytes:
+    """`value` in bytes for `cloudpickle.loads`, by a process that has Understudy. Raises what cloudpickle raises."""
+    file = io.BytesIO()
+    _Pickler(file).dump(value)
+    return file.getvalue()
+
+
+def _code_in_file(make: Callable[..., types.CodeType], parts: tuple[Any, ...], filename: str) -> types.CodeType:
+    return make(*parts).replace(co_filename=filename)
+
+
+def _reduce_code(code: types.CodeType) -> tuple[Any, ...]:
+    make, parts = _reduced(code)
+    return _code_in_file, (make, parts, code.co_filename)
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+    dispatch_table: ClassVar[ChainMap[type, Any]] = ChainMap(
+        {types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table
+    )

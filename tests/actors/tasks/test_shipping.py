@@ -1,0 +1,64 @@
+"""User code is shipped with the names of its files, whatever cloudpickle leaves out."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+
+from understudy.actors.tasks.shipping import pickled
+
+SCRIPT = """
+def price(record):
+    def of(amount):
+        return amount / 0  # it fails here
+    return [of(each) for each in record]
+
+class Prices:
+    def process(self, record):
+        return price(record)
+
+double = lambda amount: amount.doubled  # or here
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> dict[str, Any]:
+    """What a user's script defines, as `python job.py` would have it: cloudpickle ships all of it by value."""
+    path = tmp_path / "job.py"
+    path.write_text(SCRIPT)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(SCRIPT, str(path), "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        (lambda script: script["price"], "it fails here"),
+        (lambda script: script["Prices"]().process, "it fails here"),
+        (lambda script: script["double"], "or here"),
+    ],
+    ids=["function", "class", "lambda"],
+)
+def test_a_traceback_of_shipped_code_shows_file_and_source(script: dict[str, Any], made: Any, line: str) -> None:
+    arrived = cloudpickle.loads(pickled(made(script)))
+    with pytest.raises((ZeroDivisionError, AttributeError)) as raised:
+        arrived([1])
+    own = traceback.extract_tb(raised.value.__traceback__)[1:]
+    assert {frame.filename for frame in own} == {made(script).__code__.co_filename}
+    assert line in str(own[-1].line)
+
+
+def test_what_has_arrived_is_shipped_on_with_its_file(script: dict[str, Any]) -> None:
+    once = cloudpickle.loads(pickled(script["price"]))
+    again = cloudpickle.loads(pickled(once))
+    assert again.__code__ == script["price"].__code__
+    assert again.__code__.co_filename == script["price"].__code__.co_filename
+
+
+def test_an_imported_function_goes_by_its_name() -> None:
+    assert cloudpickle.loads(pickled(traceback.extract_tb)) is traceback.extract_tb
