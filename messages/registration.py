@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from .ids import JobId, LeaderSessionId, TaskManagerId
+from .ids import (
+    CheckpointId,
+    ExecutionAttemptId,
+    JobId,
+    LeaderSessionId,
+    SlotIndex,
+    SubtaskIndex,
+    TaskManagerId,
+    VertexId,
+)
 from .job import TaskMetrics
 from .registry import Message, message
+from .tasks import ExecutionState, InputDescriptor, OutputDescriptor
 
 
 @message
@@ -16,6 +26,26 @@ class LeaderSessionMessage:
 
     leader_session_id: LeaderSessionId
     message: Message
+
+
+@message
+class OfferedTask:
+    """An attempt that an earlier leader has deployed, and that has not ended: where it runs, and how far it is."""
+
+    vertex_id: VertexId
+    subtask_index: SubtaskIndex
+    attempt_id: ExecutionAttemptId
+    attempt_number: int
+    slot: SlotIndex
+    inputs: tuple[InputDescriptor, ...]
+    outputs: tuple[OutputDescriptor, ...]
+    state: ExecutionState
+    newest_checkpoint: CheckpointId
+    """The newest that it has taken a snapshot for; 0: none."""
+    data_ended: bool
+    """It has taken and flushed all its input."""
+    is_stopping: bool
+    """It was ordered to stop, or took part in a stop with savepoint: that leader alone knew what comes next."""
 
 
 @message
@@ -33,6 +63,28 @@ class RegisterTaskManager:
     """Where the data plane listens."""
     pid: int
     host: str
+    tasks: tuple[OfferedTask, ...] = ()
+    """What it runs still, when it has outlived the leader that it was registered with."""
+
+
+@message
+class FollowLeader:
+    """TaskManager -> host: here I am, and I want to know who leads, now and whenever that changes.
+
+    Flink: LeaderRetrievalService, of which each host has one for all its TaskManagers.
+    """
+
+    control_address: str
+    """Of the TaskManager actor."""
+
+
+@message
+class LeaderIs:
+    """Host -> TaskManager: who leads. A TaskManager that is registered with another one turns to this one."""
+
+    address: str
+    """Of its JobManager's actor."""
+    leader_session_id: LeaderSessionId
 
 
 @message
@@ -49,6 +101,8 @@ class RefuseRegistration:
 
     task_manager_id: TaskManagerId
     reason: str
+    leader_session_id: LeaderSessionId | None = None
+    """Whose word that is: of a leader that another one has followed it counts no more."""
 
 
 @message

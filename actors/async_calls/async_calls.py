@@ -228,6 +228,11 @@ class AsyncCalls:
     def granted(self, message: GrantPermits) -> None:
         if self._permits is not None:
             self._permits.granted(message)
+
+    def say_again(self) -> None:
+        """A request that another JobManager has had may never be answered."""
+        if self._permits is not None:
+            self._permits.say_again()
             self._submit()
 
     def settle(self) -> None:

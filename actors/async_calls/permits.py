@@ -24,7 +24,8 @@ class Permits:
         self._throttled = throttled
         self._held = 0
         self._ahead = 0
-        self._is_requested = False
+        self._requested = 0
+        """How many it has asked for, and not got an answer."""
 
     def take(self, wanted: int) -> int:
         """How many of `wanted` calls may begin now. When there are too few, now or soon, it requests more, unless a
@@ -33,14 +34,19 @@ class Permits:
         taken = min(wanted, self._held)
         self._held -= taken
         missing = wanted - taken
-        if (missing or self._held < self._ahead / 2) and not self._is_requested:
-            self._is_requested = True
-            self._request(missing + self._ahead - self._held)
+        if (missing or self._held < self._ahead / 2) and not self._requested:
+            self._requested = missing + self._ahead - self._held
+            self._request(self._requested)
         return taken
+
+    def say_again(self) -> None:
+        """Request once more what is under way: who was asked is not there any more."""
+        if self._requested:
+            self._request(self._requested)
 
     def granted(self, message: GrantPermits) -> None:
         """The answer to its request."""
-        self._is_requested = False
+        self._requested = 0
         self._held += message.count
         self._ahead = int(message.rate_per_second * LOOK_AHEAD_MS / 1000)
 

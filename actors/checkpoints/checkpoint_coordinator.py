@@ -48,6 +48,7 @@ from .checkpoint_events import (
     CheckpointExpired,
     CheckpointRequested,
     FinalSavepointWanted,
+    JobAdopted,
     MetadataFailed,
     MetadataStored,
     RegionRestarting,
@@ -163,6 +164,8 @@ class CheckpointCoordinator:
                 return self._attempt_failed(attempt_id)
             case RegionRestarting():
                 return self._region_restarting()
+            case JobAdopted(given_up):
+                return self._adopted(given_up)
             case StartScheduler(keep_pending):
                 return self._start_scheduler(keep_pending)
             case StopScheduler():
@@ -284,9 +287,19 @@ class CheckpointCoordinator:
         answers = self._carry_out(self._requests.completed(pending, completed, paths))
         subsumes = not completed.is_savepoint or completed.is_final
         subsumed = self._subsume_older_than(completed) if subsumes else []
-        oldest_needed = min((each.checkpoint_id for each in self.store.restorable()), default=None)
-        told = self._tasks.notify_complete(completed, oldest_needed)
+        told = self._tasks.notify_complete(completed, self._oldest_needed())
         return [*finished, published, *dropped, *answers, *subsumed, *told, *self._resume_queued()]
+
+    def _adopted(self, given_up: Iterable[CheckpointId]) -> Effects:
+        """Repeats are harmless: what is complete is committed once."""
+        newest = next(self.store.restorable(), None)
+        told = [] if newest is None else list(self._tasks.notify_complete(newest, self._oldest_needed()))
+        for checkpoint_id in given_up:
+            told.extend(self._tasks.notify_lost(self._job_id, checkpoint_id))
+        return [*told]
+
+    def _oldest_needed(self) -> CheckpointId | None:
+        return min((each.checkpoint_id for each in self.store.restorable()), default=None)
 
     def _subsume_older_than(self, completed: CompletedCheckpoint) -> Effects:
         effects: Effects = []

@@ -23,6 +23,14 @@ class StartScheduler:
 
 
 @dataclass(frozen=True, slots=True)
+class JobAdopted:
+    """The job runs, begun by an earlier leader, which may not have said what became of its last checkpoints."""
+
+    given_up: tuple[CheckpointId, ...]
+    """They may have been under way, and none of them will be complete."""
+
+
+@dataclass(frozen=True, slots=True)
 class StopScheduler:
     """No periodic checkpoints any more; all pending ones are given up."""
 
@@ -176,6 +184,7 @@ RequestEvent: TypeAlias = (
 
 CheckpointEvent: TypeAlias = (
     RequestEvent
+    | JobAdopted
     | StartScheduler
     | StopScheduler
     | CheckpointExpired

@@ -11,6 +11,7 @@ from ...messages import (
     CheckpointId,
     ExecutionAttemptId,
     ExpectBarrier,
+    JobId,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     SwitchToUnaligned,
@@ -102,6 +103,13 @@ class CheckpointTasks:
             if attempt_id in self._running:
                 message = NotifyCheckpointAborted(pending.job_id, attempt_id, pending.checkpoint_id, reason)
                 yield Send(attempt_id, message)
+
+    def notify_lost(self, job_id: JobId, checkpoint_id: CheckpointId) -> Iterator[Send]:
+        """To all that run: its coordinator is gone, and with it the checkpoint, if it was under way."""
+        for attempt_id in self._attempts.values():
+            if attempt_id in self._running:
+                reason = "the JobManager that took it is gone"
+                yield Send(attempt_id, NotifyCheckpointAborted(job_id, attempt_id, checkpoint_id, reason))
 
 
 def _listed(subtasks: list[SubtaskKey], what: str) -> str:

@@ -68,6 +68,7 @@ from ...state.errors import StateError
 from ...state.job_history import JobHistory
 from ..actor import Actor, SupervisorStrategy, Terminated
 from ..ask_errors import NotRunning
+from ..context import Ref
 from ..errors import ActorError, UnknownJob
 from ..job_graph import validate
 from ..jobs.job_master import JobMaster, JobMasterSettings
@@ -87,6 +88,7 @@ from .launcher import Launcher
 from .managed_job import JobServices, ManagedJob, TimerDue
 from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeCheckpoint, TakeSavepoint
 from .storage_answers import Deposed, ForJob
+from .takeovers import AdoptionOverdue, LeaderPublished, Takeovers
 
 log = logging.getLogger(__name__)
 
@@ -157,6 +159,8 @@ class JobManager(Actor):
             partial(self._submissions.submit, start=self._start),
             self._services.files.on,
         )
+        timeout_ms = self._settings.adoption_timeout_ms
+        self._takeovers = Takeovers(self.context, timeout_ms, self._admit, self._refuse, self._launcher.abandon)
         self.context.schedule(self._settings.heartbeat_interval_ms, _Beat())
 
     def on_stop(self) -> None:
@@ -171,6 +175,10 @@ class JobManager(Actor):
                 self._register(message)
             case TaskManagerExited():
                 self._exited(message)
+            case LeaderPublished():
+                self._takeovers.can_be_found()
+            case AdoptionOverdue():
+                self._takeovers.overdue(message)
             case TaskManagerAwaited(job_id=job_id):
                 self._on_job(job_id, message)
             case Terminated(address=address, reason=reason):
@@ -308,7 +316,8 @@ class JobManager(Actor):
         self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted, lease, pointers)
         self._restarts.begun(message)
         self._launcher.expect(message)
-        job.start()
+        if not (kept.is_taken_over and self._takeovers.begin(job, graph)):
+            job.start()
         return submitted
 
     def _details(self, job_id: JobId) -> JobDetails:
@@ -366,16 +375,25 @@ class JobManager(Actor):
             log.warning("%s cannot be registered: %s", message.task_manager_id, error)
             return
         job = self._jobs.get(message.job_id)
-        if job is None or not job.wants(message.task_manager_id):
-            why = "unknown job" if job is None else f"the job is {job.status.value} or released it"
-            ref.tell(RefuseRegistration(message.task_manager_id, why))
+        if job is None:
+            self._refuse(message, ref, "unknown job")
+        elif self._takeovers.offered(message, ref):
             return
+        elif not job.wants(message.task_manager_id, has_tasks=bool(message.tasks)):
+            self._refuse(message, ref, f"the job is {job.status.value} and does not want it, or not any more")
+        else:
+            self._admit(job, message, ref)
+            job.on(message)
+
+    def _admit(self, job: ManagedJob, message: RegisterTaskManager, ref: Ref) -> None:
         if job.add_worker(message, ref):
             self._owner[message.task_manager_id] = message.job_id
             self.context.watch(ref)
         pace = self._settings.heartbeat_interval_ms, self._settings.heartbeat_timeout_ms
         ref.tell(AcknowledgeRegistration(self._services.session, message.task_manager_id, *pace))
-        job.on(message)
+
+    def _refuse(self, message: RegisterTaskManager, ref: Ref, why: str) -> None:
+        ref.tell(RefuseRegistration(message.task_manager_id, why, self._services.session))
 
     def _from_task_manager(self, session: LeaderSessionId, message: Any) -> None:
         if session != self._services.session:
@@ -400,7 +418,7 @@ class JobManager(Actor):
 
     def _exited(self, message: TaskManagerExited) -> None:
         job = self._jobs.get(message.job_id)
-        if job is None:
+        if job is None or self._takeovers.exited(message.job_id):
             return
         for task_manager_id in job.workers_at(index=message.index):
             self._lose(task_manager_id, message.reason, process_ended=True)
@@ -442,6 +460,7 @@ class JobManager(Actor):
     def _ended(self, job_id: JobId, released: tuple[TaskManagerId, ...]) -> None:
         for task_manager_id in released:
             self._owner.pop(task_manager_id, None)
+        self._takeovers.forget(job_id)
         self._savepoints.job_is_over(job_id)
         self._remove(job_id, self._jobs[job_id].status)
         self._ended_jobs.append(job_id)

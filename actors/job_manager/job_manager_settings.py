@@ -13,3 +13,5 @@ class JobManagerSettings:
     heartbeat_timeout_ms: int
     slot_timeout_ms: int
     cancel_timeout_ms: int
+    adoption_timeout_ms: int = 0
+    """How long a job that is taken over waits for TaskManagers that run it still; 0: none of them outlives a leader."""

@@ -25,6 +25,10 @@ class Launcher(Protocol):
         """End this TaskManager by force: it does not answer any more."""
         ...
 
+    def abandon(self, job_id: JobId) -> None:
+        """End by force what earlier leaders have started for this job. That is not reported."""
+        ...
+
     def forget(self, job_id: JobId) -> None:
         """The job is over and its TaskManagers are released: whatever still runs after a grace period is killed."""
         ...

@@ -7,7 +7,7 @@ dispatcher; what belongs to all jobs stands in `JobServices`.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, assert_never
@@ -217,6 +217,11 @@ class ManagedJob:
         self._carry_out(self.master.start(*self._clocks()))
         self._scrub.rest()
 
+    def adopt(self, offers: Sequence[RegisterTaskManager]) -> None:
+        """In the place of `start`: see JobMaster.adopt."""
+        self._carry_out(self.master.adopt(offers, *self._clocks()))
+        self._scrub.rest()
+
     def cancel(self) -> None:
         self._carry_out(self.master.cancel(*self._clocks()))
 
@@ -311,9 +316,12 @@ class ManagedJob:
 
     # -- its TaskManagers
 
-    def wants(self, task_manager_id: TaskManagerId) -> bool:
-        """Whether this one may register."""
-        return not self.status.is_terminal and task_manager_id not in self._released
+    def wants(self, task_manager_id: TaskManagerId, *, has_tasks: bool = False) -> bool:
+        """Whether this one may register. One that was taken for lost may not, nor one with tasks of an earlier leader,
+        as the job was started again.
+        """
+        is_known = task_manager_id in self._workers
+        return not self.status.is_terminal and (is_known or (task_manager_id not in self._released and not has_tasks))
 
     @property
     def workers(self) -> Mapping[TaskManagerId, Worker]:
@@ -335,6 +343,7 @@ class ManagedJob:
 
     def lose_worker(self, task_manager_id: TaskManagerId, reason: str, *, process_ended: bool) -> None:
         del self._workers[task_manager_id]
+        self._released.add(task_manager_id)
         self.watch.book.lost(task_manager_id)
         self.on(TaskManagerLost(task_manager_id, reason, process_ended))
 

@@ -33,6 +33,7 @@ from ...messages import (
 )
 from ..errors import IllegalTransition
 from ..job_graph import Region, SubtaskKey, all_subtasks, pointwise_producers, regions, subtasks_of, vertex_of
+from .adoption import AdoptedTask, next_channel_id
 from .execution import Execution, UpdateResult
 from .slot_pool import SlotId
 
@@ -137,6 +138,15 @@ class ExecutionGraph:
             if known is not None and not known.state.is_terminal:
                 raise IllegalTransition(f"{known!r} has not ended: no new attempt may begin")
         return tuple(self._begin(subtask, ExecutionAttemptId(new_id("attempt"))) for subtask in subtasks)
+
+    def adopt(self, tasks: Collection[AdoptedTask]) -> tuple[Execution, ...]:
+        """Take in attempts that run already, deployed by another JobManager: one of each subtask."""
+        for each in tasks:
+            execution = self._begin(each.subtask, each.task.attempt_id, each.task.attempt_number)
+            execution.deploy(each.slot)
+            execution.update(ExecutionState.RUNNING)
+        self._channel_ids = count(next_channel_id(tasks))
+        return self.executions()
 
     def update(
         self, attempt_id: ExecutionAttemptId, state: ExecutionState, failure: FailureCause | None = None
@@ -244,12 +254,12 @@ class ExecutionGraph:
         attempts = (self._current.get(subtask) for subtask in self._subtasks_in(vertices))
         return all(execution is not None and execution.state in states for execution in attempts)
 
-    def _begin(self, subtask: SubtaskKey, attempt_id: ExecutionAttemptId) -> Execution:
+    def _begin(self, subtask: SubtaskKey, attempt_id: ExecutionAttemptId, first_number: int = 0) -> Execution:
         previous = self._current.get(subtask)
         if previous is not None:
             del self._by_id[previous.attempt_id]
             self._earlier[subtask].append(previous)
-        number = 0 if previous is None else previous.number + 1
+        number = first_number if previous is None else previous.number + 1
         execution = Execution(subtask, number, attempt_id, lambda: self.wall_ms)
         execution.schedule()
         self._current[subtask] = self._by_id[attempt_id] = execution

@@ -7,12 +7,13 @@ restore from). It touches no clock, socket or disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from ...messages import (
     AcknowledgeCheckpoint,
+    CheckpointId,
     ExecutionState,
     FailureCause,
     FailureKind,
@@ -41,6 +42,7 @@ from ..checkpoints.savepoint_request import SavepointRequest
 from ..failure import lost_task_manager
 from ..job_graph import Region, SubtaskKey
 from ..restore.restore_points import Origin, RestorePoints
+from .adoption import adopted_tasks, given_up
 from .attempt_orders import AttemptOrders
 from .execution import Execution, UpdateResult
 from .execution_graph import ExecutionGraph
@@ -153,6 +155,28 @@ class JobMaster:
         self._begin(now_ms, wall_ms)
         awaited = self._restarts.await_slots(self.graph.regions())
         return [*self._roster.start_all(), awaited, *self._deploy_waiting()]
+
+    def adopt(self, offers: Sequence[RegisterTaskManager], now_ms: float, wall_ms: int) -> Effects:
+        """In the place of `start`: go on with what an earlier leader has deployed. `offers`: those of an Adoption
+        without an obstacle. TaskManagers of the job that are not among them had no task, and are started.
+        """
+        self._begin(now_ms, wall_ms)
+        effects: Effects = []
+        for offer in offers:
+            self._roster.register(offer)
+            self._slots.add(offer.task_manager_id, offer.index, offer.slots)
+            effects.append(Tidings(changed(offer, True, "", wall_ms)))
+        tasks = list(adopted_tasks(offers))
+        self._slots.adopt(self._job, {each.subtask: each.slot for each in tasks})
+        for execution in self.graph.adopt(tasks):
+            effects.extend(self._attempt_changed(execution))
+        newest = next(self.coordinator.store.restorable(), None)
+        lost = given_up(tasks, newest.checkpoint_id if newest else CheckpointId(0))
+        effects.extend(self._coordinate(checkpoint.JobAdopted(tuple(lost))))
+        effects.extend([*self._roster.start_all(), *self._course.runs(wall_ms)])
+        effects.extend(self._coordinate(checkpoint.StartScheduler()))
+        have_ended = [self._ending.data_ended(each.task.attempt_id) for each in tasks if each.task.data_ended]
+        return [*effects, *(self._coordinate(checkpoint.AllDataEnded()) if any(have_ended) else [])]
 
     def cancel(self, now_ms: float, wall_ms: int) -> Effects:
         """The user wants the job to end now. Idempotent."""

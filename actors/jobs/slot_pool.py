@@ -178,10 +178,7 @@ class SlotPool:
             return None
         _, slot = choice
         self.localities[self._locality(request, slot)] += 1
-        slot.take(request)
-        self._placed[request.subtask] = slot
-        if request.colocation is not None:
-            self._colocated[request.colocation] = slot
+        self._take(request, slot)
         return slot.slot_id
 
     def place(self, graph: JobGraph, vertices: Collection[VertexId]) -> dict[SubtaskKey, SlotId]:
@@ -202,6 +199,12 @@ class SlotPool:
         wanted = (subtask for vertex_id in vertices for subtask in subtasks_of(vertex_of(graph, vertex_id)))
         return {subtask: self._placed[subtask].slot_id for subtask in wanted}
 
+    def adopt(self, graph: JobGraph, placement: Mapping[SubtaskKey, SlotId]) -> None:
+        """All subtasks of the job run already, in these slots, which have been offered."""
+        slots = {slot.slot_id: slot for each in self._task_managers.values() for slot in each.slots}
+        for request in slot_requests(graph, frozenset(vertex.vertex_id for vertex in graph.vertices), {}):
+            self._take(request, slots[placement[request.subtask]])
+
     def release(self, *subtasks: SubtaskKey) -> None:
         """These subtasks run no more. Releasing one twice is harmless."""
         for subtask in subtasks:
@@ -210,6 +213,12 @@ class SlotPool:
                 continue
             self._last[subtask] = slot.slot_id.task_manager_id
             slot.give_back(subtask.vertex_id)
+
+    def _take(self, request: SlotRequest, slot: _Slot) -> None:
+        slot.take(request)
+        self._placed[request.subtask] = slot
+        if request.colocation is not None:
+            self._colocated[request.colocation] = slot
 
     def _locality(self, request: SlotRequest, slot: _Slot) -> Locality:
         if request.colocation in self._colocated or slot.slot_id.task_manager_id in request.preferred:

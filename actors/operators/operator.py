@@ -111,6 +111,9 @@ class RecordCalls(Protocol):
     def do_due(self, now_ms: int, out: Collector) -> None:
         """Do what there is to do, and emit what has come of it. Raises UserCodeError."""
 
+    def say_again(self) -> None:
+        """Another JobManager leads: what was said to it once, and not answered, is said again."""
+
     def granted(self, message: GrantPermits) -> None:
         """More calls may begin."""
 
@@ -276,6 +279,11 @@ class Operator(Actor):
         """The permits that it has requested of its job are there; a part of them at least."""
         if self._calls is not None:
             self._calls.granted(message)
+
+    def _say_again(self) -> None:
+        """Another JobManager leads, and goes on with this attempt: what an operator says to it once is said again."""
+        if self._calls is not None:
+            self._calls.say_again()
 
     def on_end(self, out: Collector) -> None:
         """All inputs have ended: emit what is left. Not called again after a restore from a later snapshot."""

@@ -219,6 +219,11 @@ class OperatorChain:
                 with blame(operator):
                     operator._permits_granted(message)
 
+    def say_again(self) -> None:
+        """Another JobManager leads: see `Operator._say_again`."""
+        for operator in self.operators:
+            _call(operator, "_say_again")
+
     @property
     def has_gauges(self) -> bool:
         """Whether any metric of its operators has to be read. From any thread."""

@@ -27,6 +27,7 @@ from ...messages import (
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
+    OfferedTask,
     PutIntoInlet,
     ReportWatermark,
     StopTask,
@@ -54,6 +55,7 @@ from ..flow.elements import (
     WatermarkStatus,
 )
 from ..operators.source import END, Source, continue_source
+from .offers import AnotherLeads, offer_of
 from .operator_chain import blame
 from .questions import answer, take
 from .snapshot_under_way import SnapshotFailed, SnapshotWritten
@@ -85,6 +87,7 @@ _Control: TypeAlias = (
     | AnnounceWatermark
     | GrantPermits
     | ReadGauges
+    | AnotherLeads
 )
 """What its TaskManager passes on to it, besides questions."""
 _Outcome: TypeAlias = _Restored | _RestoreFailed | SnapshotWritten | SnapshotFailed | DoneAside
@@ -163,6 +166,11 @@ class Task(Actor):
     def watermark_report(self) -> ReportWatermark | None:
         """For sources that wait for each other. From the TaskManager's thread, too."""
         return None if self._time is None else self._time.report()
+
+    def offered(self, *, is_stopping: bool) -> OfferedTask:
+        """For a JobManager that may take it over as it is. From the TaskManager's thread, too."""
+        newest = CheckpointId(0) if self._checkpoints is None else self._checkpoints.newest
+        return offer_of(self.deployment, self.state, newest, data_ended=self._data_ended, is_stopping=is_stopping)
 
     # -- life cycle
 
@@ -264,6 +272,8 @@ class Task(Actor):
                 self._running_parts().chain.permits_granted(message)
             case ReadGauges():
                 self._running_parts().chain.read_gauges()
+            case AnotherLeads():
+                self._say_again()
             case ExpectBarrier(checkpoint_id=checkpoint_id):
                 self._expected = checkpoint_id
             case SwitchToUnaligned(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms):
@@ -278,6 +288,14 @@ class Task(Actor):
                     then(outcome)
             case _:
                 assert_never(message)
+
+    def _say_again(self) -> None:
+        """What was said once, and may have been heard by another JobManager only. States come with heartbeats."""
+        if self.state is not ExecutionState.RUNNING:
+            return
+        if self._data_ended:
+            self._owner.tell(NotifyEndOfData(self.deployment.job_id, self.deployment.attempt_id))
+        self._running_parts().chain.say_again()
 
     def _end_input(self) -> None:
         """A source takes no more input. One that is held at the barrier of a stop emits nothing before it may go on."""

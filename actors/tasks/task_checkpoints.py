@@ -50,6 +50,11 @@ class TaskCheckpoints:
         self.unaligned: SnapshotUnderWay | None = None
         """Taken, and to be written when all that is in flight is known: as long as there is one, `read_ahead`."""
 
+    @property
+    def newest(self) -> CheckpointId:
+        """The last that was taken here; 0: none. From any thread."""
+        return self._last
+
     def is_over(self, checkpoint_id: CheckpointId) -> bool:
         """Whether it, or a newer one, has been taken."""
         return checkpoint_id <= self._last

@@ -1,9 +1,8 @@
 """TaskManager: registers with the JobManager, runs the tasks it is sent, and routes messages between the two.
 
-It belongs to one job and lives in one process. States: registering (repeats itself until answered) -> registered ->
-ended. It ends, with all its tasks, when it is released or refused, when it receives nothing from the JobManager for the
-heartbeat timeout, or when the JobManager's process is gone: a TaskManager without a JobManager must not go on. It
-never decides about a job.
+It belongs to one job and lives in one process. It ends, with all its tasks, when it is released or refused, or when it
+has no JobManager any more: none is heard for the heartbeat timeout, or its process is gone. Where another one may take
+over, the tasks run on for a while, and are offered to that one (LeaderLink). It never decides about a job.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from ...messages import (
     ExpectBarrier,
     GrantPermits,
     Heartbeat,
-    JobId,
+    LeaderIs,
     LeaderSessionId,
     LeaderSessionMessage,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
+    OfferedTask,
     OutletReport,
     PutIntoInlet,
     RefuseRegistration,
-    RegisterTaskManager,
     ReleaseTaskManager,
     RequestThreadDump,
     StopTask,
@@ -42,7 +41,6 @@ from ...messages import (
     SwitchToUnaligned,
     TaskDeployment,
     TaskManagerFailing,
-    TaskManagerId,
     TaskMetrics,
     TaskReport,
     ThreadDump,
@@ -54,8 +52,9 @@ from ..actor import Actor, Terminated
 from ..ask_errors import NotRunning
 from ..context import Ref
 from ..failure import died_in_silence
+from .leader_link import AloneTooLong, BeatDue, LeaderLink, RegisterDue, TaskManagerSpec
 from .outbox import NoOutbox, Outbox
-from .task import Task
+from .task import AnotherLeads, Task
 from .task_counters import link
 from .task_figures import ReadGauges
 from .task_sampler import SampleDue, TaskSampler
@@ -63,36 +62,12 @@ from .task_setup import TaskServices
 
 log = logging.getLogger(__name__)
 
-REGISTRATION_RETRY_MS = 500
 METRICS_PER_BEAT = 200
 """Of this number of tasks one heartbeat has figures."""
 OUTPUT_DELAY_MS = 50
 """How long what was logged or printed waits for more, to be sent together; a task's end does not overtake it."""
 TERMINAL_REPORTS_KEPT = 64
 """Terminal states stay in heartbeats for this many later attempts, in case the report itself was lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskManagerSpec:
-    """Who this TaskManager is, and whose."""
-
-    task_manager_id: TaskManagerId
-    job_id: JobId
-    index: int
-    slots: int
-    job_manager_address: str
-    host: str
-    pid: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Register:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class _Beat:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +86,8 @@ class _Hosted:
     ref: Ref
     is_over: bool = False
     """It has reported its end."""
+    is_stopping: bool = False
+    """It was ordered to stop, or to take part in the end of its job."""
 
 
 NO_OUTBOX = NoOutbox()
@@ -131,9 +108,6 @@ class TaskManager(Actor):
         self._on_ended = on_ended
         self._outbox = outbox
         self._tasks: dict[ExecutionAttemptId, _Hosted] = {}
-        self._session: LeaderSessionId | None = None
-        self._registration: AcknowledgeRegistration | None = None
-        self._heard_ms = 0.0
         self._beats = 0
         self._to_report: deque[ExecutionAttemptId] = deque()
         """Whose figures come with the next beats."""
@@ -144,28 +118,35 @@ class TaskManager(Actor):
         """How many messages of another leader session were dropped."""
 
     def on_start(self) -> None:
-        self._job_manager = self.context.actor_of(self._spec.job_manager_address)
-        self.context.watch(self._job_manager)
+        self._link = LeaderLink(self._spec, self._services.data_plane.endpoint, self.context, self._offers)
         own = self.context.self_ref
         self._outbox.when_filled(lambda: own.tell(_OutputWaits()))
-        self._register()
+        self._link.begin()
 
     def on_receive(self, message: Any) -> Any:
         match message:
             case LeaderSessionMessage(leader_session_id, inner):
                 return self._from_leader(leader_session_id, inner)
             case Heartbeat():
-                self._heard_ms = self.context.clock.now_ms()
+                self._link.heard_ms = self.context.clock.now_ms()
             case AcknowledgeRegistration():
                 self._registered(message)
             case RefuseRegistration(reason=reason):
-                self._end(f"registration refused: {reason}")
+                if self._link.is_refused(message):
+                    self._end(f"registration refused: {reason}")
+            case LeaderIs():
+                if self._ending is None:
+                    self._link.turn(message)
             case Terminated(address=address, reason=reason):
                 self._terminated(address, reason)
-            case _Register():
-                self._register()
-            case _Beat():
-                self._beat()
+            case RegisterDue():
+                if self._ending is None:
+                    self._link.register(message)
+            case BeatDue():
+                self._beat(message)
+            case AloneTooLong():
+                if self._link.is_over(message):
+                    self._end("no JobManager has led for too long")
             case _OutputWaits():
                 self.context.schedule(OUTPUT_DELAY_MS, _SendOutput())
             case _SendOutput():
@@ -188,39 +169,26 @@ class TaskManager(Actor):
 
     # -- registration and heartbeats
 
-    def _register(self) -> None:
-        if self._registration is not None or self._ending is not None:
-            return
-        spec = self._spec
-        self._job_manager.tell(
-            RegisterTaskManager(
-                task_manager_id=spec.task_manager_id,
-                job_id=spec.job_id,
-                index=spec.index,
-                slots=spec.slots,
-                control_address=self.context.self_ref.address,
-                data_endpoint=self._services.data_plane.endpoint,
-                pid=spec.pid,
-                host=spec.host,
-            )
-        )
-        self.context.schedule(REGISTRATION_RETRY_MS, _Register())
-
     def _registered(self, answer: AcknowledgeRegistration) -> None:
-        if answer.task_manager_id != self._spec.task_manager_id or self._registration is not None:
+        if not self._link.registered(answer):
             return
-        self._registration = answer
-        self._session = answer.leader_session_id
-        self._heard_ms = self.context.clock.now_ms()
+        for hosted in self._tasks.values():
+            hosted.ref.tell(AnotherLeads())
         self._beat()
 
-    def _beat(self) -> None:
-        registration = self._registration
-        if registration is None or self._ending is not None:
+    def _offers(self) -> tuple[OfferedTask, ...]:
+        """What runs here, for a leader that may know nothing of it."""
+        return tuple(
+            hosted.task.offered(is_stopping=hosted.is_stopping)
+            for hosted in self._tasks.values()
+            if not hosted.task.state.is_terminal
+        )
+
+    def _beat(self, due: BeatDue | None = None) -> None:
+        if self._ending is not None or not self._link.beat(due):
             return
-        silent_ms = self.context.clock.now_ms() - self._heard_ms
-        if silent_ms > registration.heartbeat_timeout_ms:
-            self._end(f"nothing heard from the JobManager for {silent_ms:.0f} ms")
+        if self._link.is_silent():
+            self._lost(f"nothing heard from the JobManager for {self._link.silent_ms:.0f} ms")
             return
         self._beats += 1
         metrics, process = self._next_metrics(), self._services.process_figures()
@@ -231,7 +199,11 @@ class TaskManager(Actor):
                 hosted.ref.tell(ReadGauges())
             if (report := hosted.task.watermark_report()) is not None:
                 self._to_leader(report)
-        self.context.schedule(registration.heartbeat_interval_ms, _Beat())
+
+    def _lost(self, reason: str) -> None:
+        """There is no leader, as far as this TaskManager knows."""
+        if self._ending is None and self._link.lost(reason):
+            self._end(reason)
 
     def _next_metrics(self) -> tuple[TaskMetrics, ...]:
         """Of the next tasks in turn: of thousands in each second the JobManager would do nothing but read them."""
@@ -244,8 +216,8 @@ class TaskManager(Actor):
     # -- what the JobManager says
 
     def _from_leader(self, session: LeaderSessionId, message: Any) -> Any:
-        self._heard_ms = self.context.clock.now_ms()
-        if session != self._session:
+        self._link.heard_ms = self.context.clock.now_ms()
+        if session != self._link.session:
             self.stale_messages += 1
             log.warning("%s: dropped %s of leader session %s", self._spec.task_manager_id, message, session)
             return None
@@ -277,6 +249,7 @@ class TaskManager(Actor):
                 | GrantPermits()
             ):
                 if (hosted := self._tasks.get(message.attempt_id)) is not None:
+                    hosted.is_stopping |= _is_the_end(message)
                     hosted.ref.tell(message)
             case _:
                 return super().on_receive(message)
@@ -319,13 +292,12 @@ class TaskManager(Actor):
             self._to_leader(report)
 
     def _to_leader(self, message: Any) -> None:
-        if self._session is not None:
-            self._job_manager.tell(LeaderSessionMessage(self._session, message))
+        self._link.tell(message)
 
     # -- what is logged and printed here
 
     def _send_output(self) -> None:
-        if self._session is not None:
+        if self._link.session is not None:
             for message in self._outbox.take():
                 self._to_leader(message)
         if not self._outbox.is_empty and not self._has_ended:
@@ -333,15 +305,15 @@ class TaskManager(Actor):
 
     def _send_last_output(self) -> None:
         """All of it, before what is said next."""
-        if self._session is not None:
+        if self._link.session is not None:
             for message in self._outbox.take(final=True):
                 self._to_leader(message)
 
     # -- the end
 
     def _terminated(self, address: str, reason: str) -> None:
-        if address == self._job_manager.address:
-            self._end(f"the JobManager is gone: {reason}")
+        if self._link.is_from(address):
+            self._lost(f"the JobManager is gone: {reason}")
             return
         self._report_if_it_died(address, reason)
         self._end_if_all_stopped()
@@ -374,3 +346,12 @@ class TaskManager(Actor):
             self._has_ended = True
             self._send_last_output()
             self._on_ended(self._ending)
+
+
+def _is_the_end(order: Any) -> bool:
+    """Whether only the leader that gives this order knows what comes after it."""
+    match order:
+        case StopTask() | TriggerCheckpoint(stop=True) | NotifyCheckpointComplete(final=True):
+            return True
+        case _:
+            return False

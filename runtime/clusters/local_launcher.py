@@ -147,6 +147,9 @@ class LocalLauncher:
                 if (child.job_id, child.index) == (job_id, index):
                     child.template.send(Kill(token))
 
+    def abandon(self, job_id: JobId) -> None:
+        """Nothing outlives the process of this launcher."""
+
     def forget(self, job_id: JobId) -> None:
         self._launches.pop(job_id, None)
         with self._lock:

@@ -86,6 +86,9 @@ class SparkLauncher:
         """Cancel its Spark job; with interruption, since the TaskManager does not answer."""
         self._spark.sparkContext.cancelJobGroup(f"{self._jobs[job_id].group}-{index}")
 
+    def abandon(self, job_id: JobId) -> None:
+        """Nothing of an earlier driver is this one's to end."""
+
     def forget(self, job_id: JobId) -> None:
         job = self._jobs.get(job_id)
         if job is not None:

@@ -24,8 +24,9 @@ from ...actors.context import Ref
 from ...actors.flow.channels import DataPlane
 from ...actors.stacks import NO_STACKS, Stacks
 from ...actors.tasks.job_program import JobProgram
+from ...actors.tasks.leader_link import TaskManagerSpec
 from ...actors.tasks.outbox import Outbox
-from ...actors.tasks.task_manager import NO_OUTBOX, TaskManager, TaskManagerSpec
+from ...actors.tasks.task_manager import NO_OUTBOX, TaskManager
 from ...actors.tasks.task_setup import TaskServices, WhenFailed, ignore_failure
 from ...actors.tasks.task_state import StateServices
 from ...messages import CheckpointConfig, JobId, LocalState, TaskManagerFailing, TaskManagerId
@@ -79,6 +80,9 @@ class TaskManagerLaunch:
     slow_step_ms: int | None = None
     watermark_warn_ms: int | None = None
     """A step that takes longer is logged; None: no watch."""
+    host_address: str = ""
+    alone_ms: int = 0
+    """See TaskManagerSpec."""
 
 
 def run_task_manager(
@@ -186,6 +190,8 @@ def make_task_manager(
         launch.job_manager_address,
         launch.host,
         pid,
+        launch.host_address,
+        launch.alone_ms,
     )
     return TaskManager(spec, services, on_ended, outbox)
 

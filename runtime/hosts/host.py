@@ -2,7 +2,7 @@
 
 States: seeking the JobManager (registers again and again, less and less often, and logs that once) -> registered ->
 seeking, when the JobManager is away or another one leads -> leaving. What runs here outlives the connection: each
-TaskManager speaks with the JobManager by itself, and decides for itself. Flink: TaskExecutor.
+TaskManager speaks with the JobManager by itself, is told here who leads, and decides for itself. Flink: TaskExecutor.
 
 No TaskManager's code is looked into in this process: its signature is checked, and the bytes go to the child.
 """
@@ -19,6 +19,7 @@ from ...actors.context import Ref
 from ...messages import (
     AcknowledgeHost,
     EndTaskManager,
+    FollowLeader,
     HostedTaskManager,
     HostedTaskManagerEnded,
     HostHeartbeat,
@@ -27,6 +28,7 @@ from ...messages import (
     JobId,
     LaunchId,
     LaunchTaskManager,
+    LeaderIs,
     LeaderSessionId,
     LeaderSessionMessage,
     RegisterHost,
@@ -34,7 +36,8 @@ from ...messages import (
     TaskManagerExited,
 )
 from ..clusters.task_manager_process import TaskManagerLaunch
-from ..high_availability import LeaderRetrieval
+from ..high_availability import Leader, LeaderRetrieval
+from .resource_manager import JOB_MANAGER
 from .resource_manager import NAME as RESOURCE_MANAGER
 
 log = logging.getLogger(__name__)
@@ -83,8 +86,8 @@ class _Beat:
 
 
 @dataclass(frozen=True, slots=True)
-class _LeaderIs:
-    address: str | None
+class _Leads:
+    leader: Leader | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +148,15 @@ class Host(Actor):
         self._forget = forget
         self._running: dict[LaunchId, _Running] = {}
         self._registration = _Registration()
-        self._address: str | None = None
-        self._led_by: str | None = None
-        """The address of the latest leader."""
+        self._leader: Leader | None = None
+        self._followers: dict[str, Ref] = {}
+        """The TaskManagers here that want to know who leads, by their addresses."""
         self._manager: Ref | None = None
         self._is_leaving = False
 
     def on_start(self) -> None:
         own = self.context.self_ref
-        self._leaders.on_change(lambda leader: own.tell(_LeaderIs(leader.address if leader else None)))
+        self._leaders.on_change(lambda leader: own.tell(_Leads(leader)))
 
     def on_stop(self) -> None:
         self._leaders.close()
@@ -166,13 +169,16 @@ class Host(Actor):
                     self._ordered(inner)
             case AcknowledgeHost():
                 self._registered(message)
-            case _LeaderIs(address):
-                self._leader_is(address)
+            case _Leads(leader):
+                self._leads(leader)
+            case FollowLeader(address):
+                self._follow(address)
             case _Register(number):
                 self._register(number)
             case _Beat(number):
                 self._beat(number)
             case Terminated(address=address, reason=reason):
+                self._followers.pop(address, None)
                 if self._manager is not None and address == self._manager.address:
                     self._lost(reason)
             case _Prepared():
@@ -191,21 +197,25 @@ class Host(Actor):
 
     # -- the JobManager
 
-    def _leader_is(self, address: str | None) -> None:
-        if self._address is not None and address != self._address and self._registration.lost_ms is None:
-            self._lost("another one leads" if address else "it does not lead any more")
-        if address is not None and address != self._led_by:
-            self._end_those_of_another_leader(address)
-        self._address = address
-        self._manager = None if address is None else self.context.actor_of(f"{address}/{RESOURCE_MANAGER}")
-        if self._manager is not None:
+    def _leads(self, leader: Leader | None) -> None:
+        if self._leader is not None and leader != self._leader and self._registration.lost_ms is None:
+            self._lost("another one leads" if leader else "it does not lead any more")
+        self._leader = leader
+        self._manager = None if leader is None else self.context.actor_of(f"{leader.address}/{RESOURCE_MANAGER}")
+        if leader is not None:
+            for follower in self._followers.values():
+                self._say_who_leads(follower, leader)
             self._seek()
 
-    def _end_those_of_another_leader(self, address: str) -> None:
-        """They know no other JobManager than theirs, and the new one starts its jobs from a checkpoint."""
-        self._led_by = address
-        for launch_id in list(self._running):
-            self._end(launch_id)
+    def _follow(self, address: str) -> None:
+        """A TaskManager that was started here. It decides for itself what it makes of another leader."""
+        follower = self._followers[address] = self.context.actor_of(address)
+        self.context.watch(follower)
+        if self._leader is not None:
+            self._say_who_leads(follower, self._leader)
+
+    def _say_who_leads(self, follower: Ref, leader: Leader) -> None:
+        follower.tell(LeaderIs(f"{leader.address}/{JOB_MANAGER}", leader.session))
 
     def _seek(self) -> None:
         """Begin the next registration."""
@@ -233,7 +243,7 @@ class Host(Actor):
             )
         )
         if registration.retry_ms == FIRST_RETRY_MS * 4:  # it should have answered by now
-            log.warning("no JobManager answers at %s: trying again until one does", self._address)
+            log.warning("no JobManager answers at %s: trying again until one does", self._where)
         self.context.schedule(registration.retry_ms, _Register(number))
         registration.retry_ms = min(2 * registration.retry_ms, LAST_RETRY_MS)
 
@@ -246,7 +256,7 @@ class Host(Actor):
         registration.session, registration.lost_ms = answer.leader_session_id, None
         registration.interval_ms, registration.timeout_ms = answer.heartbeat_interval_ms, answer.heartbeat_timeout_ms
         registration.heard_ms = now_ms
-        log.info("registered with the JobManager at %s, after %.1f s", self._address, away_s)
+        log.info("registered with the JobManager at %s, after %.1f s", self._where, away_s)
         self.context.watch(self._manager)
         self._when_registered()
         self._beat(registration.number)
@@ -266,9 +276,13 @@ class Host(Actor):
         """Said once; then it is looked for until it is back."""
         if self._registration.session is None:
             return
-        log.warning("the JobManager at %s is away (%s): registering until it is back", self._address, reason)
+        log.warning("the JobManager at %s is away (%s): registering until it is back", self._where, reason)
         self._registration.session = None
         self._seek()
+
+    @property
+    def _where(self) -> str:
+        return self._leader.address if self._leader else "no known address"
 
     def _to_leader(self, message: Any) -> None:
         session = self._registration.session
@@ -292,10 +306,10 @@ class Host(Actor):
 
     def _launch(self, order: LaunchTaskManager) -> None:
         made = order.task_manager
-        if made.launch_id in self._running or self._is_leaving or self._address is None:
+        if made.launch_id in self._running or self._is_leaving or self._leader is None:
             return
         self._running[made.launch_id] = _Running(made)
-        prepared = self.context.run_blocking(self._make_launch, order, self._address)
+        prepared = self.context.run_blocking(self._make_launch, order, self._leader.address)
         self.context.pipe_to_self(
             prepared, lambda launch: _Prepared(order, launch), lambda error: _Unprepared(order, error)
         )

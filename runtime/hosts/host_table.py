@@ -98,6 +98,8 @@ class HostTable:
         self._waiting: list[_Wanted] = []
         self._given_up: set[LaunchId] = set()
         """They were reported as ended while their processes may have been alive."""
+        self._abandoned: set[JobId] = set()
+        """What earlier leaders have started for these jobs is not wanted."""
 
     # -- hosts
 
@@ -118,13 +120,19 @@ class HostTable:
                         Ended(each.job_id, each.index, "its host never started it"),
                     ]
         self._hosts[message.host_id] = host
-        for launch_id, each in claimed.items():
-            if launch_id in self._given_up:
+        ours = {} if known is None else known.running
+        for launch_id, each in sorted(claimed.items(), key=lambda item: item[0] not in ours):
+            if launch_id in self._given_up or (launch_id not in ours and self._is_unwanted(each)):
+                self._given_up.add(launch_id)
                 effects.append(End(message.host_id, launch_id))
                 continue
             host.running[launch_id] = each
             self._drop_waiting(each.job_id, each.index)
         return [*effects, *self._place_waiting()]
+
+    def _is_unwanted(self, claimed: HostedTaskManager) -> bool:
+        """One of an earlier leader: its job was started again, or its place is taken."""
+        return claimed.job_id in self._abandoned or self._place_of(claimed.job_id, claimed.index) is not None
 
     def is_known(self, host_id: HostId) -> bool:
         return host_id in self._hosts
@@ -185,6 +193,19 @@ class HostTable:
         if each is None:
             return []
         return [Ended(each.job_id, each.index, reason), *self._place_waiting()]
+
+    def abandon(self, job_id: JobId) -> list[HostEffect]:
+        """End all that earlier leaders have started for the job, also on hosts that register later. No end of these is
+        reported: the job begins as if nothing had been there.
+        """
+        self._abandoned.add(job_id)
+        effects: list[HostEffect] = []
+        for host_id, launch_id, each in list(self._all()):
+            if each.job_id == job_id:
+                self._given_up.add(launch_id)
+                del self._hosts[host_id].running[launch_id]
+                effects.append(End(host_id, launch_id))
+        return effects
 
     def forget(self, job_id: JobId) -> list[HostEffect]:
         """The job is over."""

@@ -20,6 +20,7 @@ import zmq
 
 from ...actors.context import Ref
 from ...actors.job_manager.job_manager import JobManager
+from ...actors.job_manager.takeovers import LeaderPublished
 from ...messages import CancelJob, JobList, JobSummary, LeaderSessionId, ListJobs
 from ...state import CheckpointStorage
 from ...state.checkpoints.high_availability import HighAvailability
@@ -41,14 +42,13 @@ from .errors import ProcessFailed
 from .host_programs import HostPrograms
 from .keys import load_keys
 from .programs import Programs
+from .resource_manager import JOB_MANAGER, HostLauncher, HostTimes, ResourceManager
 from .resource_manager import NAME as RESOURCE_MANAGER
-from .resource_manager import HostLauncher, HostTimes, ResourceManager
 from .settings import HostSettings
 from .standing_process import PidFile, Stop, log_to_file
 
 log = logging.getLogger(__name__)
 
-JOB_MANAGER = "job-manager"
 CANCEL_SECONDS = 5.0
 """How long jobs may take to be cancelled when the process is stopped."""
 LOOK_SECONDS = 0.05
@@ -102,6 +102,7 @@ def _lead(settings: HostSettings, keys: CurveKeys, lead: Leading, stop: Stop, pi
         if not stop.unless(lambda: lead.inherited(jobs.take_over), lead.end):
             return
         lead.publish(system.address, ended)  # whoever finds it finds its jobs, too
+        jobs.published()
         stack.enter_context(contextlib.closing(Announced(work_dir, system.address, settings.key_file)))
         pid_file.update(address=system.address, is_ready=True)
         log.info("JobManager at %s, process %d", system.address, pid_file.state.pid)
@@ -164,6 +165,10 @@ class _Jobs:
     def take_over(self, left: TakenOver) -> None:
         """Go on with a job of an earlier leader. Its code lies where it was stored when it was submitted."""
         self._job_manager.ask(left.submitted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
+
+    def published(self) -> None:
+        """Hosts find this leader from now on, and TaskManagers that still run its jobs."""
+        self._job_manager.tell(LeaderPublished())
 
     def close(self, *, cancel: bool, is_deposed: bool) -> None:
         """End. `cancel`: what still runs, as nothing goes on without it; else a successor goes on with that. It goes on

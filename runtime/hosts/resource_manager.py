@@ -36,6 +36,8 @@ from .host_table import Awaits, End, Ended, HostEffect, HostTable, Launch, Relea
 log = logging.getLogger(__name__)
 
 NAME = "resource-manager"
+JOB_MANAGER = "job-manager"
+"""The actors' names, on a leader's system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,11 @@ class _Start:
 class _Kill:
     job_id: JobId
     index: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Abandon:
+    job_id: JobId
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,9 @@ class HostLauncher:
 
     def kill(self, job_id: JobId, index: int) -> None:
         self._resource_manager.tell(_Kill(job_id, index))
+
+    def abandon(self, job_id: JobId) -> None:
+        self._resource_manager.tell(_Abandon(job_id))
 
     def forget(self, job_id: JobId) -> None:
         self._resource_manager.tell(_Forget(job_id))
@@ -130,6 +140,8 @@ class ResourceManager(Actor):
                     self._carry_out(self._table.want(job_id, index, wanted.slots_per_task_manager))
             case _Kill(job_id, index):
                 self._carry_out(self._table.kill(job_id, index))
+            case _Abandon(job_id):
+                self._carry_out(self._table.abandon(job_id))
             case _Forget(job_id):
                 self._forget(job_id)
             case _Beat():

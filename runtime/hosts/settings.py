@@ -128,6 +128,12 @@ class HostSettings:
     session_timeout_ms: int = _setting(
         SESSION_TIMEOUT, Whole(500, 600_000), DEFAULT_TIMEOUT_MS, "How long a leader may be silent."
     )
+    tasks_alone_ms: int = _setting(
+        "recovery.tasks-alone-ms",
+        Whole(0, _YEAR_MS),
+        30_000,
+        "How long beyond the session timeout tasks run on while nobody leads; 0: they end with their JobManager.",
+    )
     zookeeper_quorum: str = _setting(
         QUORUM, Text(may_be_empty=True), "", "host:port of each ZooKeeper server, with commas between."
     )
@@ -164,6 +170,12 @@ class HostSettings:
     )
     name_lease_ms: int = _setting(
         "jobs.name-lease-ms", Whole(1, _YEAR_MS), LEASE_MS, "How long a job keeps its name after its last word."
+    )
+    adoption_timeout_ms: int = _setting(
+        "jobs.adoption-timeout-ms",
+        Whole(1, _YEAR_MS),
+        3_000,
+        "How long a new leader waits for TaskManagers that still run a job, before it starts the job again.",
     )
     savepoint_backend: str = _setting(
         SAVEPOINT_BACKEND,
@@ -242,9 +254,18 @@ class HostSettings:
             }
         return HighAvailabilitySettings.of({key: value for key, value in pairs.items() if value})
 
+    @property
+    def alone_ms(self) -> int:
+        """How long tasks run on without a JobManager; 0: not at all."""
+        return self.session_timeout_ms + self.tasks_alone_ms if self.has_successors and self.tasks_alone_ms else 0
+
     def job_manager_settings(self) -> JobManagerSettings:
         return JobManagerSettings(
-            self.heartbeat_interval_ms, self.heartbeat_timeout_ms, self.slot_timeout_ms, self.cancel_timeout_ms
+            self.heartbeat_interval_ms,
+            self.heartbeat_timeout_ms,
+            self.slot_timeout_ms,
+            self.cancel_timeout_ms,
+            self.adoption_timeout_ms if self.alone_ms else 0,
         )
 
     def cluster_settings(self, task_managers: int, slots: int) -> ClusterSettings:

@@ -26,15 +26,17 @@ from ..output import LogLevels
 from ..system import ActorSystem, CurveKeys
 from .errors import ProcessFailed
 from .host import Host, HostSpec, Leave
-from .jobmanager_process import JOB_MANAGER
 from .keys import load_keys
 from .leaders import leaders_of
 from .programs import Programs, unpack
+from .resource_manager import JOB_MANAGER
 from .settings import HostSettings
 from .standing_process import PidFile, Stop, log_to_file
 
 log = logging.getLogger(__name__)
 
+HOST = "host"
+"""The actor's name."""
 LEAVE_SECONDS = 2.0
 
 
@@ -55,12 +57,12 @@ def run_task_manager_process(settings: HostSettings, *, in_background: bool = Fa
         actor: list[Ref] = []
         launcher = LocalLauncher(lambda exited: _tell(actor, exited), work_dir)
         stack.callback(launcher.close)
-        starts = _Starts(settings, keys, host, Path(work_dir))
+        starts = _Starts(settings, keys, host, Path(work_dir), f"{system.address}/{HOST}")
 
         spec = HostSpec(HostId(system.new_id("host")), host, os.getpid(), settings.taskmanager_slots)
         registered = partial(pid_file.update, is_ready=True)
         made = Host(spec, leaders_of(settings), launcher, starts.make, registered, starts.forget)
-        actor.append(system.spawn(made, name="host"))
+        actor.append(system.spawn(made, name=HOST))
         system.spawn(Watch(actor[0], stop.request))
         pid_file.update(address=system.address)
         log.info("TaskManager process %d at %s, with %d slots", spec.pid, system.address, spec.slots)
@@ -99,10 +101,13 @@ def _tell(actor: list[Ref], exited: TaskManagerExited) -> None:
 class _Starts:
     """How TaskManagers of jobs are started on this host. `make` is called by threads of the system's pool."""
 
-    def __init__(self, settings: HostSettings, keys: CurveKeys, host: str, work_dir: Path) -> None:
+    def __init__(self, settings: HostSettings, keys: CurveKeys, host: str, work_dir: Path, host_address: str) -> None:
+        """`host_address`: of the Host actor."""
         self._keys = keys
         self._host = host
         self._work_dir = work_dir
+        self._host_address = host_address
+        self._alone_ms = settings.alone_ms
         self._programs = Programs(settings.storage_dir, keys)
 
     def make(self, order: LaunchTaskManager, leader: str) -> TaskManagerLaunch:
@@ -132,6 +137,8 @@ class _Starts:
             log_levels=LogLevels.of_this_process(),
             slow_step_ms=order.slow_step_ms,
             watermark_warn_ms=order.watermark_warn_ms,
+            host_address=self._host_address if self._alone_ms else "",
+            alone_ms=self._alone_ms,
         )
 
     def forget(self, job_id: JobId) -> None:

@@ -96,6 +96,10 @@ class OutletSink(TwoPhaseCommitSink[OutletTransaction]):
         self._writer = SegmentWriter(self._storage, self._folder, branch, end, context.clock.wall_ms)
         self._report_opened(end)
 
+    def _say_again(self) -> None:
+        super()._say_again()
+        self._report_opened(self._committed_end)
+
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         super().on_checkpoint(checkpoint_id)
         lineage = self._lineage

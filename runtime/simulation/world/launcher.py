@@ -73,6 +73,18 @@ class SimulatedLauncher:
     def kill(self, job_id: JobId, index: int) -> None:
         self._owner.loop.call_later(self._chance.uniform(*_NOTICE_MS) / 1000, self._kill, job_id, index)
 
+    def inherit(self, earlier: SimulatedLauncher) -> None:
+        """What another leader has started and lives still is this one's from now on, as hosts report it."""
+        for place, process in earlier._living.items():
+            self._keep(place, process)
+        self.zombies += earlier.zombies
+
+    def abandon(self, job_id: JobId) -> None:
+        """Nothing is reported of these."""
+        for place, process in [(place, process) for place, process in self._living.items() if place[0] == job_id]:
+            del self._living[place]
+            self._owner.loop.call_later(self._chance.uniform(*_NOTICE_MS) / 1000, self._put_away, process)
+
     def forget(self, job_id: JobId) -> None:
         self._launches.pop(job_id, None)
         self._owner.loop.call_later(GRACE_MS / 1000, self._kill_all, job_id)
@@ -86,9 +98,12 @@ class SimulatedLauncher:
         while any(zombie.host == host for zombie in self.zombies):
             host += "'"
         process = self._world.process(self._new_name(index), host)
+        self._keep(place, process)
+        self._boot(process, launch, index)
+
+    def _keep(self, place: Place, process: Process) -> None:
         self._living[place] = process
         process.when_ended(lambda reason: self._ended(place, process, reason))
-        self._boot(process, launch, index)
 
     def _new_name(self, index: int) -> str:
         """That no TaskManager of another JobManager has had either."""
@@ -103,12 +118,17 @@ class SimulatedLauncher:
             self._notify(place, "killed by the launcher")
         if process is None:
             return
+        if not self._put_away(process):
+            self._ended(place, process, "given up: it cannot be reached")
+
+    def _put_away(self, process: Process) -> bool:
+        """Kill it, if it can be reached."""
         is_far = process.is_frozen or self._is_cut_off(self._owner, process)
         if is_far and self._chance.random() < 0.5:
             self.zombies.append(process)
-            self._ended(place, process, "given up: it cannot be reached")
-        else:
-            process.kill("killed by the launcher")
+            return False
+        process.kill("killed by the launcher")
+        return True
 
     def _kill_all(self, job_id: JobId) -> None:
         for of, index in [*self._living, *self._starting]:

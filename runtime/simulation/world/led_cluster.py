@@ -8,21 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ....messages import JobId, SubmitJob
+from ....actors.context import Ref
+from ....actors.job_manager.job_manager_settings import JobManagerSettings
+from ....actors.job_manager.takeovers import LeaderPublished
+from ....messages import JobGraph, JobId, LeaderIs, SubmitJob
 from ....state.checkpoints.high_availability import HighAvailability
 from ....state.errors import LostLeadership
 from ...api.environment import StreamEnvironment
 from ...api.translation import Translation
 from ...clusters.job_handle import JobHandle
+from ...clusters.task_manager_process import TaskManagerLaunch
 from ...high_availability.errors import CannotTakeOver
 from ...high_availability.kept_jobs import KeptJobs
+from ...high_availability.leader import Leader
 from ...high_availability.submissions import StoredProgram, Submissions
 from ...system import ActorSystem
 from .cluster import STORAGE, SimulatedCluster, Stalled
 from .faults import Fault
+from .launcher import SimulatedLauncher
 from .world import Process
 from .zookeeper import SimulatedCandidate, SimulatedLeadership, SimulatedZooKeeper
 
@@ -30,6 +37,8 @@ SUBMISSIONS = f"{STORAGE}/high-availability"
 KEY = b"the key of a simulated cluster"
 PUBLISHED_S = 0.05
 """So long after it has won, a leader says where it is."""
+ADOPTION_MS = 3_000
+"""How long a job waits for TaskManagers that still run it, where they outlive their leader."""
 TAKEOVER_S = 120.0
 """How long whoever waits may need to lead: sessions end before."""
 
@@ -43,10 +52,13 @@ class LedCluster(SimulatedCluster):
         slots_per_task_manager: int = 1,
         *,
         session_timeout_ms: float = 10_000.0,
+        alone_ms: int = 0,
         seed: int = 0,
         faults: Iterable[Fault] = (),
         **settings: Any,
     ) -> None:
+        """`alone_ms`: how long TaskManagers run on without a JobManager, as they do on hosts of their own."""
+        self._alone_ms = alone_ms
         super().__init__(task_managers, slots_per_task_manager, seed=seed, faults=faults, **settings)
         self.zookeeper = SimulatedZooKeeper(self.world, session_timeout_ms)
         self.leaderships: list[SimulatedLeadership] = []
@@ -99,13 +111,36 @@ class LedCluster(SimulatedCluster):
         job_manager.tell(submitted)
         self._left[submitted.graph.name] = submitted.graph.job_id
 
+    def _launch(self, graph: JobGraph, program: StoredProgram) -> TaskManagerLaunch:
+        return replace(super()._launch(graph, program), alone_ms=self._alone_ms)
+
+    def _hosts(self, process: Process, task_manager: Ref) -> None:
+        """Its host says who leads."""
+        if self._alone_ms:
+
+            def say(leader: Leader | None) -> None:
+                if leader is not None:
+                    task_manager.tell(LeaderIs(f"{leader.address}/job-manager", leader.session))
+
+            self.zookeeper.listen(process).on_change(say)
+
+    def _make_launcher(self, driver: Process) -> SimulatedLauncher:
+        """The hosts of an earlier leader are the next one's."""
+        launcher = super()._make_launcher(driver)
+        if self._alone_ms and driver is not self.world.processes[0]:
+            launcher.inherit(self.launcher)
+        return launcher
+
+    def _job_manager_settings(self) -> JobManagerSettings:
+        return replace(super()._job_manager_settings(), adoption_timeout_ms=ADOPTION_MS if self._alone_ms else 0)
+
     def _make_high_availability(self, system: ActorSystem) -> HighAvailability:
         driver = self._started_driver()
         self._systems[driver] = system
         candidate = self._waiting or self.zookeeper.stand(driver)
         assert candidate.leads, "nobody leads before it"
         leadership = SimulatedLeadership(self.zookeeper, candidate)
-        driver.loop.call_later(PUBLISHED_S, _publish, leadership, system.address)
+        driver.loop.call_later(PUBLISHED_S, self._publish, driver, leadership, system.address)
         leadership.on_lost(partial(self._deposed, driver))
         self.leaderships.append(leadership)
         submissions = Submissions(self._open_storage(SUBMISSIONS), KEY)
@@ -118,7 +153,7 @@ class LedCluster(SimulatedCluster):
         if job_manager is not None and system is not None and driver.is_alive:
             system.stop(job_manager)
 
-
-def _publish(leadership: SimulatedLeadership, address: str) -> None:
-    with suppress(LostLeadership):
-        leadership.publish(address)
+    def _publish(self, driver: Process, leadership: SimulatedLeadership, address: str) -> None:
+        with suppress(LostLeadership):
+            leadership.publish(address)
+            self._tell_job_manager_of(driver, LeaderPublished())

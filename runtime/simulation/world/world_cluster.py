@@ -125,6 +125,9 @@ class WorldCluster(Cluster):
     def _wait(self, is_over: Callable[[], bool], timeout_s: float | None) -> bool:
         """Let the world go on until the condition holds; False when it does not within this time."""
 
+    def _hosts(self, process: Process, task_manager: Ref) -> None:
+        """This process has begun to run a TaskManager."""
+
     def _task_failed(self, job_id: JobId, error: BaseException) -> None:
         """A task's code has raised, and its attempt is about to fail."""
 
@@ -206,7 +209,7 @@ class WorldCluster(Cluster):
         await system.open()
         data_plane, program = self._hosted(process, launch)
         ended = process.loop.create_future()
-        system.spawn(
+        task_manager = system.spawn(
             make_task_manager(
                 launch,
                 TaskManagerId(process.name),
@@ -222,6 +225,7 @@ class WorldCluster(Cluster):
             ),
             name="task-manager",
         )
+        self._hosts(process, task_manager)
         reason: str = await ended
         await system.close()
         data_plane.close()
