@@ -18,6 +18,7 @@ from ....messages import (
     LeaderSessionId,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
+    SubmitTask,
     TriggerCheckpoint,
 )
 from ...high_availability.job_record import JobRecord, read_record
@@ -52,6 +53,7 @@ class _Session:
     triggered: dict[CheckpointId, TriggerCheckpoint] = field(default_factory=dict)
     over: set[CheckpointId] = field(default_factory=set)
     cancels: bool = False
+    deploys: bool = False
 
 
 class LedCourse:
@@ -99,6 +101,8 @@ class LedCourse:
                 session.over.add(checkpoint_id)
             case CancelTask():
                 session.cancels = True
+            case SubmitTask():
+                session.deploys = True
 
     # -- what was done
 
@@ -113,6 +117,11 @@ class LedCourse:
             if triggered:
                 highest, of = max(triggered), session
         return ""
+
+    def has_deployed(self, session: LeaderSessionId) -> bool:
+        """Whether this leader has started any task; one that goes on with those of another has not."""
+        self.read_on()
+        return session in self._sessions and self._sessions[session].deploys
 
     # -- what is under way
 

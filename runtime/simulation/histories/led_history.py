@@ -36,6 +36,7 @@ from .watchdog import Watchdog
 
 MOMENTS = tuple(KillMoment)
 SESSION_MS = 6_000
+ALONE_MS = 40_000
 JOB = "service"
 PATIENCE_S = 600.0
 FOUND_S = 5.0
@@ -53,10 +54,14 @@ class LedVerdict:
     moments: tuple[KillMoment, ...]
     """In which leaders died, as the trace says; of one leader there may be several."""
     takeovers: int
+    adopted: int
+    """Takeovers in which not a task restarted."""
 
 
 class LedHistory:
-    """Deterministic: all of it follows from the seed. Every eighth seed begins with the same moment."""
+    """Deterministic: all of it follows from the seed. Every eighth seed begins with the same moment; of these, every
+    other one has TaskManagers that outlive their leaders.
+    """
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -67,7 +72,8 @@ class LedHistory:
         self._job = LedJob(chance.choice((1, 2)), chance.choice((300, 700, 1_500)), chance.choice((1, 2)))
         self._moments: list[KillMoment] = []
         self._violations: list[Violation] = []
-        self._takeovers = 0
+        self._alone_ms = ALONE_MS if seed // len(MOMENTS) % 2 else 0
+        self._takeovers = self._adopted = 0
         self._status: JobStatus | None = None
         """As the leader before the present one has reported it last."""
         self._orders = Orders()
@@ -87,6 +93,7 @@ class LedHistory:
             2,
             seed=self.seed,
             session_timeout_ms=SESSION_MS,
+            alone_ms=self._alone_ms,
             heartbeat_interval_ms=500,
             heartbeat_timeout_ms=3_000,
         ) as cluster:
@@ -97,7 +104,7 @@ class LedHistory:
             if problem := self._course.ids_in_disorder():
                 self._report("led-ids", problem)
             self._violations += cluster.probes.violations
-        return LedVerdict(self.seed, tuple(self._violations), tuple(self._moments), self._takeovers)
+        return LedVerdict(self.seed, tuple(self._violations), tuple(self._moments), self._takeovers, self._adopted)
 
     # -- the course of it
 
@@ -115,6 +122,9 @@ class LedHistory:
                 return
             job = self._submit()
             job.ready().result(timeout=PATIENCE_S)
+            if not self._course.has_deployed(self._cluster.leaderships[-1].session):
+                self._adopted += 1
+                continue
             restored = job.checkpoint_history().restored_checkpoint_id or 0
             if restored < newest:
                 self._report("led-announced", f"{newest} was announced, and the next leader has restored {restored}")
@@ -247,7 +257,7 @@ def judge_led(seed: int) -> LedVerdict:
         with quiet():
             return LedHistory(seed).run()
     except (Exception, ProcessKilled) as error:  # noqa: BLE001  (the outcome of a history, whatever it is)
-        return LedVerdict(seed, (Violation("crash", f"{type(error).__name__}: {error}"),), (), 0)
+        return LedVerdict(seed, (Violation("crash", f"{type(error).__name__}: {error}"),), (), 0, 0)
 
 
 @click.command()
@@ -256,19 +266,20 @@ def judge_led(seed: int) -> LedVerdict:
 def main(histories: int, first_seed: int) -> None:
     """Kill leaders in simulated histories, and count the moments in which they died."""
     moments: Counter[KillMoment] = Counter()
-    exact, takeovers, started = 0, 0, time.perf_counter()
+    exact, takeovers, adopted, started = 0, 0, 0, time.perf_counter()
     with Watchdog() as watchdog:
         for seed in range(first_seed, first_seed + histories):
             with watchdog.watching(f"led history {seed}"):
                 verdict = judge_led(seed)
             moments.update(verdict.moments)
             takeovers += verdict.takeovers
+            adopted += verdict.adopted
             exact += not verdict.violations
             for violation in verdict.violations:
                 click.echo(f"seed {seed}: {violation}")
     for moment in MOMENTS:
         click.echo(f"{moments[moment]:7} leaders died in: {moment.value}")
-    click.echo(f"{takeovers} takeovers in {time.perf_counter() - started:.0f} s")
+    click.echo(f"{takeovers} takeovers, {adopted} of them without a restart, in {time.perf_counter() - started:.0f} s")
     click.echo(f"{histories} led histories, {exact} exact")
     sys.exit(0 if exact == histories else 1)
 

@@ -51,6 +51,8 @@ class SimulatedLauncher:
         self.zombies: list[Process] = []
         """Those that were given up, dead or alive."""
         self._lives = itertools.count(1)
+        self._is_over = False
+        """Hosts take orders of another leader."""
 
     def prepare(self, launch: TaskManagerLaunch) -> None:
         """The start parameters of this job's TaskManagers."""
@@ -74,10 +76,14 @@ class SimulatedLauncher:
         self._owner.loop.call_later(self._chance.uniform(*_NOTICE_MS) / 1000, self._kill, job_id, index)
 
     def inherit(self, earlier: SimulatedLauncher) -> None:
-        """What another leader has started and lives still is this one's from now on, as hosts report it."""
+        """What another leader has started and lives still is this one's from now on, as hosts report it. That one's
+        orders are heard no more.
+        """
         for place, process in earlier._living.items():
             self._keep(place, process)
         self.zombies += earlier.zombies
+        earlier._living.clear()
+        earlier._is_over = True
 
     def abandon(self, job_id: JobId) -> None:
         """Nothing is reported of these."""
@@ -94,6 +100,8 @@ class SimulatedLauncher:
     def _start(self, launch: TaskManagerLaunch, index: int) -> None:
         place = launch.job_id, index
         self._starting.pop(place, None)
+        if self._is_over:
+            return
         host = f"host-{index}"
         while any(zombie.host == host for zombie in self.zombies):
             host += "'"

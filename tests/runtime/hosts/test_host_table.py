@@ -158,3 +158,42 @@ def test_a_job_that_is_over_is_released_where_it_runs_and_waits_no_more(table: H
     wanted(table, 0, 1)
     assert table.forget(JOB) == [Release(HostId("a"), JOB)]
     assert table.waiting() == ()
+
+
+# -- what earlier leaders have started
+
+
+def left(launch_id: str, index: int, job_id: JobId = JOB) -> HostedTaskManager:
+    return HostedTaskManager(LaunchId(launch_id), job_id, index, 1)
+
+
+def test_what_an_earlier_leader_has_started_keeps_its_slots_and_is_not_started_again(table: HostTable) -> None:
+    table.register(registration("a", running=[left("old-0", 0), left("old-1", 1)]))
+    assert wanted(table, 0, 1) == []
+    assert [host.free_slots for host in table.summaries()] == [0]
+    assert table.ended(HostId("a"), LaunchId("old-0"), "killed") == [Ended(JOB, 0, "killed")]
+
+
+def test_what_is_abandoned_is_ended_without_a_report_and_its_slots_are_free(table: HostTable) -> None:
+    table.register(registration("a", slots=3, running=[left("old-0", 0), left("old-1", 1), left("other", 0, OTHER)]))
+    assert table.abandon(JOB) == [End(HostId("a"), LaunchId("old-0")), End(HostId("a"), LaunchId("old-1"))]
+    assert launched(wanted(table, 0, 1)) == [("a", 0), ("a", 1)]
+    assert table.ended(HostId("a"), LaunchId("old-0"), "killed") == []
+    assert [each.job_id for each in table.summaries()[0].task_managers] == [OTHER, JOB, JOB]
+
+
+def test_a_host_that_comes_late_ends_what_it_has_of_an_abandoned_job(table: HostTable) -> None:
+    table.register(registration("a"))
+    table.abandon(JOB)
+    wanted(table, 0)
+    ours = launch_of(table, 0)[1]
+    assert table.register(registration("b", running=[left("old-1", 1)])) == [End(HostId("b"), LaunchId("old-1"))]
+    again = registration("a", number=2, running=[left("old-0", 0), left(ours, 0)])
+    assert table.register(again) == [End(HostId("a"), LaunchId("old-0"))]
+    assert [each.launch_id for each in table.summaries()[0].task_managers] == [ours]
+
+
+def test_an_index_that_runs_already_is_not_taken_over_from_another_host(table: HostTable) -> None:
+    table.register(registration("a"))
+    wanted(table, 0)
+    assert table.register(registration("b", running=[left("old-0", 0)])) == [End(HostId("b"), LaunchId("old-0"))]
