@@ -228,12 +228,12 @@ class AsyncCalls:
     def granted(self, message: GrantPermits) -> None:
         if self._permits is not None:
             self._permits.granted(message)
+            self._submit()
 
     def say_again(self) -> None:
         """A request that another JobManager has had may never be answered."""
         if self._permits is not None:
             self._permits.say_again()
-            self._submit()
 
     def settle(self) -> None:
         """At a barrier; the task stands still meanwhile, so no more than some. In the snapshot the others run still."""
