@@ -254,7 +254,7 @@ def led_and_followed(yard: Yard) -> tuple[Command, Command, Command, int]:
 
 def test_a_second_jobmanager_goes_on_with_the_jobs_of_one_that_was_killed(yard: Yard) -> None:
     """By files of the shared folder: docs/high-availability.md. The TaskManager process follows the leader, and so do
-    the client and its handle.
+    the client and its handle, and the tasks: none of them restarts.
     """
     leader, worker, standby, port = led_and_followed(yard)
     gate, out = Gate(yard.folder), yard.folder / "out"
@@ -263,12 +263,16 @@ def test_a_second_jobmanager_goes_on_with_the_jobs_of_one_that_was_killed(yard: 
         counting(env, 1_000, 2_000.0, gate=gate).sink_to(FileSink(str(out), "jsonl"), name="out")
         job = cluster.submit(env, "numbers")
         Witness(job).checkpoints(2)
+        running = {task.attempt_id for task in job.details().tasks}
         os.kill(leader.pid, signal.SIGKILL)
         (found,) = cluster.jobs()  # of the next leader
         assert (found.job_id, cluster.address.rpartition(":")[2]) == (job.job_id, str(port))
+        job.ready().result(WAIT_S)
+        eventually(lambda: {task.attempt_id for task in job.details().tasks} == running, "the same attempts")
         gate.open()
         job.wait(WAIT_S)
         assert job.status is JobStatus.FINISHED
+        assert job.details().restarts == 0
         assert read_output(out, "jsonl") == counted(1_000)
     assert yard.end(standby)[0] == 0
     assert yard.end(worker)[0] == 0
