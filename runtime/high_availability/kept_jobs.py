@@ -293,11 +293,11 @@ def _read(storage: CheckpointStorage, pointer: CheckpointPointer) -> CompletedCh
 def _say_from_where(job: str, readable: Mapping[CheckpointPointer, CompletedCheckpoint]) -> None:
     """From where a job that is taken over goes on, or that it ends: whoever had it stopped may have no answer."""
     if not readable:
-        log.warning("job %r is taken over before its first checkpoint, and begins again", job)
+        log.warning("job %r is taken over before its first checkpoint", job)
         return
     pointer, newest = list(readable.items())[-1]
     if not newest.is_final:
-        log.warning("job %r is taken over, and goes on from checkpoint %d", job, newest.checkpoint_id)
+        log.warning("job %r is taken over; its newest checkpoint is %d", job, newest.checkpoint_id)
     elif pointer.savepoints:
         path = pointer.savepoints[-1]
         log.warning(

@@ -224,7 +224,7 @@ def test_a_stop_that_was_not_stored_is_none_and_one_that_was_is_completed_by_the
         stop.result(WAIT_S)
     stage.until_it_goes_on()
     assert not job.status.is_terminal
-    assert "job 'numbers' is taken over, and goes on from checkpoint" in stage.logs()
+    assert "job 'numbers' is taken over; its newest checkpoint is" in stage.logs()
 
     brake.hold("checkpoint")
     stage.until_held("checkpoint")
