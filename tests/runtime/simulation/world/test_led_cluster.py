@@ -86,8 +86,8 @@ def test_a_leader_that_is_killed_again_and_again_is_followed_and_the_output_is_e
 
 @seeds(3, 20)
 def test_a_takeover_leaves_no_earlier_attempt_and_counts_no_restart(seed: int) -> None:
-    """Where TaskManagers end with their leader, what the next one knows of a job cannot disagree with what runs: decision
-    42. Those that outlive it: `test_adopted_jobs`.
+    """Where TaskManagers end with their leader, what the next one knows cannot disagree with what runs (decision 42).
+    Those that outlive it: `test_adopted_jobs`.
     """
     with cluster_of(seed) as cluster:
         attempts: set[str] = set()
