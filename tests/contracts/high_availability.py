@@ -173,6 +173,17 @@ class DurableHighAvailabilityContract(HighAvailabilityContract):
         assert list(again.checkpoints.restorable()) == checkpoints[:0:-1]
         assert min(drawn(again.checkpoint_ids)) > max(drawn_in_vain)
 
+    def test_a_savepoint_that_completes_late_gives_no_reserved_id_back(self) -> None:
+        leader = self.make()
+        job = leader.add_job(self.submitted(retained=2))
+        (old,) = drawn(job.checkpoint_ids, 1)
+        job.checkpoint_ids.set_count(CheckpointId(5_000))
+        (newest,) = drawn(job.checkpoint_ids, 1)
+        self._complete(job, newest)
+        self._complete(job, old, is_savepoint=True)
+        again = self.succeed(leader).add_job(self.submitted(retained=2))
+        assert min(drawn(again.checkpoint_ids)) > newest
+
     def test_ids_increase_over_many_leaders(self) -> None:
         leader, ids = self.make(), []
         for _ in range(4):

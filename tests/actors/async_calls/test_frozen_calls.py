@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.async_calls.frozen_calls import CallInFlight, FrozenCalls, calls_of
+from understudy.actors.async_calls.frozen_calls import CallInFlight, FrozenCalls, calls_of, in_their_order
 from understudy.actors.flow.elements import TimedBatch
 from understudy.actors.operators.timers import KeyedTimer
 from understudy.messages import MalformedMessage, pack_plain, unpack_plain
@@ -194,3 +194,11 @@ class _One:
 
     def entries(self) -> Iterator[tuple[Any, list[Any], list[Any]]]:
         yield (), ["key"], [tuple(self._value) if isinstance(self._value, list) else self._value]
+
+
+def test_records_that_have_begun_come_before_those_of_other_subtasks_that_wait() -> None:
+    calls = [call(1, kind="waiting"), call(2), call(3, kind="waiting"), call(4), call(0, behind_ms=7, kind="waiting")]
+    ordered, behind = in_their_order(calls, 5)
+    assert [each.number for _, each in ordered] == [2, 4, 1, 3, 0]
+    assert [behind_ms for behind_ms, _ in ordered] == [-9, -9, -9, -9, 5]
+    assert behind == 2

@@ -110,3 +110,11 @@ def test_periodic_checkpoints_are_switched_one_after_the_other() -> None:
     assert told(one.advance(1_500)) == [("a", 1), ("b", 1)]
     one.tell(ack("a", 1), ack("b", 1))
     assert told(one.advance(1_000)) == [("a", 2), ("b", 2)]
+
+
+def test_a_younger_checkpoint_does_not_wait_for_one_that_is_being_stored() -> None:
+    """Nobody aligns for that one any more, so there is nothing that could be overtaken."""
+    one = driver(stores_at_once=False)
+    one.tell(TriggerCheckpointNow(), ack("a", 1), ack("b", 1), savepoint_now("token"), ack("a", 2), ack("b", 2))
+    one.tell(TriggerCheckpointNow())
+    assert told(one.advance(100)) == [("a", 3), ("b", 3)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -39,7 +40,7 @@ from understudy.state import CheckpointStorage
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from understudy.state.checkpoints.savepoint_store import FilesystemSavepointStore
-from understudy.state.checkpoints.savepoints import Savepoints
+from understudy.state.checkpoints.savepoints import RemovedSavepoint, Savepoints
 
 JOB = JobId("job-1")
 WAIT_S = 120
@@ -196,3 +197,34 @@ def test_what_cannot_be_disposed_of_is_told_by_name(stage: Stage, path: str) -> 
     answer = stage.ref.ask(DisposeSavepoint(path)).get(timeout=WAIT_S)
     assert isinstance(answer, DisposeSavepointFailure)
     assert stage.post.letters.empty()
+
+
+class SlowlyRemoved(Savepoints):
+    """Removes a pointer when it may, as slow storage does."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.is_asked, self.may = threading.Event(), threading.Event()
+
+    def remove(self, path: str, working_directory: str = "") -> RemovedSavepoint:
+        self.is_asked.set()
+        assert self.may.wait(WAIT_S)
+        return super().remove(path, working_directory)
+
+
+def test_a_pointer_that_is_removed_after_its_promise_broke_releases_the_files_all_the_same(
+    stage: Stage, tmp_path: Path
+) -> None:
+    path = stage.stored()
+    store = FilesystemSavepointStore(CheckpointStorage(str(tmp_path / "savepoints")))
+    savepoints = SlowlyRemoved(store, CheckpointStorage)
+    parent = Parent(SavepointCoordinator(savepoints, stage.post_ref))
+    ref = stage.system.spawn(parent).ask("child").get(timeout=WAIT_S)
+    answer = ref.ask(DisposeSavepoint(path))
+    assert savepoints.is_asked.wait(WAIT_S)
+    ref.tell(PromiseSettled(cast("str", ["no token"]), TriggerSavepointFailure(JOB, "a bug")))
+    assert answer.get(timeout=WAIT_S) == DisposeSavepointFailure(STOPPED)
+    savepoints.may.set()
+    message = stage.next()
+    assert isinstance(message, ReleaseSavepoint)
+    assert [file.path for file in message.removed.files] == [f"{JOB}/chk-1/_metadata"]

@@ -81,6 +81,18 @@ def test_the_slot_timer_means_nothing_once_the_job_runs() -> None:
     assert stage.tell(overdue) == []
 
 
+def test_the_slot_timer_of_the_start_means_nothing_to_a_restart() -> None:
+    stage = Stage(graph())
+    (overdue,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, SlotsOverdue)]
+    stage.running()
+    stage.tell(TaskManagerLost("tm-0-0", "killed", process_ended=True))
+    stage.tell(RestartDue(stage.master.graph.regions()[0]))
+    (own,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, SlotsOverdue)]
+    assert stage.tell(overdue) == []
+    stage.tell(own)
+    assert stage.statuses() == [JobStatus.FAILING]
+
+
 def test_a_task_manager_that_never_registers_is_started_ever_more_slowly_and_the_error_says_why() -> None:
     stage = Stage(graph())
     (overdue,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, SlotsOverdue)]

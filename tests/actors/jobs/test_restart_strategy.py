@@ -46,3 +46,8 @@ def test_exponential_delay_stays_between_the_jittered_initial_and_the_maximum(se
         assert delay_ms is not None
         assert 90 <= delay_ms <= 5000
         assert abs(delay_ms - strategy.backoff_ms) <= strategy.backoff_ms * 0.1
+
+
+def test_a_failure_exactly_one_interval_after_the_one_before_is_final() -> None:
+    strategy = FailureRate(1, 10, delay_ms=3)
+    assert [strategy.on_failure(now_ms) for now_ms in (0, 11, 21)] == [3, 3, None]

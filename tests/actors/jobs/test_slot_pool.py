@@ -148,6 +148,13 @@ class TestCoLocation:
         assert pool.allocate(SlotRequest(key("a", 1), "g", colocation="c")) is None
         assert pool.free == 1
 
+    def test_a_slot_is_free_for_another_constraint_when_the_last_member_of_the_first_one_has_left(self) -> None:
+        pool = cluster(1)
+        pool.allocate(SlotRequest(key("a", 0), "g", colocation="c"))
+        held = pool.allocate(SlotRequest(key("b", 0), "g"))
+        pool.release(key("a", 0))
+        assert pool.allocate(SlotRequest(key("d", 0), "g", colocation="d")) == held
+
     def test_a_preferred_task_manager_comes_in_the_order_of_preference(self) -> None:
         pool = cluster(2, 2, 2)
         wanted = (TaskManagerId("tm-2"), TaskManagerId("tm-1"))

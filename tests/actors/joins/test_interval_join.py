@@ -81,6 +81,21 @@ def test_bounds_are_included(is_columnar: bool) -> None:
 
 
 @pytest.mark.parametrize("is_columnar", [True, False])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_row_without_a_match_comes_in_time_though_later_rows_came_behind_it(
+    side: int, is_columnar: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of state that is large enough to be looked through at each watermark one could not tell."""
+    from understudy.actors.joins import interval_join
+
+    monkeypatch.setattr(interval_join, "_FEWEST_ROWS", 1_000)
+    make = operators("full", TimeInterval(-5, 5), is_columnar)
+    arrived = [Arrive(side, ((1, 0, 10),)), Arrive(side, ((1, 1, 1_000),))]
+    played = play(make, [*arrived, Advance(0, 15), Advance(1, 15)], is_columnar=is_columnar, ends=False)
+    assert [time for _, time, _ in played.results] == [15]
+
+
+@pytest.mark.parametrize("is_columnar", [True, False])
 def test_what_nothing_can_match_any_more_is_forgotten(is_columnar: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from understudy.actors.joins import interval_join
     from understudy.runtime.simulation.harness.harness import OperatorHarness

@@ -164,6 +164,16 @@ def test_an_abort_drops_the_snapshot_and_not_the_data(stage: TaskStage) -> None:
     assert stage.emitted() == [["held back before 1"], barrier(1), ["a"]]
 
 
+def test_a_checkpoint_that_was_aborted_is_not_ended_again_by_the_next_one(stage: TaskStage) -> None:
+    stage.tell(switch(1), aborted(1))
+    stage.emitted()
+    for wire in (0, 1):
+        stage.arrives(wire, barrier(2))
+    assert stage.said(DeclineCheckpoint) == []
+    assert stage.emitted() == [["held back before 2"], barrier(2)]
+    assert [each.checkpoint_id for each in acknowledged(stage)] == [2]
+
+
 def test_records_that_cannot_be_written_decline_the_checkpoint(stage: TaskStage) -> None:
     record = object()
     hold_back(stage)

@@ -246,6 +246,16 @@ def test_an_evictor_may_leave_nothing_and_then_nothing_is_emitted() -> None:
     assert stage.feed(("a", 0), ("a", 5), at=[1, 2]) == [("a", (0, 10), 5)]
 
 
+def test_what_went_before_a_firing_is_not_there_at_the_next_one() -> None:
+    class WithoutOldest(Evictor):
+        def before(self, records: Sequence[TimedRecord], window: Any) -> Sequence[TimedRecord]:
+            return records[1:]
+
+    stage = summed(tumbling(10), evictor=WithoutOldest(), trigger=count(2))
+    found = stage.feed(("a", 1), ("a", 2), ("a", 4), ("a", 8), at=[1, 2, 3, 4])
+    assert [result[2] for result in found] == [2, 12]
+
+
 @pytest.mark.parametrize("evictor", [keep_last(2), keep_newest(ms=5, when="after")])
 def test_evicting_windows_leave_nothing_behind_and_can_merge(evictor: Any) -> None:
     stage = summed(session(10), evictor=evictor)

@@ -125,3 +125,40 @@ def test_of_one_line_one_job_runs(line: Line, monkeypatch: pytest.MonkeyPatch) -
         line.restart(second)
     line.end(third)
     assert line.jobs[line.restart(second).job_id].status is JobStatus.RUNNING
+
+
+def test_a_later_job_of_a_line_is_not_restarted_while_its_first_one_is(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin = SimpleNamespace(savepoint_path="savepoint")
+    monkeypatch.setattr(job_restarts, "find_origin", lambda *_, **__: origin)
+    first = line.begin("job-a")
+    second = line.restart(first).job_id
+    line.end(second)
+    refused = []
+
+    def meanwhile(*_: Any, **__: Any) -> Any:
+        with pytest.raises(NotRestartable, match=f"job {first}, which runs the same program, is just being restarted"):
+            line.restart(second)
+        refused.append(second)
+        return origin
+
+    monkeypatch.setattr(job_restarts, "find_origin", meanwhile)
+    line.restart(first)
+    assert refused == [second]
+
+
+def test_a_savepoint_is_needed_under_its_own_path_while_the_job_before_it_is_cancelled(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        job_restarts, "find_origin", lambda *_, **__: SimpleNamespace(savepoint_path="/savepoints/savepoint-1")
+    )
+    running = line.begin("job-a")
+    line.jobs[running].cancel = lambda: None  # it takes its time
+    answer = line.restarts.restart(RestartJob(running, "savepoint-1", cancel=True), line.jobs[running])
+    assert "just being restarted from it" in line.restarts.needs("savepoint-1")
+    assert "just being restarted from it" in line.restarts.needs("/savepoints/savepoint-1")
+    line.end(running)
+    assert line.jobs[answer.get(timeout=5).job_id].status is JobStatus.RUNNING
+    assert line.restarts.needs("/savepoints/savepoint-1") == ""
