@@ -216,6 +216,7 @@ class Cluster(WebSide, ABC):
         """Somebody else leads, or will. What runs here ends, and nothing of it is deleted."""
         if self._system is not None and self._job_manager is not None:
             log.warning("this JobManager leads no more, and stops: %s", reason)
+            self._lose_jobs("this process leads no more, and whoever leads now goes on with the job")
             self._system.stop(self._job_manager)
 
     def _take_over(self, left: TakenOver) -> None:

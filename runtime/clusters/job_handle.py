@@ -189,7 +189,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         savepoint = self._last_savepoint
         if savepoint is not None and savepoint.done() and savepoint.exception() is None:
             self._ended.wait(timeout)
-        if self._status.is_terminal:
+        if self._status.is_terminal or self._lost is not None:  # what was lost is not this cluster's to cancel
             return
         config = self._graph.checkpoints
         lost = f"; its checkpoints in {config.directory} are deleted: retain_checkpoints='on_cancellation' keeps them"
@@ -208,7 +208,11 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         self._ended.add_done_callback(lambda _: call())
 
     def lost(self, reason: str) -> None:
-        """For the cluster: there is no JobManager any more, so let those who wait fail with JobLost."""
+        """For the cluster: there is no JobManager any more, so let those who wait fail with JobLost. The first reason
+        counts.
+        """
+        if self._lost is not None:
+            return
         self._lost = JobLost(f"job {self.name!r} was {self._status.value} when its cluster went away: {reason}")
         self._ended.try_fail(self._lost)
         self._readiness.over(self._lost)

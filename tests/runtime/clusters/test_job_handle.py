@@ -261,6 +261,26 @@ def test_a_lost_cluster_ends_the_wait(job: JobHandle, client: Client) -> None:
         job.wait(timeout=10)
 
 
+def test_what_another_leader_goes_on_with_is_not_said_to_be_canceled(
+    job: JobHandle, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A deposed JobManager's process closes its cluster: nothing is canceled, and no checkpoint deleted."""
+    job.lost("this process leads no more, and whoever leads now goes on with the job")
+    job.lost("the cluster was closed")
+    job.before_close(0.0)
+    assert caplog.records == []
+    with pytest.raises(JobLost, match="whoever leads now goes on with the job"):
+        job.wait(timeout=0)
+
+
+def test_a_job_that_still_runs_when_its_cluster_closes_is_said_to_be_canceled(
+    job: JobHandle, caplog: pytest.LogCaptureFixture
+) -> None:
+    job.before_close(0.0)
+    (said,) = caplog.records
+    assert "is canceled" in said.getMessage()
+
+
 def test_a_job_can_be_awaited_by_several(job: JobHandle, client: Client) -> None:
     async def scenario() -> list[JobDetails]:
         waiting = [asyncio.ensure_future(job.wait_async()) for _ in range(2)]
