@@ -30,7 +30,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 _LENGTH = struct.Struct("!I")
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LINE_BUFFERED = 1
 """C's _IOLBF."""
 
@@ -135,6 +135,7 @@ class Template:
 
     def run(self) -> None:
         """Serve until the cluster closes its end; then leave no child behind."""
+        _inherit_orphans()
         waited_for: list[Any] = [self._control, self._child_ended]
         try:
             while True:
@@ -152,6 +153,7 @@ class Template:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._reap(0)
+            self._end_orphans()
 
     def _on(self, message: object) -> None:
         match message:
@@ -192,7 +194,7 @@ class Template:
         self._tell(Forked(token, pid))
 
     def _reap(self, options: int) -> None:
-        while self._children:
+        while self._children or options:  # orphans are reaped too, and not waited for
             try:
                 pid, status = os.waitpid(-1, options)
             except ChildProcessError:
@@ -201,7 +203,17 @@ class Template:
                 return
             token = self._children.pop(pid, None)
             if token is not None:
+                self._end_orphans()
                 self._tell(Exited(token, describe_exit_code(os.waitstatus_to_exitcode(status))))
+
+    def _end_orphans(self) -> None:
+        """What user code has forked in a TaskManager ends with that: it holds copies of its files and pipes, and nobody
+        else would end it. One that has made itself a session or group of its own is left.
+        """
+        for pid in _children_of_this_process():
+            with contextlib.suppress(ProcessLookupError):
+                if pid not in self._children and os.getpgid(pid) == os.getpgrp():
+                    os.kill(pid, signal.SIGKILL)
 
     def _tell(self, message: object) -> None:
         with contextlib.suppress(OSError):  # the cluster is gone: what it wanted last is read first, and then its end
@@ -243,6 +255,21 @@ def _write_by_lines() -> None:
         library = ctypes.CDLL(None)
         its_stdout = ctypes.c_void_p.in_dll(library, "stdout" if sys.platform == "linux" else "__stdoutp")
         library.setvbuf(its_stdout, None, _LINE_BUFFERED, 0)
+
+
+def _inherit_orphans() -> None:
+    """On Linux: processes whose parent, a TaskManager, has ended become children of the template."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _children_of_this_process() -> list[int]:
+    """None where the system does not say it. The template has one thread."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children") as listed:
+            return [int(pid) for pid in listed.read().split()]
+    except OSError:
+        return []
 
 
 def _die_with_parent(parent: int) -> None:

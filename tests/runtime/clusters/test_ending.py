@@ -36,6 +36,30 @@ def endless(cluster: LocalCluster, **settings: Any) -> tuple[JobHandle, Witness]
     return job, Witness(job)
 
 
+def forks_at_three(folder: str) -> Callable[[int], int]:
+    """In the child the operator goes on, in a process that has no other thread."""
+
+    def fork(number: int) -> int:
+        if number == 3 and os.fork() == 0:
+            Path(folder, "child").write_text(str(os.getpid()))
+            return -1
+        return number
+
+    return fork
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody inherits orphans")
+def test_what_user_code_forks_ends_with_its_taskmanager(shared_cluster: LocalCluster, tmp_path: Path) -> None:
+    env = environment()
+    numbers = env.from_collection(range(20), parallelism=1, records_per_second=50)
+    numbers.map(forks_at_three(str(tmp_path))).collect(name="all")
+    job = shared_cluster.submit(env)
+    job.wait(timeout=WAIT_S)
+    assert sorted(job.results("all")) == list(range(20))
+    pid = int((tmp_path / "child").read_text())
+    eventually(lambda: not psutil.pid_exists(pid), "the end of the forked process")
+
+
 # ---------------------------------------------------------------------------------------------- cancel and stop
 
 
