@@ -9,6 +9,7 @@ import click
 
 from .async_calls import async_calls
 from .checkpoint import checkpoint
+from .encryption import encryption
 from .first_output import first_output
 from .growth import growth
 from .increments import increments
@@ -58,6 +59,7 @@ for command in (
     kafka,
     lakes,
     increments,
+    encryption,
     rocksdb,
     watching,
     many_subtasks,

@@ -312,7 +312,10 @@ class JobMaster:
 
     def _update(self, message: UpdateTaskExecutionState) -> Effects:
         execution = self.graph.execution(message.attempt_id)
-        if execution is None or execution.state.is_terminal:
+        if execution is None:
+            return []
+        if execution.state.is_terminal:  # as when its TaskManager was lost: what it still says of its state is true
+            self._learn_of_restore(execution, message.failure)
             return []
         if message.state.is_terminal:
             return self._attempt_ended(execution, message.state, message.failure)
@@ -338,14 +341,18 @@ class JobMaster:
         self._ending.attempt_over(execution.attempt_id)
         self._slots.release(execution.subtask)
         effects = self._coordinate(checkpoint.AttemptFailed(execution.attempt_id))
-        if failure is not None and not execution.has_run:
-            self._restore_points.failed_to_restore(region, failure)
+        self._learn_of_restore(execution, failure)
         if execution.state is ExecutionState.FAILED:
             failure = failure or FailureCause("TaskCanceled", "a task was cancelled and nobody asked for it")
             effects.extend(self._fail(region, failure))
         elif failure is not None:
             effects.extend(self._explain(region, failure))
         return [*effects, *self._settle()]
+
+    def _learn_of_restore(self, execution: Execution, failure: FailureCause | None) -> None:
+        """Its region has not been deployed again: what it could not read is what the region restored last."""
+        if failure is not None and not execution.has_run:
+            self._restore_points.failed_to_restore(self.graph.region_of(execution.vertex_id), failure)
 
     # -- failure and the end
 

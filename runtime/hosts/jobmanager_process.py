@@ -2,6 +2,8 @@
 
     waits to lead -> leads: its JobManager and ResourceManager run -> deposed, and waits again; or stopped
 
+One that has led, and is deposed because nobody answers where leaders are elected, waits until somebody does.
+
 Without a successor (recovery.mode standalone) it leads from its start to its end, and what runs ends with it. It runs
 no user code, and unpickles nothing.
 """
@@ -26,7 +28,7 @@ from ...state import CheckpointStorage
 from ...state.checkpoints.high_availability import HighAvailability
 from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
-from ...state.errors import LostLeadership
+from ...state.errors import LostLeadership, UnwritableRoot
 from ..clusters.announcement import WORK_DIR_PREFIX, Announced
 from ..clusters.cluster import SUBMIT_TIMEOUT_MS
 from ..clusters.configuration import Configuration
@@ -34,6 +36,7 @@ from ..clusters.leading import Leading, leading
 from ..clusters.remote_cluster import in_digits
 from ..clusters.this_process import is_gone, this_process
 from ..clusters.watch import Watch
+from ..high_availability.errors import NotReachable
 from ..high_availability.kept_jobs import TakenOver
 from ..metrics import SlotStacks
 from ..output import OutputDelivery
@@ -52,6 +55,8 @@ log = logging.getLogger(__name__)
 CANCEL_SECONDS = 5.0
 """How long jobs may take to be cancelled when the process is stopped."""
 LOOK_SECONDS = 0.05
+AGAIN_SECONDS = 1.0
+"""Between two tries to stand for election, where nobody answers."""
 
 
 def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> str:
@@ -65,6 +70,7 @@ def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> s
         pid_file = stack.enter_context(contextlib.closing(PidFile(settings.run_dir, "jobmanager", settings.log_dir)))
         log_to_file(settings, pid_file.state.log_file, in_background=in_background)
         stack.enter_context(stop.on_signals())
+        has_led = False
         while not stop.reason:
             lead = leading(settings.high_availability())
             try:
@@ -72,9 +78,15 @@ def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> s
                     log.info("JobManager, process %d: waits to lead", pid_file.state.pid)
                     pid_file.update(address="", is_ready=True)
                 if stop.unless(lead.begin, lead.end):
+                    has_led = True
                     _lead(settings, keys, lead, stop, pid_file)
             except LostLeadership as error:
                 log.warning("this JobManager leads no more: %s", error)
+            except (NotReachable, UnwritableRoot) as error:
+                if not has_led:
+                    raise
+                log.warning("this JobManager waits to lead, and asks again: %s", error)
+                stop.pause(AGAIN_SECONDS)
             finally:
                 lead.end()
         log.info("the JobManager ends: %s", stop.reason)

@@ -22,6 +22,7 @@ import queue
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -242,6 +243,13 @@ class Stop:
         while not self.reason and not is_over():
             self._queue.get()
         return self.reason
+
+    def pause(self, seconds: float) -> None:
+        """For so long, or until it is requested."""
+        until = time.monotonic() + seconds
+        while not self.reason and (left := until - time.monotonic()) > 0:
+            with contextlib.suppress(queue.Empty):
+                self._queue.get(timeout=left)
 
     def unless(self, work: Callable[[], object], withdraw: Callable[[], None]) -> bool:
         """Do blocking work on a thread of its own; whether it was done. If this is requested before, `withdraw` has to

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, StateHandle, SubtaskIndex, VertexId
@@ -11,25 +9,12 @@ from understudy.state import CorruptState, MissingState, RequestFailed, Snapshot
 from understudy.state.errors import InvalidStorageSetting
 from understudy.state.storage import CheckpointStorage
 
-from ..systems.faulty_s3 import FaultyS3
+from ..systems.faulty_s3 import FaultyS3, faulty
 from ..systems.s3 import S3Server, s3, s3_server
 
-__all__ = ["s3", "s3_server"]
+__all__ = ["faulty", "s3", "s3_server"]
 
 DATA = bytes(range(256)) * 40
-
-
-@pytest.fixture
-def faulty(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3]:
-    from s3fs import S3FileSystem
-
-    proxy = FaultyS3(s3)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    monkeypatch.setenv("UNDERSTUDY_STORAGE_TRIES", "3")
-    S3FileSystem.clear_instance_cache()
-    yield proxy
-    proxy.close()
 
 
 @pytest.fixture

@@ -5,9 +5,12 @@ Each connection is served by a thread, so that one that is made to wait holds up
 
 from __future__ import annotations
 
+import random
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from .s3 import S3Server
 
@@ -107,6 +110,40 @@ class FaultyS3:
             upstream.sendall(b"\r\n".join([*kept, b"Connection: close"]) + b"\r\n\r\n")
             upstream.sendall(body[: len(body) // 2] if is_half else body)
             return b"" if is_half else b"".join(iter(lambda: upstream.recv(1 << 16), b""))
+
+
+class Weather:
+    """Faults of a bad network and a busy server, drawn from a seed for a `share` of the requests. The first one that
+    reads a file of a checkpoint gets 404, as of a store that does not know yet what was written.
+    """
+
+    def __init__(self, share: float, seed: int) -> None:
+        self._share, self._draw = share, random.Random(seed)
+        self._read: set[str] = set()
+        self._lock = threading.Lock()
+
+    def __call__(self, line: str) -> str | None:
+        with self._lock:
+            if line.startswith("GET") and "/chk-" in line and line not in self._read:
+                self._read.add(line)
+                return "404"
+            if self._draw.random() >= self._share:
+                return None
+            return self._draw.choice(["500", "cut", "half", "lost", "short", "forged"])
+
+
+@pytest.fixture
+def faulty(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3]:
+    """What the environment names as S3, with few tries."""
+    from s3fs import S3FileSystem
+
+    proxy = FaultyS3(s3)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setenv("UNDERSTUDY_STORAGE_TRIES", "3")
+    S3FileSystem.clear_instance_cache()
+    yield proxy
+    proxy.close()
 
 
 def _response(status: bytes, body: bytes) -> bytes:

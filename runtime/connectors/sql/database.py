@@ -25,11 +25,15 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 CONNECT_S = 10
+LOOK_MS = 5_000
+"""How long who makes or submits a job waits for a database that does not answer."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 _LOCK_S = 1.0
 """How long SQLite waits for whoever writes, within a call; then it is tried again."""
 _GRACE_S = 5.0
 """How much longer than the server's own limit we wait for it to say that a statement took too long."""
+
+_LOOK = "connect to look at the table, before the job starts (check host and port, and that the server runs)"
 
 _REFUSING = ("28", "3D", "25006", "42501", "0P", "0A000")
 """SQLSTATEs, or how they begin: authorization, no such database, read-only, privileges, role, not supported."""
@@ -83,10 +87,17 @@ class Database:
         """
         return self.patiently(self.engine.connect, "connect", pause)
 
-    def patiently(self, act: Callable[[], T], what: str, pause: Callable[[float], Any] = time.sleep) -> T:
-        """What `act` returns; called again, for `retry_ms`, as long as it fails with what may pass. So it must be such
-        that doing it twice does no harm. Raises SqlErrors.
+    def connect_to_look(self) -> Connection:
+        """The same for who makes or submits a job, and waits: tried again for LOOK_MS, if `retry_ms` is not less."""
+        return self.patiently(self.engine.connect, _LOOK, for_ms=min(self.retry_ms, LOOK_MS))
+
+    def patiently(
+        self, act: Callable[[], T], what: str, pause: Callable[[float], Any] = time.sleep, for_ms: int | None = None
+    ) -> T:
+        """What `act` returns; called again, for `retry_ms`, or `for_ms`, as long as it fails with what may pass. So it
+        must be such that doing it twice does no harm. Raises SqlErrors.
         """
+        retry_ms = self.retry_ms if for_ms is None else for_ms
         started, wait_s, has_waited = time.monotonic(), _FIRST_PAUSE_S, False
         while True:
             try:
@@ -98,10 +109,10 @@ class Database:
                 if meant is None:
                     raise
                 waited_s = time.monotonic() - started
-                if not isinstance(meant, DatabaseUnreachable) or waited_s + wait_s > self.retry_ms / 1000:
+                if not isinstance(meant, DatabaseUnreachable) or waited_s + wait_s > retry_ms / 1000:
                     raise meant from error
                 if not has_waited:
-                    log.warning("%s, trying for %d s", meant, self.retry_ms / 1000)
+                    log.warning("%s, trying for %g s", meant, retry_ms / 1000)
                 has_waited = True
                 pause(wait_s)
                 wait_s = min(wait_s * 2, _LONGEST_PAUSE_S)

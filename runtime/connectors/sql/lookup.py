@@ -113,7 +113,7 @@ class SqlLookupJoin(Operator):
     ) -> None:
         self._keys, self._how, self._suffix, self._settings = tuple(keys), how, suffix, table
         database = Database(table.url, retry_ms=table.retry_ms, statement_timeout_ms=table.statement_timeout_ms)
-        with database.connect() as connection, database.translated("look at the table"):
+        with database.connect_to_look() as connection, database.translated("look at the table"):
             self._relation = Relation(
                 database,
                 connection,

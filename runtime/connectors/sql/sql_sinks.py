@@ -47,7 +47,7 @@ class _TableSink(Operator):
 
     def check_at_submit(self, on_this_machine: bool) -> None:
         """Raises SqlErrors: wrong credentials, a missing table, columns that do not fit."""
-        with self._database.connect() as connection:
+        with self._database.connect_to_look() as connection:
             self._look(connection)
 
     def output_schema(self, *inputs: pa.Schema | None) -> None:

@@ -66,7 +66,7 @@ class SqlSource(PacedSource):
             if value is not None and (type(value) is not int or value < 1):
                 raise ValueError(f"{name}: wanted a number above 0 or None, found {shown(value)}")
         database = Database(url, retry_ms=retry_ms, statement_timeout_ms=statement_timeout_ms)
-        with database.connect() as connection, database.translated("look at the table"):
+        with database.connect_to_look() as connection, database.translated("look at the table"):
             self._relation = Relation(
                 database,
                 connection,

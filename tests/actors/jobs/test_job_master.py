@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -18,6 +19,7 @@ from understudy.actors.jobs.job_effects import (
     SlotsOverdue,
     StartTaskManager,
     TaskManagerLost,
+    Tell,
 )
 from understudy.messages import (
     CancelTask,
@@ -428,6 +430,40 @@ def test_a_task_that_cannot_restore_while_it_is_cancelled_condemns_its_checkpoin
         stage.report(each, ExecutionState.CANCELED)
     stage.tell(RestartDue(stage.master.graph.regions()[0]))
     assert {m.deployment.restored_checkpoint_id for m in stage.said(SubmitTask)} == {older}
+
+
+@pytest.mark.parametrize("order", list(permutations(("lost", "broken", "rotten", "cancelled"))), ids="-".join)
+def test_a_rotten_checkpoint_is_passed_over_whatever_is_heard_first(order: tuple[str, ...]) -> None:
+    """Of one region, restored on two TaskManagers: one of them is lost whose task could not restore, a neighbour fails
+    of the broken channel, and what is left is cancelled. Reports of a lost TaskManager may come behind its loss.
+    """
+    stage = Stage(graph(attempts=9))
+    deployments = stage.running()
+    older, newer = stage.checkpoint(deployments), stage.checkpoint(deployments)
+    for each in deployments:
+        stage.report(each, ExecutionState.FAILED, FAILURE)
+    region = stage.master.graph.regions()[0]
+    stage.tell(RestartDue(region))
+    again = [m.deployment for m in stage.said(SubmitTask)]
+    assert {d.restored_checkpoint_id for d in again} == {newer}
+    host = {tell.message.deployment.attempt_id: tell.task_manager_id for tell in stage.of(Tell)}
+    of_lost, of_other = ([d for d in again if host[d.attempt_id] == f"tm-{index}-0"] for index in (0, 1))
+    stage.report(of_other[0], ExecutionState.RUNNING)
+    for each in order:
+        match each:
+            case "lost":
+                stage.tell(TaskManagerLost("tm-0-0", "no heartbeat for 900 ms", process_ended=False))
+            case "broken":
+                stage.report(of_other[0], ExecutionState.FAILED, BROKEN_CHANNEL)
+            case "rotten":
+                stage.report(of_lost[-1], ExecutionState.FAILED, UNREADABLE)
+            case "cancelled":
+                for task in (*of_lost[:-1], *of_other[1:]):
+                    stage.report(task, ExecutionState.CANCELED)
+    stage.register(0, life=1)
+    stage.tell(RestartDue(region))
+    assert {m.deployment.restored_checkpoint_id for m in stage.said(SubmitTask)} == {older}
+    assert stage.master.restarts == 2
 
 
 def test_the_cause_that_comes_after_a_broken_channel_takes_its_place() -> None:

@@ -71,7 +71,7 @@ class PostgresChanges(Source):
             raise NotReplicable(
                 f"{database.name}: changes come from PostgreSQL only, found {database.engine.dialect.name}"
             )
-        with database.connect() as connection, database.translated("look at the table"):
+        with database.connect_to_look() as connection, database.translated("look at the table"):
             relation = Relation(
                 database,
                 connection,

@@ -6,6 +6,7 @@ import datetime
 import pickle
 import sqlite3
 import threading
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from understudy import END, Source
 from understudy.runtime.connectors.errors import OffsetMismatch
 from understudy.runtime.connectors.paced_source import PacedSource
+from understudy.runtime.connectors.sql import database
 from understudy.runtime.connectors.sql.errors import (
     DatabaseRefused,
     DatabaseUnreachable,
@@ -25,6 +27,8 @@ from understudy.runtime.connectors.sql.errors import (
     StatementFailed,
     TableMismatch,
 )
+from understudy.runtime.connectors.sql.lookup import SqlLookupJoin, SqlTable
+from understudy.runtime.connectors.sql.sql_sinks import SqlUpsertSink
 from understudy.runtime.connectors.sql.sql_source import SqlSource
 
 from ....contracts.source import RECORDS, SourceContract
@@ -312,3 +316,28 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], said:
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="url: wanted one like postgresql"):
         SqlSource("nonsense", "t")
+
+
+def from_table(url: str) -> None:
+    SqlSource(url, "t")
+
+
+def looked_up(url: str) -> None:
+    SqlLookupJoin(SqlTable(url, "t"), ["id"], ["id"], "left", "")
+
+
+def written(url: str) -> None:
+    SqlUpsertSink(url, "t", key="id").check_at_submit(on_this_machine=True)
+
+
+@pytest.mark.parametrize("make", [from_table, looked_up, written], ids=lambda make: make.__name__)
+def test_whoever_makes_a_job_does_not_wait_for_retry_ms(
+    make: Callable[[str], object], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a database that is not there: a log line at the first try, and soon an error that says what to check."""
+    monkeypatch.setattr(database, "LOOK_MS", 300)
+    with pytest.raises(DatabaseUnreachable, match=r"127\.0\.0\.1:1/db: .*check host and port.*refused"):
+        make("postgresql://me@127.0.0.1:1/db")
+    (line,) = caplog.messages
+    assert "refused" in line
+    assert line.endswith("trying for 0.3 s")
