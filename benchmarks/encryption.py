@@ -168,7 +168,9 @@ def _once(
         problems.append(f"{subject.kind}, {side}: {len(wrong)} of {len(files)} files are not so: {wrong[:3]}")
 
     def read(it: StateHandle) -> bytes:
-        return it.data if it.path is None else storage.read(it)
+        data = it.data if it.path is None else storage.read(it)
+        assert data is not None, "it is here, or in a file"
+        return data
 
     again = subject.make(f"again-{side}-{run}")
     with took.timed("restore"):

@@ -53,8 +53,9 @@ from ..ask_errors import NotRunning
 from ..context import Ref
 from ..failure import died_in_silence
 from .leader_link import AloneTooLong, BeatDue, LeaderLink, RegisterDue, TaskManagerSpec
+from .offers import AnotherLeads
 from .outbox import NoOutbox, Outbox
-from .task import AnotherLeads, Task
+from .task import Task
 from .task_counters import link
 from .task_figures import ReadGauges
 from .task_sampler import SampleDue, TaskSampler
