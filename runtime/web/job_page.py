@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 from ...messages import (
     CheckpointHistory,
+    CheckpointId,
+    CheckpointStatistics,
     JobGraph,
     JobVertex,
     JobView,
@@ -63,6 +65,8 @@ class JobPage:
         self._feeds: set[VertexId] = set()
         self._hosts: dict[TaskManagerId, int] = {}
         self._parts: dict[VertexId, _Part] = {}
+        self._ended: dict[CheckpointId, tuple[CheckpointStatistics, Json]] = {}
+        """Checkpoints that have, and what is shown of them."""
 
     def text(self, view: JobView, history: CheckpointHistory) -> str:
         """One JSON object: all but the timeline."""
@@ -96,7 +100,7 @@ class JobPage:
                 for one in graph.edges
             ]
             self._same = _encode({"edges": edges, "config": page_view.config(view)})
-            self._parts = {}
+            self._parts, self._ended = {}, {}
         if hosts != self._hosts:
             self._hosts = hosts
             self._parts = {}
@@ -123,9 +127,21 @@ class JobPage:
             "retained": view.details.retained_checkpoint_path,
             "suspects": [asdict(each) for each in first(one for part in parts for one in part.suspects)],
             "taskManagers": [_task_manager(view, number, parts) for number in range(len(view.task_managers))],
-            "checkpoints": page_view.checkpoints(view, history),
+            "checkpoints": page_view.checkpoints(view, history, self._checkpoints(view, history)),
             "failures": [{"at": each.at_ms, "chain": page_view.chain(each.cause)} for each in view.failures],
         }
+
+    def _checkpoints(self, view: JobView, history: CheckpointHistory) -> list[Json]:
+        before, self._ended = self._ended, {}
+        shown = []
+        for each in history.checkpoints:
+            known, found = before.get(each.checkpoint_id, (None, {}))
+            if known is not each:
+                found = page_view.checkpoint(view, each)
+            if each.status != "in_progress":
+                self._ended[each.checkpoint_id] = each, found
+            shown.append(found)
+        return shown
 
 
 def _same(kept: Sequence[Any], now: Sequence[Any]) -> bool:

@@ -67,20 +67,21 @@ def timeline(samples: Sequence[TimelineSample], marks: Iterable[TimelineMark]) -
 # ----------------------------------------------------------------------------------------------------- checkpoints
 
 
-def checkpoints(view: JobView, history: CheckpointHistory) -> Json:
+def checkpoints(view: JobView, history: CheckpointHistory, shown: Sequence[Json]) -> Json:
+    """`shown`: of each one in the history."""
     return {
         "triggered": history.triggered,
         "completed": history.completed,
         "failed": history.failed,
         "restored": history.restored_checkpoint_id,
-        "list": [_checkpoint(view, each) for each in history.checkpoints],
+        "list": shown,
         "savepoints": [
             {"id": each.checkpoint_id, "path": each.path, "at": each.at_ms} for each in reversed(view.savepoints)
         ],
     }
 
 
-def _checkpoint(view: JobView, each: CheckpointStatistics) -> Json:
+def checkpoint(view: JobView, each: CheckpointStatistics) -> Json:
     metrics = [one.metrics for one in each.subtasks]
     return {
         "id": each.checkpoint_id,
@@ -104,7 +105,7 @@ def gantt(view: JobView, each: CheckpointStatistics) -> Json:
     """One checkpoint, subtask by subtask: how long each part of it took, in ms from its trigger."""
     index = {one.vertex_id: number for number, one in enumerate(view.graph.vertices)}
     order = sorted(each.subtasks, key=lambda one: (index.get(one.vertex_id, -1), one.subtask_index))
-    return _checkpoint(view, each) | {
+    return checkpoint(view, each) | {
         "subtasks": {
             "v": [index.get(one.vertex_id, -1) for one in order],
             "i": [one.subtask_index for one in order],

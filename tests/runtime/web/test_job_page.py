@@ -74,3 +74,16 @@ def test_a_vertex_of_which_nothing_was_heard_is_not_made_again() -> None:
     before = dict(page._parts)
     page.text(with_subtask(view, 2, busy=0.25), history_of(view))
     assert [name for name, part in page._parts.items() if part is not before[name]] == ["v1"]
+
+
+def test_checkpoints_that_have_ended_are_kept_and_one_under_way_is_not() -> None:
+    view, page = job_view(), JobPage()
+    history = history_of(view)
+    under_way, *ended = history.checkpoints
+    page.text(view, history)
+    done = replace(under_way, status="completed", duration_ms=777)
+    after = replace(history, checkpoints=(done, *ended))
+    assert json.loads(page.text(view, after)) == json.loads(JobPage().text(view, after))
+    other = replace(history, checkpoints=tuple(replace(each, duration_ms=5) for each in history.checkpoints))
+    assert json.loads(page.text(view, other)) == json.loads(JobPage().text(view, other))
+    assert [each["ms"] for each in json.loads(page.text(view, other))["checkpoints"]["list"]] == [5, 5, 5]
