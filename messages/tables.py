@@ -121,7 +121,7 @@ class _Shape:
 
     def __init__(self, cls: type) -> None:
         hints = typing.get_type_hints(cls)
-        declared = fields(cls)  # type: ignore[arg-type]
+        declared = fields(cls)
         self.fields = [_Field(cls, each.name, hints[each.name], _default(each)) for each in declared]
         self.read = attrgetter(*(each.name for each in declared))
         self.make = maker(cls)
@@ -134,7 +134,7 @@ def _default(field: Any) -> Callable[[], Any] | None:
 
 
 @lru_cache(maxsize=256)
-def _shape(cls: type) -> _Shape:
+def _shape(cls: Any) -> _Shape:
     return _Shape(cls)
 
 

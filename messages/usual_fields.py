@@ -93,7 +93,8 @@ class _Source:
     def compiled(self, *lines: str) -> Convert:
         """The function of `value` and `room` with this body, which first sees to it that there is room."""
         levels = 1 + max((_levels(hint) for _, hint in self.fields), default=0)
-        return self.defined("value, room", f"if room < {levels}: raise Unusual", *lines)
+        function: Convert = self.defined("value, room", f"if room < {levels}: raise Unusual", *lines)
+        return function
 
     def defined(self, parameters: str, *lines: str) -> Any:
         """The function of these parameters with this body."""
@@ -207,9 +208,10 @@ def maker(cls: type) -> Callable[[Iterable[tuple[Any, ...]]], list[Any]]:
     values = [f"value_{at}" for at in range(len(source.fields))]
     lines, made = _made(source, values)
     loop = f"for {''.join(f'{each}, ' for each in values) or '()'} in rows:"
-    return source.defined(
+    made_all: Callable[[Iterable[tuple[Any, ...]]], list[Any]] = source.defined(
         "rows", "found = []", loop, *(f"    {each}" for each in lines), f"    found.append({made})", "return found"
     )
+    return made_all
 
 
 def _twin(cls: type, names: list[str]) -> type | None:
