@@ -147,7 +147,7 @@ def _columns_of(cls: type, rows: Sequence[Any]) -> dict[str, Any]:
     return table
 
 
-def _rows_of(cls: type[T], raw: Any) -> list[T]:
+def _rows_of(cls: Any, raw: Any) -> list[Any]:
     shape = _shape(cls)
     rows = raw["rows"] if type(raw) is dict else None
     if type(rows) is not int or not 0 <= rows <= MAX_ROWS:
