@@ -19,13 +19,17 @@ PYTEST := $(BIN)/python -m pytest -q --durations=25 --durations-min=3
 # Several targets at once; what each prints comes in one piece.
 AT_ONCE := $(MAKE) --no-print-directory --output-sync=target
 
-.PHONY: demo test slow unit processes check failover bench clean lint types wheel
+.PHONY: bytecode demo test slow unit processes check failover bench clean lint types wheel
 
 demo: $(READY)
 	$(BIN)/understudy demo $(OPTIONS)
 
-test: $(READY)
+test: bytecode
 	$(AT_ONCE) -j2 processes unit
+
+# All testers import all files at the same time: in a new checkout each would compile the library and rewrite the tests.
+bytecode: $(READY)
+	@$(BIN)/python -m pytest -q --collect-only >$(VENV)/collected 2>&1 || { tail -n 40 $(VENV)/collected; exit 1; }
 
 # What takes long, and each property with ten times as many examples.
 slow: $(READY)
@@ -42,7 +46,7 @@ processes: $(READY)
 	$(PYTEST) -n $(TESTERS) --kind processes -m "not slow" $(DRAWN)
 
 # The tests wait for processes most of the time: the rest fits in between.
-check: $(READY)
+check: bytecode
 	$(AT_ONCE) -j4 processes unit types lint wheel
 
 # Kills the leader of a cluster again and again while its job runs: docs/high-availability.md.

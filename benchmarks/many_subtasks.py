@@ -32,8 +32,8 @@ FRAMES = """() => new Promise((done) => {
 })"""
 
 
-def program(vertices: int, parallelism: int) -> StreamEnvironment:
-    env = StreamEnvironment(parallelism=parallelism)
+def program(vertices: int, parallelism: int, checkpoint_interval_ms: int | None) -> StreamEnvironment:
+    env = StreamEnvironment(parallelism=parallelism, checkpoint_interval_ms=checkpoint_interval_ms)
     stream = env.generate(lambda index: index, None, records_per_second=50, name="numbers")
     for number in range(1, vertices):
         stream = stream.rebalance().map(lambda value: value, name=f"step-{number}")
@@ -62,13 +62,13 @@ def _answers(url: str, job: JobHandle, subtasks: int) -> tuple[list[float], list
     return took, problems
 
 
-def run(vertices: int, parallelism: int) -> tuple[dict[str, Any], list[str]]:
+def run(vertices: int, parallelism: int, checkpoint_interval_ms: int | None) -> tuple[dict[str, Any], list[str]]:
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     alone, shown, process = [], [], psutil.Process()
     with LocalCluster(task_managers=2, slots_per_task_manager=-(-parallelism // 2), web_port=0) as cluster:
-        job = cluster.submit(program(vertices, parallelism), name=WORKLOAD)
+        job = cluster.submit(program(vertices, parallelism, checkpoint_interval_ms), name=WORKLOAD)
         job.ready().result(timeout=300)
         assert cluster.web_url is not None
         time.sleep(5)
@@ -97,14 +97,25 @@ def run(vertices: int, parallelism: int) -> tuple[dict[str, Any], list[str]]:
 @click.command(WORKLOAD)
 @click.option("--vertices", default=100, show_default=True, type=click.IntRange(2))
 @click.option("--parallelism", default=10, show_default=True, type=click.IntRange(1))
+@click.option("--checkpoint-interval-ms", default=10_000, show_default=True, help="0: no checkpoints")
 @shared_options
-def many_subtasks(vertices: int, parallelism: int, runs: int, json_path: str | None) -> None:
+def many_subtasks(
+    vertices: int, parallelism: int, checkpoint_interval_ms: int, runs: int, json_path: str | None
+) -> None:
     """A job of 1,000 subtasks, and the page of it."""
     cases, problems = [], []
     for _ in range(runs):
-        figures, wrong = run(vertices, parallelism)
+        figures, wrong = run(vertices, parallelism, checkpoint_interval_ms or None)
         cases.append(figures)
         problems += wrong
     deliver(
-        {"workload": WORKLOAD, "subtasks": vertices * parallelism, "cases": cases, **provenance()}, problems, json_path
+        {
+            "workload": WORKLOAD,
+            "subtasks": vertices * parallelism,
+            "checkpoint_interval_ms": checkpoint_interval_ms,
+            "cases": cases,
+            **provenance(),
+        },
+        problems,
+        json_path,
     )

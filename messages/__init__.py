@@ -176,6 +176,7 @@ from .registration import (
     TaskManagerAwaited,
     TaskManagerExited,
     TaskManagerFailing,
+    packed_heartbeat,
 )
 from .registry import Message, Plain, message, register, registered_messages, tag_of
 from .row import Row, make_rows, row_type
@@ -434,6 +435,7 @@ __all__ = [
     "operator_id_of",
     "own_record",
     "pack_plain",
+    "packed_heartbeat",
     "records_as_data",
     "refusal_of",
     "register",

@@ -13,6 +13,7 @@ files marked `every_run`. Without `--draw` all run.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import signal
@@ -115,6 +116,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = {each for each in items if not _runs(each, key)}
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [each for each in items if each not in left_out]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What has been imported and collected stays: to look for garbage among it takes up to two seconds each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def _runs(item: pytest.Item, key: str) -> bool:

@@ -35,6 +35,7 @@ from ...messages import (
     ListenToJob,
     ListJobs,
     LogRecords,
+    MalformedMessage,
     MessageError,
     OutletReport,
     PrintedText,
@@ -404,7 +405,7 @@ class JobManager(Actor):
             case Heartbeat(sender=sender):
                 task_manager_id = TaskManagerId(sender)
                 if (job_id := self._owner.get(task_manager_id)) is not None:
-                    self._jobs[job_id].hear(task_manager_id, message)
+                    self._jobs[job_id].hear(task_manager_id, _readable(message))
             case LogRecords() | PrintedText():
                 self._output(message)
                 if isinstance(message, LogRecords) and message.job_id in self._jobs:
@@ -477,3 +478,12 @@ class JobManager(Actor):
             self._services.files.on(Tidy(f"what is kept of job {job_id}", remove, done=done))
         else:
             remove()
+
+
+def _readable(beat: Heartbeat) -> Heartbeat:
+    """With its figures; with none, if nobody can read them: it beats all the same."""
+    try:
+        return beat.unpacked()
+    except MalformedMessage as error:
+        log.warning("dropped the figures of a heartbeat of %.200s: %s", beat.sender, error)
+        return replace(beat, metric_table=b"", is_last_part=False)

@@ -176,15 +176,14 @@ class ManagedJob:
         return self.master.status
 
     def summary(self) -> JobSummary:
-        details = self.master.report.details()
         return JobSummary(
-            details.job_id,
-            details.name,
-            details.status,
+            self.job_id,
+            self._graph.name,
+            self.status,
             self._started_ms,
             self._ended_ms,
-            details.restarts,
-            tasks_running=sum(each.state is ExecutionState.RUNNING for each in self.master.graph.executions()),
+            self.master.restarts,
+            tasks_running=sum([each.state is ExecutionState.RUNNING for each in self.master.graph.executions()]),
             tasks_total=sum(vertex.parallelism for vertex in self._graph.vertices),
             last_failure=self._why_down(),
         )

@@ -67,6 +67,8 @@ class ExecutionGraph:
         self._subtasks = all_subtasks(graph)
         self._current: dict[SubtaskKey, Execution] = {}
         self._by_id: dict[ExecutionAttemptId, Execution] = {}
+        self._in_order: tuple[Execution, ...] | None = None
+        """All current attempts; None: to be collected again."""
         self._earlier: dict[SubtaskKey, deque[Execution]] = {s: deque(maxlen=ATTEMPTS_KEPT) for s in self._subtasks}
         self._channel_ids = count()
         self.wall_ms = 0
@@ -103,8 +105,11 @@ class ExecutionGraph:
 
     def executions(self, vertices: Collection[VertexId] | None = None) -> tuple[Execution, ...]:
         """Current attempts, of these vertices or of all; vertex by vertex in topological order."""
-        found = (self._current.get(subtask) for subtask in self._subtasks_in(vertices))
-        return tuple(execution for execution in found if execution is not None)
+        if vertices is not None:
+            return self._executions(vertices)
+        if self._in_order is None:
+            self._in_order = self._executions(None)
+        return self._in_order
 
     def all_earlier(self) -> Iterator[Execution]:
         """Of all subtasks, each one's oldest first."""
@@ -247,6 +252,10 @@ class ExecutionGraph:
 
     # -- helpers
 
+    def _executions(self, vertices: Collection[VertexId] | None) -> tuple[Execution, ...]:
+        found = (self._current.get(subtask) for subtask in self._subtasks_in(vertices))
+        return tuple(execution for execution in found if execution is not None)
+
     def _subtasks_in(self, vertices: Collection[VertexId] | None) -> Iterator[SubtaskKey]:
         return (subtask for subtask in self._subtasks if vertices is None or subtask.vertex_id in vertices)
 
@@ -263,6 +272,7 @@ class ExecutionGraph:
         execution = Execution(subtask, number, attempt_id, lambda: self.wall_ms)
         execution.schedule()
         self._current[subtask] = self._by_id[attempt_id] = execution
+        self._in_order = None
         return execution
 
 

@@ -6,10 +6,12 @@ Reads the machines of the JobMaster, and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from ...messages import (
     CheckpointHistory,
     CheckpointId,
+    ExecutionAttemptId,
     ExecutionState,
     FailureAt,
     JobDetails,
@@ -28,7 +30,7 @@ from ..restore.restore_points import RestorePoints
 from .execution import Execution
 from .execution_graph import ExecutionGraph
 from .failure_history import FailureHistory
-from .job_timeline import JobTimeline
+from .job_timeline import JobTimeline, Rates
 from .region_restarts import RegionRestarts
 from .task_manager_roster import TaskManagerRoster
 
@@ -53,6 +55,7 @@ class JobReport:
         self._restarts = restarts
         self._checkpoints = checkpoints
         self._restore_points = restore_points
+        self._shown: dict[ExecutionAttemptId, _Shown] = {}
 
     def details(self) -> JobDetails:
         """Everything a client may want to know, now."""
@@ -99,8 +102,8 @@ class JobReport:
             summary,
             self.details(),
             self._job,
-            tuple(_subtask(each, timeline) for each in self._graph.executions()),
-            tuple(_subtask(each, timeline) for each in self._graph.all_earlier()),
+            self._subtasks(timeline),
+            tuple(_subtask(each, timeline.rates(each.attempt_id)) for each in self._graph.all_earlier()),
             tuple(workers),
             dict(timeline.statuses),
             tuple(map(FailureAt, self._history.times, self._history.all)),
@@ -122,7 +125,19 @@ class JobReport:
 
     def _tasks(self) -> tuple[TaskMetrics, ...]:
         """Of current attempts."""
-        return tuple(each for each in self._roster.metrics() if self._graph.execution(each.attempt_id) is not None)
+        current = self._graph.execution
+        return tuple([each for each in self._roster.metrics() if current(each.attempt_id) is not None])
+
+    def _subtasks(self, timeline: JobTimeline) -> tuple[SubtaskView, ...]:
+        """Of current attempts: the same object as last time where nothing has been heard since."""
+        before, self._shown = self._shown, {}
+        for each in self._graph.executions():
+            rates, kept = timeline.rates(each.attempt_id), before.get(each.attempt_id)
+            metrics = None if rates is None else rates.metrics
+            if kept is None or kept.state is not each.state or kept.metrics is not metrics:
+                kept = _Shown(each.state, metrics, _subtask(each, rates))
+            self._shown[each.attempt_id] = kept
+        return tuple([each.view for each in self._shown.values()])
 
     def _retained(self) -> str:
         """After the job's end its store holds only what the job has left."""
@@ -147,9 +162,17 @@ class JobReport:
         return None
 
 
-def _subtask(execution: Execution, timeline: JobTimeline) -> SubtaskView:
+class _Shown(NamedTuple):
+    """What was shown of an attempt, and what it was made of."""
+
+    state: ExecutionState
+    metrics: TaskMetrics | None
+    """Those that its rates were made of last."""
+    view: SubtaskView
+
+
+def _subtask(execution: Execution, rates: Rates | None) -> SubtaskView:
     times = execution.times
-    rates = timeline.rates(execution.attempt_id) if not execution.state.is_terminal else None
     return SubtaskView(
         execution.vertex_id,
         execution.subtask_index,
@@ -162,5 +185,5 @@ def _subtask(execution: Execution, timeline: JobTimeline) -> SubtaskView:
         times.get(ExecutionState.DEPLOYING, 0),
         times.get(ExecutionState.RUNNING, 0),
         times[execution.state] if execution.state.is_terminal else 0,
-        *((0.0,) * 4 if rates is None else rates.shares()),
+        *((0.0,) * 4 if rates is None or execution.state.is_terminal else rates.shares()),
     )

@@ -99,7 +99,8 @@ class JobTimeline:
         """Take a sample, if one is due; rates of attempts other than these are forgotten."""
         if wall_ms < self._next_ms:
             return
-        self._rates = {each: self._rates[each] for each in current if each in self._rates}
+        known = self._rates
+        self._rates = {each: known[each] for each in current if each in known}
         self._next_ms = wall_ms + self._interval_ms
         self._samples.append(self._sample(wall_ms))
         if len(self._samples) > SAMPLES_KEPT:

@@ -47,6 +47,7 @@ from ...messages import (
     TriggerCheckpoint,
     TriggerStackTraceSample,
     UpdateTaskExecutionState,
+    packed_heartbeat,
 )
 from ..actor import Actor, Terminated
 from ..ask_errors import NotRunning
@@ -193,8 +194,9 @@ class TaskManager(Actor):
             return
         self._beats += 1
         metrics, process = self._next_metrics(), self._services.process_figures()
-        is_last_part = not self._to_report
-        self._to_leader(Heartbeat(self._spec.task_manager_id, self._beats, metrics, process, is_last_part))
+        self._to_leader(
+            packed_heartbeat(self._spec.task_manager_id, self._beats, metrics, process, not self._to_report)
+        )
         for hosted in self._tasks.values():
             if hosted.task.has_gauges:
                 hosted.ref.tell(ReadGauges())

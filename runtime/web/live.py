@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 from ...messages import JobView, TimelineMark, TimelineSample
 from . import page_view
 from .errors import HttpError, JobManagerAway
+from .job_page import JobPage
 from .jobs import Desk
 
 INTERVAL_SECONDS = 1.0
@@ -31,7 +32,7 @@ MOST_STREAMS = 256
 LATE_MS = 5_000
 """What has happened may become known so much later; the page knows what it has already."""
 SHARE_OF_TIME = 0.05
-"""To make views takes no more of our time than this: of large jobs there are fewer in a minute."""
+"""To make views takes no more of the thread's time than this: of the largest jobs there are fewer in a minute."""
 
 
 class Live:
@@ -102,6 +103,7 @@ class _Feed:
     def __init__(self, desk: Desk, job: str) -> None:
         self._desk = desk
         self._job = job
+        self._page = JobPage()
         self._pages = 0
         self._task: asyncio.Task[None] | None = None
         self.number = 0
@@ -132,21 +134,21 @@ class _Feed:
     async def _poll(self) -> None:
         after_ms = 0
         while True:
-            began, is_over = time.perf_counter(), False
+            began, is_over = time.thread_time(), False
             try:
                 if self._job:
                     view = await self._desk.view(self._job, after_ms)
                     history = await self._desk.checkpoints(self._job)
-                    began = time.perf_counter()
+                    began = time.thread_time()
                     after_ms = self._take(view, after_ms)
                     is_over = view.summary.status.is_terminal
-                    self._publish("job", page_view.job(view, history))
+                    self._send("job", self._page.text(view, history))
                 else:
                     found = await self._desk.summaries()
                     self._publish("jobs", page_view.jobs(found, time.time_ns() // 1_000_000))
             except HttpError as error:
                 self._publish("away", {"why": str(error), "status": int(error.status)})
-            cost = time.perf_counter() - began
+            cost = time.thread_time() - began
             await asyncio.sleep(PATIENCE_SECONDS if is_over else max(INTERVAL_SECONDS, cost / SHARE_OF_TIME))
 
     def _take(self, view: JobView, after_ms: int) -> int:
@@ -158,8 +160,11 @@ class _Feed:
         return max(after_ms, min(view.at_ms - LATE_MS, view.samples[-1].at_ms if view.samples else after_ms))
 
     def _publish(self, kind: str, value: Any) -> None:
+        self._send(kind, json.dumps(value, separators=(",", ":")))
+
+    def _send(self, kind: str, text: str) -> None:
         self.number += 1
-        self.kind, self.body = kind, json.dumps(value, separators=(",", ":")).encode("utf-8", "replace")
+        self.kind, self.body = kind, text.encode("utf-8", "replace")
         self.news.set()
         self.news = asyncio.Event()
 

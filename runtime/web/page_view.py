@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,17 +14,12 @@ from ...messages import (
     JobLogs,
     JobSummary,
     JobView,
-    OperatorDescription,
-    SubtaskView,
-    TaskMetrics,
     TimelineMark,
     TimelineSample,
 )
 from .flink_checkpoints import path_of, start_delay_ms
-from .flink_jobs import by_vertex, chain_of
-from .flink_metrics import shown_time
+from .flink_jobs import chain_of
 from .jobs import Explained, flink_id
-from .top import suspects
 
 Json = dict[str, Any]
 LONGEST_TEXT = 20_000
@@ -55,42 +48,6 @@ def summary(each: JobSummary) -> Json:
     }
 
 
-def job(view: JobView, history: CheckpointHistory) -> Json:
-    """All but the timeline."""
-    tasks = {each.attempt_id: each for each in view.details.tasks}
-    of_vertex = by_vertex(view)
-    vertices = [
-        {
-            "id": each.vertex_id,
-            "name": each.name,
-            "p": each.parallelism,
-            "maxP": each.max_parallelism,
-            "operators": [_operator(one) for one in each.operators],
-            **_vertex(of_vertex.get(each.vertex_id, []), tasks),
-        }
-        for each in view.graph.vertices
-    ]
-    index = {each.vertex_id: number for number, each in enumerate(view.graph.vertices)}
-    edges = [
-        {"from": index[each.source], "to": index[each.target], "how": each.partitioning.value, "tag": each.output_tag}
-        for each in view.graph.edges
-    ]
-    return summary(view.summary) | {
-        "at": view.at_ms,
-        "noRestart": view.restart_refusal,
-        "next": flink_id(view.details.restarted_as) if view.details.restarted_as else "",
-        "retained": view.details.retained_checkpoint_path,
-        "vertices": vertices,
-        "edges": edges,
-        "subtasks": _subtasks(view, index, tasks),
-        "suspects": [asdict(each) for each in suspects(view)],
-        "taskManagers": [_task_manager(view, number) for number in range(len(view.task_managers))],
-        "checkpoints": _checkpoints(view, history),
-        "failures": [{"at": each.at_ms, "chain": chain(each.cause)} for each in view.failures],
-        "config": _config(view),
-    }
-
-
 def timeline(samples: Sequence[TimelineSample], marks: Iterable[TimelineMark]) -> Json:
     """What is new of it."""
     return {
@@ -107,92 +64,24 @@ def timeline(samples: Sequence[TimelineSample], marks: Iterable[TimelineMark]) -
     }
 
 
-def _vertex(subtasks: Sequence[SubtaskView], tasks: dict[Any, TaskMetrics]) -> Json:
-    metrics = [tasks[each.attempt_id] for each in subtasks if each.attempt_id in tasks]
-    times = [each.event_time for each in metrics if each.event_time is not None]
-    rates = [each.records_in_per_second for each in subtasks]
-    mean = sum(rates) / len(rates) if rates else 0.0
-    awaited = [each for each in times if not each.is_idle]
-    least = min((each.output_watermark_ms for each in awaited), default=None)
-    behind = min(awaited, key=lambda each: each.output_watermark_ms, default=None)
-    return {
-        "in": round(sum(rates), 1),
-        "out": round(sum(each.records_out_per_second for each in subtasks), 1),
-        "totalIn": sum(each.records_in for each in metrics),
-        "totalOut": sum(each.records_out for each in metrics),
-        "busy": round(max((each.busy for each in subtasks), default=0.0), 3),
-        "waits": round(max((each.back_pressured for each in subtasks), default=0.0), 3),
-        "skew": round(max(rates) / mean, 2) if mean > 1 and len(rates) > 1 else None,
-        "watermark": None if least is None else shown_time(least),
-        "lag": None if behind is None else behind.lag_ms,
-        "stands": None if behind is None else behind.standing_ms,
-        "late": sum(each.late_records for each in times),
-        "states": dict(Counter(each.state.value for each in subtasks)),
-    }
-
-
-def _subtasks(view: JobView, index: dict[Any, int], tasks: dict[Any, TaskMetrics]) -> Json:
-    """Column by column."""
-    rows = view.subtasks
-    hosts = {each.task_manager_id: number for number, each in enumerate(view.task_managers)}
-    metrics = [tasks.get(each.attempt_id) for each in rows]
-    times = [each.event_time if each is not None else None for each in metrics]
-    return {
-        "v": [index[each.vertex_id] for each in rows],
-        "i": [each.subtask_index for each in rows],
-        "state": [each.state.value for each in rows],
-        "attempt": [each.attempt_number for each in rows],
-        "tm": [hosts.get(each.task_manager_id, -1) for each in rows],
-        "in": [round(each.records_in_per_second, 1) for each in rows],
-        "out": [round(each.records_out_per_second, 1) for each in rows],
-        "busy": [round(each.busy, 3) for each in rows],
-        "waits": [round(each.back_pressured, 3) for each in rows],
-        "total": [each.records_in if each is not None else 0 for each in metrics],
-        "watermark": [shown_time(each.output_watermark_ms) if each is not None else None for each in times],
-        "lag": [each.lag_ms if each is not None else None for each in times],
-        "idle": [each is not None and each.is_idle for each in times],
-    }
-
-
-def _operator(one: OperatorDescription) -> Json:
-    states = [{"name": each.name, "kind": each.kind} for each in one.states]
-    return {"name": one.name, "kind": one.kind, "states": states}
-
-
-def _task_manager(view: JobView, number: int) -> Json:
-    each = view.task_managers[number]
-    tasks = [one for one in view.subtasks if one.task_manager_id == each.task_manager_id and not one.state.is_terminal]
-    return {
-        "id": each.task_manager_id,
-        "index": each.index,
-        "host": each.host,
-        "pid": each.pid,
-        "slots": each.slots,
-        "since": each.registered_ms,
-        "silent": max(0, view.at_ms - each.heard_ms) if each.heard_ms else None,
-        "tasks": len(tasks),
-        "busy": round(sum(one.busy for one in tasks), 3),
-        "in": round(sum(one.records_in_per_second for one in tasks), 1),
-    }
-
-
 # ----------------------------------------------------------------------------------------------------- checkpoints
 
 
-def _checkpoints(view: JobView, history: CheckpointHistory) -> Json:
+def checkpoints(view: JobView, history: CheckpointHistory, shown: Sequence[Json]) -> Json:
+    """`shown`: of each one in the history."""
     return {
         "triggered": history.triggered,
         "completed": history.completed,
         "failed": history.failed,
         "restored": history.restored_checkpoint_id,
-        "list": [_checkpoint(view, each) for each in history.checkpoints],
+        "list": shown,
         "savepoints": [
             {"id": each.checkpoint_id, "path": each.path, "at": each.at_ms} for each in reversed(view.savepoints)
         ],
     }
 
 
-def _checkpoint(view: JobView, each: CheckpointStatistics) -> Json:
+def checkpoint(view: JobView, each: CheckpointStatistics) -> Json:
     metrics = [one.metrics for one in each.subtasks]
     return {
         "id": each.checkpoint_id,
@@ -216,7 +105,7 @@ def gantt(view: JobView, each: CheckpointStatistics) -> Json:
     """One checkpoint, subtask by subtask: how long each part of it took, in ms from its trigger."""
     index = {one.vertex_id: number for number, one in enumerate(view.graph.vertices)}
     order = sorted(each.subtasks, key=lambda one: (index.get(one.vertex_id, -1), one.subtask_index))
-    return _checkpoint(view, each) | {
+    return checkpoint(view, each) | {
         "subtasks": {
             "v": [index.get(one.vertex_id, -1) for one in order],
             "i": [one.subtask_index for one in order],
@@ -301,7 +190,7 @@ def log_line(row: Json) -> str:
     return f"{at} {row['level']} {row['logger']}{where}: {row['text']}\n"
 
 
-def _config(view: JobView) -> Json:
+def config(view: JobView) -> Json:
     graph, settings = view.graph, view.graph.checkpoints
     restart = graph.restart
     shown = {

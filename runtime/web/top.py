@@ -7,10 +7,10 @@ slowed down by one behind it. Flink: the proposal of a Top-N tab.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...messages import JobView, SubtaskView, TaskMetrics, VertexId
+from ...messages import JobVertex, SubtaskView, TaskMetrics, VertexId
 
 MOST = 10
 _BUSY, _WAITS, _SKEW, _LAG_MS = 0.5, 0.1, 1.5, 10_000
@@ -26,22 +26,24 @@ class Suspect:
     why: str
 
 
-def suspects(view: JobView) -> list[Suspect]:
-    """Most suspicious first; none of a job that runs easily."""
-    names = {each.vertex_id: each.name for each in view.graph.vertices}
-    tasks = {each.attempt_id: each for each in view.details.tasks}
-    rates = defaultdict[VertexId, list[float]](list)
-    for each in view.subtasks:
-        rates[each.vertex_id].append(each.records_in_per_second)
-    means = {vertex_id: sum(found) / len(found) for vertex_id, found in rates.items()}
-    feeds = {edge.source for edge in view.graph.edges}
+def suspects_of(
+    vertex: JobVertex, subtasks: Sequence[SubtaskView], tasks: Sequence[TaskMetrics | None], *, feeds: bool
+) -> list[Suspect]:
+    """Those of one vertex; none where all runs easily. `tasks`: of the subtasks, one by one, as far as they have been
+    heard of; `feeds`: whether others take what it emits.
+    """
+    mean = sum([each.records_in_per_second for each in subtasks]) / (len(subtasks) or 1)
     found = []
-    for each in view.subtasks:
-        reasons = [*_reasons(each, tasks.get(each.attempt_id), means[each.vertex_id], len(rates[each.vertex_id]))]
-        if reasons:
-            score = sum(weight for weight, _ in reasons) - (0.5 if each.vertex_id in feeds and _waits(each) else 0)
+    for each, task in zip(subtasks, tasks, strict=True):
+        if reasons := _reasons(each, task, mean, len(subtasks)):
+            score = sum(weight for weight, _ in reasons) - (0.5 if feeds and _waits(each) else 0)
             words = ", ".join(text for _, text in reasons)
-            found.append(Suspect(each.vertex_id, names[each.vertex_id], each.subtask_index, score, words))
+            found.append(Suspect(vertex.vertex_id, vertex.name, each.subtask_index, score, words))
+    return found
+
+
+def first(found: Iterable[Suspect]) -> list[Suspect]:
+    """The most suspicious ones of a job, the first one first."""
     return sorted(found, key=lambda one: -one.score)[:MOST]
 
 

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from understudy.messages import JobStatus
-from understudy.runtime.web.top import MOST, suspects
+from understudy.messages import JobStatus, JobView
+from understudy.runtime.web.flink_jobs import by_vertex
+from understudy.runtime.web.top import MOST, Suspect, first, suspects_of
 
 from .views import job_view
+
+
+def suspects(view: JobView) -> list[Suspect]:
+    tasks, feeds = {each.attempt_id: each for each in view.details.tasks}, {edge.source for edge in view.graph.edges}
+    of_vertex = by_vertex(view)
+    found = []
+    for vertex in view.graph.vertices:
+        subtasks = of_vertex[vertex.vertex_id]
+        heard = [tasks.get(each.attempt_id) for each in subtasks]
+        found += suspects_of(vertex, subtasks, heard, feeds=vertex.vertex_id in feeds)
+    return first(found)
 
 
 def test_the_busy_one_comes_before_those_that_wait_for_it() -> None:
