@@ -291,7 +291,7 @@ class CheckpointCoordinator:
         return [*finished, published, *dropped, *answers, *subsumed, *told, *self._resume_queued()]
 
     def _adopted(self, given_up: Iterable[CheckpointId]) -> Effects:
-        """Repeats are harmless: what is complete is committed once."""
+        """Repeats are harmless: sinks commit a complete checkpoint once."""
         newest = next(self.store.restorable(), None)
         told = [] if newest is None else list(self._tasks.notify_complete(newest, self._oldest_needed()))
         for checkpoint_id in given_up:

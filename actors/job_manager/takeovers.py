@@ -3,7 +3,7 @@
     begun -> (others can find this leader) -> waits for its TaskManagers -> adopted: not a task restarts
                                                 '-> started again, from its newest checkpoint
 
-A part of the JobManager. What decides is the Adoption of each job; whoever offers tasks gets no answer before that.
+A part of the JobManager. The Adoption of each job decides; whoever offers tasks gets no answer before that.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class LeaderLink:
         return address == self._leader.address
 
     def tell(self, message: Message) -> None:
-        """To the leader, if there is one: else nobody hears it."""
+        """To the leader, if there is one: else it is dropped."""
         if self._registration is not None:
             self._leader.tell(LeaderSessionMessage(self._registration.leader_session_id, message))
 

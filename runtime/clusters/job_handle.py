@@ -189,7 +189,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         savepoint = self._last_savepoint
         if savepoint is not None and savepoint.done() and savepoint.exception() is None:
             self._ended.wait(timeout)
-        if self._status.is_terminal or self._lost is not None:  # what was lost is not this cluster's to cancel
+        if self._status.is_terminal or self._lost is not None:  # another leader may go on with it
             return
         config = self._graph.checkpoints
         lost = f"; its checkpoints in {config.directory} are deleted: retain_checkpoints='on_cancellation' keeps them"

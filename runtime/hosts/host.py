@@ -2,7 +2,7 @@
 
 States: seeking the JobManager (registers again and again, less and less often, and logs that once) -> registered ->
 seeking, when the JobManager is away or another one leads -> leaving. What runs here outlives the connection: each
-TaskManager speaks with the JobManager by itself, is told here who leads, and decides for itself. Flink: TaskExecutor.
+TaskManager speaks with the JobManager by itself, asks this host who leads, and decides for itself. Flink: TaskExecutor.
 
 No TaskManager's code is looked into in this process: its signature is checked, and the bytes go to the child.
 """
