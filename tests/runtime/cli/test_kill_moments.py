@@ -245,3 +245,18 @@ def test_a_stop_that_was_not_stored_is_none_and_one_that_was_is_completed_by_the
     stage.gate.open()
     stage.cluster.submit(stage.environment(None), "the rest", from_savepoint=path).wait(WAIT_S)
     assert read_output(stage.folder / "out", "jsonl") == counted(COUNT)
+
+
+@pytest.mark.slow
+def test_no_task_restarts_in_ten_takeovers(stage: Stage) -> None:
+    """And the output is exact."""
+    job = stage.begin(100.0)
+    running = {task.attempt_id for task in job.details().tasks}
+    for _ in range(10):
+        stage.succession.kill()
+        stage.until_it_goes_on()
+        stage.yard.until(lambda: {task.attempt_id for task in job.details().tasks} == running, "the same attempts")
+        assert job.details().restarts == 0
+    stage.gate.open()
+    job.wait(WAIT_S)
+    assert read_output(stage.folder / "out", "jsonl") == counted(COUNT)
