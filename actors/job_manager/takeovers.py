@@ -91,8 +91,11 @@ class Takeovers:
             return False
         waiting.refs[message.index] = ref
         waiting.adoption.offer(message)
-        if not waiting.adoption.obstacle():
+        obstacle = waiting.adoption.obstacle()
+        if obstacle is None:
             self._adopt(self._waiting.pop(message.job_id))
+        elif not obstacle.may_pass:
+            self._start_again(message.job_id, obstacle.why)
         return True
 
     def exited(self, job_id: JobId) -> bool:
@@ -100,8 +103,10 @@ class Takeovers:
         return self._start_again(job_id, "a TaskManager of it has ended")
 
     def overdue(self, event: AdoptionOverdue) -> None:
-        if (waiting := self._waiting.get(event.job_id)) is not None:
-            self._start_again(event.job_id, waiting.adoption.obstacle())
+        waiting = self._waiting.get(event.job_id)
+        obstacle = None if waiting is None else waiting.adoption.obstacle()
+        if obstacle is not None:
+            self._start_again(event.job_id, obstacle.why)
 
     def forget(self, job_id: JobId) -> None:
         """It has ended meanwhile."""

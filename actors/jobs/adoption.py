@@ -29,6 +29,15 @@ ABORTED_AT_MOST = 16
 
 
 @dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a job cannot go on as it runs."""
+
+    why: str
+    may_pass: bool = False
+    """Whether later offers may say otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
 class AdoptedTask:
     """One task that runs, and where."""
 
@@ -62,19 +71,19 @@ class Adoption:
         """A TaskManager of the job is here. It may come again, with what has changed."""
         self._offers[message.index] = message
 
-    def obstacle(self) -> str:
-        """Why the job cannot go on as it runs, in a few words; empty: it can."""
+    def obstacle(self) -> Obstacle | None:
+        """Why the job cannot go on as it runs; None: it can."""
         tasks = list(adopted_tasks(self._offers.values()))
         found, wanted = Counter(each.subtask for each in tasks), all_subtasks(self._graph)
-        if missing := [subtask for subtask in wanted if not found[subtask]]:
-            return f"{len(missing)} of its {len(wanted)} tasks have not been heard of"
-        if len(tasks) > len(wanted):
-            return f"it has {len(wanted)} tasks, and {len(tasks)} are there"
-        if any(each.task.state is not ExecutionState.RUNNING for each in tasks):
-            return "not all of its tasks were running"
         if any(each.task.is_stopping for each in tasks) or (self._newest is not None and self._newest.is_final):
-            return "it was about to end"
-        return "" if _fit_together(tasks) else "its tasks were not deployed together"
+            return Obstacle("it was about to end")
+        if missing := [subtask for subtask in wanted if not found[subtask]]:
+            return Obstacle(f"{len(missing)} of its {len(wanted)} tasks have not been heard of", may_pass=True)
+        if any(each.task.state is not ExecutionState.RUNNING for each in tasks):
+            return Obstacle("not all of its tasks were running", may_pass=True)
+        if len(tasks) > len(wanted):
+            return Obstacle(f"it has {len(wanted)} tasks, and {len(tasks)} are there")
+        return None if _fit_together(tasks) else Obstacle("its tasks were not deployed together")
 
 
 def adopted_tasks(offers: Iterable[RegisterTaskManager]) -> Iterator[AdoptedTask]:

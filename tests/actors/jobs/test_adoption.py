@@ -76,7 +76,8 @@ def obstacle(job: JobGraph, offers: Sequence[RegisterTaskManager], newest: Compl
     adoption = Adoption(job, newest)
     for offer in offers:
         adoption.offer(offer)
-    return adoption.obstacle()
+    found = adoption.obstacle()
+    return "" if found is None else found.why
 
 
 def test_all_tasks_that_run_and_fit_together_are_adopted(job: JobGraph, deployments: list[TaskDeployment]) -> None:
@@ -274,6 +275,25 @@ def test_checkpoints_that_are_given_up_are_those_behind_the_newest_complete_one(
     assert list(given_up(tasks, 38)) == [39, 40]
     assert list(given_up(tasks, 40)) == list(given_up(tasks, 45)) == []
     assert list(given_up(tasks, 0)) == list(range(25, 41)), "at most sixteen"
+
+
+def test_only_what_is_missing_or_does_not_run_yet_may_pass(job: JobGraph, deployments: list[TaskDeployment]) -> None:
+    """The next leader waits for nothing else."""
+
+    def passes(*offers: RegisterTaskManager) -> bool:
+        adoption = Adoption(job, None)
+        for offer in offers:
+            adoption.offer(offer)
+        found = adoption.obstacle()
+        assert found is not None
+        return found.may_pass
+
+    first, second = offers_of(deployments)
+    assert passes(first)
+    assert passes(first, offers_of(deployments, state=ExecutionState.INITIALIZING)[1])
+    assert not passes(offers_of(deployments, is_stopping=True)[0])
+    assert not passes(first, replace(second, task_manager_id="tm-1-1"))
+    assert not passes(first, replace(second, tasks=(*second.tasks, first.tasks[0])))
 
 
 def test_a_job_without_channels_begins_at_the_first_one() -> None:

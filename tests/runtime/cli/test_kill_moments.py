@@ -26,6 +26,8 @@ from .test_standing import SUCCESSION, Yard
 
 pytestmark = pytest.mark.timeout(900)
 COUNT = 3_000
+PATIENT = SUCCESSION | {"high-availability.session-timeout-ms": "2000"}
+"""So that on a machine that is slow no leader steps down by itself."""
 
 
 class Brake:
@@ -93,22 +95,31 @@ class Succession:
 
     @staticmethod
     def _flags() -> list[str]:
-        return [part for key, value in SUCCESSION.items() for part in ("-D", f"{key}={value}")]
+        return [part for key, value in PATIENT.items() for part in ("-D", f"{key}={value}")]
 
     def _start(self) -> Command:
         self._count += 1
+        self._leads = "JobManager at tcp://127.0.0.1:"
         if self._count == 1:
             return self.yard.start("jobmanager", *self._flags())
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
+        self._leads = f"JobManager at tcp://127.0.0.1:{port}, process"
         other = ("-D", f"jobmanager.port={port}", "-D", f"run.dir={self.yard.folder / f'run-{self._count}'}")
         return self.yard.shell.start("jobmanager", *self._flags(), *other)
 
     def kill(self) -> None:
         """The leader; who waited leads, and another one waits."""
         os.kill(self.leader.pid, signal.SIGKILL)
+        self.yard.until(
+            lambda: self._leads in self.logs(), "the next leader"
+        )  # before another one may lead in its place
         self.leader, self.standby = self.standby, self._start()
+
+    def logs(self) -> str:
+        """Of all JobManagers."""
+        return "".join(path.read_text() for path in (self.yard.folder / "log").iterdir())
 
 
 class Stage:
@@ -147,8 +158,7 @@ class Stage:
             self.until_held("checkpoint")
 
     def logs(self) -> str:
-        """Of all JobManagers."""
-        return "".join(path.read_text() for path in (self.folder / "log").iterdir())
+        return self.succession.logs()
 
     def announced(self) -> list[int]:
         """The ids of checkpoints, in the order in which they were, by whichever leader."""
@@ -172,7 +182,7 @@ def stage(shell: Shell) -> Iterator[Stage]:
         cloudpickle.register_pickle_by_value(module)
     yard = Yard(shell)
     succession = Succession(yard)
-    with StandaloneCluster(yard.file, flags=SUCCESSION) as cluster:
+    with StandaloneCluster(yard.file, flags=PATIENT) as cluster:
         yield Stage(yard, succession, cluster)
     for module in (jobs, here):
         cloudpickle.unregister_pickle_by_value(module)
