@@ -12,7 +12,7 @@ from pathlib import Path
 from .errors import ProcessFailed
 from .settings import FIELD_OF, HostSettings
 from .settings_sources import LoadedSettings
-from .standing_process import ProcessState, Role, running_processes
+from .standing_process import ProcessState, Role, other_cluster, running_processes
 
 START_SECONDS = 20.0
 REGISTER_SECONDS = 5.0
@@ -58,9 +58,11 @@ def start_in_background(role: Role, loaded: LoadedSettings) -> ProcessState:
 
 def stop_processes(settings: HostSettings, role: Role) -> list[ProcessState]:
     """SIGTERM to those of this role that run here, and SIGKILL to one that does not end; returns them when they are
-    gone.
+    gone. Raises ProcessFailed, also where one is another cluster's: then none is ended.
     """
     meant = running_processes(settings.run_dir, role)
+    if trouble := next(filter(None, (other_cluster(each, settings) for each in meant)), ""):
+        raise ProcessFailed(trouble)
     for number, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
         left = {each.pid for each in running_processes(settings.run_dir, role)} & {each.pid for each in meant}
         for pid in left:

@@ -67,7 +67,8 @@ def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> s
     keys, stop = load_keys(settings), Stop()
     CheckpointStorage(settings.storage_dir).check()
     with ExitStack() as stack:
-        pid_file = stack.enter_context(contextlib.closing(PidFile(settings.run_dir, "jobmanager", settings.log_dir)))
+        locked = PidFile(settings.run_dir, "jobmanager", settings.log_dir, settings.storage_dir)
+        pid_file = stack.enter_context(contextlib.closing(locked))
         log_to_file(settings, pid_file.state.log_file, in_background=in_background)
         stack.enter_context(stop.on_signals())
         has_led = False

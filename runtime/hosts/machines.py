@@ -21,7 +21,7 @@ from .background import start_in_background, stop_processes
 from .errors import HostError, InvalidSettings, ProcessFailed
 from .settings import FIELD_OF
 from .settings_sources import LoadedSettings
-from .standing_process import ProcessState, Role, running_processes
+from .standing_process import ProcessState, Role, other_cluster, running_processes
 
 COMMAND_SECONDS = 60.0
 
@@ -88,7 +88,9 @@ class Machines:
         there, missing = list[Outcome](), list[Place]()
         for place in places:
             if running[place]:
-                there.append(Outcome(place, is_done=True, text=f"{running[place].pop(0)}: runs already"))
+                state = running[place].pop(0)
+                trouble = other_cluster(state, self._settings)
+                there.append(Outcome(place, is_done=not trouble, text=trouble or f"{state}: runs already"))
             else:
                 missing.append(place)
         return there, missing

@@ -54,6 +54,8 @@ class ProcessState:
     log_file: str
     is_ready: bool = False
     """A JobManager listens, or waits to lead; a TaskManager is registered, for the first time."""
+    storage: str = ""
+    """The storage.dir of its cluster; empty: of an earlier release, which did not say it."""
 
     def __str__(self) -> str:
         if self.role == "jobmanager" and self.is_ready and not self.address:
@@ -69,13 +71,14 @@ class PidFile:
     name runs.
     """
 
-    def __init__(self, folder: str | Path, role: Role, log_dir: str) -> None:
+    def __init__(self, folder: str | Path, role: Role, log_dir: str, storage: str = "") -> None:
         Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._folder = Path(folder)
         self._lock = threading.Lock()
         with _alone_in(self._folder):
             self._file, name = self._take(role)
-            self.state = ProcessState(role, name, os.getpid(), "", str(Path(log_dir) / f"{name}.log"))
+            log_file = str(Path(log_dir) / f"{name}.log")
+            self.state = ProcessState(role, name, os.getpid(), "", log_file, storage=storage)
             self._write()
 
     def update(self, *, address: str | None = None, is_ready: bool = False) -> None:
@@ -91,6 +94,7 @@ class PidFile:
                 was.address if address is None else address,
                 was.log_file,
                 is_ready or was.is_ready,
+                was.storage,
             )
             self._write()
 
@@ -132,6 +136,17 @@ def running_processes(folder: str | Path, role: Role | None = None) -> list[Proc
             elif (state := _read(path)) is not None:
                 found.append(state)
     return found
+
+
+def other_cluster(state: ProcessState, settings: HostSettings) -> str:
+    """What is wrong, and what to do, if this process is one of another cluster; else nothing."""
+    if state.storage in ("", settings.storage_dir):
+        return ""
+    return (
+        f"{state.name}, process {state.pid}, belongs to another cluster, which has the same run.dir "
+        f"({settings.run_dir}): its storage.dir is {state.storage}, and this one's is {settings.storage_dir}. Nothing "
+        "was done to it. Give this cluster a run.dir and a log.dir of its own"
+    )
 
 
 @contextlib.contextmanager

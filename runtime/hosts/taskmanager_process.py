@@ -47,7 +47,8 @@ def run_task_manager_process(settings: HostSettings, *, in_background: bool = Fa
     """
     keys, stop = load_keys(settings), Stop()
     with ExitStack() as stack:
-        pid_file = stack.enter_context(contextlib.closing(PidFile(settings.run_dir, "taskmanager", settings.log_dir)))
+        locked = PidFile(settings.run_dir, "taskmanager", settings.log_dir, settings.storage_dir)
+        pid_file = stack.enter_context(contextlib.closing(locked))
         log_to_file(settings, pid_file.state.log_file, in_background=in_background)
         stack.enter_context(stop.on_signals())
         host = _host(settings)

@@ -14,9 +14,19 @@ from pathlib import Path
 import pytest
 
 from understudy import CurveKeys, InsecureKeyFile, InvalidSettings, NoKeyFile, ProcessFailed
+from understudy.runtime.hosts.background import stop_processes
 from understudy.runtime.hosts.keys import load_keys, make_key, receive_key
+from understudy.runtime.hosts.machines import Machines, Place
 from understudy.runtime.hosts.settings import HostSettings
-from understudy.runtime.hosts.standing_process import PidFile, Stop, log_to_file, running_processes
+from understudy.runtime.hosts.settings_sources import load_settings
+from understudy.runtime.hosts.standing_process import (
+    PidFile,
+    Role,
+    Stop,
+    log_to_file,
+    other_cluster,
+    running_processes,
+)
 
 
 @pytest.fixture
@@ -48,6 +58,29 @@ def test_a_pid_file_says_what_runs_as_long_as_it_does(tmp_path: Path) -> None:
         assert running_processes(folder)[0].is_ready
     assert running_processes(folder) == []
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("role", ["jobmanager", "taskmanager"])
+def test_a_process_of_another_cluster_in_the_same_run_dir_is_neither_taken_for_ours_nor_ended(
+    tmp_path: Path, role: Role, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _: killed.append(pid))
+    loaded = load_settings(flags={"run.dir": str(tmp_path), "storage.dir": "/ours"}, environment={})
+    settings = loaded.settings
+    with closing(PidFile(tmp_path, role, "/log", "/theirs")) as file:
+        with pytest.raises(
+            ProcessFailed, match="its storage.dir is /theirs, and this one's is /ours.*log\.dir of its own"
+        ):
+            stop_processes(settings, role)
+        (found,), missing = Machines(loaded).split([Place(role, "localhost")])
+        assert (found.is_done, missing) == (False, [])
+        assert "belongs to another cluster" in found.text
+        file.update(is_ready=True)
+        assert other_cluster(file.state, settings) != ""
+    assert killed == []
+    with closing(PidFile(tmp_path, role, "/log", "/ours")) as file:
+        assert other_cluster(file.state, settings) == ""
 
 
 def test_several_taskmanagers_of_one_host_have_numbers(tmp_path: Path) -> None:
