@@ -48,7 +48,16 @@ from .kafka import (
 )
 from .lakes.delta_sink import DeltaSink
 from .lakes.delta_source import DeltaSource
-from .lakes.errors import ColumnConflict, LostDataFile, NoCatalog, NoTable, RowsChanged, UnsupportedTable, VersionGone
+from .lakes.errors import (
+    ColumnConflict,
+    LakeUnreachable,
+    LostDataFile,
+    NoCatalog,
+    NoTable,
+    RowsChanged,
+    UnsupportedTable,
+    VersionGone,
+)
 from .lakes.iceberg_sink import IcebergSink
 from .lakes.iceberg_source import IcebergSource
 from .lakes.lake_sink import LakeSink
@@ -123,6 +132,7 @@ __all__ = [
     "KafkaUnavailable",
     "KeyNotUnique",
     "LakeSink",
+    "LakeUnreachable",
     "LineSource",
     "LostDataFile",
     "LostTransaction",

@@ -248,6 +248,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import KafkaSource as KafkaSource
     from .runtime.connectors import KafkaUnavailable as KafkaUnavailable
     from .runtime.connectors import KeyNotUnique as KeyNotUnique
+    from .runtime.connectors import LakeUnreachable as LakeUnreachable
     from .runtime.connectors import LineSource as LineSource
     from .runtime.connectors import LostDataFile as LostDataFile
     from .runtime.connectors import LostTransaction as LostTransaction
@@ -448,9 +449,10 @@ _HOMES = {
         "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable "
         "DeltaSink DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare "
         "InletLogDamaged InletSchemaChanged InputChanged KafkaError KafkaFormat KafkaRefused KafkaSink "
-        "KafkaSource KafkaUnavailable KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoCatalog "
-        "NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed "
-        "PostgresChanges RedisListSink RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink "
+        "KafkaSource KafkaUnavailable KeyNotUnique LakeUnreachable LineSource LostDataFile LostTransaction "
+        "MissingExtra NoCatalog NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource "
+        "NotReplicable OffsetMismatch PartitionFailed PostgresChanges RedisListSink RedisRefused "
+        "RedisStreamSink RedisStreamSource RedisUpsertSink "
         "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SqlError SqlSink SqlSource SqlTable "
         "SqlUpsertSink SseSource SparkQueryFailed SpoolMismatch StatementFailed StreamTrimmed TableChanged "
         "TableMismatch TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable "

@@ -34,7 +34,10 @@ from .delta_table import (
     located,
     make_table,
     open_table,
+    reached,
     stored_schema,
+    to_look,
+    told,
 )
 from .errors import ColumnConflict, LostDataFile, NoTable
 from .lake_sink import COMMIT_ROUNDS, FILE_BYTES, LakeSink, LakeWriter, added_columns
@@ -55,7 +58,8 @@ class DeltaSink(LakeSink):
     `commits_per_compaction`: after this number of commits small files are made larger ones, beside the job; None: they
     are not.
 
-    Raises NoTable, UnsupportedTable and ColumnConflict when it is made, and MissingExtra without delta-rs.
+    Raises NoTable, UnsupportedTable, ColumnConflict and LakeUnreachable when it is made, and MissingExtra without
+    delta-rs.
     """
 
     def __init__(
@@ -74,7 +78,7 @@ class DeltaSink(LakeSink):
         self.path, self.evolve, self.commits_per_compaction = located(path), evolve, commits_per_compaction
         self.file_bytes, self.storage_options = file_bytes, storage_options
         self.partition_by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
-        table = find_table(self.path, storage_options, "DeltaSink")
+        table = find_table(self.path, to_look(self.path, storage_options), "DeltaSink")
         if table is not None:
             self._take_over(table, schema)
         elif schema is None:
@@ -126,7 +130,8 @@ class DeltaWriter(LakeWriter):
             path = file_name(
                 values, f"part-{self.context.subtask_index:05d}-{self.context.attempt_id}-{self._named}.parquet"
             )
-            about = write_file(self._files, path, part)
+            with reached(self.table, self._options):
+                about = write_file(self._files, path, part)
             texts = {name: text_of(value) for name, value in values.items()}
             written.append({"path": path, "values": texts, "columns": columns, **about})
         return written
@@ -162,21 +167,25 @@ class DeltaCommitter(Committer):
             upkeep.join(timeout=60)
 
     def last_marker(self, writer: str) -> int | None:
-        self._table.update_incremental()
-        found: int | None = self._table.transaction_version(writer)
+        with reached(self._path, self._options):
+            self._table.update_incremental()
+            found: int | None = self._table.transaction_version(writer)
         return found
 
     def commit(self, committables: list[dict[str, Any]], marker: Marker) -> None:
         deltalake = require("deltalake", extra="delta", wanted_by="DeltaSink")
-        if lost := self._files.missing([each["path"] for each in committables]):
+        with reached(self._path, self._options):
+            lost = self._files.missing([each["path"] for each in committables])
+        if lost:
             raise LostDataFile(self._path, lost)
         for left in reversed(range(COMMIT_ROUNDS)):
             found = self.last_marker(marker.writer) or 0
             if found != marker.after:
                 raise MarkerMoved(marker.writer, marker.after, found)
             try:
-                self._add_columns(committables)
-                self._commit_now(deltalake, committables, marker)
+                with reached(self._path, self._options):
+                    self._add_columns(committables)
+                    self._commit_now(deltalake, committables, marker)
                 break
             except deltalake.exceptions.CommitFailedError as error:
                 if not left:
@@ -217,4 +226,4 @@ class DeltaCommitter(Committer):
             taken = f"{done['numFilesRemoved']} files are {done['numFilesAdded']} now, {time.monotonic() - began:.1f} s"
             log.info("%s: %s", self._path, taken)
         except Exception as error:  # noqa: BLE001 - whatever delta-rs raises
-            log.warning("%s: small files were not compacted: %s", self._path, first_line(error))
+            log.warning("%s: small files were not compacted: %s", self._path, told(error))

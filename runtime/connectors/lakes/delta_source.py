@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..errors import check_extra
 from .delta_files import DataFile, read_file, text_of
-from .delta_table import Options, TableFiles, arrow_schema, check_readable, located, open_table
+from .delta_table import Options, TableFiles, arrow_schema, check_readable, located, open_table, reached, to_look
 from .errors import RowsChanged, VersionGone
 from .lake_source import LakeSource, check_following, chosen
 
@@ -44,7 +44,7 @@ class DeltaSource(LakeSource):
         check_extra("deltalake", extra="delta", wanted_by="DeltaSource")
         check_following(watch_ms, only_new, changes)
         self.path, self.storage_options, self.changes = located(path), storage_options, changes
-        table = open_table(self.path, storage_options, "DeltaSource", version)
+        table = open_table(self.path, to_look(self.path, storage_options), "DeltaSource", version)
         check_readable(table, self.path)
         self.schema = chosen(arrow_schema(table), columns, self.path)
         super().__init__(table.version(), not only_new, watch_ms, batch_rows, records_per_second)
@@ -103,7 +103,8 @@ class DeltaVersions:
         if self._table is None:
             self._table = open_table(self._path, self._options, "DeltaSource")
         else:
-            self._table.update_incremental()
+            with reached(self._path, self._options):
+                self._table.update_incremental()
         return range(version + 1, self._table.version() + 1)
 
     def batches(self, file: DataFile, schema: pa.Schema, skipped: int) -> Iterator[pa.RecordBatch]:

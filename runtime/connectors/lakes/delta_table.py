@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -16,7 +18,7 @@ import pyarrow.fs
 
 from ..errors import require
 from .column_types import storable
-from .errors import ColumnConflict, NoTable, UnsupportedTable, VersionGone
+from .errors import ColumnConflict, LakeUnreachable, NoTable, UnsupportedTable, VersionGone
 
 Options = Mapping[str, str] | None
 """Of delta-rs: region, endpoint, credentials, …"""
@@ -26,6 +28,11 @@ READABLE = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 
 _WRITABLE = READABLE | {"appendOnly", "changeDataFeed", "invariants", "checkConstraints", "generatedColumns"}
 """Writer features; of some there must be no use (see `_used_features`). Appending rows changes nothing for the rest."""
+
+_IMPATIENT = {"max_retries": "2", "retry_timeout": "10s", "connect_timeout": "3s", "timeout": "5s"}
+"""By default delta-rs asks a store for three minutes."""
+
+_DRAWN = re.compile(r"\x1b\[[0-9;]*m|↳")
 
 _FIELD_FEATURES = {
     "delta.invariants": "invariants",
@@ -39,21 +46,44 @@ def located(path: str) -> str:
     return path if "://" in path else os.path.abspath(os.path.expanduser(path))
 
 
+def to_look(path: str, options: Options) -> Options:
+    """Options for a look while a job is made, when its user waits; those that the user gives come first."""
+    return {**_IMPATIENT, **(options or {})} if "://" in path else options
+
+
+@contextmanager
+def reached(path: str, options: Options) -> Iterator[None]:
+    """What the object store of a table says comes out as LakeUnreachable; of a local path errors are as they are."""
+    try:
+        yield
+    except OSError as error:
+        if "://" not in path or isinstance(error, LakeUnreachable | FileNotFoundError):
+            raise
+        endpoint = next((value for name, value in (options or {}).items() if "endpoint" in name.lower()), "")
+        at = f" at {endpoint}" if endpoint else ""
+        raise LakeUnreachable(
+            f"{path}: its object store{at} does not answer, or refuses: {told(error)}. Check endpoint, region and "
+            "credentials (storage_options=, or the environment of each process), and that the store can be reached"
+        ) from error
+
+
 def find_table(path: str, options: Options, wanted_by: str, version: int | None = None) -> Any | None:
     """The DeltaTable as of a version, or the newest; None if there is none. Raises MissingExtra, VersionGone, and
-    NoTable where no table can be made.
+    NoTable where no table can be made, and LakeUnreachable.
     """
     deltalake = require("deltalake", extra="delta", wanted_by=wanted_by)
     if os.path.isfile(path):
         raise NoTable(f"{wanted_by}: {path} is a file, and a Delta table is a folder: choose another path")
     try:
-        table = deltalake.DeltaTable(path, storage_options=dict(options or {}))
+        with reached(path, options):
+            table = deltalake.DeltaTable(path, storage_options=dict(options or {}))
     except deltalake.exceptions.TableNotFoundError:
         return None
     if version is None or version == table.version():
         return table
     try:
-        table.load_as_version(version)
+        with reached(path, options):
+            table.load_as_version(version)
     except deltalake.exceptions.DeltaError as error:
         raise VersionGone(
             f"{path}: version {version} cannot be read; the newest is {table.version()}: {first_line(error)}"
@@ -72,13 +102,14 @@ def open_table(path: str, options: Options, wanted_by: str, version: int | None 
 def make_table(path: str, options: Options, schema: pa.Schema, partition_by: Sequence[str]) -> None:
     """Unless somebody else makes it at the same time."""
     deltalake = require("deltalake", extra="delta", wanted_by="DeltaSink")
-    deltalake.DeltaTable.create(
-        path,
-        delta_schema(schema, path),
-        mode="ignore",
-        partition_by=list(partition_by),
-        storage_options=dict(options or {}),
-    )
+    with reached(path, options):
+        deltalake.DeltaTable.create(
+            path,
+            delta_schema(schema, path),
+            mode="ignore",
+            partition_by=list(partition_by),
+            storage_options=dict(options or {}),
+        )
 
 
 def arrow_schema(table: Any) -> pa.Schema:
@@ -142,6 +173,12 @@ def _maps_columns(table: Any) -> bool:
 def first_line(error: BaseException) -> str:
     """Without the stack of Rust and CPython that delta-rs adds."""
     return str(error).partition("\n")[0]
+
+
+def told(error: BaseException) -> str:
+    """All of it, in one line: delta-rs draws its causes as a tree, in colours."""
+    lines = (line.strip() for line in _DRAWN.sub("", str(error)).splitlines())
+    return ": ".join(line for line in lines if line)
 
 
 class TableFiles:

@@ -3,6 +3,7 @@
 ConnectorError
 ├── NoTable            there is no such table, or not the version that was asked for
 ├── NoCatalog          a catalog of Iceberg tables that cannot be opened
+├── LakeUnreachable    the object store of a table does not answer, or refuses
 ├── UnsupportedTable   a table with features that these connectors do not know how to keep
 ├── ColumnConflict     a table's columns and those that are written or read contradict each other
 ├── RowsChanged        a followed version has removed or rewritten rows, which a stream of new rows cannot say
@@ -23,6 +24,12 @@ class NoTable(ConnectorError, ValueError):
 
 class NoCatalog(ConnectorError):
     """The text names the catalog, and says what was found there; whether it may pass is for its cause to say."""
+
+
+class LakeUnreachable(ConnectorError, OSError):
+    """The text names the table and what was heard; `__cause__` is the client's error. Worth another try, later."""
+
+    may_pass = True
 
 
 class UnsupportedTable(ConnectorError, ValueError):

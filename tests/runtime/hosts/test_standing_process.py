@@ -70,7 +70,7 @@ def test_a_process_of_another_cluster_in_the_same_run_dir_is_neither_taken_for_o
     settings = loaded.settings
     with closing(PidFile(tmp_path, role, "/log", "/theirs")) as file:
         with pytest.raises(
-            ProcessFailed, match="its storage.dir is /theirs, and this one's is /ours.*log\.dir of its own"
+            ProcessFailed, match=r"its storage.dir is /theirs, and this one's is /ours.*log\.dir of its own"
         ):
             stop_processes(settings, role)
         (found,), missing = Machines(loaded).split([Place(role, "localhost")])
