@@ -94,11 +94,14 @@ class AsyncCalls:
         operator = self._operator
         self._runs.open()
         self._runner = self._new_runner()
-        opening: Any = cast(Any, operator).open()
-        if opening is None:
-            self._is_open = True
+        if iscoroutinefunction(type(operator).open):
+            self._runner.run(cast(Any, operator).open, self._opened)
         else:
-            self._runner.run(opening, self._opened)
+            opening: Any = cast(Any, operator).open()
+            if opening is None:
+                self._is_open = True
+            else:  # of a decorated one
+                self._runner.run(lambda: opening, self._opened)
 
     def _opened(self, error: BaseException | None) -> None:
         """On the event loop's thread."""

@@ -37,8 +37,10 @@ class CallRunner(Protocol):
         """
         ...
 
-    def run(self, coroutine: Coroutine[Any, Any, Any], then: Callable[[BaseException | None], None]) -> None:
-        """Run one that belongs to no call, as `open`; `then` is called on the loop's thread."""
+    def run(self, make: Callable[[], Coroutine[Any, Any, Any]], then: Callable[[BaseException | None], None]) -> None:
+        """Make and run one that belongs to no call, as `open`, unless it is closed before; on the loop's thread, as
+        `then` is.
+        """
 
     def close(self, within_ms: float, last: Callable[[], Coroutine[Any, Any, Any]] | None) -> None:
         """Cancel all that runs, wait for its end, then run `last`; blocks for this long at most, and not at all where

@@ -95,22 +95,26 @@ class LoopRunner:
         """Whether `taken` would return any."""
         return bool(self._ended)
 
-    def run(self, coroutine: Coroutine[Any, Any, Any], then: Callable[[BaseException | None], None]) -> None:
-        """Run one that belongs to no call, as `open`; `then` is called on the loop's thread."""
+    def run(self, make: Callable[[], Coroutine[Any, Any, Any]], then: Callable[[BaseException | None], None]) -> None:
+        """Make and run one that belongs to no call, as `open`, unless it is closed before."""
 
         async def whole() -> None:
-            watch = self._loop.call_later(_OPENED_WITHIN_S, self._tell_of, coroutine)
+            watch: asyncio.TimerHandle | None = None
             try:
+                coroutine = make()
+                watch = self._loop.call_later(_OPENED_WITHIN_S, self._tell_of, coroutine)
                 await coroutine
             except BaseException as error:  # noqa: BLE001 - user code; whoever asked gets it
                 then(error)
             else:
                 then(None)
-            watch.cancel()
+            if watch is not None:
+                watch.cancel()
             self._wake()
 
         def begin() -> None:
-            self._opening = self._loop.create_task(whole())
+            if not self._is_closed:
+                self._opening = self._loop.create_task(whole())
 
         self._loop.call_soon_threadsafe(begin)
 

@@ -88,7 +88,7 @@ class Hand:
         ended, self.ended = self.ended[:most], [] if most is None else self.ended[most:]
         return ended
 
-    def run(self, coroutine: Coroutine[Any, Any, Any], then: Callable[[BaseException | None], None]) -> None:
+    def run(self, make: Callable[[], Coroutine[Any, Any, Any]], then: Callable[[BaseException | None], None]) -> None:
         raise AssertionError("these operators open at once")
 
     def close(self, within_ms: float, last: Callable[[], Coroutine[Any, Any, Any]] | None) -> None:

@@ -352,7 +352,7 @@ def test_one_that_belongs_to_no_call_says_how_it_ended(loop: CallLoopThread, err
         is_over.set()
 
     running = Running(loop, lambda _: None)
-    running.runner.run(opening(), then)
+    running.runner.run(opening, then)
 
     assert is_over.wait(DEADLINE_S)
     assert ended == [error]
@@ -376,12 +376,45 @@ def test_close_cancels_one_that_still_opens(loop: CallLoopThread) -> None:
         happened.append("closed")
 
     running = Running(loop, lambda _: None)
-    running.runner.run(opening(), lambda _: None)
+    running.runner.run(opening, lambda _: None)
     assert waits.wait(DEADLINE_S)
     running.runner.close(DEADLINE_S * 1_000, last)
 
     assert ended.wait(DEADLINE_S)
     assert happened == ["cancelled", "closed"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_who_closes_before_it_opens_does_not_open() -> None:
+    """As a task does that fails at once."""
+    happened: list[str] = []
+
+    async def opening() -> None:
+        happened.append("opened")
+
+    def complete(coroutine: Any, _: float) -> bool:
+        own.run_until_complete(coroutine)
+        return True
+
+    own = asyncio.new_event_loop()
+    runner = LoopRunner(own, complete, lambda _: None, "Test.process", lambda: None)
+    runner.run(opening, lambda _: None)
+    runner.close(DEADLINE_S * 1_000, None)
+    own.close()
+    gc.collect()
+    assert not happened
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_loop_that_ends_before_it_opens_leaves_no_coroutine_that_nobody_awaits() -> None:
+    async def opening() -> None:
+        raise AssertionError("its process has ended")
+
+    own = asyncio.new_event_loop()
+    runner = LoopRunner(own, lambda *_: True, lambda _: None, "Test.process", lambda: None)
+    runner.run(opening, lambda _: None)
+    own.close()
+    gc.collect()
 
 
 def test_a_loop_that_goes_away_under_its_coroutines_ends_them() -> None:
