@@ -1,4 +1,4 @@
-"""State that is small is tidied up as that of millions of rows is, so that scripts of a few rows try it."""
+"""Scripts of a few rows run twice: with state that is tidied up as that of millions of rows is, and never tidied up."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from understudy.actors.joins import deduplicate, interval_join, lookup_table, re
 from understudy.state.columnar import keyed_rows, row_store
 
 
-@pytest.fixture(autouse=True, scope="module")
-def small_state() -> Iterator[None]:
+@pytest.fixture(autouse=True, scope="module", params=["often_tidied", "untidied"])
+def small_state(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (deduplicate, interval_join, lookup_table, regular_join, temporal_join, keyed_rows):
-            patch.setattr(module, "_FEWEST_ROWS", 2)
-        patch.setattr(row_store, "_FOLLOWED", 2)
-        patch.setattr(row_store, "PAIRS_AT_A_TIME", 3)
+        if request.param == "often_tidied":
+            for module in (deduplicate, interval_join, lookup_table, regular_join, temporal_join, keyed_rows):
+                patch.setattr(module, "_FEWEST_ROWS", 2)
+            patch.setattr(row_store, "_FOLLOWED", 2)
+            patch.setattr(row_store, "PAIRS_AT_A_TIME", 3)
         yield
