@@ -19,13 +19,13 @@ PYTEST := $(BIN)/python -m pytest -q --durations=25 --durations-min=3
 # Several targets at once; what each prints comes in one piece.
 AT_ONCE := $(MAKE) --no-print-directory --output-sync=target
 
-.PHONY: bytecode demo test slow unit processes check failover bench clean lint types wheel
+.PHONY: bytecode demo test slow unit computing processes check failover bench clean lint types wheel
 
 demo: $(READY)
 	$(BIN)/understudy demo $(OPTIONS)
 
 test: bytecode
-	$(AT_ONCE) -j2 processes unit
+	$(AT_ONCE) -j2 processes computing
 
 # All testers import all files at the same time: in a new checkout each would compile the library and rewrite the tests.
 bytecode: $(READY)
@@ -37,8 +37,13 @@ slow: $(READY)
 	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" --hypothesis-profile=deep \
 	  tests/actors tests/messages tests/state tests/contracts
 
-# A tester that is done takes half of what is left to the one with the most.
+# Parts by themselves: the quick round while one writes.
 unit: $(READY)
+	$(PYTEST) -n $(CORES) --dist worksteal --kind unit -m "not slow" $(DRAWN)
+
+# Those of `unit`, and whole jobs in the simulator. A tester that is done takes half of what is left to the one with the
+# most.
+computing: $(READY)
 	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" $(DRAWN)
 
 # Tests that share what is dear to start stay together: tests/conftest.py.
@@ -47,7 +52,7 @@ processes: $(READY)
 
 # The tests wait for processes most of the time: the rest fits in between.
 check: bytecode
-	$(AT_ONCE) -j4 processes unit types lint wheel
+	$(AT_ONCE) -j4 processes computing types lint wheel
 
 # Kills the leader of a cluster again and again while its job runs: docs/high-availability.md.
 TAKEOVERS ?= 50

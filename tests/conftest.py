@@ -3,7 +3,8 @@ test leaves a serializer behind.
 
 There are two kinds of tests, and `make test` runs both at the same time. Those that compute take a core each. Those
 marked `processes`, `spark` or `chaos` start real processes and wait for them most of the time, so many of them run at
-once. `--kind` chooses one kind, and reads only the files that have some of it.
+once. `--kind` chooses one kind, and reads only the files that have some of it. Of those that compute, `--kind unit`
+leaves out the folders with whole jobs: in the simulator, against other systems, of the docs and the benchmarks.
 
 Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs a third: which one depends on KEY, so that runs of
 three commits run most of them, and one commit's run can be repeated. So it is with whole files of some folders, but for
@@ -64,6 +65,8 @@ _DRAWN_FILES = re.compile(
     r"|actors/(compiled|joins)|state/rocks)/|test_docs_|test_types_for_users"
 )
 """Files whose path begins so are drawn as a whole: their tests share what takes long to start, or are alike."""
+_WHOLE_JOBS = re.compile(r"(benchmarks|runtime/(connectors|simulation))/|test_docs_|state/test_storage_s3")
+"""What computes, and is no test of a part."""
 _MARKS = frozenset({"processes", "spark", "chaos"})
 _MARKED = re.compile(rf"mark\.({'|'.join(_MARKS)})\b")
 _ALL_MARKED = re.compile(rf"^pytestmark = .*{_MARKED.pattern}", re.MULTILINE)
@@ -85,7 +88,8 @@ start; and of JVMs there is one at a time. Any other test goes to whichever work
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--kind", choices=["computing", "processes"], help="only tests of this kind: tests/conftest.py")
+    kinds = ["computing", "processes", "unit"]
+    parser.addoption("--kind", choices=kinds, help="only tests of this kind: tests/conftest.py")
     parser.addoption("--draw", metavar="KEY", help="of tests marked `drawn` only a third, which the key chooses")
 
 
@@ -94,7 +98,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if kind is None or collection_path.suffix != ".py":
         return None
     if _in_folders(collection_path):
-        return True if kind == "computing" else None
+        return None if kind == "processes" else True
+    if kind == "unit" and _WHOLE_JOBS.match(collection_path.relative_to(_HERE).as_posix()):
+        return True
     text = collection_path.read_text()
     if kind == "processes":
         return None if _MARKED.search(text) else True
