@@ -5,6 +5,7 @@ A duration is a number of ms, a timedelta, or, where there is one only, keywords
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Unpack
 
@@ -36,12 +37,18 @@ def sliding(
     size: Duration, slide: Duration, *, offset_ms: Duration = 0, tz: str | None = None, time: Time = "event"
 ) -> Sliding:
     """Windows of one size, one beginning each `slide`: a record is in size / slide of them, or, with a larger slide,
-    in one or none. `tz` as in tumbling; then both are whole days.
+    in one or none, of which it warns. `tz` as in tumbling; then both are whole days.
     """
     size_ms, slide_ms = (
         _duration_ms("sliding: size", size),
         _duration_ms("sliding: slide", slide),
     )
+    if slide_ms > size_ms:
+        warnings.warn(
+            f"sliding(size={size_ms} ms, slide={slide_ms} ms): {slide_ms - size_ms} ms of each {slide_ms} are in no "
+            "window, and their records in no result. The size comes first: were the two swapped?",
+            stacklevel=2,
+        )
     return Sliding(size_ms, slide_ms, _whole_ms("sliding: offset_ms", offset_ms), tz, time)
 
 

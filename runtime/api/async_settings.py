@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from difflib import get_close_matches
+from types import CodeType
 from typing import Any, Final
 
 from ...actors.async_calls.settings import AsyncSettings
@@ -11,6 +13,8 @@ from ...actors.operators.operator import Operator
 from .errors import InvalidOperator, InvalidSetting
 
 _NAME: Final = "async_settings"
+_OWN_PROPERTY: Final = "idempotency_key"
+"""Operators have this property, too."""
 
 
 def settings_of(operator: Operator) -> AsyncSettings:
@@ -41,11 +45,35 @@ def check_settings(operator: Operator) -> None:
             )
     if operator._is_async:
         settings_of(operator)
+        _check_single_settings(kind)
     elif operator.async_settings is not None:
         raise InvalidOperator(
             f"{kind.__name__}.{_NAME}: nothing reads it, as {kind.__name__} runs no coroutines: write "
             f"`async def process`, or leave {_NAME} out"
         )
+
+
+def _check_single_settings(kind: type[Operator]) -> None:
+    """Raises InvalidOperator for a class attribute that has the name of a setting, and that the class does not read."""
+    classes = kind.__mro__[: kind.__mro__.index(Operator)]
+    own = [each for each in classes if not each.__module__.startswith("understudy.")]
+    read = {name for cls in own for each in vars(cls).values() for name in _names_in(getattr(each, "__code__", None))}
+    settings = {each.name for each in fields(AsyncSettings)} - {_OWN_PROPERTY}
+    lost = {name: value for cls in reversed(own) for name, value in vars(cls).items() if name in settings - read}
+    if lost:
+        written = ", ".join(f"{name}={value!r:.60}" for name, value in lost.items())
+        raise InvalidOperator(
+            f"{kind.__name__}.{next(iter(lost))}: nothing reads it there: write `{_NAME} = AsyncSettings({written})`"
+        )
+
+
+def _names_in(code: CodeType | None) -> Iterator[str]:
+    """All that a function and those inside it refer to by name."""
+    if code is not None:
+        yield from code.co_names
+        for each in code.co_consts:
+            if isinstance(each, CodeType):
+                yield from _names_in(each)
 
 
 def _is_misspelt(name: str, value: object) -> bool:

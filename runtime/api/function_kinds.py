@@ -33,11 +33,14 @@ class FunctionKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FunctionFound:
-    """`name`: the function's own. `where`: its file and line, of a generator those of its first `yield`."""
+    """`name`: the function's own. `where`: its file and line, of a generator those of its first `yield`.
+    `returns_nothing`: it ends without a value wherever it returns.
+    """
 
     kind: FunctionKind
     name: str
     where: str
+    returns_nothing: bool = False
 
     def __str__(self) -> str:
         match self.kind:
@@ -56,7 +59,8 @@ def found(given: Callable[..., Any]) -> FunctionFound:
     function = _called(given)
     kind = _kind(function)
     code = getattr(inspect.unwrap(function) if kind is FunctionKind.PLAIN else function, "__code__", None)
-    return FunctionFound(kind, getattr(function, "__qualname__", type(function).__qualname__), _where(code, kind))
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return FunctionFound(kind, name, _where(code, kind), _returns_nothing(getattr(function, "__code__", None), kind))
 
 
 def _called(given: Any) -> Any:
@@ -90,6 +94,24 @@ def _where(code: Any, kind: FunctionKind) -> str:
     if kind is FunctionKind.GENERATOR:
         line = next((each.positions.lineno for each in _yields(code) if each.positions and each.positions.lineno), line)
     return f"{code.co_filename}:{line}"
+
+
+def _returns_nothing(code: Any, kind: FunctionKind) -> bool:
+    """False also for one that only raises, and where Python shows no code."""
+    if not isinstance(code, CodeType) or kind in (FunctionKind.GENERATOR, FunctionKind.ASYNC_GENERATOR):
+        return False
+    steps = list(dis.get_instructions(code))
+    returned = [
+        each.argval if each.opname == "RETURN_CONST" else _constant(before)
+        for before, each in zip([None, *steps], steps, strict=False)
+        if each.opname in ("RETURN_VALUE", "RETURN_CONST")
+    ]
+    return bool(returned) and all(each is None for each in returned)
+
+
+def _constant(step: dis.Instruction | None) -> Any:
+    """What it puts on the stack; some text for what is not known before it runs."""
+    return step.argval if step is not None and step.opname == "LOAD_CONST" else "not a constant"
 
 
 def _yields(code: CodeType) -> list[dis.Instruction]:

@@ -120,6 +120,15 @@ ASYNC_FUNCTIONS: Mapping[str, tuple[FunctionKind, ...]] = {
 }
 """The methods of a stream that take `async def`, too."""
 
+_MAY_RETURN_NOTHING = frozenset({"process", "co_group", "on_event"})
+"""Functions that are called for what they do."""
+_RESULTS: Mapping[str, str] = {
+    "map": "return the record that takes its place",
+    "flat_map": "return a list of records, [] for none, or `yield` each",
+    "map_batches": "return the batch that takes its place",
+}
+"""What the others return, where FUNCTIONS does not say it."""
+
 _SOUND: WeakKeyDictionary[FunctionType, set[tuple[type[Operator], str]]] = WeakKeyDictionary()
 """As which hooks a function may be called, as far as that was asked: operators of one program share most of theirs."""
 
@@ -183,6 +192,12 @@ def check_function(method: str, function: Callable[..., Any]) -> None:
         instead = "write an operator with `async def process_batch`" if method == "map_batches" else NOT_ASYNC
         check_runs(what, function, FUNCTIONS[method], instead)
     _check_takes(what, function, ARGUMENTS.get(method, ()))
+    if found(function).returns_nothing and method not in _MAY_RETURN_NOTHING:
+        wanted = _RESULTS.get(method) or FUNCTIONS[method]
+        raise InvalidOperator(
+            f"{what} returns nothing ({found(function).where}), so each result would be None: {wanted}; is a `return` "
+            "missing?"
+        )
 
 
 def _check_takes(what: str, function: Callable[..., Any], given: Sequence[str]) -> None:

@@ -281,6 +281,25 @@ class WrongSettings(Operator):
         out.collect(record)
 
 
+class LooseSettings(Operator):
+    rate_per_second = 6.0
+    max_in_flight = 8
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+class SettingsOfItsOwn(Operator):
+    """It reads what it calls as a setting is called."""
+
+    timeout_ms = 500
+    batch_size = 3
+
+    async def process(self, record: Any, out: Collector) -> None:
+        await asyncio.wait_for(asyncio.sleep(0), self.timeout_ms / 1000)
+        out.collect([record for _ in range(self.batch_size)])
+
+
 REFUSED: dict[str, tuple[Callable[[DataStream], Any], type[Exception], str]] = {
     "a generator": (
         using(Yielding),
@@ -295,6 +314,12 @@ REFUSED: dict[str, tuple[Callable[[DataStream], Any], type[Exception], str]] = {
     "misspelt settings": (using(Misspelt), InvalidOperator, r"Misspelt.async_setting: .* called async_settings, as in"),
     "misspelt, and a dict": (using(MisspeltDict), InvalidOperator, "MisspeltDict.asyncsettings: .* called async_set"),
     "settings of another name": (using(OtherName), InvalidOperator, "OtherName.limits: .* called async_settings"),
+    "settings beside it": (
+        using(LooseSettings),
+        InvalidOperator,
+        r"LooseSettings.rate_per_second: nothing reads it there: write `async_settings = AsyncSettings\("
+        r"rate_per_second=6.0, max_in_flight=8\)`",
+    ),
     "settings without coroutines": (
         using(NoCoroutines),
         InvalidOperator,
@@ -337,6 +362,10 @@ REFUSED: dict[str, tuple[Callable[[DataStream], Any], type[Exception], str]] = {
         "operator 'op' runs no coroutines; only those have a stream of errors",
     ),
 }
+
+
+def test_a_class_may_have_attributes_that_it_reads() -> None:
+    using(SettingsOfItsOwn)(StreamEnvironment().from_collection([1]))
 
 
 @pytest.mark.parametrize(("build", "error", "told"), REFUSED.values(), ids=REFUSED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -51,6 +52,15 @@ def test_each_time_is_in_the_one_tumbling_window_that_begins_at_the_offset_and_m
     assert (window.start - offset) % size == 0
 
 
+def test_a_slide_beyond_the_size_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match=r"5000 ms of each 10000 are in no window.*were the two swapped\?"):
+        sliding(timedelta(seconds=5), timedelta(seconds=10))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sliding(10, 10)
+
+
+@pytest.mark.filterwarnings("ignore:sliding")
 @given(times, st.integers(1, 10**4), st.integers(1, 10**4))
 def test_sliding_windows_are_all_those_that_hold_the_time(time: int, size: int, slide: int) -> None:
     found = sliding(size, slide).assign(None, time)

@@ -114,6 +114,7 @@ def test_late_records_are_counted_and_go_to_the_side_output() -> None:
     assert stage.advance(19) == [("a", (10, 20), 2)]
 
 
+@pytest.mark.filterwarnings("ignore:sliding")
 def test_a_record_in_a_gap_between_windows_is_dropped_and_not_late() -> None:
     stage = summed(sliding(10, 25))
     stage.put(("a", 1), at=[15])

@@ -26,7 +26,29 @@ from understudy.testing import OperatorHarness
 NOT_ASYNC = "write a plain function here; what waits goes into `async def process`, or an `async def` function of map"
 
 
-async def fetch(*_: Any) -> Any: ...
+async def fetch(*_: Any) -> Any:
+    return 1
+
+
+def forgotten(record: Any) -> Any:
+    record > 3  # noqa: B015 - the mistake
+
+
+async def forgotten_async(record: Any) -> Any:
+    if record:
+        await fetch(record)
+        return
+    await fetch()
+
+
+def found_sometimes(record: Any) -> Any:
+    if record:
+        return record
+    return None
+
+
+def always_fails(record: Any) -> Any:
+    raise ValueError(record)
 
 
 def several(*_: Any) -> Iterator[int]:
@@ -38,15 +60,19 @@ async def stream(*_: Any) -> AsyncIterator[int]:
 
 
 class Bound:
-    async def method(self, record: Any) -> Any: ...
+    async def method(self, record: Any) -> Any:
+        return record
 
     @staticmethod
-    async def static(record: Any) -> Any: ...
+    async def static(record: Any) -> Any:
+        return record
 
     @classmethod
-    async def of_class(cls, record: Any) -> Any: ...
+    async def of_class(cls, record: Any) -> Any:
+        return record
 
-    async def __call__(self, record: Any) -> Any: ...
+    async def __call__(self, record: Any) -> Any:
+        return record
 
 
 def plain_around(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,6 +123,32 @@ class TestFunctions:
         if function is not stream:
             assert isinstance(numbers.map(function)._own_node().operator, AsyncMap)
             assert isinstance(numbers.filter(function)._own_node().operator, AsyncFilter)
+
+    @pytest.mark.parametrize(
+        ("method", "wanted"),
+        [
+            ("map", "return the record that takes its place"),
+            ("filter", "return True or False"),
+            ("flat_map", "return a list of records"),
+            ("map_batches", "return the batch that takes its place"),
+            ("key_by", "return the key"),
+            ("assign_timestamps", "return the event time"),
+        ],
+    )
+    @pytest.mark.parametrize("function", [forgotten, forgotten_async, functools.partial(forgotten)])
+    def test_one_that_returns_nothing_is_refused(
+        self, env: StreamEnvironment, method: str, wanted: str, function: Any
+    ) -> None:
+        if function is forgotten_async and method not in ("map", "filter", "flat_map"):
+            return
+        more = [monotonous()] if method == "assign_timestamps" else []
+        with pytest.raises(InvalidOperator, match=rf"{method}: .*forgotten.* returns nothing .*{wanted}.*a `return`"):
+            getattr(env.from_collection([1]), method)(function, *more)
+
+    @pytest.mark.parametrize("function", [found_sometimes, always_fails, lambda record: record.get("flag"), print])
+    def test_one_that_returns_something_at_times_is_not(self, env: StreamEnvironment, function: Any) -> None:
+        env.from_collection([1]).filter(function)
+        env.from_collection([1]).map(function)
 
     @pytest.mark.parametrize(("method", "instead"), INSTEAD.items())
     @pytest.mark.parametrize("function", ASYNC.values(), ids=ASYNC)

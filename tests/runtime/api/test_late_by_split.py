@@ -73,6 +73,7 @@ def run_windows(assigner: Any, lateness_ms: int, batch_rows: int, columnar: bool
         return last, late
 
 
+@pytest.mark.filterwarnings("ignore:sliding")
 @pytest.mark.parametrize("reads_late", [True, False])
 def test_windows_with_gaps_too(reads_late: bool) -> None:
     expected = run_windows(sliding(30, 70), 0, 1, False, reads_late)
