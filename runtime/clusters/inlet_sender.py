@@ -33,6 +33,12 @@ _WELL_FILLED_BYTES = 128 * 1024
 _MOST_UNDER_WAY = 4
 _USUALLY_UNDER_WAY = 2
 """One is written while the next is on its way, and fills while both are."""
+_WORTH = 8
+"""For each call that waits, at most this many may be under way if it is to get a request now: to send, log and answer
+a request takes as long as dozens of records.
+"""
+_LINGER_MS = 1.0
+"""For those who were just answered, and mostly send again at once: a few that wait go with them."""
 _PAUSE_MS, _LONGEST_PAUSE_MS = 5.0, 200.0
 """Before something is sent again; doubled each time."""
 
@@ -105,6 +111,11 @@ class _Again:
     lane: _Lane
 
 
+@dataclass(frozen=True, slots=True)
+class _Lingered:
+    lane: _Lane
+
+
 class InletSender(Actor):
     """`inbox`: what other threads put there, who then tell it `Wake`."""
 
@@ -129,7 +140,10 @@ class InletSender(Actor):
             case _Answered(lane, asked, answer):
                 lane.under_way -= 1
                 self._answered(lane, asked, answer)
-                self._go_on(lane)
+                if lane.is_broken or not _is_few(lane.waiting, len(asked)):
+                    self._go_on(lane)
+                else:
+                    self.context.schedule(_LINGER_MS, _Lingered(lane))
             case _Failed(lane, error):
                 lane.under_way -= 1
                 lane.is_broken = True
@@ -137,6 +151,8 @@ class InletSender(Actor):
                 self._go_on(lane)
             case _Again(lane):
                 lane.is_pausing = False
+                self._go_on(lane)
+            case _Lingered(lane):
                 self._go_on(lane)
 
     def on_stop(self) -> None:
@@ -217,6 +233,8 @@ class InletSender(Actor):
         while not lane.is_broken and not lane.is_pausing and lane.waiting:
             is_well_filled = lane.waiting_bytes >= _WELL_FILLED_BYTES
             if lane.under_way >= (_MOST_UNDER_WAY if is_well_filled else _USUALLY_UNDER_WAY):
+                return
+            if lane.under_way and _is_few(lane.waiting, len(lane.open)):
                 return
             self._request(lane)
 
@@ -344,6 +362,11 @@ class InletSender(Actor):
 def _question(sender: str) -> Item:
     """For the last number of this sender, and whether there is room."""
     return Item(sender, Sent("", None, None), is_probe=True)
+
+
+def _is_few(waiting: Sequence[Item], others: int) -> bool:
+    """Whether these had better go with what those others send next."""
+    return 0 < len(waiting) * _WORTH < others
 
 
 def _is_same(one: Item, other: Item) -> bool:

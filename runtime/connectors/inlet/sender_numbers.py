@@ -25,11 +25,12 @@ class SenderNumbers:
 
     def last(self, sender: str) -> int:
         """0 of one that has sent nothing yet."""
-        return self._of(sender).get(sender, 0)
+        return self._named.get(sender) or self._made_up.get(sender, 0)
 
     def set(self, sender: str, last: int) -> None:
-        numbers = self._of(sender)
-        if numbers is self._made_up:
+        numbers = self._named
+        if sender.startswith(MADE_UP):
+            numbers = self._made_up
             numbers.pop(sender, None)  # the order is that of their latest records
             if len(numbers) >= REMEMBERED:
                 del numbers[next(iter(numbers))]
@@ -40,6 +41,3 @@ class SenderNumbers:
 
     def copy(self) -> SenderNumbers:
         return SenderNumbers(self.plain())
-
-    def _of(self, sender: str) -> dict[str, int]:
-        return self._made_up if sender.startswith(MADE_UP) else self._named

@@ -17,6 +17,7 @@ from ....actors.flow.records import RecordMismatch
 from ....messages import dict_rows, unpack_plain
 
 _PACKER = msgpack.Packer()
+_TYPES = [str, int, int, bool, bytes]
 
 
 class SentRecords(NamedTuple):
@@ -51,28 +52,41 @@ def checked(payload: bytes, schema: pa.Schema | None) -> list[SentRecords]:
     except (TypeError, ValueError, msgpack.UnpackException) as error:
         raise RecordMismatch(f"wanted what an inlet's sender makes, found {len(payload)} other bytes") from error
     for sent in found:
-        if problem := _head_problem(sent) or (_columns_problem if sent.columns else _packed_problem)(sent, schema):
-            raise RecordMismatch(f"records of sender {sent.sender!r} from number {sent.first!r} on: {problem}")
+        if problem := _head_problem(sent) or (_columns_problem(sent, schema) if sent.columns else None):
+            raise _mismatch(sent, problem)
+    _check_packed([sent for sent in found if not sent.columns])
     return found
 
 
+def _mismatch(sent: SentRecords, problem: str) -> RecordMismatch:
+    return RecordMismatch(f"records of sender {sent.sender!r} from number {sent.first!r} on: {problem}")
+
+
 def _head_problem(sent: SentRecords) -> str | None:
-    is_typed = [type(each) for each in sent] == [str, int, int, bool, bytes]
+    is_typed = list(map(type, sent)) == _TYPES
     if not is_typed or sent.rows < 0 or sent.first < bool(sent.rows):
         return "wanted sender, first number, count, whether they are columns, and bytes"
     return None
 
 
-def _packed_problem(sent: SentRecords, _: pa.Schema | None) -> str | None:
-    head = _PACKER.pack_array_header(sent.rows)
-    unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(head) + len(sent.data))
-    unpacker.feed(head + sent.data)
-    try:
-        unpacker.skip()
-        is_right = unpacker.tell() == len(head) + len(sent.data)
-    except (ValueError, msgpack.UnpackException):
-        is_right = False
-    return None if is_right else f"wanted {sent.rows} packed records, found {len(sent.data)} bytes that are not that"
+def _check_packed(packed: Sequence[SentRecords]) -> None:
+    """Each holds as many records as it says, and nothing else. One goes through them all: to make an Unpacker takes
+    longer than to go through a record.
+    """
+    arrays = [_PACKER.pack_array_header(sent.rows) + sent.data for sent in packed]
+    unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=max(1, sum(map(len, arrays))))
+    unpacker.feed(b"".join(arrays))
+    end = 0
+    for sent, array in zip(packed, arrays, strict=True):
+        end += len(array)
+        try:
+            unpacker.skip()
+            is_right = unpacker.tell() == end
+        except (ValueError, msgpack.UnpackException):
+            is_right = False
+        if not is_right:
+            found = f"{len(sent.data)} bytes that are not that"
+            raise _mismatch(sent, f"wanted {sent.rows} packed records, found {found}")
 
 
 def _columns_problem(sent: SentRecords, schema: pa.Schema | None) -> str | None:
@@ -93,9 +107,10 @@ def columns_of(sent: SentRecords) -> pa.RecordBatch:
         return reader.read_next_batch()
 
 
-def records_of(sent: SentRecords) -> list[Any]:
+def records_of(packed: Sequence[SentRecords]) -> list[Any]:
     """As they were packed: with a schema, each a list of values."""
-    found: list[Any] = unpack_plain(_PACKER.pack_array_header(sent.rows) + sent.data)
+    rows = sum(sent.rows for sent in packed)
+    found: list[Any] = unpack_plain(_PACKER.pack_array_header(rows) + b"".join(sent.data for sent in packed))
     return found
 
 
@@ -117,7 +132,7 @@ def batch_to_emit(sent: Sequence[SentRecords], schema: pa.Schema | None) -> Batc
     if sent[0].columns:
         assert len(sent) == 1, "an Arrow batch is emitted by itself"
         return columns_of(sent[0])
-    records = [record for each in sent for record in records_of(each)]
+    records = records_of(sent)
     if schema is None:
         return dict_rows(records)
     columns = zip(*records, strict=True)

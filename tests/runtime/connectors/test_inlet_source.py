@@ -343,6 +343,16 @@ def test_what_could_not_be_emitted_is_refused_and_does_not_reach_the_log(
     assert Stage(tmp_path, attempt=1, schema=SCHEMA).emitted() == [7]
 
 
+@pytest.mark.parametrize("data", [pack_plain(7), pack_plain(7) * 3, b"\xd9", b"\xc1\xc1", b""])
+def test_who_sent_what_could_not_be_emitted_is_named_though_it_could_go_on_in_the_next(
+    tmp_path: Path, data: bytes
+) -> None:
+    stage = Stage(tmp_path)
+    before, after = numbers("before", 1, 3), numbers("after", 1, 3)
+    with pytest.raises(RecordMismatch, match="of sender 'wrong' from number 4 on: wanted 2 packed records"):
+        stage.send(before, SentRecords("wrong", 4, 2, False, data), after)
+
+
 @pytest.mark.parametrize("payload", [b"\xc1\xc1", b"\x92\x01\x02", b"\x07", b""])
 def test_a_request_that_holds_no_sent_records_is_refused(tmp_path: Path, payload: bytes) -> None:
     stage = Stage(tmp_path)
