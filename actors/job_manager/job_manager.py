@@ -376,6 +376,8 @@ class JobManager(Actor):
             log.warning("%s cannot be registered: %s", message.task_manager_id, error)
             return
         job = self._jobs.get(message.job_id)
+        if job is None and self._high_availability.is_kept(message.job_id):
+            return  # of an earlier leader, and not begun yet: its TaskManagers ask again
         if job is None:
             self._refuse(message, ref, "unknown job")
         elif self._takeovers.offered(message, ref):

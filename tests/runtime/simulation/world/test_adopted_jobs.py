@@ -83,6 +83,12 @@ def test_no_task_restarts_however_often_the_leader_dies(seed: int) -> None:
         assert not cluster.probes.violations
 
 
+@pytest.mark.parametrize("seed", [19, 23, 58])
+def test_who_asks_before_the_leader_has_begun_with_its_job_is_not_refused(seed: int) -> None:
+    """Histories in which a TaskManager finds the leader while that still reads what earlier ones have kept."""
+    test_no_task_restarts_however_often_the_leader_dies(seed)
+
+
 @seeds(10)
 def test_the_leader_may_die_between_any_two_of_its_operations(seed: int) -> None:
     chance = random.Random(seed)
