@@ -1,19 +1,21 @@
 """RecordPacker: one record as the bytes in which it travels into a job, once it is known to fit the inlet's schema.
 
 With a schema that is a list of values in the order of its columns. Values of the usual types are judged by their type
-alone; all others by what Arrow makes of them, which takes longer and says what does not fit.
+alone; all others by what Arrow makes of them, which takes longer and says what does not fit. A dict has every column:
+one that it leaves out would be null without a word.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import msgpack
 import pyarrow as pa
 
-from ...actors.flow.records import batch_of
-from ...messages import UnsupportedValue, pack_plain
+from ...actors.flow.records import RecordMismatch, batch_of
+from ...messages import UnsupportedValue, pack_plain, shown
 
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 
@@ -61,5 +63,25 @@ class RecordPacker:
 
     def _values(self, record: Any) -> Sequence[Any]:
         assert self._schema is not None
+        if isinstance(record, dict) and not record.keys() >= set(self._names):
+            raise RecordMismatch(f"record {shown(record, 120)} {self._lacking(record)}")
         row = batch_of([record], self._schema)
         return [column[0].as_py() for column in row.columns]
+
+    def _lacking(self, record: dict[Any, Any]) -> str:
+        """Which columns a dict does not have, and what to do about it."""
+        assert self._schema is not None
+        lacking = [field for field in self._schema if field.name not in record]
+        names = [field.name for field in lacking]
+        others = [name for name in record if isinstance(name, str) and name not in self._names]
+        todo = f"add {', '.join(names)}"
+        if all(field.nullable for field in lacking):
+            todo += ", or send None, which is null there"
+        for other in others:
+            if close := get_close_matches(other, names, 1):
+                todo = f"is {other!r} meant as {close[0]!r}?"
+                break
+        return (
+            f"lacks {', '.join(map(repr, names))}; found {', '.join(map(str, record)) or 'nothing'}, wanted "
+            f"{', '.join(self._names)}: {todo}"
+        )
