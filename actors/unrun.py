@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dis import get_instructions
-from types import AsyncGeneratorType, GeneratorType
+from functools import lru_cache, partial
+from inspect import unwrap
+from types import AsyncGeneratorType, CodeType, FunctionType, GeneratorType, MethodType
 from typing import Any, NoReturn, TypeVar
 
 from .errors import UnwantedResult
@@ -58,6 +60,49 @@ def refuse(what: str, result: Any, in_place_of_yield: str = COLLECT, index: int 
         "to out.collect(x)",
         index,
     )
+
+
+def has_condition(condition: Any, result: Any) -> bool:
+    """Whether what a condition of filter gave counts as true. Raises UnwantedResult for the None of a function that has
+    no value to return there; one that computes a None, as `re.match` does, means that the record is not kept.
+    """
+    if result is not None:
+        return bool(result)
+    code = _code_of(condition)
+    if code is not None and _may_end_without_value(code):
+        raise UnwantedResult(
+            f"the condition of filter, {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}), returned None: "
+            "wanted True or False: is a `return` missing?"
+        )
+    return False
+
+
+def _code_of(function: Any) -> CodeType | None:
+    """Of a function, what is made of one (a method, a partial, a decorated function) or an object with `__call__`."""
+    while not isinstance(function, FunctionType):
+        if isinstance(function, partial):
+            function = function.func
+        elif isinstance(function, MethodType):
+            function = function.__func__
+        elif isinstance(method := getattr(type(function), "__call__", None), FunctionType):  # noqa: B004
+            function = method
+        else:
+            return None
+    return getattr(unwrap(function), "__code__", None)
+
+
+@lru_cache(maxsize=256)
+def _may_end_without_value(code: CodeType) -> bool:
+    """Whether it has a bare `return`, `return None`, or an end that no `return` stands before."""
+    before = None
+    for each in get_instructions(code):
+        if each.opname == "RETURN_CONST" and each.argval is None:
+            return True
+        is_none = before is not None and before.opname == "LOAD_CONST" and before.argval is None
+        if each.opname == "RETURN_VALUE" and is_none:
+            return True
+        before = each
+    return False
 
 
 def check_records(what: str, results: Sequence[Any], in_place_of_yield: str = RETURN, *, one_each: bool = True) -> None:

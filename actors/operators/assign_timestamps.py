@@ -33,7 +33,11 @@ from .watermark_generators import BoundedOutOfOrderness, WatermarkStrategy
 log = logging.getLogger(__name__)
 
 _YEAR_2000_S, _YEAR_2100_S = 946_684_800, 4_102_444_800
-_OTHER_UNITS = ((1, "seconds", "multiply them by 1000"), (1_000_000, "microseconds", "divide them by 1000"))
+_OTHER_UNITS = (
+    (1, "seconds", "multiply them by 1000"),
+    (1_000_000, "microseconds", "divide them by 1000"),
+    (1_000_000_000, "nanoseconds", "divide them by 1,000,000"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +164,7 @@ class AssignTimestamps(Operator):
         return schema
 
     def _look_at(self, time_ms: int) -> None:
-        """Warn of a first time that would be one of this century in seconds or microseconds, and is not as it is."""
+        """Warn of a first time that would be one of this century in another unit, and is not as it is."""
         self._looked = True
         for factor, unit, better in _OTHER_UNITS:
             if _YEAR_2000_S * factor <= time_ms < _YEAR_2100_S * factor:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from inspect import isasyncgen
 from typing import Any
 
-from ..unrun import ONE_RECORD, check_records, has_run, refuse_single
+from ..unrun import ONE_RECORD, check_records, has_condition, has_run, refuse_single
 from .collector import Collector
 from .operator import Operator
 
@@ -29,7 +29,7 @@ class AsyncFilter(AsyncFunction):
     """The records for which the function is true."""
 
     async def process(self, record: Any, out: Collector) -> None:
-        if has_run("the condition of filter", await self._function(record)):
+        if has_condition(self._function, has_run("the condition of filter", await self._function(record))):
             out.collect(record)
 
 

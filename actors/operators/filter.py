@@ -1,7 +1,8 @@
 """Filter: keeps the records for which a condition holds. Flink: StreamFilter.
 
 The condition is a function of a record, or a `pyarrow.compute` expression of the columns: `pc.field("delay") > 3`. What
-comes as an Arrow batch stays one. A null condition is not true, as in SQL.
+comes as an Arrow batch stays one. A null condition is not true, as in SQL; a function that gives None because it ends
+without a `return` is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from ..flow.elements import Batch, TimedBatch, Times
 from ..flow.records import batch_of
-from ..unrun import UNRUN, refuse
+from ..unrun import UNRUN, has_condition, refuse
 from .collector import Collector
 from .operator import Takes
 from .record_function import RecordFunction
@@ -85,22 +86,26 @@ class Filter(RecordFunction):
 
     def _test(self, records: Iterator[Any]) -> list[bool]:
         condition = self._function
-        return [_checked(condition(record)) for record in records]
+        return [_checked(condition(record), condition) for record in records]
 
     def _keep_checked(self, records: Iterator[Any]) -> list[Any]:
         condition = self._function
-        return [record for record in records if _checked(condition(record))]
+        return [record for record in records if _checked(condition(record), condition)]
 
     def _keep(self, records: Iterator[Any]) -> list[Any]:
         condition = self._function
-        return [record for record in records if condition(record)]
+        return [
+            record
+            for record in records
+            if (kept := condition(record)) or (kept is None and has_condition(condition, kept))
+        ]
 
 
-def _checked(kept: Any) -> bool:
+def _checked(kept: Any, condition: Callable[[Any], Any]) -> bool:
     """Whether it counts as true. A coroutine would, too, whatever its own result is."""
     if UNRUN[type(kept)]:
         refuse("the condition of filter", kept, "return True or False")
-    return bool(kept)
+    return has_condition(condition, kept)
 
 
 def _filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:

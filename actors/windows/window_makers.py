@@ -5,12 +5,15 @@ A duration is a number of ms, a timedelta, or, where there is one only, keywords
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import Unpack
 
 from ...state.kinds.durations import Duration, Units, duration_ms, whole_ms
 from .assigners import Counted, Cumulative, Gap, Global, Sessions, Sliding, Time, Tumbling
 from .errors import InvalidWindow
+
+log = logging.getLogger(__name__)
 
 _duration_ms = partial(duration_ms, error=InvalidWindow)
 _whole_ms = partial(whole_ms, error=InvalidWindow)
@@ -36,12 +39,21 @@ def sliding(
     size: Duration, slide: Duration, *, offset_ms: Duration = 0, tz: str | None = None, time: Time = "event"
 ) -> Sliding:
     """Windows of one size, one beginning each `slide`: a record is in size / slide of them, or, with a larger slide,
-    in one or none. `tz` as in tumbling; then both are whole days.
+    in one or none, which a warning says. `tz` as in tumbling; then both are whole days.
     """
     size_ms, slide_ms = (
         _duration_ms("sliding: size", size),
         _duration_ms("sliding: slide", slide),
     )
+    if slide_ms > size_ms:
+        log.warning(
+            "sliding: the slide, %d ms, is longer than the size, %d ms: records between two windows belong to none and "
+            "are dropped. If the arguments are swapped, write sliding(size=%d, slide=%d)",
+            slide_ms,
+            size_ms,
+            slide_ms,
+            size_ms,
+        )
     return Sliding(size_ms, slide_ms, _whole_ms("sliding: offset_ms", offset_ms), tz, time)
 
 

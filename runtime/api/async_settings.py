@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from difflib import get_close_matches
+from types import FunctionType
 from typing import Any, Final
 
 from ...actors.async_calls.settings import AsyncSettings
 from ...actors.operators.operator import Operator
+from ...state.kinds.descriptors import StateDeclaration
 from .errors import InvalidOperator, InvalidSetting
 
 _NAME: Final = "async_settings"
@@ -41,10 +44,31 @@ def check_settings(operator: Operator) -> None:
             )
     if operator._is_async:
         settings_of(operator)
+        _check_not_attributes(operator, own)
     elif operator.async_settings is not None:
         raise InvalidOperator(
             f"{kind.__name__}.{_NAME}: nothing reads it, as {kind.__name__} runs no coroutines: write "
             f"`async def process`, or leave {_NAME} out"
+        )
+
+
+def _check_not_attributes(operator: Operator, own: Mapping[str, Any]) -> None:
+    """Raises InvalidOperator for a setting that is an attribute of the class in place of one of AsyncSettings."""
+    found = {}
+    for each in fields(AsyncSettings):
+        if each.name in own and not isinstance(own[each.name], FunctionType | property | StateDeclaration):
+            try:
+                AsyncSettings(**{each.name: own[each.name]})
+            except (TypeError, ValueError):  # no value of a setting: it is the operator's own
+                continue
+            found[each.name] = own[each.name]
+    if found:
+        kind, given = type(operator).__name__, ", ".join(f"{name}={value!r:.60}" for name, value in found.items())
+        better = f"write `{_NAME} = AsyncSettings({given})`"
+        if operator.async_settings is not None:
+            better = f"add {given} to `{_NAME}`"
+        raise InvalidOperator(
+            f"{kind}.{', '.join(found)}: nothing reads it: {better}; or rename it, if it is the operator's own"
         )
 
 

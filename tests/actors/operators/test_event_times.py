@@ -300,7 +300,14 @@ def test_marks_of_late_records_travel_with_them() -> None:
     assert found == {1: NO_WATERMARK, 2: 9, 3: 9}
 
 
-@pytest.mark.parametrize(("time", "unit"), [(1_767_261_600, "in seconds"), (1_767_261_600_000_000, "in microseconds")])
+@pytest.mark.parametrize(
+    ("time", "unit"),
+    [
+        (1_767_261_600, "in seconds"),
+        (1_767_261_600_000_000, "in microseconds"),
+        (1_767_261_600_000_000_000, "in nanoseconds"),
+    ],
+)
 def test_a_time_in_another_unit_is_warned_of_once(
     opened: Opened, caplog: pytest.LogCaptureFixture, time: int, unit: str
 ) -> None:

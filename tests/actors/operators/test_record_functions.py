@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.actors.errors import UserCodeError
+from understudy.actors.errors import UnwantedResult, UserCodeError
 from understudy.actors.flow.key_selector import NullKey
+from understudy.actors.operators.async_functions import AsyncFilter
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.filter import Filter
 from understudy.actors.operators.flat_map import FlatMap
@@ -163,3 +168,47 @@ def test_an_operator_of_its_own_batches_gets_lists(opened: Opened) -> None:
     emitted: list[Any] = []
     OperatorChain([opened(Whole(), "origin")], emitted.append).process(FLIGHTS)
     assert emitted == [[list]]
+
+
+class Keeping:
+    def without(self, n: int) -> Any:
+        _ = n > 1
+
+    async def waiting(self, n: int) -> Any:
+        if n > 5:
+            return True
+
+
+def sometimes(n: int) -> Any:
+    if n != 3:
+        return False
+
+
+@pytest.mark.parametrize("condition", [Keeping().without, sometimes, partial(sometimes), lambda _: None])
+def test_filter_refuses_a_condition_without_a_return(opened: Opened, run: Run, condition: Any) -> None:
+    with pytest.raises(UserCodeError) as caught:
+        run(opened(Filter(condition)), [3])
+    cause = caught.value.__cause__
+    assert isinstance(cause, UnwantedResult)
+    assert re.search(r"the condition of filter, .*:\d+\), returned None: wanted True or False", str(cause))
+
+
+def test_filter_refuses_it_behind_the_records_that_are_looked_at(opened: Opened, run: Run) -> None:
+    operator = opened(Filter(sometimes))
+    run(operator, [1] * 20_000)
+    with pytest.raises(UserCodeError, match="at record 20001"):
+        run(operator, [1, 3] + [1] * 20)
+
+
+def test_a_condition_that_gives_a_value_may_give_none(opened: Opened, run: Run) -> None:
+    assert run(opened(Filter(lambda text: re.match("a", text))), ["ab", "b"]) == [["ab"]]
+    assert run(opened(Filter(lambda row: row.get("flag"))), [{}, {"flag": 1}]) == [[{"flag": 1}]]
+    assert run(opened(Filter({1: True}.get)), [1, 2]) == [[1]]
+    assert run(opened(Filter(lambda n: np.int64(n) > 1)), [1, 2], [2] * 20_000, [1, 2] * 20)[::2] == [[2], [2] * 20]
+
+
+def test_an_async_condition_without_a_return_is_refused() -> None:
+    out = Collector()
+    with pytest.raises(UnwantedResult, match=r"Keeping.waiting .*, returned None: wanted True or False"):
+        asyncio.run(AsyncFilter(Keeping().waiting).process(1, out))
+    asyncio.run(AsyncFilter(Keeping().waiting).process(7, out))

@@ -169,3 +169,12 @@ def test_a_time_that_is_not_in_ms_is_named_for_days_of_a_zone() -> None:
     nanoseconds = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp()) * 10**9
     with pytest.raises(InvalidWindow, match="are the times in milliseconds"):
         tumbling(days=1, tz="Europe/Berlin").assign(None, nanoseconds)
+
+
+def test_a_slide_above_the_size_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    sliding(timedelta(minutes=5), timedelta(minutes=5))
+    assert not caplog.records
+    sliding(timedelta(minutes=1), timedelta(minutes=5))
+    (warning,) = caplog.messages
+    assert "belong to none" in warning
+    assert "sliding(size=300000, slide=60000)" in warning
