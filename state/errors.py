@@ -134,7 +134,7 @@ class WrongStateType(StateError, TypeError):
 
 
 class UpdateForgotten(StateError):
-    """What `value()` gave was a copy of the default; it was changed in place, and no `update` has put it back."""
+    """A copy of the default, as `value()` gives it, was changed in place, and no `update` has put it back."""
 
     def __init__(self, declared: str, name: str, key: object, operator: str = "") -> None:
         super().__init__(
