@@ -6,6 +6,7 @@ StateError
 ├── NoCurrentKey           keyed state, or `self.key`, was used where no key is set, as in `open`
 ├── HasCurrentKey          a loop over all keys where a key is set, as in `process`
 ├── WrongStateType         a value was put into a state that is declared for another type
+├── UpdateForgotten        a default was changed in place, and not put into the state
 ├── ReadOnlyState          a question tried to change state
 ├── InvalidKey             a value that cannot be a key (in key_hash.py)
 ├── StateIncompatible      a snapshot's state does not fit the declaration of today
@@ -130,6 +131,17 @@ class WrongStateType(StateError, TypeError):
         todo = "store a value of the declared type, or declare the type of this value"
         super().__init__(f"{of_operator(operator)}{declared}: {text}; {todo}")
         self.operator = operator
+
+
+class UpdateForgotten(StateError):
+    """A copy of the default, as `value()` gives it, was changed in place, and no `update` has put it back."""
+
+    def __init__(self, declared: str, name: str, key: object, operator: str = "") -> None:
+        super().__init__(
+            f"{of_operator(operator)}{declared}: what value() gave for key {key!r:.60} was the default; it has been "
+            f"changed in place, and would be lost: put it back in the same call, with self.{name}.update({name}), or "
+            "declare a ListState or a MapState, which need no update"
+        )
 
 
 class StateIncompatible(StateError):

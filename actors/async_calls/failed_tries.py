@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 
+from ...messages import shown
 from ..errors import UserCodeError
 from ..flow.elements import TimedBatch
 from .call import Call
@@ -91,5 +92,15 @@ class FailedTries:
             call.out.emit_to(ERRORS, [FailedRecord(each, shown, call.tries, key) for each in records], times)
         else:
             failure = UserCodeError(self._name, call.position)
+            failure.args = (f"{failure}: {self._told(call)}",)
             failure.record_key, failure.others_ended = call.idempotency_key, others_ended
             raise failure from error
+
+    def _told(self, call: Call) -> str:
+        """For a user: which record it was, and how to go on without it."""
+        what = {"timer": "the timer", "batch": "the batch"}.get(call.kind, "the record")
+        of_key = f" of key {shown(call.key)}" if self._is_keyed else ""
+        return (
+            f'{what} {shown(call.record, 160)}{of_key}; to go on without such records set on_error="errors" '
+            "(AsyncSettings)"
+        )

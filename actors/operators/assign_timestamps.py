@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from ...messages import CheckpointId
+from ...messages.missing_column import those_there_are
 from ...state.kinds.descriptors import OperatorListState
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, TimedBatch, Times, Watermark, WatermarkStatus
 from ..flow.key_selector import field_values
@@ -157,7 +158,8 @@ class AssignTimestamps(Operator):
         (schema,) = inputs
         if schema is not None and isinstance(self._time, str):
             if self._time not in schema.names:
-                raise ValueError(f"there is no column {self._time!r} to take event times from")
+                there = those_there_are(self._time, schema.names)
+                raise ValueError(f"there is no column {self._time!r} to take event times from; the stream has {there}")
             kind = schema.field(self._time).type
             if not can_be_time(kind):
                 raise ValueError(unusable_column(self._time, kind))

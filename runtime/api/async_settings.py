@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 from ...actors.async_calls.settings import AsyncSettings
 from ...actors.operators.operator import Operator
+from ...state.kinds.descriptors import StateDeclaration
 from .errors import InvalidOperator, InvalidSetting
 
 _NAME: Final = "async_settings"
-_OWN_PROPERTY: Final = "idempotency_key"
-"""Operators have this property, too."""
 
 
 def settings_of(operator: Operator) -> AsyncSettings:
@@ -45,7 +44,7 @@ def check_settings(operator: Operator) -> None:
             )
     if operator._is_async:
         settings_of(operator)
-        _check_single_settings(kind)
+        _check_not_attributes(operator)
     elif operator.async_settings is not None:
         raise InvalidOperator(
             f"{kind.__name__}.{_NAME}: nothing reads it, as {kind.__name__} runs no coroutines: write "
@@ -53,18 +52,35 @@ def check_settings(operator: Operator) -> None:
         )
 
 
-def _check_single_settings(kind: type[Operator]) -> None:
-    """Raises InvalidOperator for a class attribute that has the name of a setting, and that the class does not read."""
+def _check_not_attributes(operator: Operator) -> None:
+    """Raises InvalidOperator for a setting that stands in the class by itself, unless the class reads it."""
+    kind = type(operator)
     classes = kind.__mro__[: kind.__mro__.index(Operator)]
     own = [each for each in classes if not each.__module__.startswith("understudy.")]
     read = {name for cls in own for each in vars(cls).values() for name in _names_in(getattr(each, "__code__", None))}
-    settings = {each.name for each in fields(AsyncSettings)} - {_OWN_PROPERTY}
-    lost = {name: value for cls in reversed(own) for name, value in vars(cls).items() if name in settings - read}
+    names = {each.name for each in fields(AsyncSettings)} - read
+    lost = {
+        name: value
+        for cls in reversed(own)
+        for name, value in vars(cls).items()
+        if name in names and _is_setting(name, value)
+    }
     if lost:
-        written = ", ".join(f"{name}={value!r:.60}" for name, value in lost.items())
-        raise InvalidOperator(
-            f"{kind.__name__}.{next(iter(lost))}: nothing reads it there: write `{_NAME} = AsyncSettings({written})`"
-        )
+        given = ", ".join(f"{name}={value!r:.60}" for name, value in lost.items())
+        better = f"write `{_NAME} = AsyncSettings({given})`"
+        if operator.async_settings is not None:
+            better = f"add {given} to `{_NAME}`"
+        raise InvalidOperator(f"{kind.__name__}.{', '.join(lost)}: nothing reads it there: {better}")
+
+
+def _is_setting(name: str, value: object) -> bool:
+    if isinstance(value, FunctionType | property | StateDeclaration):
+        return False
+    try:
+        AsyncSettings(**{name: value})  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _names_in(code: CodeType | None) -> Iterator[str]:

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...actors.flow.key_selector import KeySelector
+from ...actors.operators.async_functions import AsyncFunction
 from ...actors.operators.operator import Operator
+from ...actors.operators.record_function import RecordFunction
 from ...actors.tasks.shipping import pickled
 from .errors import NotPicklable
 
@@ -27,7 +29,7 @@ def check_picklable(name: str, operator: Operator, selectors: tuple[KeySelector,
             where = f" ({' -> '.join(steps)})" if steps else ""
             raise NotPicklable(
                 f"operator {name!r} cannot be shipped to the TaskManagers: it holds a {_kind_of(culprit)}{where}. "
-                f"{_advice(culprit)} Pickle says: {error}"
+                f"{_advice(culprit, operator)} Pickle says: {error}"
             ) from error
 
 
@@ -70,11 +72,12 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _captured(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """What the function takes along: closure variables, the globals that it names, and its defaults."""
-    captured = inspect.getclosurevars(function)
+    captured, code = inspect.getclosurevars(function), function.__code__
+    name = f"{function.__name__} at {code.co_filename}:{code.co_firstlineno}"
     for variables in (captured.nonlocals, captured.globals):
-        yield from ((f"variable {key!r} of {function.__name__}", item) for key, item in variables.items())
+        yield from ((f"variable {key!r} of {name}", item) for key, item in variables.items())
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-    yield from ((f"a default of {function.__name__}", item) for item in defaults)
+    yield from ((f"a default of {name}", item) for item in defaults)
 
 
 def _is_driver_only(value: Any) -> bool:
@@ -86,9 +89,14 @@ def _kind_of(value: Any) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _advice(culprit: Any) -> str:
+def _advice(culprit: Any, operator: Operator) -> str:
     if _is_driver_only(culprit):
         return (
             "Spark objects live on the driver only: read with from_dataframe, or collect what you need to plain data."
+        )
+    if isinstance(operator, RecordFunction | AsyncFunction):
+        return (
+            "Make it in open() of an operator class, which runs where the operator runs; a function has none, so write "
+            "a class with open() in its place, and use stream.process(...)."
         )
     return "Make it inside the operator's open(), which runs where the operator runs."

@@ -55,7 +55,7 @@ from .async_twin import async_twin
 from .client import Client
 from .cluster_programs import ClusterPrograms, SubmittedProgram
 from .cluster_settings import ClusterSettings
-from .configuration import Configuration
+from .configuration import Configuration, as_text
 from .job_client import JobClient, disposed_path
 from .job_figures import ANSWER_SECONDS
 from .job_future import JobFuture
@@ -117,7 +117,9 @@ class Cluster(WebSide, ABC):
             self._lead.begin()
             system.start()
             self._start_job_manager(system)
-            self._reporters = MetricReporters(self.settings.config, partial(self._snapshot, self._running()[1]))
+            self._reporters = MetricReporters(
+                as_text(self.settings.config), partial(self._snapshot, self._running()[1])
+            )
             self._lead.publish(system.address, self._step_down)
             self._lead.inherited(self._take_over)
             self._web = self._serve_web()

@@ -39,8 +39,8 @@ class ClusterSettings:
     """What readers of the page have to show."""
     history_dir: str | None = None
     """A folder, or any URL that fsspec knows, where jobs are kept after their end, to be looked at; None: nowhere."""
-    config: Mapping[str, str] = field(default_factory=dict)
-    """By name, as `Configuration` lists them: where savepoints are kept."""
+    config: Mapping[str, str | int] = field(default_factory=dict)
+    """By name, as `Configuration` lists them: where savepoints are kept. Numbers may be numbers, or text."""
 
     @classmethod
     def of(cls, task_managers: int, slots_per_task_manager: int, settings: Mapping[str, Any]) -> ClusterSettings:

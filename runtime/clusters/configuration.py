@@ -3,6 +3,8 @@
     savepoints.state.backend          jobmanager | filesystem
     savepoints.state.backend.fs.dir   a path or fsspec URL
 
+Those of `NUMBERS` may be given as numbers, too, as from Python.
+
 Without the first, the second means filesystem. Without both, each job's savepoints are in files below its own
 checkpoint_dir, and in memory if it has none.
 
@@ -24,14 +26,18 @@ from typing import Any
 from ...state import CheckpointStorage
 from ...state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
 from ..high_availability.settings import KEYS as HIGH_AVAILABILITY_KEYS
-from ..high_availability.settings import HighAvailabilitySettings
-from .metric_reporters import REPORTER_KEYS, reporter_problem
+from ..high_availability.settings import SESSION_TIMEOUT, HighAvailabilitySettings
+from .metric_reporters import OTEL_INTERVAL, PROMETHEUS_PORT, REPORTER_KEYS, reporter_problem
 
 log = logging.getLogger(__name__)
 
 SAVEPOINT_BACKEND = "savepoints.state.backend"
 SAVEPOINT_DIRECTORY = "savepoints.state.backend.fs.dir"
 KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, *HIGH_AVAILABILITY_KEYS, *REPORTER_KEYS)
+
+
+NUMBERS = (SESSION_TIMEOUT, PROMETHEUS_PORT, OTEL_INTERVAL)
+"""Keys whose values may be given as whole numbers."""
 
 
 class InvalidConfiguration(ValueError):
@@ -58,15 +64,17 @@ class Configuration:
     high_availability: HighAvailabilitySettings = field(default_factory=HighAvailabilitySettings)
 
     @classmethod
-    def of(cls, settings: Mapping[str, str]) -> Configuration:
+    def of(cls, given: Mapping[str, Any]) -> Configuration:
         """Raises InvalidConfiguration."""
+        settings = as_text(given)
         for key, value in settings.items():
             if key not in KEYS:
                 close = difflib.get_close_matches(key, KEYS, 1, cutoff=0.8)
                 hint = f": did you mean {close[0]}?" if close else ";"
                 raise InvalidConfiguration(f"unknown configuration key {key!r}{hint} known are {', '.join(KEYS)}")
             if not isinstance(value, str) or not value:
-                raise InvalidConfiguration(f"{key} must be text that is not empty, found {value!r}")
+                wanted = "a whole number, or text of one" if key in NUMBERS else "text that is not empty"
+                raise InvalidConfiguration(f"{key} must be {wanted}, found {value!r}")
         if (problem := reporter_problem(settings)) is not None:
             raise InvalidConfiguration(problem)
         directory = settings.get(SAVEPOINT_DIRECTORY)
@@ -93,6 +101,14 @@ class Configuration:
         store = FilesystemSavepointStore(open_storage(self.savepoint_directory), **named)
         store.check()
         return store
+
+
+def as_text(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with the numbers of keys that take them as text; all else as it is."""
+    return {
+        key: str(value) if key in NUMBERS and isinstance(value, int) and not isinstance(value, bool) else value
+        for key, value in settings.items()
+    }
 
 
 def _backend(name: str | None, directory: str | None) -> SavepointBackend | None:

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...actors.context import Ref
-from ...actors.flow.records import batch_of, conform
+from ...actors.flow.records import conform
 from ...actors.operators.operator import Operator
 from ...messages import JobGraph, JobId, UnsupportedValue, shown
 from ..api.checks import text
@@ -27,7 +27,7 @@ from ..connectors.inlet.sender_numbers import MADE_UP
 from .inlet_sender import InletSender, Item, Wake
 from .job_client import JobClient
 from .job_errors import UnknownInlet
-from .record_packer import MAX_RECORD_BYTES, RecordPacker
+from .record_packer import MAX_RECORD_BYTES, RecordPacker, complete_batch
 from .sent import Promise, Sent
 
 PART_ROWS = 4096
@@ -105,7 +105,7 @@ class Inlet:
         """
         records = records if isinstance(records, list) else list(records)
         if self._way.source.schema is not None:
-            return self.send_batch(batch_of(records, self._way.source.schema), number=number, timeout=timeout)
+            return self.send_batch(complete_batch(records, self._way.source.schema), number=number, timeout=timeout)
         return self._put(list(_parts(map(self._pack, records))), number, timeout)
 
     def send_batch(

@@ -1,20 +1,22 @@
 """RecordPacker: one record as the bytes in which it travels into a job, once it is known to fit the inlet's schema.
 
 With a schema that is a list of values in the order of its columns. Values of the usual types are judged by their type
-alone; all others by what Arrow makes of them, which takes longer and says what does not fit.
+alone; all others by what Arrow makes of them, which takes longer and says what does not fit. A dict has every column:
+one that it leaves out would be null without a word.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import msgpack
 import pyarrow as pa
 
-from ...actors.flow.records import batch_of
-from ...messages import UnsupportedValue, pack_plain
+from ...actors.flow.records import RecordMismatch, batch_of
+from ...messages import UnsupportedValue, pack_plain, shown
 
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 
@@ -37,6 +39,33 @@ class _Packing(threading.local):
 
 
 _packing = _Packing()
+
+
+def complete_batch(records: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
+    """As columns. Raises RecordMismatch, also for a dict that lacks one."""
+    wanted = set(schema.names)
+    for record in records:
+        if isinstance(record, dict) and not record.keys() >= wanted:
+            raise RecordMismatch(f"record {shown(record, 120)} {_lacking(record, schema)}")
+    return batch_of(records, schema)
+
+
+def _lacking(record: dict[Any, Any], schema: pa.Schema) -> str:
+    """Which columns a dict does not have, and what to do about it."""
+    lacking = [field for field in schema if field.name not in record]
+    names = [field.name for field in lacking]
+    others = [name for name in record if isinstance(name, str) and name not in schema.names]
+    todo = f"add {', '.join(names)}"
+    if all(field.nullable for field in lacking):
+        todo += ", or send None, which is null there"
+    for other in others:
+        if close := get_close_matches(other, names, 1):
+            todo = f"is {other!r} meant as {close[0]!r}?"
+            break
+    return (
+        f"lacks {', '.join(map(repr, names))}; found {', '.join(map(str, record)) or 'nothing'}, wanted "
+        f"{', '.join(schema.names)}: {todo}"
+    )
 
 
 class RecordPacker:
@@ -73,5 +102,5 @@ class RecordPacker:
 
     def _values(self, record: Any) -> Sequence[Any]:
         assert self._schema is not None
-        row = batch_of([record], self._schema)
+        row = complete_batch([record], self._schema)
         return [column[0].as_py() for column in row.columns]

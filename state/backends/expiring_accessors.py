@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from .backend import NO_TIME
 from .expiring_state import LATEST_MS, LOOKS_PER_CLEANING, ExpiringState
-from .heap_accessors import HeapFolding, HeapList, HeapMap, HeapReducing, HeapValue
+from .heap_accessors import HeapFolding, HeapList, HeapMap, HeapReducing, HeapValueOrCopy
 from .heap_state import HeapScope, HeapState
-from .private_copy import MISSING, private_copy
+from .private_copy import MISSING
 from .timed_values import ENTRIES, ITEMS, WHOLE, Timed, live
 
 _NEVER: Final = (None, NO_TIME)
@@ -70,12 +70,9 @@ class _ExpiringWhole(ExpiringState):
         super()._move(target, sources, lambda held, other: (merge(held[0], other[0]), max(held[1], other[1])))
 
 
-class ExpiringValue(_ExpiringWhole, HeapValue):
-    def value(self) -> Any:
-        held = self._read()
-        return private_copy(self._default) if held is MISSING else held
-
+class ExpiringValue(_ExpiringWhole, HeapValueOrCopy):
     def update(self, value: Any) -> None:
+        self._settle()
         if value is None or self._scope.is_read_only:
             self.clear()  # or raises what is wrong
         else:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final
 
-from ..errors import InvalidState
+from ..errors import InvalidState, UpdateForgotten
 from ..kinds.descriptors import FoldingState, MapState, ReducingState, ValueState
 from ..kinds.value_fit import Fit, Items, Misfit, Pairs
+from .backend import NO_KEY
 from .heap_state import HeapScope, HeapState
 from .private_copy import MISSING, private_copy
 
@@ -51,13 +52,51 @@ class HeapValue(HeapState):
 
 
 class HeapValueOrCopy(HeapValue):
-    """One value; who has none gets a copy of the default."""
+    """One value; who has none is lent a copy of the default.
 
-    __slots__ = ()
+    A copy that was changed and not put back is noticed at the next use of the state, or at the next snapshot.
+    """
+
+    __slots__ = ("_compares", "_lent")
+
+    def __init__(self, declaration: ValueState[Any], scope: HeapScope) -> None:
+        super().__init__(declaration, scope)
+        self._compares = _is_same(private_copy(self._default), self._default)
+        self._lent: tuple[Hashable, Any, Any] | None = None
+        """Namespace, key and copy of the last one that nobody has put back."""
 
     def value(self) -> Any:
         held = self._read()
-        return private_copy(self._default) if held is MISSING else held
+        if held is not MISSING:
+            return held
+        self.check_lent()
+        copy = private_copy(self._default)
+        if self._compares and not self._scope.is_read_only and self._scope.current_key is not NO_KEY:
+            self._lent = self._namespace, self._scope.current_key, copy
+        return copy
+
+    def update(self, value: Any) -> None:
+        self._settle()
+        super().update(value)
+
+    def clear(self) -> None:
+        self._settle()
+        super().clear()
+
+    def check_lent(self) -> None:
+        lent, self._lent = self._lent, None
+        if lent is not None and not _is_same(lent[2], self._default):
+            declared = self.declaration
+            raise UpdateForgotten(declared.named(), declared.name, lent[1], self._scope.operator_name)
+
+    def _settle(self) -> None:
+        """The current key gets another value, or none: what it was lent may be forgotten."""
+        lent = self._lent
+        if lent is not None:
+            if lent[1] == self._scope.current_key and lent[0] == self._namespace:
+                self._lent = None
+            else:
+                self.check_lent()
 
 
 class HeapAnything(HeapValue):
@@ -77,8 +116,16 @@ class HeapAnything(HeapValue):
             raise
 
 
-class HeapAnythingOrCopy(HeapAnything, HeapValueOrCopy):
+class HeapAnythingOrCopy(HeapValueOrCopy, HeapAnything):
     __slots__ = ()
+
+
+def _is_same(copy: Any, default: Any) -> bool:
+    """False for what does not compare, as arrays."""
+    try:
+        return (copy == default) is True
+    except (TypeError, ValueError):
+        return False
 
 
 def value_accessor(declaration: ValueState[Any], scope: HeapScope) -> HeapValue:

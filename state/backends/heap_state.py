@@ -144,6 +144,9 @@ class HeapState:
             declaration.name, declaration.kind, node.schema, node.encode, self._frozen(some), self.contents
         )
 
+    def check_lent(self) -> None:
+        """Raises UpdateForgotten for a default that was changed in place; only some accessors lend one."""
+
     def note_expired(self, changes: ChangedKeys) -> None:
         """Add the keys that have lost something by the mere passing of time, and still have it in their dict."""
 

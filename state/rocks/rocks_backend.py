@@ -154,6 +154,8 @@ class RocksBackend(HeapScope):
         return self._snapshot(checkpoint_id, whole=True)
 
     def _snapshot(self, checkpoint_id: CheckpointId, *, whole: bool) -> KeyedSnapshot:
+        for state in self._states.values():
+            state.check_lent()
         views = [view for part in self._kept if not (view := part.freeze()).is_empty]
         try:
             self._write_back()

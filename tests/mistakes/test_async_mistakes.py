@@ -317,7 +317,7 @@ REFUSED: dict[str, tuple[Callable[[DataStream], Any], type[Exception], str]] = {
     "settings beside it": (
         using(LooseSettings),
         InvalidOperator,
-        r"LooseSettings.rate_per_second: nothing reads it there: write `async_settings = AsyncSettings\("
+        r"LooseSettings.rate_per_second, max_in_flight: nothing reads it there: write `async_settings = AsyncSettings\("
         r"rate_per_second=6.0, max_in_flight=8\)`",
     ),
     "settings without coroutines": (

@@ -195,6 +195,28 @@ def test_a_record_that_is_given_up_goes_to_the_errors() -> None:
     assert stage.hand.records() == [("a", 2)]
 
 
+@pytest.mark.parametrize(
+    ("operator", "record", "says"),
+    [
+        (Asking, "a", "operator 'asking' raised at record 0 of this attempt: the record 'a'; "),
+        (ByKey, ("a", 1), "the record ('a', 1) of key 'a'; "),
+        (Asking, "x" * 1000, "xxx...xxx"),
+    ],
+)
+def test_a_record_that_fails_the_task_is_shown_with_its_key_and_a_way_to_go_on(
+    operator: Any, record: Any, says: str
+) -> None:
+    stage = Stage(operator())
+    stage.take(record)
+    stage.hand.end(record, error=ValueError("no"))
+
+    with pytest.raises(UserCodeError) as caught:
+        stage.turn()
+    assert says.replace("'asking'", repr(caught.value.operator_name)) in str(caught.value)
+    assert str(caught.value).endswith('to go on without such records set on_error="errors" (AsyncSettings)')
+    assert len(str(caught.value)) < 400
+
+
 @pytest.mark.parametrize("settings", [{"on_error": "errors"}, {"default": "none"}, {}])
 def test_what_is_no_error_of_a_record_fails_the_task(settings: dict[str, Any]) -> None:
     stage = Stage(Asking(), **settings)

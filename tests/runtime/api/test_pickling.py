@@ -54,10 +54,10 @@ def _refuse(_self: Any) -> Any:
     [
         (
             _closure(),
-            r"holds a _thread\.lock \(.*variable 'lock' of guarded\)\. Make it inside the operator's open\(\)",
+            r"holds a _thread\.lock \(.*variable 'lock' of guarded at .*\.py:\d+\)\. Make it in open\(\) of an",
         ),
-        (lambda record: (LOCK, record), r"holds a _thread\.lock \(.*variable 'LOCK' of <lambda>\)"),
-        (_with_default(), r"holds a _thread\.lock \(.*a default of <lambda>\)"),
+        (lambda record: (LOCK, record), r"holds a _thread\.lock \(.*variable 'LOCK' of <lambda> at .*:\d+\)"),
+        (_with_default(), r"holds a _thread\.lock \(.*a default of <lambda> at .*:\d+\)"),
         (
             functools.partial(_closure()),
             r"holds a _thread\.lock \(.*the partial's function -> variable 'lock' of guarded",

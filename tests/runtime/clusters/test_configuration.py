@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from understudy import InvalidSetting, LocalCluster
-from understudy.runtime.clusters.configuration import KEYS, Configuration, InvalidConfiguration, SavepointBackend
+from understudy.runtime.clusters.configuration import (
+    KEYS,
+    Configuration,
+    InvalidConfiguration,
+    SavepointBackend,
+    as_text,
+)
 from understudy.state import CheckpointStorage, UnwritableRoot
 from understudy.state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore
 
@@ -102,3 +108,30 @@ def test_a_setting_of_a_cluster_is_refused_by_name(settings: dict[str, Any]) -> 
     (name,) = settings
     with pytest.raises(InvalidSetting, match=rf"^{name}: wanted .*, found "):
         LocalCluster(**settings)
+
+
+@pytest.mark.parametrize("value", [2000, "2000"])
+def test_a_number_may_be_a_number(tmp_path: Path, value: Any) -> None:
+    given = {
+        "recovery.mode": "storage",
+        "high-availability.storageDir": str(tmp_path),
+        "high-availability.key-file": str(tmp_path / "key"),
+        "high-availability.session-timeout-ms": value,
+        "metrics.reporter.prom.port": 0,
+    }
+    assert Configuration.of(given).high_availability.session_timeout_ms == 2000
+    assert as_text(given)["metrics.reporter.prom.port"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("high-availability.session-timeout-ms", True),
+        ("high-availability.session-timeout-ms", 2000.5),
+        ("high-availability.cluster-id", 7),
+        ("savepoints.state.backend.fs.dir", 1),
+    ],
+)
+def test_another_value_that_is_no_text_is_refused(key: str, value: Any) -> None:
+    with pytest.raises(InvalidConfiguration, match=f"{key} must be .*, found {value!r}"):
+        Configuration.of({key: value})

