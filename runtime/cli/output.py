@@ -42,6 +42,17 @@ OURS = (
 """Errors whose text is shown as it is."""
 
 
+FLAGS = {"allow_non_restored_state": "-n, --allow-non-restored-state"}
+"""Arguments of the API that errors name, and what they are on the command line."""
+
+
+def by_flag(text: str) -> str:
+    """An error's text with the flags in place of the API's arguments."""
+    for argument, flag in FLAGS.items():
+        text = text.replace(argument, flag)
+    return text
+
+
 def told(command: Callable[P, R]) -> Callable[P, R]:
     """A command whose failures are reported in words and by exit code: ours by 1, Ctrl-C by 130."""
 
@@ -50,7 +61,7 @@ def told(command: Callable[P, R]) -> Callable[P, R]:
         try:
             return command(*args, **kwargs)
         except OURS as error:
-            raise click.ClickException(str(error) or type(error).__name__) from error
+            raise click.ClickException(by_flag(str(error)) or type(error).__name__) from error
         except KeyboardInterrupt:
             note("interrupted; what was asked for goes on")
             raise SystemExit(INTERRUPTED) from None

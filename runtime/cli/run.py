@@ -47,6 +47,8 @@ class Options:
     submit: dict[str, Any]
     quiet: bool
     as_json: bool
+    jobs: list[JobHandle]
+    """The one that was submitted."""
 
 
 @click.command()
@@ -98,6 +100,7 @@ def run(
     """
     if allow_non_restored_state and from_savepoint is None and resume is None:
         raise click.UsageError("--allow-non-restored-state needs --from-savepoint or --resume")
+    jobs = list[JobHandle]()
     with Interrupts() as interrupts, _results_only(as_json) as results:
         _log_as_asked()
         try:
@@ -107,12 +110,14 @@ def run(
                 "allow_non_restored_state": allow_non_restored_state,
                 "resume": resume,
             }
-            options = Options(hosting, config, name or program.name, submit, quiet, as_json)
+            options = Options(hosting, config, name or program.name, submit, quiet, as_json, jobs)
             code = _run(program, arguments, options, results, interrupts)
         except BaseException as error:
             if interrupts.signal is None and not isinstance(error, KeyboardInterrupt):
                 raise
-            note("interrupted: the job is cancelled, everything is stopped and removed")
+            has_finished = any(job.status is JobStatus.FINISHED for job in jobs)
+            what = "the job had finished already" if has_finished else "the job is cancelled"
+            note(f"interrupted: {what}, everything is stopped and removed")
             code = interrupts.exit_code
     raise SystemExit(code)
 
@@ -198,6 +203,7 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
     with _display(env, options.quiet) as display:
         display.say(f"JobManager at {announcement.address}")
         job = cluster.submit(env, options.name, **options.submit)
+        options.jobs.append(job)
         if not (options.quiet or options.as_json):
             click.echo(
                 f"job {job.job_id}\njobmanager {announcement.address}\nkey-file {announcement.key_file}", results

@@ -10,6 +10,8 @@ from collections import Counter
 
 import pytest
 
+from understudy.messages import JobStatus
+
 from .conftest import Shell
 
 pytestmark = pytest.mark.every_run
@@ -98,6 +100,16 @@ def test_an_interrupt_cancels_the_job_and_removes_everything(shell: Shell, numbe
     assert done.code == code, done.err
     assert "Traceback" not in done.err
     shell.eventually_nothing_is_left()
+
+
+def test_an_interrupt_after_the_jobs_end_does_not_say_that_it_was_cancelled(shell: Shell) -> None:
+    """Nobody reads its results, so `run` stands in the middle of them."""
+    run = shell.run("job:build", "--", "20000", "1e9")
+    run.until(lambda client: client.jobs()[0].status is JobStatus.FINISHED, "the end of the job")
+    done = run.interrupt()
+    assert done.code == 130
+    assert "interrupted: the job had finished already" in done.err
+    assert "cancelled" not in done.err
 
 
 def test_a_killed_run_leaves_no_process_and_no_file(shell: Shell) -> None:
