@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import logging
+import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, ParamSpec, TypeVar
@@ -72,6 +74,21 @@ def told(command: Callable[P, R]) -> Callable[P, R]:
 def note(text: str) -> None:
     """To standard error; scripts do not read it."""
     click.echo(text, err=True)
+
+
+def log_is_shown(name: str, level: int = logging.WARNING) -> bool:
+    """Whether records of this logger come to standard error, where whoever reads this command reads them."""
+    logger: logging.Logger | None = logging.getLogger(name)
+    if logger is None or not logger.isEnabledFor(level):
+        return False
+    handlers: list[logging.Handler] = []
+    while logger is not None:
+        handlers += logger.handlers
+        logger = logger.parent if logger.propagate else None
+    if not handlers:
+        return logging.lastResort is not None
+    streams = [each.stream for each in handlers if isinstance(each, logging.StreamHandler)]
+    return sys.stderr in streams or sys.__stderr__ in streams
 
 
 def print_json(value: Any) -> None:

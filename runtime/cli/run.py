@@ -29,11 +29,13 @@ from ..metrics import JsonLines
 from .display import Display, narrate
 from .hosting import Hosting, check_directory, config_of, hosting_options
 from .interrupts import Interrupts
-from .output import as_json_text, note, told
+from .output import as_json_text, log_is_shown, note, told
 from .program import Program, load_program
 
 LOOK_SECONDS = 0.25
 LOG_VARIABLE = "UNDERSTUDY_LOG"
+JOB_LOG = "understudy.job"
+"""Of failures, each in full when it comes first."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 LINE_SECONDS = 10.0
 """How often a line reports progress where no terminal shows it."""
@@ -194,12 +196,13 @@ def _tell_what_is_kept(cluster: Cluster) -> None:
 def _display(env: StreamEnvironment, quiet: bool) -> Display:
     """A live table on a terminal, unless the job prints there too."""
     prints = sys.stdout.isatty() and any(isinstance(node.operator, PrintSink) for node in env.graph.nodes)
-    return Display(Console(stderr=True, quiet=quiet, force_terminal=False if prints or quiet else None))
+    console = Console(stderr=True, quiet=quiet, force_terminal=False if prints or quiet else None)
+    return Display(console, tells_why=not log_is_shown(JOB_LOG))
 
 
 def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results: IO[str]) -> int:
     announcement = cluster.announce()
-    failure: Exception | None = None
+    failure: JobFailed | JobCanceled | None = None
     with _display(env, options.quiet) as display:
         display.say(f"JobManager at {announcement.address}")
         job = cluster.submit(env, options.name, **options.submit)
@@ -221,7 +224,8 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
     else:
         _print_collected(collected, results)
     if failure is not None:
-        raise click.ClickException(str(failure)) from failure
+        known = failure.brief if isinstance(failure, JobFailed) and log_is_shown(JOB_LOG) else str(failure)
+        raise click.ClickException(known) from failure
     return 0
 
 

@@ -371,6 +371,7 @@ if TYPE_CHECKING:
     from .state import UnreachableRoot as UnreachableRoot
     from .state import UnwritableRoot as UnwritableRoot
     from .state import ValueState as ValueState
+    from .state import WrongColumn as WrongColumn
     from .state import WrongEncryptionKey as WrongEncryptionKey
     from .state import WrongStateType as WrongStateType
 
@@ -480,7 +481,7 @@ _HOMES = {
         "InvalidKey InvalidState InvalidStorageSetting ListState LocalStateFailed LostOwnership MapState "
         "MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState RequestFailed SnapshotTooLarge "
         "StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot "
-        "ValueState WrongEncryptionKey WrongStateType"
+        "ValueState WrongColumn WrongEncryptionKey WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""

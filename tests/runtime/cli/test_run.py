@@ -85,6 +85,9 @@ def test_a_failed_job_ends_with_code_1_and_the_chain_of_its_causes(shell: Shell)
     assert "'numbers" in done.err
     assert "in explode" in done.err, "the user's own frames"
     assert "runtime/cli" not in done.err, "none of ours"
+    assert done.err.count("in explode") == done.err.count("raise ZeroDivisionError") == 1, "all of it once"
+    quiet = shell("run", "job:failing", "--quiet", UNDERSTUDY_LOG="CRITICAL")
+    assert quiet.err.count("in explode") == 1, "by the error, where no log shows it"
     assert json.loads(shell("run", "job:failing", "--json").out)["status"] == "failed"
     shell.eventually_nothing_is_left()
 
