@@ -1,12 +1,13 @@
 """How an ask fails.
 
 ActorError
-└── AskFailed             the base of all five; `address` is whom was asked
+└── AskFailed             the base of all six; `address` is whom was asked
     ├── AskTimeout        no answer in time; the actor may still be at it. Also a pykka.Timeout
     ├── ActorDead         the actor stopped, was never there, or its system is shut down. Also a pykka.ActorDeadError
     ├── Unreachable       its process cannot be reached, or the connection broke before the answer came
     ├── RemoteActorError  its handler raised, in another process: what it raised, as text
-    └── NotRunning        a stream operator that no task runs now: its job restarts, or is over
+    ├── NotRunning        a stream operator that no task runs now: its job restarts, or is over
+    └── KeyWanted         a stream operator that needs the key of the question, which has none
 
 A handler of this process that raises fails the ask with that very exception.
 """
@@ -66,3 +67,7 @@ class NotRunning(AskFailed):
         self.operator = operator
         self.why = why
         self.is_over = is_over
+
+
+class KeyWanted(AskFailed):
+    """The question was put without a key, and the operator used keyed state, or its key, to answer it."""

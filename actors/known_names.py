@@ -21,6 +21,13 @@ def meant(found: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def there_are(found: str, known: Iterable[str]) -> str:
+    """The same, with all that there are."""
+    names = list(known)
+    hint = meant(found, names)
+    return f"{f'{hint} It' if hint else '; it'} has {', '.join(names) or 'none'}"
+
+
 def known_arguments(called: str, *, first: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorates a function that the user calls as `called`. The parameters before `first` are not the user's."""
 

@@ -5,6 +5,7 @@ StateError
 ├── UnboundState           a state declaration was used before its task bound it to a backend
 ├── NoCurrentKey           keyed state, or `self.key`, was used where no key is set, as in `open`
 ├── HasCurrentKey          a loop over all keys where a key is set, as in `process`
+├── WrongColumn            an aggregate is of a column that its input does not have, or has in another type
 ├── WrongStateType         a value was put into a state that is declared for another type
 ├── UpdateForgotten        a default was changed in place, and not put into the state
 ├── ReadOnlyState          a question tried to change state
@@ -52,6 +53,12 @@ class StateError(Exception):
 
 class InvalidState(StateError, TypeError):
     """A state declaration that cannot work; the text names it and says what was wanted."""
+
+
+class WrongColumn(StateError, ValueError):
+    """An aggregate is of a column that its input does not have, or has in another type. Found before a record is taken,
+    and found again after each restart.
+    """
 
 
 class UnboundState(StateError, RuntimeError):

@@ -77,6 +77,7 @@ from ..jobs.job_effects import (
 )
 from ..jobs.job_master import JobMaster
 from ..jobs.job_timeline import JobTimeline
+from ..known_names import there_are
 from .job_files import JobFiles, Tidy
 from .job_lease import Lease
 from .job_pointers import JobPointers
@@ -278,11 +279,13 @@ class ManagedJob:
 
     def _id_of(self, outlet: str) -> OperatorId:
         """Of an outlet given by name or id; raises NotRunning when no operator of this name writes one."""
-        for vertex in self._graph.vertices:
-            for each in vertex.operators:
-                if outlet in (each.name, each.operator_id) and any(one.name == OUTLET_STATE for one in each.states):
-                    return each.operator_id
-        raise NotRunning(outlet, f"job {self._graph.name!r} has no such outlet", is_over=True)
+        operators = [each for vertex in self._graph.vertices for each in vertex.operators]
+        outlets = [each for each in operators if any(one.name == OUTLET_STATE for one in each.states)]
+        for each in outlets:
+            if outlet in (each.name, each.operator_id):
+                return each.operator_id
+        known = there_are(outlet, [each.name for each in outlets])
+        raise NotRunning(outlet, f"job {self._graph.name!r} has no such outlet{known}", is_over=True)
 
     def tidy_up(self) -> None:
         """After its end: what is left of it in storage, and nobody needs, goes."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...messages import FailureCause, FailureKind, JobGraph, JobStatus, TaskManagerChanged
 from ..context import Clock
-from ..failure import raised, tell_line
+from ..failure import raised, tell_line, tell_place
 from .job_effects import FailureKnown, ProcessEnded, Restart
 from .repeated_failures import SYMPTOMS_KEPT, Symptom, symptom_of
 
@@ -39,6 +39,7 @@ class FailureLog:
     def __init__(self, graph: JobGraph, clock: Clock) -> None:
         self._job = f"job {graph.name!r}"
         self._job_id = graph.job_id
+        self._limit = graph.max_same_failures
         self._clock = clock
         self._told: deque[_Told] = deque(maxlen=SYMPTOMS_KEPT)
 
@@ -52,9 +53,15 @@ class FailureLog:
         told = self._counted(failure)
         if not self._is_due(told):
             return
-        times = "" if told.count == 1 else f" for the {_ordinal(told.count)} time"
-        line = f"{self._job} failed{times}: {tell_line(failure)}; {_outlook(known.restart)}"
-        log.warning("%s", line if told.count > 1 else "\n".join([line, *_tracebacks(raised(failure))]))
+        if told.count == 1:
+            line = f"{self._job} failed: {tell_line(failure)}; {_outlook(known.restart)}"
+            log.warning("%s", "\n".join([line, *_tracebacks(raised(failure))]))
+            return
+        is_counted = known.count > 1 and self._limit is not None
+        times = f"{known.count} of {self._limit}" if is_counted else f"for the {_ordinal(told.count)} time"
+        is_same_text = symptom_of(failure).message == told.symptom.message
+        what = f"{raised(failure).error_type} in {tell_place(failure)}" if is_same_text else tell_line(failure)
+        log.warning("%s: the same failure again, %s: %s; %s", self._job, times, what, _outlook(known.restart))
 
     def task_manager_lost(self, lost: TaskManagerChanged) -> None:
         log.warning("%s: TaskManager %d (process %d) was lost: %s", self._job, lost.index, lost.pid, lost.reason)
@@ -76,8 +83,20 @@ class FailureLog:
         """Only a failed one is worth a word here."""
         if status is not JobStatus.FAILED or not log.isEnabledFor(logging.ERROR):
             return
-        why = "no cause is known" if failure is None else tell_end(failure)
+        why = "no cause is known" if failure is None else self._tell_end(failure)
         log.error("%s (%s) has ended after %d restarts: it %s", self._job, self._job_id, restarts, why)
+
+    def _tell_end(self, failure: FailureCause) -> str:
+        """In full only if it was not logged before."""
+        is_repeated = failure.kind is FailureKind.REPEATED and failure.cause is not None
+        root = failure.cause if is_repeated and failure.cause is not None else failure
+        symptom = symptom_of(root)
+        if not any(each.symptom.is_same(symptom) for each in self._told):
+            return tell_end(failure)
+        what = raised(root)
+        if not is_repeated:
+            return f"failed: {what.error_type} in {tell_place(root)}, as logged above"
+        return f"{failure.error_message.partition(f': {what.error_type}: ')[0]}: {what.error_type}, as logged above"
 
     def _counted(self, failure: FailureCause) -> _Told:
         symptom = symptom_of(failure)

@@ -151,10 +151,13 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class FailureKnown:
-    """For the log: a failure by its root, once each. No restart: the job ends."""
+    """For the log: a failure by its root, once each. No restart: the job ends. `count`: how often this same failure has
+    come with no completed checkpoint in between.
+    """
 
     failure: FailureCause
     restart: Restart | None
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,11 +47,11 @@ class JobFailures:
         self, region: Region, cause: FailureCause, delay_ms: float, checkpoint: CheckpointId | None
     ) -> list[FailureKnown]:
         """The region is tried again, after this delay and from this checkpoint."""
-        return self._make_known(region, FailureKnown(cause, Restart(delay_ms, checkpoint)))
+        return self._make_known(region, FailureKnown(cause, Restart(delay_ms, checkpoint), self._repeated.count))
 
     def given_up(self, region: Region, cause: FailureCause) -> list[FailureKnown]:
         """The job ends because of it."""
-        return self._make_known(region, FailureKnown(cause, None))
+        return self._make_known(region, FailureKnown(cause, None, self._repeated.count))
 
     def explained(
         self, region: Region, cause: FailureCause, checkpoint: CheckpointId | None
@@ -66,7 +66,9 @@ class JobFailures:
         is_the_end = decisive.kind is FailureKind.REPEATED
         planned = None if is_the_end or unsaid is None else unsaid.restart
         restart = None if planned is None else Restart(planned.delay_ms, checkpoint)
-        return decisive if is_the_end else None, [] if unsaid is None else [FailureKnown(decisive, restart)]
+        return decisive if is_the_end else None, [] if unsaid is None else [
+            FailureKnown(decisive, restart, self._repeated.count)
+        ]
 
     def settle(self, graph: ExecutionGraph) -> list[FailureKnown]:
         """An attempt has ended. When it was the last one of its region, nobody is left who could explain more."""

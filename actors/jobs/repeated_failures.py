@@ -25,8 +25,20 @@ SYMPTOMS_KEPT = 50
 repetition.
 """
 
-CERTAIN = frozenset({"CannotCompile", "NumbaMissing", "EndlessTimers", "UnwantedResult"})
+CERTAIN = frozenset(
+    {
+        "CannotCompile",
+        "NumbaMissing",
+        "EndlessTimers",
+        "UnregisteredMessage",
+        "UnsupportedValue",
+        "UnwantedResult",
+        "WrongColumn",
+    }
+)
 """Errors that come again whatever happens: once is too often."""
+CERTAIN_ALONE = frozenset({"ImportError", "ModuleNotFoundError"})
+"""The same, where nothing else came of it: a program may do without a module, and fail there with another error."""
 
 _CHANGING = re.compile(r"(?:\d+-)?\battempt-?[0-9a-f]+|0x[0-9a-f]+|(?<=\.\.\.)0?x?[0-9a-f]{4,}(?=>)")
 """What differs from attempt to attempt: its id, as such and in the names of files, behind its number; and addresses,
@@ -39,6 +51,8 @@ ADVICE = (
     "To restart would repeat it: correct the program or its surroundings, or let it leave such records out, and submit "
     "it again. StreamEnvironment(max_same_failures=...) sets how often is too often; None: never"
 )
+
+NO_REMEDY = "no restart can mend it: correct the program or its surroundings, and submit it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +92,15 @@ class RepeatedFailures:
         self._seen: deque[tuple[Symptom, int]] = deque(maxlen=SYMPTOMS_KEPT)
         self._in_flight: deque[tuple[tuple[object, ...], int]] = deque(maxlen=SYMPTOMS_KEPT)
         """Operator, error types and key of records that were in flight."""
+        self.count = 1
+        """How often the failure that was added last has come, as far as that counts."""
 
     def checkpoint_completed(self) -> None:
         self._seen.clear()
 
     def add(self, failure: FailureCause) -> FailureCause:
         """Count it. Returns it, or what the job fails with when it has come too often."""
+        self.count = 1
         if self._limit is None:
             return failure
         symptom, count, count_in_flight = symptom_of(failure), 0, 0
@@ -92,11 +109,14 @@ class RepeatedFailures:
         if failure.record_key:
             record = symptom.place, symptom.error_types, failure.record_key
             count_in_flight = _count(self._in_flight, record, record.__eq__)
-        if count >= self._limit or (failure.repeatable and _is_certain(failure)):
-            return _gave_up(failure, count, "no checkpoint completed in between")
+        self.count = max(1, count, count_in_flight)
+        if failure.repeatable and _is_certain(failure):
+            return _gave_up(failure, count, NO_REMEDY)
+        if count >= self._limit:
+            return _gave_up(failure, count, f"no checkpoint completed in between. {ADVICE}")
         if count_in_flight >= self._limit:
             between = f"its record was in flight in the checkpoints in between, with the key {failure.record_key!r:.80}"
-            return _gave_up(failure, count_in_flight, between)
+            return _gave_up(failure, count_in_flight, f"{between}. {ADVICE}")
         return failure
 
 
@@ -114,20 +134,21 @@ def _count(seen: deque[tuple[Any, int]], new: Any, is_same: Callable[[Any], bool
 
 def _is_certain(failure: FailureCause) -> bool:
     """Whether no attempt can come further than this one."""
+    root = raised(failure)
     step: FailureCause | None = failure
     while step is not None and step.error_type not in CERTAIN:
         step = step.cause
-    return step is not None
+    return step is not None or root.error_type in CERTAIN_ALONE
 
 
-def _gave_up(failure: FailureCause, count: int, between: str) -> FailureCause:
+def _gave_up(failure: FailureCause, count: int, why: str) -> FailureCause:
     """In the same place, with the failure as its cause."""
     error = raised(failure)
     where = f"operator {failure.operator_name!r}" if failure.operator_name else f"vertex {failure.vertex_name!r}"
     place = f"at record {failure.record_position} of {where}" if failure.record_position >= 0 else f"in {where}"
     what = tell_line(replace(error, operator_name="", vertex_name=""))
     times = "once" if count == 1 else f"{count} times"
-    text = f"failed {times} {place} (subtask {failure.subtask_index}): {what}; {between}. {ADVICE}"
+    text = f"failed {times} {place} (subtask {failure.subtask_index}): {what}; {why}"
     return replace(
         failure,
         error_type="RepeatedFailure",

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ..flow.elements import Times
 from ..operators.collector import Collector, OutputTag
+from ..operators.lateness import late_ms, most_late_ms
 from ..operators.operator import Operator
 
 LATE: Final = (OutputTag("late"), OutputTag("late-right"))
@@ -41,6 +42,9 @@ class CountsLateColumns(CountsLate):
         if not late.any():
             return batch, times
         self.late_records += int(late.sum())
+        self.most_late_ms = max(
+            self.most_late_ms, most_late_ms(times[late], np.broadcast_to(reached, late.shape)[late])
+        )
         out.emit_to(tag, batch.filter(pa.array(late)), times[late])
         return batch.filter(pa.array(~late)), times[~late]
 
@@ -53,6 +57,7 @@ class CountsLateRecords(CountsLate):
         if time_ms > self.watermark:
             return False
         self.late_records += 1
+        self.most_late_ms = max(self.most_late_ms, late_ms(time_ms, self.watermark))
         out.collect_to(tag, record)
         return True
 

@@ -172,6 +172,9 @@ class Operator(Actor):
     `job.metrics()` shows it. Flink: numLateRecordsDropped.
     """
 
+    most_late_ms: int = 0
+    """How far behind event time the latest of them was; 0: not known."""
+
     async_settings: Any = None
     """An AsyncSettings, for one whose `process`, or `process_batch`, is `async def`; None: as it is by default."""
 

@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 _LOOKS = 8
 """So often in the time after which a standstill is logged."""
+_LATE_AGAIN = 10
+"""Late records are logged again when there are ten times as many as the last time."""
 
 
 class TimeReport:
@@ -43,7 +45,8 @@ class TimeReport:
         self._watch = None if warn_ms is None else StandstillWatch(warn_ms)
         self._pause_ms = (warn_ms or 0) / _LOOKS
         self._next_look_ms = 0.0
-        self._has_said_late = False
+        self._said_late: dict[int, int] = {}
+        """By operator of the chain: how many late records were logged last."""
 
     def event_time(self, is_held_back: bool) -> TaskEventTime:
         """How far it is now. `is_held_back`: by its outputs."""
@@ -94,19 +97,24 @@ class TimeReport:
             )
 
     def say_late(self) -> None:
-        """Log it, once, that records were late: without a reader of `.late` nothing else would show it."""
-        if self._has_said_late:
-            return
-        for operator in self._parts.chain.operators:
-            if operator.late_records:
-                self._has_said_late = True
-                log.warning(
-                    "%s: operator %r has had its first late records, %d of them: they are in no result. Read them "
-                    "with `.late`, count them in the metrics, or let watermarks wait for longer",
-                    self._name,
-                    operator.context.name,
-                    operator.late_records,
-                )
+        """Log it that records were late, and again when there are ten times as many: without a reader of `.late`
+        nothing else would show it.
+        """
+        for place, operator in enumerate(self._parts.chain.operators):
+            count, said = operator.late_records, self._said_late.get(place, 0)
+            if not count or count < said * _LATE_AGAIN:
+                continue
+            self._said_late[place] = count
+            how_many = f"{count:,} late records," if said else f"its first late records: {count:,} of them,"
+            how_late = f" {_duration(operator.most_late_ms)} behind event time at most" if operator.most_late_ms else ""
+            log.warning(
+                "%s: operator %r has had %s: they are in no result. Let watermarks wait for longer (the bound in "
+                "assign_timestamps), keep windows open for longer (.allowed_lateness), or read them with `.late`; the "
+                "metrics count them",
+                self._name,
+                operator.context.name,
+                f"{how_many}{how_late}".rstrip(","),
+            )
 
     @property
     def _splits(self) -> SplitWatermarks | None:
@@ -156,3 +164,7 @@ class TimeReport:
             return None
         standing_ms = int(now_ms - slowest.moved_ms)
         return HoldingSplit(slowest.name, slowest.watermark_ms, standing_ms, slowest.is_paused, slowest.records)
+
+
+def _duration(ms: int) -> str:
+    return f"{ms:,} ms" if ms < 1000 else f"{ms / 1000:,.1f} s"

@@ -26,6 +26,7 @@ from ...state.keys.key_groups import KeyGroupRange, key_group_range
 from ...state.kinds.aggregates import Aggregate, columns_read
 from ..errors import NoEventTime
 from ..operators.collector import Collector, OutputTag
+from ..operators.lateness import most_late_ms
 from ..operators.operator import Operator, Takes
 from .columnar_shape import ColumnarShape, SessionGap
 from .local_windows import LocalWindows
@@ -116,6 +117,7 @@ class ColumnarWindows(Operator):
             if marks is not None and isinstance(table, PaneTable):
                 late = table.late_by_split(times, marks)
                 self.late_records += len(late)
+                self.most_late_ms = max(self.most_late_ms, most_late_ms(times[late], marks[late]))
                 out.emit_to(LATE, batch.take(pa.array(late)), times[late])
                 kept = np.delete(np.arange(len(times)), late)
                 batch, times = batch.take(pa.array(kept)), times[kept]
@@ -124,6 +126,7 @@ class ColumnarWindows(Operator):
             raise NoEventTime(self.context.name, "the window of a record")
         self.late_records += taken.late_rows
         if taken.late is not None and times is not None:
+            self.most_late_ms = max(self.most_late_ms, most_late_ms(times[taken.late], self.watermark))
             out.emit_to(LATE, batch.take(pa.array(taken.late)), times[taken.late])
         for result in taken.results:
             out.emit(result.batch, result.times)

@@ -23,6 +23,7 @@ from ...state.kinds.aggregates import Aggregate, columns_read
 from ..errors import NoEventTime
 from ..flow.elements import END_OF_TIME, Times
 from ..operators.collector import Collector
+from ..operators.lateness import most_late_ms
 from ..operators.operator import Operator, Takes
 
 
@@ -77,6 +78,7 @@ class LocalWindows(Operator):
         if self.split_watermarks is not None:
             late = self._table.late_by_split(times, self.split_watermarks)
             self.late_records += len(late)
+            self.most_late_ms = max(self.most_late_ms, most_late_ms(times[late], self.split_watermarks[late]))
             kept = np.delete(np.arange(len(times)), late)
             batch, times = batch.take(pa.array(kept)), times[kept]
             if not len(kept):

@@ -21,6 +21,7 @@ from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch
 from ..flow.records import rows_of
 from ..operators.collector import Collector, OutputTag
 from ..operators.keyed_operator import KeyedOperator
+from ..operators.lateness import late_ms
 from ..operators.operator import Takes
 from ..operators.timers import KeyedTimer
 from ..unrun import refuse
@@ -137,6 +138,7 @@ class WindowOperator(KeyedOperator):
         """A record belongs to no open window: it is late, or lies in a gap between windows."""
         if self.timestamp + self._settings.allowed_lateness_ms <= self.watermark:
             self.late_records += 1
+            self.most_late_ms = max(self.most_late_ms, late_ms(self.timestamp, self.watermark))
             out.collect_to(LATE, record)
 
     def _time_ms(self) -> int:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..hosts.cluster_status import ClusterStatus, ProcessLine, look
+from ..hosts.cluster_status import ClusterStatus, look
 from ..hosts.keys import make_key, receive_key
 from ..hosts.machines import Machines, Outcome, at_once, is_here
 from ..hosts.settings_sources import LoadedSettings
@@ -65,7 +65,10 @@ def stop(loaded: LoadedSettings) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @settings_options
 def status(loaded: LoadedSettings, as_json: bool) -> None:
-    """Show which processes are alive and which are not. Exit code 1 if something is missing."""
+    """Show which processes are alive and which are not, and which JobManager leads.
+
+    Exit code 1 if something is missing, or nobody leads.
+    """
     found = look(Machines(loaded), loaded.settings)
     if as_json:
         print_json(found)
@@ -110,8 +113,13 @@ def _print(found: ClusterStatus) -> None:
         table.add_column(name, no_wrap=True)
     for each in found.processes:
         slots = f"{each.free_slots} of {each.slots}" if each.slots else "-"
-        table.add_row(each.role, Text(each.host), str(each.pid or "-"), _state(each), slots, Text(each.log_file or "-"))
+        row = (each.role, Text(each.host), str(each.pid or "-"), each.state, slots, Text(each.log_file or "-"))
+        table.add_row(*row)
     Console(width=WIDE, markup=False, highlight=False, emoji=False).print(table, crop=False)
+    if found.no_answer:
+        note(f"no leader: {found.no_answer}")
+    elif found.leader is not None and not found.leader.pid:
+        note(f"the leader, {found.leader.address}, is none of these processes: see cluster.masters")
     for each in found.processes:
         if each.trouble:
             note(f"{each.role} on {each.host}: {each.trouble}")
@@ -119,11 +127,3 @@ def _print(found: ClusterStatus) -> None:
         note(f"job {job.job_id} ({job.name}) is {job.status.value}, {job.tasks_running} of {job.tasks_total} tasks run")
     for line in found.waiting:
         note(f"waits: {line}")
-
-
-def _state(line: ProcessLine) -> str:
-    if not line.is_alive:
-        return "not running"
-    if line.is_registered:
-        return "alive"
-    return "alive, does not answer" if line.role == "jobmanager" else "alive, not registered"

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ...messages.shown_url import url_shown
 from ..hosts.settings import SETTINGS
-from ..hosts.settings_sources import LoadedSettings
+from ..hosts.settings_sources import LoadedSettings, nearest
 from .cluster_settings import settings_options
 from .jobs import WIDE
 from .output import note, print_json
@@ -28,6 +28,11 @@ def config(loaded: LoadedSettings, keys: tuple[str, ...], changed: bool, explain
 
     Flags (-D) come before the environment, that before the file, that before the defaults.
     """
+    for key in keys:
+        if not any(each.startswith(key) for each in SETTINGS):
+            close = nearest(key, SETTINGS)
+            hint = f"did you mean {close!r}?" if close else "`understudy config` lists all"
+            raise click.UsageError(f"there is no setting that begins with {key!r}; {hint}")
     chosen = {
         key: found
         for key, found in loaded.found.items()

@@ -25,7 +25,12 @@ DEFAULT_PORT = 8081
 @click.option("--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 65_535), help="0: any.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Another one than loopback's wants a token.")
 @click.option("--token", envvar="UNDERSTUDY_WEB_TOKEN", help="What readers have to show; `new`: one is made.")
-@click.option("--history", metavar="DIR", help="Jobs that have ended, as a cluster's history_dir has kept them.")
+@click.option(
+    "--history",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Jobs that have ended, as a cluster's history_dir has kept them.",
+)
 @click.option("--history-only", is_flag=True, help="No JobManager: only the jobs of --history.")
 @click.option("--read-only", is_flag=True, help="No savepoint, no stop, no cancel.")
 @click.option("--open", "is_to_open", is_flag=True, help="Open the page in this machine's browser.")

@@ -27,9 +27,13 @@ SHOWN_EVENTS = 12
 
 
 class Display:
-    """Events as they come, and a table of rows per second per task. Use it as a context manager."""
+    """Events as they come, and a table of rows per second per task. Use it as a context manager.
 
-    def __init__(self, console: Console | None = None) -> None:
+    `tells_why`: it says why a job fails or restarts; else somebody else does, as the log on the same screen.
+    """
+
+    def __init__(self, console: Console | None = None, *, tells_why: bool = True) -> None:
+        self._tells_why = tells_why
         self._console = console or Console()
         self._started = time.monotonic()
         self._events: deque[Text] = deque(maxlen=SHOWN_EVENTS)
@@ -75,7 +79,7 @@ class Display:
     def status(self, event: JobStatusChanged) -> None:
         """Writes the reason in full when it differs from the one before."""
         because = ""
-        if event.failure is not None:
+        if event.failure is not None and self._tells_why:
             error = raised(event.failure)
             reason = error.error_type, error.error_message
             is_new, self._reason = reason != self._reason, reason

@@ -16,6 +16,10 @@ from .output import note, told
 
 LOOK_SECONDS = 0.5
 """How often `--follow` asks."""
+NOTHING_YET = (
+    "has logged nothing lately: its TaskManagers send what is logged at WARNING and above, or at the levels of the "
+    "process that has submitted it (UNDERSTUDY_LOG=INFO for `run`; log.level for processes that stand alone)"
+)
 
 
 @click.command()
@@ -34,6 +38,8 @@ def logs(
         is_over = found.status.is_terminal or not follow
         answer = cluster.logs(found.job_id)
         _print(answer, as_json, is_first=True)
+        if not answer.records:
+            note(f"job {found.name} {NOTHING_YET}")
         while not is_over:
             time.sleep(LOOK_SECONDS)
             is_over = _is_over(cluster, found.job_id)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import logging
+import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, ParamSpec, TypeVar
@@ -42,6 +44,17 @@ OURS = (
 """Errors whose text is shown as it is."""
 
 
+FLAGS = {"allow_non_restored_state": "-n, --allow-non-restored-state"}
+"""Arguments of the API that errors name, and what they are on the command line."""
+
+
+def by_flag(text: str) -> str:
+    """An error's text with the flags in place of the API's arguments."""
+    for argument, flag in FLAGS.items():
+        text = text.replace(argument, flag)
+    return text
+
+
 def told(command: Callable[P, R]) -> Callable[P, R]:
     """A command whose failures are reported in words and by exit code: ours by 1, Ctrl-C by 130."""
 
@@ -50,7 +63,7 @@ def told(command: Callable[P, R]) -> Callable[P, R]:
         try:
             return command(*args, **kwargs)
         except OURS as error:
-            raise click.ClickException(str(error) or type(error).__name__) from error
+            raise click.ClickException(by_flag(str(error)) or type(error).__name__) from error
         except KeyboardInterrupt:
             note("interrupted; what was asked for goes on")
             raise SystemExit(INTERRUPTED) from None
@@ -61,6 +74,21 @@ def told(command: Callable[P, R]) -> Callable[P, R]:
 def note(text: str) -> None:
     """To standard error; scripts do not read it."""
     click.echo(text, err=True)
+
+
+def log_is_shown(name: str, level: int = logging.WARNING) -> bool:
+    """Whether records of this logger come to standard error, where whoever reads this command reads them."""
+    logger: logging.Logger | None = logging.getLogger(name)
+    if logger is None or not logger.isEnabledFor(level):
+        return False
+    handlers: list[logging.Handler] = []
+    while logger is not None:
+        handlers += logger.handlers
+        logger = logger.parent if logger.propagate else None
+    if not handlers:
+        return logging.lastResort is not None
+    streams = [each.stream for each in handlers if isinstance(each, logging.StreamHandler)]
+    return sys.stderr in streams or sys.__stderr__ in streams
 
 
 def print_json(value: Any) -> None:

@@ -96,7 +96,11 @@ def load_program(spec: str) -> Program:
     target: Any = module
     for part in attribute.split("."):
         if not hasattr(target, part):
-            raise click.ClickException(f"{where} ({module.__file__}) has no {attribute!r}{_candidates(module)}")
+            if (file := getattr(module, "__file__", "built in")) is None:
+                raise click.ClickException(
+                    f"{where} is a folder without a module; name a file in it, as in {where}/job.py:{attribute}"
+                )
+            raise click.ClickException(f"{where} ({file}) has no {attribute!r}{_candidates(module)}")
         target = getattr(target, part)
     if not isinstance(target, StreamEnvironment) and not callable(target):
         raise click.ClickException(
@@ -189,4 +193,5 @@ def _candidates(module: ModuleType) -> str:
 
 
 def _described(value: Any) -> str:
-    return "nothing" if value is None else f"a {type(value).__name__} ({value!r:.60})"
+    name = type(value).__name__
+    return "nothing" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name} ({value!r:.60})"

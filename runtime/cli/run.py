@@ -29,11 +29,13 @@ from ..metrics import JsonLines
 from .display import Display, narrate
 from .hosting import Hosting, check_directory, config_of, hosting_options
 from .interrupts import Interrupts
-from .output import as_json_text, note, told
+from .output import as_json_text, log_is_shown, note, told
 from .program import Program, load_program
 
 LOOK_SECONDS = 0.25
 LOG_VARIABLE = "UNDERSTUDY_LOG"
+JOB_LOG = "understudy.job"
+"""Of failures, each in full when it comes first."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 LINE_SECONDS = 10.0
 """How often a line reports progress where no terminal shows it."""
@@ -47,6 +49,8 @@ class Options:
     submit: dict[str, Any]
     quiet: bool
     as_json: bool
+    jobs: list[JobHandle]
+    """The one that was submitted."""
 
 
 @click.command()
@@ -98,6 +102,7 @@ def run(
     """
     if allow_non_restored_state and from_savepoint is None and resume is None:
         raise click.UsageError("--allow-non-restored-state needs --from-savepoint or --resume")
+    jobs = list[JobHandle]()
     with Interrupts() as interrupts, _results_only(as_json) as results:
         _log_as_asked()
         try:
@@ -107,12 +112,14 @@ def run(
                 "allow_non_restored_state": allow_non_restored_state,
                 "resume": resume,
             }
-            options = Options(hosting, config, name or program.name, submit, quiet, as_json)
+            options = Options(hosting, config, name or program.name, submit, quiet, as_json, jobs)
             code = _run(program, arguments, options, results, interrupts)
         except BaseException as error:
             if interrupts.signal is None and not isinstance(error, KeyboardInterrupt):
                 raise
-            note("interrupted: the job is cancelled, everything is stopped and removed")
+            has_finished = any(job.status is JobStatus.FINISHED for job in jobs)
+            what = "the job had finished already" if has_finished else "the job is cancelled"
+            note(f"interrupted: {what}, everything is stopped and removed")
             code = interrupts.exit_code
     raise SystemExit(code)
 
@@ -189,15 +196,17 @@ def _tell_what_is_kept(cluster: Cluster) -> None:
 def _display(env: StreamEnvironment, quiet: bool) -> Display:
     """A live table on a terminal, unless the job prints there too."""
     prints = sys.stdout.isatty() and any(isinstance(node.operator, PrintSink) for node in env.graph.nodes)
-    return Display(Console(stderr=True, quiet=quiet, force_terminal=False if prints or quiet else None))
+    console = Console(stderr=True, quiet=quiet, force_terminal=False if prints or quiet else None)
+    return Display(console, tells_why=not log_is_shown(JOB_LOG))
 
 
 def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results: IO[str]) -> int:
     announcement = cluster.announce()
-    failure: Exception | None = None
+    failure: JobFailed | JobCanceled | None = None
     with _display(env, options.quiet) as display:
         display.say(f"JobManager at {announcement.address}")
         job = cluster.submit(env, options.name, **options.submit)
+        options.jobs.append(job)
         if not (options.quiet or options.as_json):
             click.echo(
                 f"job {job.job_id}\njobmanager {announcement.address}\nkey-file {announcement.key_file}", results
@@ -215,7 +224,8 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
     else:
         _print_collected(collected, results)
     if failure is not None:
-        raise click.ClickException(str(failure)) from failure
+        known = failure.brief if isinstance(failure, JobFailed) and log_is_shown(JOB_LOG) else str(failure)
+        raise click.ClickException(known) from failure
     return 0
 
 

@@ -35,6 +35,10 @@ LIMIT = click.option(
     "--limit", type=click.IntRange(min=1), help="No more rows than this.  [default: 20; with --json all]"
 )
 SHOWN_ROWS = 20
+ROWS = (
+    "rows: as `understudy state cat` prints them, one for each key (of a map or list too), timer, or item of an "
+    "operator's list"
+)
 
 
 @click.group()
@@ -52,7 +56,7 @@ def state() -> None:
 
 @state.command()
 @click.argument("path")
-@click.option("--rows", is_flag=True, help="Count the rows of each state, which reads all of them.")
+@click.option("--rows", is_flag=True, help="Count the rows of each state, as `cat` prints them: reads all.")
 @JSON
 @told
 def ls(path: str, rows: bool, as_json: bool) -> None:
@@ -73,6 +77,8 @@ def ls(path: str, rows: bool, as_json: bool) -> None:
         f"checkpoint {savepoint.checkpoint_id} of {savepoint.job_id}, taken {whole['taken_at']}, "
         f"{savepoint.size_bytes:,} bytes of state"
     )
+    if rows:
+        note(ROWS)
     columns = ("operator", "parallelism", "max", "state", "kind", "type", *(("rows",) if rows else ()))
     _print(columns, [[each[name] for name in columns] for each in states])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import click
 from rich.console import Console, Group
@@ -57,11 +58,7 @@ def _watch(cluster: RemoteCluster, console: Console, subtasks: bool, interval: f
 def screen(metrics: ClusterMetrics, subtasks: bool) -> Group:
     """All of a snapshot; of jobs that have ended only how."""
     values = metrics.values
-    head = Text(
-        f"{values['numRunningJobs']:.0f} jobs run, {values['numRegisteredTaskManagers']:.0f} TaskManagers, "
-        f"{values['taskSlotsAvailable']:.0f} of {values['taskSlotsTotal']:.0f} slots free"
-    )
-    parts: list[Text | Table] = [head]
+    parts: list[Text | Table] = [Text(in_words(values))]
     for job in metrics.jobs:
         parts += [Text(), _title(job)]
         if not job.status.is_terminal:
@@ -69,6 +66,21 @@ def screen(metrics: ClusterMetrics, subtasks: bool) -> Group:
     if metrics.task_managers:
         parts += [Text(), _task_managers(metrics)]
     return Group(*parts)
+
+
+def in_words(values: Mapping[str, float]) -> str:
+    """How many jobs, TaskManagers and slots a JobManager has."""
+    jobs, managers = int(values["numRunningJobs"]), int(values["numRegisteredTaskManagers"])
+    free, slots = int(values["taskSlotsAvailable"]), int(values["taskSlotsTotal"])
+    work = "no job runs" if not jobs else f"{_count(jobs, 'job')} run{'s' if jobs == 1 else ''}"
+    if not managers:
+        return f"{work}; no TaskManager"
+    use = f"{free} of them free" if free else "all in use"
+    return f"{work}; {_count(managers, 'TaskManager')} with {_count(slots, 'slot')}, {use}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _title(job: JobMetrics) -> Text:

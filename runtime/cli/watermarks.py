@@ -28,5 +28,10 @@ def watermarks(
             explained = (cluster.explain_watermark(found.job_id, operator),)
     if as_json:
         print_json(explained)
+    elif operator is None and all(each.has_no_event_time for each in explained):
+        click.echo(
+            f"job {found.name!r} has no event time: no stream in it has assign_timestamps, which windows and timers by "
+            "event time need"
+        )
     else:
         click.echo("\n\n".join(map(str, explained)))

@@ -35,6 +35,11 @@ def start(port: int, folder: str) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise click.ClickException(f"port {port} cannot be used: {error.strerror}; give another one") from error
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        where = Path(folder).resolve()
+        raise click.ClickException(f"--folder: {where} cannot be made: {error.strerror}; name another one") from error
     with Interrupts() as interrupts:
         try:
             server = TrialZooKeeper(Path(folder).resolve(), Peer(port, 0, 0))

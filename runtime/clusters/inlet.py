@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ...actors.context import Ref
 from ...actors.flow.records import conform
+from ...actors.known_names import there_are
 from ...actors.operators.operator import Operator
 from ...messages import JobGraph, JobId, UnsupportedValue, shown
 from ..api.checks import text
@@ -63,7 +64,7 @@ def way_into(client: JobClient, graph: JobGraph, operators: Mapping[str, Operato
     source = operators.get(name)
     if not isinstance(source, InletSource):
         inlets = [each for each, operator in operators.items() if isinstance(operator, InletSource)]
-        raise UnknownInlet(f"job {graph.name!r} has no inlet {name!r}; it has {', '.join(inlets) or 'none'}")
+        raise UnknownInlet(f"job {graph.name!r} has no inlet {name!r}{there_are(name, inlets)}")
     vertex = next(each for each in graph.vertices if each.operators[0].name == name)
     return InletWay(client, graph.job_id, name, source, (vertex.parallelism, vertex.max_parallelism))
 

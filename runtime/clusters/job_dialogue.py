@@ -8,9 +8,11 @@ import math
 from collections.abc import Awaitable
 from typing import Any
 
-from ...actors.ask_errors import ActorDead
+from ...actors.ask_errors import ActorDead, KeyWanted, RemoteActorError
+from ...actors.known_names import there_are
 from ...actors.timeouts import timeout_seconds
 from ...messages import JobGraph, JobId, OutletAnswer, ReadOutlet
+from ...state import NoCurrentKey
 from ..api.errors import InvalidSetting
 from ..connectors import OutletSink
 from .async_twin import Blocking
@@ -51,7 +53,8 @@ class JobDialogue(Blocking):
 
         Raises UnknownOperator and InvalidKey at once. The future fails with NotRunning when no task runs the operator,
         now or by the deadline, and says why; with AskTimeout when the task runs and does not answer in time; with
-        RemoteActorError when the operator raises; with ActorDead when the JobManager is gone.
+        KeyWanted when the operator needs a key and the question has none; with RemoteActorError when the operator
+        raises anything else; with ActorDead when the JobManager is gone.
         """
         self._check_known(operator)
         if not (isinstance(wait_ms, int | float) and wait_ms >= 0):
@@ -69,6 +72,7 @@ class JobDialogue(Blocking):
             self._client.ask_operator(question, wait_ms, deadline_ms),
             f"the question to operator {operator!r} of job {self._graph.name!r}",
             read=lambda answered: answered.answer,
+            failed=lambda error: self._of_operator(operator, error),
         )
 
     def outlet(self, name: str, *, after: str | None = None, latest: bool = False) -> Outlet:
@@ -79,7 +83,7 @@ class JobDialogue(Blocking):
         Raises UnknownOperator, ResultsUnavailable for another sink, and InvalidCursor for an empty cursor; of any other
         wrong one the first read says so.
         """
-        sink = self._results.sink(name)
+        sink = self._results.outlet_or_sink(name)
         if not isinstance(sink, OutletSink):
             raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; an outlet is made by to_outlet(name)")
         if after is not None and (latest or not isinstance(after, str)):
@@ -93,8 +97,21 @@ class JobDialogue(Blocking):
     def _check_known(self, operator: str) -> None:
         known = [described for vertex in self._graph.vertices for described in vertex.operators]
         if not any(operator in (described.name, described.operator_id) for described in known):
-            names = ", ".join(described.name for described in known)
-            raise UnknownOperator(f"job {self._graph.name!r} has no operator {operator!r}; it has {names}")
+            names = [described.name for described in known]
+            raise UnknownOperator(f"job {self._graph.name!r} has no operator {operator!r}{there_are(operator, names)}")
+
+    def _of_operator(self, operator: str, error: BaseException) -> BaseException:
+        """The failure in terms of the operator, and not of the process that its task runs in."""
+        asked = f"operator {operator!r}"
+        match error:
+            case NoCurrentKey():
+                return KeyWanted(asked, str(error).removeprefix(f"{asked}: "))
+            case RemoteActorError(type_name=NoCurrentKey.__name__):
+                return KeyWanted(asked, error.message.removeprefix(f"{asked}: "))
+            case RemoteActorError() if error.address != self._client.job_manager.address:
+                return RemoteActorError(asked, error.type_name, error.message, error.traceback_text)
+            case _:
+                return error
 
     def _or_lost(self, error: BaseException) -> BaseException:
         """What a question has failed with; JobLost when there is nobody left who could answer."""

@@ -30,11 +30,14 @@ class UnknownInlet(ApiError, LookupError):
 
 
 class JobFailed(ApiError):
-    """The job ended in failure. `details.failures` holds the causes, the decisive one last."""
+    """The job ended in failure. `details.failures` holds the causes, the decisive one last; `brief` is the text without
+    the chain of causes and tracebacks.
+    """
 
     def __init__(self, details: JobDetails) -> None:
-        failed = f"job {details.name!r} ({details.job_id}) {_how_it_failed(details)}"
-        super().__init__("\n".join([failed, *_way_back(details)]))
+        name, (how, story) = f"job {details.name!r} ({details.job_id})", _how_it_failed(details)
+        super().__init__("\n".join([f"{name} {how}", *story, *_way_back(details)]))
+        self.brief = "\n".join([f"{name} {how}", *_way_back(details)])
         self.details = details
 
 
@@ -94,15 +97,15 @@ def how_it_ended(details: JobDetails) -> JobDetails:
     return details
 
 
-def _how_it_failed(details: JobDetails) -> str:
-    """What failed, in the first line; then the chain of causes."""
+def _how_it_failed(details: JobDetails) -> tuple[str, list[str]]:
+    """What failed; and the chain of causes."""
     after = f"failed after {details.restarts} restarts"
     if not details.failures:
-        return f"{after}: no cause was recorded"
+        return f"{after}: no cause was recorded", []
     last = details.failures[-1]
     if last.kind is FailureKind.REPEATED and last.cause is not None:
-        return f"{last.error_message}\n{after}\n{tell_story(last.cause)}"
-    return f"{after}: {tell_line(last)}\n{tell_story(last)}"
+        return f"{last.error_message}\n{after}", [tell_story(last.cause)]
+    return f"{after}: {tell_line(last)}", [tell_story(last)]
 
 
 def _way_on(details: JobDetails) -> list[str]:

@@ -12,11 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 from ...actors.flow.records import batch_of
+from ...actors.known_names import there_are
 from ...actors.operators.operator import Operator
 from ...messages import Predecessor
 from ..api.errors import InvalidSetting
 from ..api.translation import Translation
-from ..connectors import CollectSink, FileSink, read_collected
+from ..connectors import CollectSink, FileSink, OutletSink, read_collected
 from ..connectors.files.committed_files import OutputOf
 from ..connectors.files.file_source import read_table
 from ..connectors.files.locations import located
@@ -97,5 +98,12 @@ class JobResults:
     def sink(self, name: str) -> Operator:
         sink = self._sinks.get(name)
         if sink is None:
-            raise UnknownOperator(f"job {self._graph.name!r} has no sink {name!r}; it has {', '.join(self._sinks)}")
+            raise UnknownOperator(f"job {self._graph.name!r} has no sink {name!r}{there_are(name, self._sinks)}")
         return sink
+
+    def outlet_or_sink(self, name: str) -> Operator:
+        """The same for whoever wants an outlet: the others are not offered to them."""
+        outlets = [each for each, sink in self._sinks.items() if isinstance(sink, OutletSink)]
+        if name not in self._sinks:
+            raise UnknownOperator(f"job {self._graph.name!r} has no outlet {name!r}{there_are(name, outlets)}")
+        return self._sinks[name]

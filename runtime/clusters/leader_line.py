@@ -59,6 +59,8 @@ AGAIN_MS = 1_000.0
 UNKNOWN_AGAIN_MS = 250.0
 TAKE_UP_MS = 60_000.0
 """How long a new leader may need to take up the jobs of the one before."""
+TOLD_MS = 1_000.0
+"""After so long a line says what is waited for."""
 REPEATABLE = (
     AskOperator,
     CancelJob,
@@ -79,6 +81,18 @@ REPEATABLE = (
     StopJob,
 )
 """Questions, and what has the same effect twice as once: records that are sent have numbers."""
+
+SOON_ANSWERED = (
+    ListHosts,
+    ListJobs,
+    ListenToJob,
+    RequestCheckpointStatistics,
+    RequestJobStatus,
+    RequestLogs,
+    RequestMetrics,
+    RequestWatermarks,
+)
+"""A leader that lives answers these at once."""
 
 WHAT_FOLLOWS: dict[type, str] = {
     RequestCheckpoint: "the job goes on in any case. Ask for another checkpoint",
@@ -145,15 +159,23 @@ class _Overdue:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class _StillOpen:
+    number: int
+
+
 @dataclass(slots=True)
 class _Open:
-    """What is not answered yet. `asked`: the session of the leader that has it; None: it waits for one."""
+    """What is not answered yet. `asked`: the session of the leader that has it; None: it waits for one.
+    `is_unreached`: that leader could not be reached.
+    """
 
     put: _Put
     promise: pykka.Future[Any]
     overdue: Timer | None
     attempt: int = 0
     asked: LeaderSessionId | None = None
+    is_unreached: bool = False
 
 
 class LeaderLine:
@@ -220,6 +242,8 @@ class _Line(Actor):
         self._latest: LeaderSessionId | None = None
         """Of the leader before, too."""
         self._new_until_ms = -math.inf
+        self._is_told = False
+        """Whoever waits knows already that a leader is missing."""
         self._open: dict[int, _Open] = {}
         self._count = 0
         self._followers: list[Callable[[], None]] = []
@@ -234,6 +258,7 @@ class _Line(Actor):
                 self._followers.append(callback)
             case _Answered(number, attempt, answer):
                 if self._is_current(number, attempt):
+                    self._is_told = False
                     self._close(number).set(answer)
             case _Failed(number, attempt, error):
                 if self._is_current(number, attempt):
@@ -241,9 +266,12 @@ class _Line(Actor):
             case _Again(number, attempt):
                 if self._is_current(number, attempt):
                     self._put(number)
+            case _StillOpen(number):
+                if number in self._open:
+                    self._tell(self._open[number].put)
             case _Overdue(number):
                 if number in self._open:
-                    self._fail(number, self._out_of_patience(self._open[number].put))
+                    self._fail(number, self._out_of_patience(self._open[number]))
         return None
 
     def on_stop(self) -> None:
@@ -256,6 +284,7 @@ class _Line(Actor):
         if leader is None:
             if self._leader is not None:
                 log.warning("%s leads no more: waiting for the next leader", self._leader.address)
+                self._is_told = True
             self._leader = None
             return
         is_same, is_first = leader.session == self._latest, self._latest is None
@@ -282,6 +311,8 @@ class _Line(Actor):
         number, promise = self._count, self.context.promise()
         overdue = None if math.isinf(put.patience_ms) else self.context.schedule(put.patience_ms, _Overdue(number))
         self._open[number] = _Open(put, promise, overdue)
+        if self._leader is None or isinstance(put.message, SOON_ANSWERED):  # when one goes later, that is said at once
+            self.context.schedule(TOLD_MS, _StillOpen(number))
         self._put(number)
         return promise
 
@@ -302,6 +333,7 @@ class _Line(Actor):
     def _failed(self, number: int, error: BaseException) -> None:
         each = self._open[number]
         is_gone = isinstance(error, ActorDead) or (isinstance(error, Unreachable) and not error.is_refused)
+        each.is_unreached = isinstance(error, Unreachable)
         if self._may_know_soon(error):
             self.context.schedule(UNKNOWN_AGAIN_MS, _Again(number, each.attempt))
         elif is_gone and self._is_repeatable(each):  # it may be back, or be replaced
@@ -327,10 +359,33 @@ class _Line(Actor):
         reason = f"{order.__name__}: the JobManager went away before it answered, and may have done it or not: "
         self._fail(number, AnswerLost(reason + WHAT_FOLLOWS.get(order, "look, or ask again")))
 
-    def _out_of_patience(self, put: _Put) -> ActorError:
-        seconds = f"{put.patience_ms / 1000:g} s"
+    def _tell(self, put: _Put) -> None:
+        """That it waits, and for how long; once, until somebody leads and answers."""
+        if self._is_told or (self._leader is not None and not isinstance(put.message, SOON_ANSWERED)):
+            return
+        self._is_told = True
+        limit = "" if math.isinf(put.patience_ms) else f", {put.patience_ms / 1000:g} s at most from when it was asked"
+        if self._leader is None:
+            log.warning("no JobManager leads cluster %r now: waiting for one that does%s", self._cluster_id, limit)
+        else:
+            log.warning(
+                "the JobManager at %s, which was the last to lead cluster %r, has not answered for %g s: waiting for "
+                "it or the next one%s",
+                self._leader.address,
+                self._cluster_id,
+                TOLD_MS / 1000,
+                limit,
+            )
+
+    def _out_of_patience(self, each: _Open) -> ActorError:
+        put, seconds = each.put, f"{each.put.patience_ms / 1000:g} s"
         if self._leader is None:
             return NoLeader(f"no JobManager has led cluster {self._cluster_id!r} for {seconds}")
+        if each.is_unreached:
+            return NoLeader(
+                f"no JobManager of cluster {self._cluster_id!r} has answered for {seconds}: {self._leader.address}, "
+                "the last to lead it, cannot be reached, and no other one has taken over"
+            )
         return AskTimeout(self._leader.address, f"no answer to {type(put.message).__name__} within {seconds}")
 
     def _fail(self, number: int, error: BaseException) -> None:

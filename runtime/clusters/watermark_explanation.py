@@ -57,7 +57,10 @@ _ADVICE = {
     HeldBy.ALIGNMENT: "It goes on when the slowest of its group has caught up: see why that one is behind.",
     HeldBy.BACK_PRESSURE: "The tasks behind it are slow: give them a higher parallelism, or make them faster.",
     HeldBy.NO_ASSIGNER: "Put assign_timestamps between this source and the operator.",
-    HeldBy.IDLE: "Nothing has to be done; for results without new records let windows fire by processing time.",
+    HeldBy.IDLE: (
+        "Nothing is wrong: event time goes on with the next record. For results without new records let windows fire "
+        "by processing time."
+    ),
     HeldBy.NOT_RUNNING: "See how the job is: job.details(), or `understudy list`.",
 }
 
@@ -73,10 +76,12 @@ class SubtaskWatermark:
     """For how long its task has sent on nothing newer."""
     is_idle: bool = False
     late_records: int = 0
+    is_over: bool = False
+    """Its job has ended."""
 
     def __str__(self) -> str:
         if self.watermark_ms is None:
-            return f"subtask {self.subtask_index}: has not reported"
+            return f"subtask {self.subtask_index}: {'does not run' if self.is_over else 'has not reported'}"
         stands = f", for {_seconds(self.standing_ms)}" if self.watermark_ms != END_OF_TIME else ""
         late = f", {self.late_records:,} late records" if self.late_records else ""
         idle = ", idle" if self.is_idle else ""
@@ -96,6 +101,11 @@ class WatermarkExplanation:
     held_by: HeldBy
     advice: str
     """What to do about it; empty if nothing is wrong."""
+
+    @property
+    def has_no_event_time(self) -> bool:
+        """Whether nobody assigns event times to what comes here."""
+        return self.held_by is HeldBy.NO_ASSIGNER
 
     def __str__(self) -> str:
         lines = [f"event time at {self.operator!r}:", *(f"  {each}" for each in self.subtasks)]
@@ -137,6 +147,9 @@ class _Search:
 
     def _subtask(self, vertex: JobVertex, place: int, index: int) -> SubtaskWatermark:
         time = self._time(vertex.vertex_id, index)
+        if self._report.status.is_terminal and time is None:
+            is_through = self._report.status is JobStatus.FINISHED
+            return SubtaskWatermark(index, END_OF_TIME if is_through else None, is_over=True)
         if time is None:
             return SubtaskWatermark(index, None)
         is_output = self._is_behind_assigner(vertex, place, index) or vertex.vertex_id not in self._fed
@@ -161,7 +174,9 @@ class _Search:
         if vertex.vertex_id not in self._fed:
             if time.output_watermark_ms == END_OF_TIME:
                 return [f"{name} has come to the end of its data"], HeldBy.NOTHING
-            missing = f"no assign_timestamps between {vertex.operators[0].name!r} and {operator!r}"
+            source = vertex.operators[0].name
+            where = "behind it" if source == operator else f"between {source!r} and {operator!r}"
+            missing = f"no assign_timestamps {where}"
             return [f"{name} has sent no watermark yet: {missing}"], HeldBy.NO_ASSIGNER
         if time.input_watermark_ms == END_OF_TIME:
             return [f"{name} has come to the end of its data"], HeldBy.NOTHING
@@ -196,12 +211,14 @@ def _at_the_assigner(name: str, time: TaskEventTime) -> tuple[list[str], HeldBy]
     if time.output_watermark_ms == END_OF_TIME:
         return [f"{name} has come to the end of its data"], HeldBy.NOTHING
     if time.split is None:
-        none = "it has no splits" if not time.splits else "it has had no record for its idle_after_ms"
+        none = "it has no splits" if not time.splits else "it has had no record for longer than its idle_after_ms"
         return [f"{name} is idle: {none}"], HeldBy.IDLE
     bound = f", {_seconds(time.bound_ms)} behind the newest record" if time.bound_ms and time.split.records else ""
     step = f"{name}: {_split(time.split, time.splits)}{bound}"
-    counts = [(time.idle_splits, "idle"), (time.paused_splits, "paused")]
-    others = ", ".join(f"{count} of {time.splits} splits {what}" for count, what in counts if count)
+    counts = [(time.idle_splits, "idle, and not waited for"), (time.paused_splits, "paused, being ahead of the others")]
+    others = "; ".join(
+        f"{count} of {time.splits} splits {'is' if count == 1 else 'are'} {what}" for count, what in counts if count
+    )
     path = [step, *([others] if others and time.splits > 1 else [])]
     if time.is_held_back:
         return [*path, "it waits for its outputs (back-pressure), so it is not read"], HeldBy.BACK_PRESSURE

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from .errors import ProcessFailed
+from .folders import made_folder
 from .settings import FIELD_OF, HostSettings
 from .settings_sources import LoadedSettings
 from .standing_process import ProcessState, Role, other_cluster, running_processes
@@ -27,8 +28,7 @@ def start_in_background(role: Role, loaded: LoadedSettings) -> ProcessState:
     `<log.dir>/<role>.start`. Raises ProcessFailed with the end of that when it ends before.
     """
     settings = loaded.settings
-    Path(settings.log_dir).mkdir(parents=True, exist_ok=True)
-    out = Path(settings.log_dir) / f"{role}.start"
+    out = made_folder("log.dir", settings.log_dir) / f"{role}.start"
     with out.open("ab") as output:
         began = output.tell()
         process = subprocess.Popen(

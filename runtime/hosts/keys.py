@@ -7,11 +7,12 @@ from pathlib import Path
 
 from ..system import CurveKeys
 from .errors import InvalidSettings, NoKeyFile
+from .folders import made_folder
 from .settings import HostSettings
 
 
 def load_keys(settings: HostSettings) -> CurveKeys:
-    """Raises NoKeyFile, InsecureKeyFile."""
+    """Raises NoKeyFile, InsecureKeyFile, InvalidSettings."""
     try:
         return CurveKeys.load(settings.key_file)
     except FileNotFoundError as error:
@@ -19,12 +20,13 @@ def load_keys(settings: HostSettings) -> CurveKeys:
             f"there is no key file {settings.key_file} (security.key-file): make one with `understudy cluster key` on "
             "one host, and copy it to the others with `understudy cluster key --send`"
         ) from error
+    except OSError as error:
+        raise InvalidSettings(f"security.key-file: {settings.key_file} cannot be read: {error.strerror}") from error
 
 
 def make_key(settings: HostSettings) -> bool:
-    """A new key file, unless there is one; returns whether it was made."""
-    path = Path(settings.key_file)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """A new key file, unless there is one; returns whether it was made. Raises InvalidSettings."""
+    path = _place_of(settings)
     try:
         CurveKeys.generate().save(path)
     except FileExistsError:
@@ -34,8 +36,7 @@ def make_key(settings: HostSettings) -> bool:
 
 def receive_key(settings: HostSettings, text: str) -> None:
     """Write a key that another host has sent, unless it is here already. Raises InvalidSettings for another key."""
-    path = Path(settings.key_file)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = _place_of(settings)
     draft = path.with_name(f".{path.name}-{os.getpid()}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -50,3 +51,12 @@ def receive_key(settings: HostSettings, text: str) -> None:
                 ) from None
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _place_of(settings: HostSettings) -> Path:
+    """Where it is, or can be made."""
+    path = Path(settings.key_file)
+    made_folder("security.key-file", path.parent, 0o700)
+    if path.is_dir():
+        raise InvalidSettings(f"security.key-file: {path} is a folder, and wanted is a file: name one in it")
+    return path

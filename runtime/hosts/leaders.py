@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
 from ...messages import LeaderSessionId
@@ -9,6 +10,11 @@ from ..clusters.remote_errors import NoJobManager
 from ..high_availability import FixedLeader, Leader, LeaderRetrieval
 from ..high_availability.services import HighAvailabilityServices
 from .settings import HostSettings
+
+log = logging.getLogger(__name__)
+
+TOLD_S = 1.0
+"""After so long a line says what is waited for."""
 
 
 def leaders_of(settings: HostSettings) -> LeaderRetrieval:
@@ -28,9 +34,15 @@ def first_address(leaders: LeaderRetrieval, settings: HostSettings, timeout_s: f
             found.set()
 
     leaders.on_change(changed)
-    if not found.wait(timeout_s):
-        raise NoJobManager(
-            f"no JobManager leads cluster {settings.cluster_id!r} (recovery.mode {settings.recovery_mode}): start "
-            "one with `understudy jobmanager`"
+    told_s = min(TOLD_S, timeout_s)
+    if not found.wait(told_s):
+        cluster, mode = settings.cluster_id, settings.recovery_mode
+        log.warning(
+            "no JobManager leads cluster %r (recovery.mode %s): waiting for one, %g s at most", cluster, mode, timeout_s
         )
+        if not found.wait(timeout_s - told_s):
+            raise NoJobManager(
+                f"no JobManager has led cluster {cluster!r} for {timeout_s:g} s (recovery.mode {mode}): start one with "
+                "`understudy jobmanager`"
+            )
     return known[-1]

@@ -61,8 +61,8 @@ class Machines:
         self._settings = loaded.settings
 
     def places(self) -> list[Place]:
-        """The JobManagers first. A host that is named twice has two. Raises InvalidSettings for several JobManagers of
-        which none would be the leader's successor.
+        """The JobManagers first. A host that is named twice has two TaskManagers. Raises InvalidSettings for two
+        JobManagers on this host, and for several of which none would be the leader's successor.
         """
         settings = self._settings
         masters = settings.masters or (settings.jobmanager_host,)
@@ -71,7 +71,11 @@ class Machines:
                 f"cluster.masters names {len(masters)} hosts ({', '.join(masters)}), and recovery.mode standalone has "
                 "one JobManager: name one, or choose another recovery.mode"
             )
-        workers = settings.workers or ("localhost",)
+        if len(here := [host for host in masters if is_here(host)]) > 1:
+            raise InvalidSettings(
+                f"cluster.masters names this host twice: {', '.join(here)}; a host has one JobManager: name it once"
+            )
+        workers = _as_one(settings.workers or ("localhost",))
         return [*(Place("jobmanager", host) for host in masters), *(Place("taskmanager", host) for host in workers)]
 
     def hosts(self) -> list[str]:
@@ -182,6 +186,12 @@ def is_here(host: str) -> bool:
 def in_words(role: Role, ended: Sequence[ProcessState]) -> str:
     """In words, which of a role have been stopped on a host."""
     return ", ".join(f"stopped {each.name} (process {each.pid})" for each in ended) or f"no {role} runs there"
+
+
+def _as_one(hosts: Sequence[str]) -> list[str]:
+    """All names of this host replaced by the first of them: what runs here is looked for by name and role."""
+    here = [host for host in dict.fromkeys(hosts) if is_here(host)]
+    return [here[0] if host in here else host for host in hosts]
 
 
 def _here(place: Place, work: Callable[[], str]) -> Outcome:

@@ -12,7 +12,11 @@ from typing import Any, Protocol
 
 
 class WrongValue(ValueError):
-    """The text says what was wanted."""
+    """The text says what was wanted; and what was found, if it `says_what_was_found`."""
+
+    def __init__(self, text: str, *, says_what_was_found: bool = False) -> None:
+        super().__init__(text)
+        self.says_what_was_found = says_what_was_found
 
 
 class Kind(Protocol):
@@ -107,14 +111,21 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """A list of hosts; as text, with commas or blanks between them."""
+    """A list of hosts; as text, with commas or blanks between them. `once`: why none may be there twice."""
 
     wanted: str = "a list of hosts, as in [node-1, node-2]"
+    once: str = ""
 
     def read(self, value: Any) -> tuple[str, ...]:
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise WrongValue(self.wanted)
-        return tuple(self._name(each) for each in value)
+        names = tuple(self._name(each) for each in value)
+        seen = set[str]()
+        for name in names if self.once else ():
+            if name.lower() in seen:
+                raise WrongValue(f"each host once, found {name!r} twice: {self.once}", says_what_was_found=True)
+            seen.add(name.lower())
+        return names
 
     def parse(self, text: str) -> tuple[str, ...]:
         return self.read(text.replace(",", " ").split())

@@ -109,10 +109,16 @@ class HostSettings:
         "parallelism.default", Whole(1, 32_768), 1, "Of programs that are submitted without one of their own."
     )
     masters: tuple[str, ...] = _setting(
-        "cluster.masters", Names(), (), "Hosts of JobManagers; empty: the file masters beside this one, or this host."
+        "cluster.masters",
+        Names(once="a host has one JobManager"),
+        (),
+        "Hosts of JobManagers; empty: the file masters beside this one, or this host.",
     )
     workers: tuple[str, ...] = _setting(
-        "cluster.workers", Names(), (), "Hosts of TaskManagers; empty: the file workers beside this one, or this host."
+        "cluster.workers",
+        Names(),
+        (),
+        "Hosts of TaskManagers (named twice: two of them); empty: the file workers beside this one, or this host.",
     )
     ssh: str = _setting(
         "cluster.ssh", Text(), "ssh -o BatchMode=yes -o ConnectTimeout=10", "How cluster start reaches other hosts."

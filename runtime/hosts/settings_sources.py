@@ -215,7 +215,8 @@ def _checked(
     try:
         read = setting.kind.parse(value) if is_text else setting.kind.read(value)
     except WrongValue as error:
-        problems.append(f"{where}: {setting.key}: wanted {error}, found {_shown(value)}")
+        found = "" if error.says_what_was_found else f", found {_shown(value)}"
+        problems.append(f"{where}: {setting.key}: wanted {error}{found}")
         return {}
     return {setting.key: Found(resolved(setting, read, base), where)}
 

@@ -30,7 +30,8 @@ from types import FrameType
 from typing import IO, Literal
 
 from ..system.remote import zmq_transport
-from .errors import ProcessFailed
+from .errors import InvalidSettings, ProcessFailed
+from .folders import made_folder
 from .settings import HostSettings
 
 log = logging.getLogger(__name__)
@@ -72,8 +73,7 @@ class PidFile:
     """
 
     def __init__(self, folder: str | Path, role: Role, log_dir: str, storage: str = "") -> None:
-        Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._folder = Path(folder)
+        self._folder = made_folder("run.dir", folder, 0o700)
         self._lock = threading.Lock()
         with _alone_in(self._folder):
             self._file, name = self._take(role)
@@ -123,8 +123,12 @@ class PidFile:
 
 
 def running_processes(folder: str | Path, role: Role | None = None) -> list[ProcessState]:
-    """The processes of this host that have pid files here and run. Files of those that are gone are removed."""
+    """The processes of this host that have pid files here and run. Files of those that are gone are removed. Raises
+    InvalidSettings where a file lies in the folder's place.
+    """
     if not Path(folder).is_dir():
+        if Path(folder).exists():
+            raise InvalidSettings(f"run.dir: {folder} is no folder: name one, or remove what lies there")
         return []
     found: list[ProcessState] = []
     with _alone_in(Path(folder)):
@@ -193,7 +197,7 @@ def log_to_file(settings: HostSettings, file: str, *, in_background: bool) -> No
     it is full. In the background all that is printed goes to a file beside it, with the ending `.out`, in the same way;
     in the foreground logs are on standard error too, for whoever has started the process.
     """
-    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    made_folder("log.dir", Path(file).parent)
     handlers: list[logging.Handler] = [_rotating(settings, file)]
     if in_background:
         prints = _rotating(settings, str(Path(file).with_suffix(".out")))

@@ -53,6 +53,9 @@ class Explained(Protocol):
     def path(self) -> tuple[str, ...]: ...
 
     @property
+    def has_no_event_time(self) -> bool: ...
+
+    @property
     def subtasks(self) -> tuple[Any, ...]: ...
 
     @property

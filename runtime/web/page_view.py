@@ -156,7 +156,12 @@ def chain(cause: FailureCause) -> list[Json]:
 
 
 def watermarks(found: Iterable[Explained]) -> list[Json]:
-    """Event time that has stood still for a moment only goes on: then no advice is wanted."""
+    """Event time that has stood still for a moment only goes on: then no advice is wanted. None for a job that has no
+    event time at all.
+    """
+    explained = list(found)
+    if all(each.has_no_event_time for each in explained):
+        return []
     return [
         {
             "operator": each.operator,
@@ -164,7 +169,7 @@ def watermarks(found: Iterable[Explained]) -> list[Json]:
             "advice": each.advice,
             "stands": stands if (stands := each.subtasks[each.behind].standing_ms) > STANDS_MS else 0,
         }
-        for each in found
+        for each in explained
     ]
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .actors.ask_errors import ActorDead as ActorDead
     from .actors.ask_errors import AskFailed as AskFailed
     from .actors.ask_errors import AskTimeout as AskTimeout
+    from .actors.ask_errors import KeyWanted as KeyWanted
     from .actors.ask_errors import NotRunning as NotRunning
     from .actors.ask_errors import RemoteActorError as RemoteActorError
     from .actors.ask_errors import Unreachable as Unreachable
@@ -371,6 +372,7 @@ if TYPE_CHECKING:
     from .state import UnwritableRoot as UnwritableRoot
     from .state import UpdateForgotten as UpdateForgotten
     from .state import ValueState as ValueState
+    from .state import WrongColumn as WrongColumn
     from .state import WrongEncryptionKey as WrongEncryptionKey
     from .state import WrongStateType as WrongStateType
 
@@ -379,7 +381,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "actors.actor": "Actor RestartLimit Step SupervisorStrategy Terminated",
     "actors.answer": "Answer",
-    "actors.ask_errors": "ActorDead AskFailed AskTimeout NotRunning RemoteActorError Unreachable",
+    "actors.ask_errors": "ActorDead AskFailed AskTimeout KeyWanted NotRunning RemoteActorError Unreachable",
     "actors.async_calls.failed_record": "FailedRecord",
     "actors.async_calls.retry": "Retry",
     "actors.async_calls.settings": "AsyncSettings",
@@ -480,7 +482,7 @@ _HOMES = {
         "InvalidKey InvalidState InvalidStorageSetting ListState LocalStateFailed LostOwnership MapState "
         "MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState RequestFailed SnapshotTooLarge "
         "StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot "
-        "UpdateForgotten ValueState WrongEncryptionKey WrongStateType"
+        "UpdateForgotten ValueState WrongColumn WrongEncryptionKey WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""

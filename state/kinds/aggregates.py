@@ -18,6 +18,7 @@ import pyarrow.types as pt
 
 from ...messages import those_there_are
 from ..columns.column_values import Numbers, column_of, is_number, is_ordered, number_dtype, plain_type
+from ..errors import WrongColumn
 
 Operation: TypeAlias = Literal["count", "sum", "min", "max"]
 
@@ -116,15 +117,15 @@ class Aggregate:
         raise NotImplementedError(f"{type(self).__name__}.parts is not defined")  # abstract
 
     def check(self, schema: pa.Schema) -> None:
-        """Raises ValueError for a column that is not there or of a wrong type."""
+        """Raises WrongColumn for a column that is not there or of a wrong type."""
         if self.column is None:
             return
         if schema.names.count(self.column) != 1:
             known = those_there_are(self.column, schema.names)
-            raise ValueError(f"{self}: there is no such column, or not once; there are {known}")
+            raise WrongColumn(f"{self}: there is no such column, or not once; there are {known}")
         kind = _value_type(schema, self.column)
         if not self._takes(kind):
-            raise ValueError(f"{self}: wanted {self.wants}, found a column of type {kind}")
+            raise WrongColumn(f"{self}: wanted {self.wants}, found a column of type {kind}")
 
     def result(self, values: Sequence[Numbers], kinds: Sequence[pa.DataType]) -> pa.Array:
         """The column of results from the values of the parts, which are of these types."""

@@ -86,6 +86,7 @@ function trace(text, open) {
 export function watermarks(found, ended) {
   if (ended) return h("section", { class: "card" }, h("h2", {}, "Event time"), h("p", { class: "empty" }, "The job has ended."));
   if (!found) return h("p", { class: "empty" }, "Asking…");
+  if (found.length === 0) return h("section", { class: "card" }, h("h2", {}, "Event time"), h("p", { class: "empty" }, "This job has no event time: no stream in it has assign_timestamps, which windows and timers by event time need."));
   return h("section", { class: "card" }, h("h2", {}, "Why event time is where it is", h("small", {}, "from each operator upstream to what holds it")),
     found.map((each) => h("article", { class: "held", key: each.operator }, h("h3", {}, each.operator, h("small", {}, each.stands ? ` stands for ${span(each.stands)}` : " goes on")), h("ol", {}, each.path.map((step) => h("li", {}, step))), each.stands > 0 && each.advice && h("p", { class: "advice" }, each.advice))));
 }

@@ -64,13 +64,28 @@ def test_what_caused_the_error_is_told_too(told: FailureLog, caplog: pytest.LogC
 
 def test_a_repetition_is_one_line_with_its_count(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
     for attempt in range(3):
-        told.failed(FailureKnown(replace(typo(), attempt_number=attempt), Restart(450.0, 12)))
+        told.failed(FailureKnown(replace(typo(), attempt_number=attempt), Restart(450.0, 12), attempt + 1))
     told.failed(FailureKnown(replace(typo(operator="best"), attempt_number=3), Restart(450.0, 12)))
     assert lines(caplog)[2] == (
-        "job 'flights' failed for the 3rd time: KeyError: 'delya' (in operator 'worst', subtask 0, attempt 2, "
-        "record 17); restarting in 0.5 s from checkpoint 12"
+        "job 'flights': the same failure again, 3 of 5: KeyError in operator 'worst', subtask 0, attempt 2, record 17; "
+        "restarting in 0.5 s from checkpoint 12"
     )
     assert lines(caplog)[3].startswith("job 'flights' failed: KeyError: 'delya' (in operator 'best'")
+
+
+def test_a_repetition_that_is_not_counted_towards_the_end_has_no_limit(
+    told: FailureLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a checkpoint the count begins anew; the log still knows the failure."""
+    for _ in range(2):
+        told.failed(FailureKnown(typo(), SOON))
+    assert "the same failure again, for the 2nd time: KeyError in operator 'worst'" in lines(caplog)[1]
+
+
+def test_another_text_of_the_same_failure_is_shown(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    told.failed(FailureKnown(typo(), SOON))
+    told.failed(FailureKnown(typo(message="'dely'"), SOON, 2))
+    assert "the same failure again, 2 of 5: KeyError: 'dely' (in operator 'worst'" in lines(caplog)[1]
 
 
 def test_very_frequent_repetitions_are_counted_and_told_now_and_then(
@@ -90,15 +105,15 @@ def test_a_failed_job_ends_with_its_reason_in_one_line(told: FailureLog, caplog:
     limited.add(typo())
     end = limited.add(typo())
     told.failed(FailureKnown(typo(), SOON))
-    told.failed(FailureKnown(end, None))
+    told.failed(FailureKnown(end, None, 2))
     told.job_ended(JobStatus.FAILED, end, 1)
-    assert "for the 2nd time" in lines(caplog)[1]
+    assert "the same failure again, 2 of 5" in lines(caplog)[1]
     assert lines(caplog)[1].endswith("; the job ends")
     assert caplog.records[2].levelno == logging.ERROR
-    assert lines(caplog)[2].startswith(
-        "job 'flights' (job-1) has ended after 1 restarts: it failed 2 times at record 17"
+    assert lines(caplog)[2] == (
+        "job 'flights' (job-1) has ended after 1 restarts: it failed 2 times at record 17 of operator 'worst' "
+        "(subtask 0): KeyError, as logged above"
     )
-    assert "\n" not in lines(caplog)[2]
 
 
 def test_another_end_is_told_by_its_failure(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
@@ -131,4 +146,4 @@ def test_nothing_is_made_where_nobody_listens(told: FailureLog, caplog: pytest.L
     told.failed(FailureKnown(typo(), SOON))
     caplog.set_level(logging.WARNING, logger="understudy.job")
     told.failed(FailureKnown(typo(), SOON))
-    assert "for the" not in lines(caplog)[0]
+    assert "again" not in lines(caplog)[0]

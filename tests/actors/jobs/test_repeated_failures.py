@@ -176,3 +176,19 @@ def test_records_in_flight_that_fail_are_not_remembered_for_ever() -> None:
         failures.add(in_flight(f"key {number}"))
         failures.checkpoint_completed()
     assert ends(failures, in_flight("key 0")) == [False]
+
+
+@pytest.mark.parametrize("kind", ["WrongColumn", "UnsupportedValue", "UnregisteredMessage", "ModuleNotFoundError"])
+def test_what_no_restart_can_mend_is_the_end_at_once(kind: str) -> None:
+    end = RepeatedFailures(5).add(typo(kind=kind))
+    assert end.kind is FailureKind.REPEATED
+    assert end.error_message.startswith(f"failed once at record 17 of operator 'worst' (subtask 0): {kind}: 'delya'; ")
+    assert "no restart can mend it" in end.error_message
+
+
+def test_a_module_that_is_missing_is_no_end_where_another_error_came_of_it() -> None:
+    """As where a program does without the module, and fails there."""
+    failure = typo()
+    assert failure.cause is not None
+    cause = replace(failure.cause, cause=FailureCause("ModuleNotFoundError", "No module named 'orjson'"))
+    assert ends(RepeatedFailures(5), replace(failure, cause=cause)) == [False]

@@ -11,7 +11,7 @@ import pytest
 from understudy.actors.operators.aggregate import Avg, ColumnarAggregate, Count, LocalAggregate, Max, Sum
 from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, SubtaskIndex, VertexId
-from understudy.state import InvalidKey, SnapshotTarget, StateIncompatible
+from understudy.state import InvalidKey, SnapshotTarget, StateIncompatible, WrongColumn
 
 Opened = Callable[..., Any]
 Run = Callable[..., list[Any]]
@@ -212,6 +212,6 @@ def test_what_cannot_be_is_refused_at_once(keys: Any, specs: Any, emit: str, err
 
 def test_columns_are_checked_when_the_schema_is_known() -> None:
     with pytest.raises(
-        ValueError, match=r"Sum\('seats'\): there is no such column, or not once; there are origin, miles"
+        WrongColumn, match=r"Sum\('seats'\): there is no such column, or not once; there are origin, miles"
     ):
         ColumnarAggregate(["origin"], {"seats": Sum("seats")}).output_schema(FLIGHTS.schema)

@@ -237,11 +237,19 @@ def test_a_timer_without_on_timer_says_what_is_missing(tmp_path: Path) -> None:
     assert "NoHook has registered a timer and defines no on_timer" in str(failure)
 
 
-def test_the_first_late_records_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_late_records_are_logged_with_their_number_and_how_late_they_are(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     settings = WindowSettings.of(tumbling(10), None, None, 0, "accumulating")
     task = TaskStage(WindowOperator(settings), deployment(inputs=1), str(tmp_path), key="key")
     for watermark_ms in (20, 30, 40):
         task.arrives(0, timed({"key": 1}, {"key": 2}, at=5), Watermark(watermark_ms))
     late = [record.getMessage() for record in caplog.records if "late" in record.getMessage()]
     assert len(late) == 1
-    assert "'op' has had its first late records, 2 of them" in late[0]
+    assert "'op' has had its first late records: 2 of them, 15 ms behind event time at most" in late[0]
+    assert all(each in late[0] for each in (".allowed_lateness", "assign_timestamps", ".late"))
+    for more in range(10):
+        task.arrives(0, timed({"key": 1}, {"key": 2}, at=5), Watermark(2_000 + more))
+    late = [record.getMessage() for record in caplog.records if "late" in record.getMessage()]
+    assert len(late) == 2, "again when there are ten times as many"
+    assert "'op' has had 20 late records, 2.0 s behind event time at most" in late[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from understudy.messages import SampledFrame
 from understudy.runtime.cli.figures import short
 from understudy.runtime.cli.metrics import folded
+from understudy.runtime.cli.top import in_words
 
 from .conftest import Running, Shell
 
@@ -37,7 +38,7 @@ def test_top_prints_once_where_there_is_no_terminal(shared: Shell, running: Runn
     measured(running)
     done = shared("top")
     assert done.code == 0, done.err
-    assert done.out.startswith("1 jobs run, 1 TaskManagers, 0 of 1 slots free\n")
+    assert done.out.startswith("1 job runs; 1 TaskManager with 1 slot, all in use\n")
     assert "running" in done.out
     assert "TaskManager" in done.out
     assert shared("top", "--json").json["jobs"][0]["name"] == "job"
@@ -60,7 +61,24 @@ def test_back_pressure_and_flame_graph_by_the_same_samples(shared: Shell, runnin
 def test_logs_are_there_for_those_who_ask_later(shared: Shell, running: Running) -> None:
     assert running.until_it_runs() is None
     done = shared("logs", "job", "--json")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith("job job has logged nothing lately: its TaskManagers send what is logged at WARNING")
+    assert len(done.err.splitlines()) == 1
+
+
+def test_the_head_of_top_counts_in_words() -> None:
+    def head(jobs: int, managers: int, free: int, slots: int) -> str:
+        values = {
+            "numRunningJobs": jobs,
+            "numRegisteredTaskManagers": managers,
+            "taskSlotsAvailable": free,
+            "taskSlotsTotal": slots,
+        }
+        return in_words({name: float(value) for name, value in values.items()})
+
+    assert head(0, 0, 0, 0) == "no job runs; no TaskManager"
+    assert head(1, 2, 0, 4) == "1 job runs; 2 TaskManagers with 4 slots, all in use"
+    assert head(2, 1, 3, 4) == "2 jobs run; 1 TaskManager with 4 slots, 3 of them free"
 
 
 def test_stacks_are_folded_with_their_own_samples() -> None:

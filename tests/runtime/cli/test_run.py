@@ -10,6 +10,8 @@ from collections import Counter
 
 import pytest
 
+from understudy.messages import JobStatus
+
 from .conftest import Shell
 
 pytestmark = pytest.mark.every_run
@@ -83,6 +85,9 @@ def test_a_failed_job_ends_with_code_1_and_the_chain_of_its_causes(shell: Shell)
     assert "'numbers" in done.err
     assert "in explode" in done.err, "the user's own frames"
     assert "runtime/cli" not in done.err, "none of ours"
+    assert done.err.count("in explode") == done.err.count("raise ZeroDivisionError") == 1, "all of it once"
+    quiet = shell("run", "job:failing", "--quiet", UNDERSTUDY_LOG="CRITICAL")
+    assert quiet.err.count("in explode") == 1, "by the error, where no log shows it"
     assert json.loads(shell("run", "job:failing", "--json").out)["status"] == "failed"
     shell.eventually_nothing_is_left()
 
@@ -98,6 +103,16 @@ def test_an_interrupt_cancels_the_job_and_removes_everything(shell: Shell, numbe
     assert done.code == code, done.err
     assert "Traceback" not in done.err
     shell.eventually_nothing_is_left()
+
+
+def test_an_interrupt_after_the_jobs_end_does_not_say_that_it_was_cancelled(shell: Shell) -> None:
+    """Nobody reads its results, so `run` stands in the middle of them."""
+    run = shell.run("job:build", "--", "20000", "1e9")
+    run.until(lambda client: client.jobs()[0].status is JobStatus.FINISHED, "the end of the job")
+    done = run.interrupt()
+    assert done.code == 130
+    assert "interrupted: the job had finished already" in done.err
+    assert "cancelled" not in done.err
 
 
 def test_a_killed_run_leaves_no_process_and_no_file(shell: Shell) -> None:

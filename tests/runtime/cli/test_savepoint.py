@@ -180,6 +180,8 @@ def test_state_that_no_operator_takes_is_left_behind_only_if_that_is_allowed(she
     refused = shell(*arguments, "--", count, "5000")
     assert refused.code == 1
     assert "counting" in refused.err
+    assert "(-n, --allow-non-restored-state)" in refused.err
+    assert "allow_non_restored_state" not in refused.err
     assert "Traceback" not in refused.err
     allowed = shell(*arguments, "--allow-non-restored-state", "--", count, "5000")
     assert allowed.code == 0, allowed.err

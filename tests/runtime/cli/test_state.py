@@ -30,7 +30,9 @@ def printed(*arguments: object) -> Any:
 
 
 def test_ls_lists_operators_and_states(path: Path) -> None:
-    text = printed("ls", path, "--rows")
+    result = run("ls", path, "--rows")
+    text = result.stdout
+    assert "rows: as `understudy state cat` prints them, one for each key" in result.stderr
     (line,) = (line for line in text.splitlines() if " table " in line)
     assert line.split() == ["declared", "2", "16", "table", "MapState", "dict[str,", "int]", str(len(KEYS))]
     told = json.loads(printed("ls", path, "--json"))

@@ -15,6 +15,9 @@ def test_watermarks_says_who_holds_event_time_back(shared: Shell, running: Runni
     assert "no assign_timestamps between 'numbers' and 'counting'" in done.out
     assert done.out.endswith("Put assign_timestamps between this source and the operator.\n")
 
+    of_all = shared("watermarks", "job")
+    assert of_all.out.startswith("job 'job' has no event time: no stream in it has assign_timestamps, ")
+    assert len(of_all.out.splitlines()) == 1
     of_each_task = shared("watermarks", "job", "--json").json
     assert [each["operator"] for each in of_each_task] == ["numbers", "counted"]
     assert {each["held_by"] for each in of_each_task} == {"no assign_timestamps"}

@@ -20,6 +20,7 @@ from understudy import (
     JobCanceled,
     JobHandle,
     JobStatus,
+    KeyWanted,
     LocalCluster,
     NotRunning,
     RemoteCluster,
@@ -144,14 +145,18 @@ def test_a_question_that_changes_state_is_refused_and_harms_nothing(job: JobHand
 
 
 def test_a_question_without_a_key_neither_reads_nor_changes_the_state_of_some_key(job: JobHandle) -> None:
-    with pytest.raises(AskFailed, match=r"NoCurrentKey: .*key="):
+    with pytest.raises(KeyWanted) as raised:
         ask(job, "seen")
+    assert str(raised.value) == (
+        "operator 'count': keyed state 'seen' was used in `on_receive`, which is called without a key: ask with "
+        "key=..., or go through all keys with `for key in self.keys():`"
+    )
     with pytest.raises(AskFailed, match="ReadOnlyState"):
         ask(job, "change")
 
 
 def test_a_handler_that_raises_fails_the_question_and_nothing_else(job: JobHandle) -> None:
-    with pytest.raises(AskFailed, match="ValueError: so there"):
+    with pytest.raises(AskFailed, match=r"^operator 'count': ValueError: so there$"):
         ask(job, ["raise", "so there"], key=3)
     assert ask(job, "seen", key=3) > 0
 
@@ -167,7 +172,7 @@ def test_a_key_that_cannot_be_one_fails_the_question_and_nothing_else(job: JobHa
 
 
 def test_an_unknown_operator_is_refused_at_once_by_name(job: JobHandle) -> None:
-    with pytest.raises(UnknownOperator, match=r"no operator 'cuont'.*count"):
+    with pytest.raises(UnknownOperator, match=r"no operator 'cuont'; did you mean 'count'\? It has .*count"):
         job.ask("cuont", message="seen", key=3)
 
 

@@ -60,7 +60,8 @@ def test_a_typo_in_a_job_with_checkpoints_is_shown_and_ends_it(tmp_path: Path) -
     assert "restarting in 0." in shown
     logged, _, raised = shown.partition("has ended after 4 restarts: ")
     assert logged.count(USERS_LINE) == 1, "repetitions are counted"
-    assert "failed for the 4th time" in logged
+    assert "the same failure again, 4 of 5" in logged
+    assert logged.count("no column 'delya'") == 2, "in the line and at the end of the traceback"
     assert raised.startswith("it failed 5 times at record ")
     assert ") failed 5 times at record " in raised, "by JobFailed"
     assert "of operator 'worst' (subtask" in raised

@@ -183,6 +183,38 @@ def test_when_nobody_leads_for_too_long_or_a_leader_does_not_answer_that_is_said
         scene.line.ask(ListJobs(), patience_ms=50).get(timeout=WAIT_S)
 
 
+def test_who_waits_for_a_leader_is_told_so_once_and_for_how_long(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(NoLeader):
+        scene.line.ask(ListJobs(), patience_ms=1_500).get(timeout=WAIT_S)
+    with pytest.raises(NoLeader):
+        scene.line.ask(ListJobs(), patience_ms=1_500).get(timeout=WAIT_S)
+    assert caplog.messages == [
+        "no JobManager leads cluster 'trial' now: waiting for one that does, 1.5 s at most from when it was asked"
+    ]
+
+
+def test_who_waits_for_a_leader_that_is_silent_is_told_so(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    silent, _ = scene.silent("silent")
+    scene.leaders.is_now(silent)
+    with pytest.raises(AskTimeout):
+        scene.line.ask(ListJobs(), patience_ms=1_500).get(timeout=WAIT_S)
+    assert caplog.messages == [
+        f"the JobManager at {silent.address}, which was the last to lead cluster 'trial', has not answered for 1 s: "
+        "waiting for it or the next one, 1.5 s at most from when it was asked"
+    ]
+
+
+def test_a_last_leader_that_is_gone_is_named_when_no_other_one_comes(scene: Scene) -> None:
+    """Until the next one leads, storage names the one that was killed."""
+    gone = scene.manager("gone", lambda _: NOBODY_YET)
+    scene.leaders.is_now(gone)
+    gone.shutdown()
+    with pytest.raises(NoLeader, match=rf"{gone.address}, the last to lead it, cannot be reached"):
+        scene.line.ask(ListJobs(), timeout_ms=30_000, patience_ms=5_000).get(timeout=WAIT_S)
+
+
 def test_followers_hear_of_each_next_leader(scene: Scene) -> None:
     heard: list[str] = []
     scene.line.follow(lambda: heard.append(scene.line.job_manager.address))

@@ -26,7 +26,12 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.runtime.clusters.job_errors import UnknownOperator
-from understudy.runtime.clusters.watermark_explanation import HeldBy, WatermarkExplanation, explain, explain_all
+from understudy.runtime.clusters.watermark_explanation import (
+    HeldBy,
+    WatermarkExplanation,
+    explain,
+    explain_all,
+)
 
 SECOND = 1_000
 
@@ -88,7 +93,7 @@ def test_a_split_that_stands_is_found_and_named() -> None:
         "why:",
         "  'window -> sink', subtask 0 waits for 'bids -> times', subtask 1: 1970-01-01 00:00:01.500, for 30.0 s",
         "  'bids -> times', subtask 1: split 'b' of 3: 1970-01-01 00:00:01.500, for 31.0 s",
-        "  1 of 3 splits idle",
+        "  1 of 3 splits is idle, and not waited for",
         found.advice,
     ]
     assert "idle_after_ms" in found.advice
@@ -106,6 +111,21 @@ def test_so_is_the_end_of_the_job() -> None:
     assert (failed.held_by, finished.held_by) == (HeldBy.NOT_RUNNING, HeldBy.NOTHING)
     assert failed.path[-1].endswith("does not run: the job is failed"), failed.path
     assert "end of its data: the job is finished" in finished.path[-1]
+    assert str(finished.subtasks[0]) == "subtask 0: the end of the data"
+    assert str(failed.subtasks[0]) == "subtask 0: does not run"
+
+
+def test_at_the_source_itself_an_assigner_is_missing_behind_it() -> None:
+    found = explained(task("source", 0), task("source", 1), operator="bids")
+    assert found.path[-1].endswith("no assign_timestamps behind it")
+
+
+def test_a_job_without_event_time_is_known() -> None:
+    tasks = (task("source", 0), task("source", 1), window(0, NO_WATERMARK))
+    found = (explained(*tasks, operator="bids"), explained(*tasks))
+    assert [each.held_by for each in found] == [HeldBy.NO_ASSIGNER] * 2
+    assert all(each.has_no_event_time for each in found)
+    assert not explained(ABLE, window(1, 5, channel=None, is_idle=True)).has_no_event_time
 
 
 @pytest.mark.parametrize(
@@ -115,7 +135,7 @@ def test_so_is_the_end_of_the_job() -> None:
         (source(1, split("b", 5, is_paused=True)), HeldBy.ALIGNMENT, "paused"),
         (source(1, split("b", 5), is_held_back=True), HeldBy.BACK_PRESSURE, "back-pressure"),
         (source(1, splits=0), HeldBy.IDLE, "it has no splits"),
-        (source(1, splits=2, idle_splits=2), HeldBy.IDLE, "no record for its idle_after_ms"),
+        (source(1, splits=2, idle_splits=2), HeldBy.IDLE, "no record for longer than its idle_after_ms"),
         (task("source", 1), HeldBy.NO_ASSIGNER, "no assign_timestamps between 'bids' and 'window'"),
         (source(1, at=END_OF_TIME), HeldBy.NOTHING, "end of its data"),
     ],

@@ -94,6 +94,15 @@ def test_two_jobmanagers_of_which_none_takes_over_are_refused(tmp_path: Path, ss
         machines(tmp_path, ssh, "cluster.masters: [a, b]").places()
 
 
+def test_two_names_of_this_host_are_one_place(tmp_path: Path, ssh: Ssh) -> None:
+    """Else the process that has one name is found for the other one, too."""
+    cluster = machines(tmp_path, ssh, "cluster.workers: [127.0.0.1, far, localhost]")
+    assert [each.host for each in cluster.places()] == ["127.0.0.1", "127.0.0.1", "far", "127.0.0.1"]
+    twice = machines(tmp_path, ssh, "recovery.mode: storage\ncluster.masters: [127.0.0.1, far, localhost]")
+    with pytest.raises(InvalidSettings, match=r"cluster\.masters names this host twice: 127\.0\.0\.1, localhost"):
+        twice.places()
+
+
 def test_an_ssh_that_is_not_there_is_said(tmp_path: Path, ssh: Ssh) -> None:
     cluster = machines(tmp_path, ssh, "")
     ssh.path.unlink()

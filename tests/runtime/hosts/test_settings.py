@@ -59,6 +59,10 @@ def test_keys_may_be_nested_or_flat(tmp_path: Path) -> None:
         ("jobmanager.host:", "jobmanager.host: wanted text in one line, found nothing"),
         ("log.level: loud", "wanted DEBUG, INFO, WARNING or ERROR, found 'loud' (text)"),
         ("cluster.workers: node-1", "wanted a list of hosts, as in [node-1, node-2], found 'node-1' (text)"),
+        (
+            "a: 1\ncluster.masters: [node-1, node-2, Node-1]",
+            "understudy.yaml:2: cluster.masters: wanted each host once, found 'Node-1' twice: a host has one J",
+        ),
         ("cluster.workers: [-oProxyCommand=x]", "'-oProxyCommand=x' is no name of a host"),
         (
             "log.level: INFO\nlog: {level: DEBUG}",
@@ -129,6 +133,10 @@ def test_hosts_stand_in_the_settings_or_in_files_beside_them(tmp_path: Path) -> 
     loaded = load_settings(written(tmp_path, "cluster.masters: [boss]"), environment={})
     assert (loaded.settings.masters, loaded.settings.workers) == (("boss",), ("node-1", "node-2"))
     assert loaded.found["cluster.workers"].origin == str(tmp_path / "workers")
+    (tmp_path / "masters").write_text("node-0\nnode-0\n")
+    with pytest.raises(InvalidSettings, match=r"/masters: cluster\.masters: wanted each host once, found 'node-0'"):
+        load_settings(written(tmp_path, ""), environment={})
+    (tmp_path / "masters").unlink()
     by_flag = load_settings(tmp_path / "understudy.yaml", {"cluster.workers": "a, b"}, {})
     assert by_flag.settings.workers == ("a", "b")
 

@@ -1,0 +1,55 @@
+"""Wrong arguments: one clear line and exit code 1 or 2, and no traceback."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from understudy.runtime.cli import main
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a file, a folder, a key and programs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("UNDERSTUDY_CONFIG", raising=False)
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "three.py").write_text("def build(): return 3")
+    assert CliRunner().invoke(main, ["key", "key"]).exit_code == 0
+    return tmp_path
+
+
+SET = "-D security.key-file=key -D storage.dir=storage"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("cluster key -D security.key-file=file/key", 1, r"security\.key-file: the folder \S+/file cannot be made: .+"),
+        ("cluster key -D security.key-file=folder", 1, r"security\.key-file: \S+/folder is a folder, and wanted is"),
+        ("jobmanager -D security.key-file=folder -D storage.dir=s", 1, r"security\.key-file: \S+ cannot be read: Is a"),
+        (f"jobmanager {SET} -D run.dir=file", 1, r"run\.dir: the folder \S+/file cannot be made: "),
+        (f"jobmanager {SET} -D log.dir=file/log", 1, r"log\.dir: the folder \S+/file/log cannot be made: "),
+        (f"taskmanager --detach {SET} -D log.dir=file", 1, r"log\.dir: the folder \S+/file cannot be made: "),
+        ("jobmanager --stop -D run.dir=file", 1, r"run\.dir: \S+/file is no folder"),
+        ("taskmanager --status -D run.dir=file", 1, r"run\.dir: \S+/file is no folder"),
+        ("zookeeper start --port 1025 --folder file", 1, r"--folder: \S+/file cannot be made: "),
+        ("config jobmanager.prot", 2, r"there is no setting that begins with 'jobmanager\.prot'; did you mean 'jobman"),
+        ("dashboard --history file", 2, r"Directory 'file' is a file"),
+        ("info folder:build", 1, r"folder is a folder without a module; name a file in it, as in folder/job\.py:build"),
+        ("info three.py:build", 1, r"three\.py:build returned an int \(3\); wanted a StreamEnvironment"),
+    ],
+)
+def test_it_is_one_line(here: Path, command: str, code: int, said: str) -> None:
+    done = CliRunner().invoke(main, command.split())
+    assert (done.exit_code, type(done.exception)) == (code, SystemExit), done.output
+    lines = [line for line in done.output.splitlines() if line and not line.startswith(("Usage:", "Try "))]
+    assert len(lines) == 1, done.output
+    assert re.search(said, lines[0]), lines[0]
