@@ -64,8 +64,8 @@ class PendingTimers(Protocol):
     name: str
 
     def places_at(self, time_ms: int) -> Container[Any]:
-        """The places (`place_of`) of the timers of a time, to look into in the quickest way. What it holds is pending,
-        at any later moment too; what it does not hold may be, if it is not asked for anew.
+        """The places (`place_of`) of the timers of a time, to look into in the quickest way. They may be kept: each
+        place found there is pending, at any later moment too; one that is not found may be, so ask again.
         """
         ...
 
