@@ -25,7 +25,6 @@ from ..columns.packed_columns import column_of, packed, taken
 from ..keys.key_groups import key_groups_of_list
 from ..kinds.record_serializer import Convert
 from ..kinds.schema_fit import Schema
-from .backend import NO_NAMESPACE
 from .frozen_state import FrozenState, Stored
 
 KIND: Final = "Timers"
@@ -36,6 +35,9 @@ PROCESSING_TIMERS: Final = "processing-time timers"
 """Names of states in snapshots; no declaration can have them."""
 
 _MOST_EMPTY = 1024
+
+_NO_NAMESPACE: Final = ()
+"""That of `backend`, which imports this module."""
 
 TimerEntry: TypeAlias = tuple[int, Any, Hashable]
 """One timer of one key: time in ms, key, namespace. A plain tuple, for millions are made."""
@@ -48,14 +50,14 @@ def place_of(key: Any, namespace: Hashable) -> Any:
     """What stands for a timer among those of its time: the bare key, which is the quickest to find, or, with a
     namespace, both in a tuple.
     """
-    return key if namespace == NO_NAMESPACE else (WITH_NAMESPACE, key, namespace)
+    return key if namespace == _NO_NAMESPACE else (WITH_NAMESPACE, key, namespace)
 
 
 def timer_at(time_ms: int, place: Any) -> TimerEntry:
     """The timer of a place."""
     if type(place) is tuple and len(place) == 3 and place[0] is WITH_NAMESPACE:
         return time_ms, place[1], place[2]
-    return time_ms, place, NO_NAMESPACE
+    return time_ms, place, _NO_NAMESPACE
 
 
 class PendingTimers(Protocol):
@@ -146,7 +148,7 @@ class TimerQueue:
     def add(self, timer: TimerEntry) -> bool:
         """Whether it was not there yet."""
         time_ms, key, namespace = timer
-        place = key if namespace == NO_NAMESPACE else (WITH_NAMESPACE, key, namespace)
+        place = key if namespace == _NO_NAMESPACE else (WITH_NAMESPACE, key, namespace)
         waiting = self._at.get(time_ms)
         if waiting is None:
             self._at[time_ms] = {place: None}
