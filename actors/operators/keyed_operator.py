@@ -266,7 +266,7 @@ class KeyedOperator(Operator):
                     self.watermark = own
                 if (result := process(record, out)) is not None:
                     refuse(f"{type(self).__name__}.process{'_2' if input_index else ''}", result)
-                if len(out) != len(stamps):
+                if out and len(out) != len(stamps):
                     out.stamp()
         except Exception as error:
             raise UserCodeError(self.context.name, self._taken + len(keys) - length_hint(left) - 1) from error
@@ -326,7 +326,7 @@ class KeyedOperator(Operator):
                     self.timestamp = out.time_ms = time_ms
                 if (result := on_timer(new_timer(KeyedTimer, (time_ms, domain, namespace)), out)) is not None:
                     refuse(f"{type(self).__name__}.on_timer", result)
-                if len(out) != len(stamps):
+                if out and len(out) != len(stamps):
                     out.stamp()
                 fired += 1
                 if fired == self._fired_at_once:

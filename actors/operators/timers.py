@@ -6,12 +6,12 @@ whoever advances event time and looks at the clock; see `KeyedOperator`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Container, Hashable
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from ...state.backends.backend import NO_KEY, NO_NAMESPACE, KeyedStateBackend
-from ...state.backends.timer_queue import PendingTimers, TimerEntry
+from ...state.backends.timer_queue import WITH_NAMESPACE, PendingTimers, TimerEntry, place_of
 from ...state.errors import NoCurrentKey, ReadOnlyState
 
 Domain = Literal["event", "processing"]
@@ -45,8 +45,12 @@ class Timers:
     def __init__(self, backend: KeyedStateBackend) -> None:
         self._backend = backend
         self.queues = backend.timers()
-        self._pending = self.queues.event.pending
         self._last = KeyedTimer(0)
+        """The event-time timer that was registered last, by any key; and its time and namespace, and all places of its
+        time.
+        """
+        self._last_ms, self._last_namespace = self._last.time_ms, self._last.namespace
+        self._last_places: Container[Any] = ()
         self.is_read_only = False
         """While a question is answered: registering and deleting raise ReadOnlyState, as changes of state do."""
 
@@ -54,18 +58,14 @@ class Timers:
         """Call `on_timer` when the watermark has reached this time; at or below the current watermark: with its next
         advance.
         """
-        try:
-            is_pending = (time_ms, self._backend.current_key, namespace) in self._pending and type(time_ms) is int
-        except TypeError:  # there is no key, or what cannot be a namespace
-            is_pending = False
-        if not is_pending:
-            time_ms = self._checked(time_ms)
-            self.queues.event.add((time_ms, self._backend.current_key, namespace))
-        last_ms, _, last_namespace = last = self._last
-        if last_ms == time_ms and last_namespace == namespace:
-            return last  # most records register a timer that is there, and of the same time as the one before
-        made = self._last = new_timer(KeyedTimer, (time_ms, "event", namespace))
-        return made
+        if type(time_ms) is int and time_ms == self._last_ms and namespace is self._last_namespace:
+            key = self._backend.current_key
+            try:
+                if (key if namespace is NO_NAMESPACE else (WITH_NAMESPACE, key, namespace)) in self._last_places:
+                    return self._last  # most records register a timer that is there, of the same time as the one before
+            except TypeError:  # there is no key, or what cannot be a namespace
+                pass
+        return self._register(time_ms, namespace)
 
     def at_processing_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> KeyedTimer:
         """Call `on_timer` when the clock has reached this time: `self.processing_time()` plus what it is to wait."""
@@ -89,6 +89,21 @@ class Timers:
     def delete_processing_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> bool:
         """Delete the processing-time timer of this time; whether it was there."""
         return self.queues.processing.remove(self._entry(time_ms, namespace))
+
+    def _register(self, time_ms: int, namespace: Hashable) -> KeyedTimer:
+        queue, key = self.queues.event, self._backend.current_key
+        try:
+            is_pending = type(time_ms) is int and place_of(key, namespace) in queue.places_at(time_ms)
+        except TypeError:  # there is no key, or what cannot be a namespace
+            is_pending = False
+        if not is_pending:
+            time_ms = self._checked(time_ms)
+            queue.add((time_ms, key, namespace))
+        if time_ms != self._last_ms or namespace != self._last_namespace:
+            self._last = new_timer(KeyedTimer, (time_ms, "event", namespace))
+            self._last_ms, self._last_namespace = time_ms, namespace
+        self._last_places = queue.places_at(time_ms)
+        return self._last
 
     def _queue(self, domain: Domain) -> PendingTimers:
         return self.queues.event if domain == "event" else self.queues.processing

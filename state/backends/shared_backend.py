@@ -29,7 +29,7 @@ from .backend import (
 )
 from .frozen_state import FrozenState, KeptState
 from .private_copy import IMMUTABLE, private_copy
-from .timer_queue import PendingTimers, TimerEntry, TimerQueues
+from .timer_queue import PendingTimers, PlacesAt, TimerEntry, TimerQueues
 from .unit_of_work import CURRENT, UnitOfWork
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
@@ -329,9 +329,8 @@ class SharedTimers:
         self._lock = lock
         self.name = inner.name
 
-    @property
-    def pending(self) -> SharedTimers:
-        return self
+    def places_at(self, time_ms: int) -> PlacesAt:
+        return PlacesAt(self, time_ms)
 
     def __len__(self) -> int:
         return len(self._inner)

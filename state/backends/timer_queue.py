@@ -1,12 +1,13 @@
 """TimerQueue: the timers of one operator subtask, one for each (time, key, namespace). Flink: HeapPriorityQueueSet.
 
 Part of the keyed state: in key groups, in every snapshot, restored and rescaled with the keys. A timer costs an entry
-in a dict and one in the list of its time; only times are kept in a heap, so the many timers of one window's end cost
-one heap entry. Nothing is ever scanned: a deleted timer leaves its place in the list, which is passed over when its
-time comes, and lists are made again when such places are more than the timers.
+in the dict of its time; only times are kept in a heap, so the many timers of one window's end cost one heap entry.
+Nothing is ever scanned: a time without timers is passed over when it comes, and such times go when they are more than
+the others.
 
-Order: by time; of one time in the order in which they were added, but one that was deleted and added again may have its
-old place. Timers that a snapshot gave back have no order among those of one time that could be relied on.
+Order: by time; of one time in the order in which they were added, but one that was deleted and added again while those
+of its time fire may have its old place. Timers that a snapshot gave back have no order among those of one time that
+could be relied on.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Iterator, MutableMapping, Sequence, Set
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -32,11 +34,30 @@ EVENT_TIMERS: Final = "event-time timers"
 PROCESSING_TIMERS: Final = "processing-time timers"
 """Names of states in snapshots; no declaration can have them."""
 
-_MOST_STALE = 1024
+_MOST_EMPTY = 1024
 
+_NO_NAMESPACE: Final = ()
+"""That of `backend`, which imports this module."""
 
 TimerEntry: TypeAlias = tuple[int, Any, Hashable]
 """One timer of one key: time in ms, key, namespace. A plain tuple, for millions are made."""
+
+WITH_NAMESPACE: Final = object()
+"""The first item of a place that has a namespace; no key holds it."""
+
+
+def place_of(key: Any, namespace: Hashable) -> Any:
+    """What stands for a timer among those of its time: the bare key, which is the quickest to find, or, with a
+    namespace, both in a tuple.
+    """
+    return key if namespace == _NO_NAMESPACE else (WITH_NAMESPACE, key, namespace)
+
+
+def timer_at(time_ms: int, place: Any) -> TimerEntry:
+    """The timer of a place."""
+    if type(place) is tuple and len(place) == 3 and place[0] is WITH_NAMESPACE:
+        return time_ms, place[1], place[2]
+    return time_ms, place, _NO_NAMESPACE
 
 
 class PendingTimers(Protocol):
@@ -44,9 +65,10 @@ class PendingTimers(Protocol):
 
     name: str
 
-    @property
-    def pending(self) -> Container[TimerEntry]:
-        """Whether a timer is there, in the quickest way."""
+    def places_at(self, time_ms: int) -> Container[Any]:
+        """The places (`place_of`) of the timers of a time, to look into in the quickest way. They may be kept: each
+        place found there is pending, at any later moment too; one that is not found may be, so ask again.
+        """
         ...
 
     def __len__(self) -> int: ...
@@ -84,63 +106,77 @@ class PendingTimers(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PlacesAt:
+    """The places of one time of a queue that finds whole timers."""
+
+    queue: PendingTimers
+    time_ms: int
+
+    def __contains__(self, place: object) -> bool:
+        return timer_at(self.time_ms, place) in self.queue
+
+
 class TimerQueue:
     """In dicts. Owned by the task's thread; snapshots are written elsewhere, of a copy."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._pending: dict[TimerEntry, None] = {}
-        self._at: dict[int, list[TimerEntry]] = {}
-        """By time, in the order of registration; some of them may have been deleted since."""
+        self._count = 0
+        self._at: dict[int, dict[Any, None]] = {}
+        """By time the places of its timers, in the order of registration. One that leaves is empty for ever."""
         self._times: list[int] = []
         """A heap of the keys of `_at`."""
-        self._turn: list[TimerEntry] = []
-        """What is left of the list whose time has come, the last one first."""
-        self._stale = 0
-        """The number of places in lists whose timers were deleted."""
+        self._empty = 0
+        """The number of times without a timer."""
+        self._turn: list[Any] = []
+        """Places of the time whose turn it is, the last one first; some of them may have been deleted."""
+        self._turn_ms: int | None = None
 
-    @property
-    def pending(self) -> Container[TimerEntry]:
-        return self._pending
+    def places_at(self, time_ms: int) -> Container[Any]:
+        return self._at.get(time_ms, ())
 
     def __len__(self) -> int:
-        return len(self._pending)
+        return self._count
 
     def __contains__(self, timer: object) -> bool:
-        return timer in self._pending
+        match timer:
+            case (int(time_ms), key, namespace):
+                return place_of(key, namespace) in self._at.get(time_ms, ())
+        return False
 
     def add(self, timer: TimerEntry) -> bool:
         """Whether it was not there yet."""
-        if timer in self._pending:
-            return False
-        self._pending[timer] = None
-        time_ms = timer[0]
-        listed = self._at.get(time_ms)
-        if listed is None:
-            self._at[time_ms] = [timer]
+        time_ms, key, namespace = timer
+        place = key if namespace == _NO_NAMESPACE else (WITH_NAMESPACE, key, namespace)
+        waiting = self._at.get(time_ms)
+        if waiting is None:
+            self._at[time_ms] = {place: None}
             heappush(self._times, time_ms)
+        elif place in waiting:
+            return False
         else:
-            listed.append(timer)
+            if not waiting:
+                self._empty -= 1
+            waiting[place] = None
+        self._count += 1
         return True
 
     def remove(self, timer: TimerEntry) -> bool:
         """Whether it was there."""
-        if timer not in self._pending:
+        time_ms, key, namespace = timer
+        place = place_of(key, namespace)
+        waiting = self._at.get(time_ms)
+        if waiting is None or place not in waiting:
             return False
-        del self._pending[timer]
-        self._stale += 1
-        if self._stale > len(self._pending) + _MOST_STALE:
-            self._list_again()
+        self._take_out(place, waiting)
+        if self._empty > len(self._at) // 2 + _MOST_EMPTY:
+            self._drop_empty()
         return True
 
     def next_ms(self) -> int | None:
         """The earliest time, or earlier where timers were deleted; None when there are none."""
-        if not self._pending:
-            return None
-        turn_ms = self._turn[0][0] if self._turn else None
-        if not self._times:
-            return turn_ms
-        return self._times[0] if turn_ms is None else min(turn_ms, self._times[0])
+        return self._times[0] if self._count else None
 
     def pop(self, until_ms: int) -> TimerEntry | None:
         """Take out the first timer, if its time is not after `until_ms`."""
@@ -150,24 +186,29 @@ class TimerQueue:
         """Take out one timer after the other, as long as there is one whose time is not after `until_ms`. Between two
         of them timers may be added and removed.
         """
-        pending = self._pending
-        while self._take_turn(until_ms):
-            turn, times = self._turn, self._times
-            time_ms = turn[0][0]
-            while turn and turn is self._turn and not (times and times[0] < time_ms):
-                timer = turn.pop()
-                if timer in pending:
-                    del pending[timer]
-                    yield timer
-                else:
-                    self._stale -= 1
+        times = self._times
+        while times and (time_ms := times[0]) <= until_ms:
+            waiting = self._at[time_ms]
+            if not waiting:
+                self._drop_first()
+                continue
+            if time_ms != self._turn_ms or not self._turn:
+                self._take_turn(time_ms, waiting)
+            turn = self._turn
+            while turn and turn is self._turn and times[0] == time_ms:
+                place = turn.pop()
+                if place in waiting:
+                    self._take_out(place, waiting)
+                    yield timer_at(time_ms, place)
 
     def __iter__(self) -> Iterator[TimerEntry]:
-        return iter(self._pending)
+        for time_ms, waiting in self._at.items():
+            for place in waiting:
+                yield timer_at(time_ms, place)
 
     def freeze(self) -> FrozenTimers:
         """All that are pending now, for a snapshot."""
-        return FrozenTimers(self.name, list(self._pending))
+        return FrozenTimers(self.name, TimersAtOnce(self._at))
 
     def load(self, stored: Stored) -> None:
         """Add what a snapshot holds. Raises MalformedMessage."""
@@ -180,36 +221,57 @@ class TimerQueue:
                         raise MalformedMessage(f"wanted a timer's time and namespace, found {value!r:.60}")
 
     def clear(self) -> None:
-        self._pending.clear()
-        self._list_again()
+        for waiting in self._at.values():
+            waiting.clear()
+        self._count = 0
+        self._drop_empty()
 
-    def _take_turn(self, until_ms: int) -> bool:
-        """Whether `_turn` has something whose time is not after `until_ms`."""
-        times, turn = self._times, self._turn
-        if times and times[0] <= until_ms and (not turn or times[0] < turn[0][0]):
-            if turn:  # a timer has been added that is earlier than those whose turn it is
-                self._put_back()
-            self._turn = self._at.pop(heappop(times))
-            self._turn.reverse()
-            return True
-        return bool(turn) and turn[0][0] <= until_ms
+    def _take_turn(self, time_ms: int, waiting: dict[Any, None]) -> None:
+        """Those of this time that are there now are next."""
+        self._turn = list(waiting)
+        if time_ms == self._turn_ms:  # a dict whose first items have been taken out is slow to go through
+            waiting.clear()
+            waiting.update(dict.fromkeys(self._turn))
+        self._turn.reverse()
+        self._turn_ms = time_ms
 
-    def _put_back(self) -> None:
-        turn, self._turn = self._turn, []
-        turn.reverse()
-        time_ms = turn[0][0]
-        if time_ms not in self._at:
-            heappush(self._times, time_ms)
-        self._at[time_ms] = turn + self._at.get(time_ms, [])
+    def _take_out(self, place: Any, waiting: dict[Any, None]) -> None:
+        del waiting[place]
+        self._count -= 1
+        if not waiting:
+            self._empty += 1
 
-    def _list_again(self) -> None:
-        self._stale = 0
-        self._turn = []
-        self._at = {}
-        for timer in self._pending:
-            self._at.setdefault(timer[0], []).append(timer)
-        self._times = list(self._at)
+    def _drop_first(self) -> None:
+        """The first time, which has no timers."""
+        del self._at[heappop(self._times)]
+        self._empty -= 1
+        self._turn, self._turn_ms = [], None
+
+    def _drop_empty(self) -> None:
+        for time_ms in [time_ms for time_ms, waiting in self._at.items() if not waiting]:
+            del self._at[time_ms]
+        self._empty = 0
+        self._times[:] = self._at
         heapify(self._times)
+        self._turn, self._turn_ms = [], None
+
+
+class TimersAtOnce:
+    """All timers of a queue at one moment: as lists that are made quickly, and as timers when somebody goes through."""
+
+    def __init__(self, at: dict[int, dict[Any, None]]) -> None:
+        self._times = list(at)
+        self._counts = list(map(len, at.values()))
+        self._places = list(chain.from_iterable(at.values()))
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[TimerEntry]:
+        places = iter(self._places)
+        for time_ms, count in zip(self._times, self._counts, strict=True):
+            for place in islice(places, count):
+                yield timer_at(time_ms, place)
 
 
 @dataclass(slots=True)
@@ -217,7 +279,7 @@ class FrozenTimers:
     """Timers at one moment. A FrozenState of a keyed snapshot: under each key a timer's time and namespace."""
 
     name: str
-    timers: Sequence[TimerEntry]
+    timers: TimersAtOnce | Sequence[TimerEntry]
     kind: str = KIND
     schema: Schema = None
 

@@ -6,7 +6,7 @@ the other way round. A compiled operator has event-time timers without a namespa
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from ...messages import MalformedMessage, pack_plain
 from ..backends.backend import NO_NAMESPACE
 from ..backends.keyed_snapshot import StoredState
-from ..backends.timer_queue import EVENT_TIMERS, KIND, PROCESSING_TIMERS, TimerEntry, TimerQueue
+from ..backends.timer_queue import EVENT_TIMERS, KIND, PROCESSING_TIMERS, PlacesAt, TimerEntry, TimerQueue
 from ..columns.packed_columns import Column, packed, unpacked
 from ..columns.timed_batch import Times
 from ..errors import InvalidState, StateIncompatible
@@ -40,9 +40,8 @@ class SlotTimerQueue:
         self.timers = SlotTimers()
         self._scope, self._orders = scope, orders
 
-    @property
-    def pending(self) -> Container[TimerEntry]:
-        return self
+    def places_at(self, time_ms: int) -> PlacesAt:
+        return PlacesAt(self, time_ms)
 
     def __len__(self) -> int:
         return len(self.timers)

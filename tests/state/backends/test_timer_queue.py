@@ -76,3 +76,42 @@ def test_the_first_and_the_last_time_there_are_can_be_timers(time_ms: int) -> No
     queue = TimerQueue("timers")
     queue.add((time_ms, "a", ()))
     assert queue.pop(2**63 - 1) == (time_ms, "a", ())
+
+
+def test_a_timer_with_a_namespace_is_none_without() -> None:
+    """Nor is a key that looks like both."""
+    queue = TimerQueue("timers")
+    timers = [(5, "a", ()), (5, "a", "w"), (5, ("a", "w"), ()), (5, "b", ()), (5, ("x", "a", "w"), ())]
+    assert [queue.add(timer) for timer in (*timers, *timers)] == [True] * 5 + [False] * 5
+    assert queue.remove((5, "a", "w"))
+    assert not queue.remove((5, "a", "w"))
+    assert list(queue) == list(queue.freeze().timers) == [timers[0], *timers[2:]]
+    assert list(queue.due(5)) == [timers[0], *timers[2:]]
+
+
+def test_what_places_hold_is_pending_at_any_later_moment() -> None:
+    queue = TimerQueue("timers")
+    queue.add((5, "a", ()))
+    places = queue.places_at(5)
+    assert "a" in places
+    assert queue.pop(5) == (5, "a", ())
+    assert "a" not in places
+    assert queue.pop(5) is None
+    queue.add((5, "a", ()))
+    assert "a" in queue.places_at(5)
+    places = queue.places_at(5)
+    queue.clear()
+    assert "a" not in places
+
+
+def test_timers_that_set_their_own_time_again_do_not_go_through_those_that_have_fired() -> None:
+    queue = TimerQueue("timers")
+    for key in range(20_000):
+        queue.add((5, key, ()))
+    fired = 0
+    for timer in queue.due(5):
+        fired += 1
+        if fired < 40_000:
+            queue.add(timer) if timer[1] == 0 else None
+    assert fired == 40_000
+    assert (len(queue), queue.next_ms()) == (0, None)
