@@ -19,6 +19,7 @@ from .keyed_aggregate import keyed_aggregate
 from .lakes import lakes
 from .latency import latency
 from .many_subtasks import many_subtasks
+from .metrics import metrics
 from .nexmark.comparison import nexmark
 from .outlet import outlet
 from .recovery import recovery
@@ -62,6 +63,7 @@ for command in (
     encryption,
     rocksdb,
     watching,
+    metrics,
     many_subtasks,
 ):
     main.add_command(command)

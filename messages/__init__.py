@@ -27,6 +27,7 @@ from .checkpoint_statistics import (
 from .checkpointing import (
     AbortReason,
     AcknowledgeCheckpoint,
+    AcknowledgeTogether,
     DeclineCheckpoint,
     ExpectBarrier,
     NotifyCheckpointAborted,
@@ -242,6 +243,7 @@ __all__ = [
     "AcknowledgeCheckpoint",
     "AcknowledgeHost",
     "AcknowledgeRegistration",
+    "AcknowledgeTogether",
     "AnnounceWatermark",
     "AskOperator",
     "AskTask",

@@ -84,6 +84,15 @@ class AcknowledgeCheckpoint:
     metrics: SnapshotMetrics = SnapshotMetrics()
 
 
+@message
+class AcknowledgeTogether:
+    """TaskManager -> JobManager: acknowledgements of several of its tasks, in their order. Each means what it does
+    alone.
+    """
+
+    acknowledgements: tuple[AcknowledgeCheckpoint, ...]
+
+
 class AbortReason(Enum):
     """Why a task does not take part in a checkpoint. Flink: CheckpointFailureReason."""
 

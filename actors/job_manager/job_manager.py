@@ -17,6 +17,7 @@ from typing import Any
 
 from ...messages import (
     AcknowledgeRegistration,
+    AcknowledgeTogether,
     AskOperator,
     CancelJob,
     CancelWithSavepoint,
@@ -416,6 +417,9 @@ class JobManager(Actor):
                 self._lose(task_manager_id, reason)
             case _ if isinstance(message, TaskReport | OutletReport | StackTraceSample):
                 self._on_job(message.job_id, message)
+            case AcknowledgeTogether(acknowledgements):
+                for each in acknowledgements:
+                    self._on_job(each.job_id, each)
             case _:
                 log.warning("dropped %s, which no TaskManager sends", type(message).__name__)
 

@@ -16,6 +16,7 @@ from typing import Any
 import pykka
 
 from ...messages import (
+    AcknowledgeCheckpoint,
     AcknowledgeRegistration,
     AnnounceWatermark,
     AskTask,
@@ -53,6 +54,7 @@ from ..actor import Actor, Terminated
 from ..ask_errors import NotRunning
 from ..context import Ref
 from ..failure import died_in_silence
+from .acknowledgements import Acknowledgements
 from .leader_link import AloneTooLong, BeatDue, LeaderLink, RegisterDue, TaskManagerSpec
 from .offers import AnotherLeads
 from .outbox import NoOutbox, Outbox
@@ -68,8 +70,15 @@ METRICS_PER_BEAT = 200
 """Of this number of tasks one heartbeat has figures."""
 OUTPUT_DELAY_MS = 50
 """How long what was logged or printed waits for more, to be sent together; a task's end does not overtake it."""
+ACKNOWLEDGEMENT_DELAY_MS = 20
+"""How long an acknowledgement waits at most for those of other tasks here, to be sent together; the last does not."""
 TERMINAL_REPORTS_KEPT = 64
 """Terminal states stay in heartbeats for this many later attempts, in case the report itself was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SendAcknowledgements:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +125,7 @@ class TaskManager(Actor):
         self._ending: str | None = None
         self._has_ended = False
         self._sampler = TaskSampler(services.stacks)
+        self._acknowledgements = Acknowledgements()
         self.stale_messages = 0
         """How many messages of another leader session were dropped."""
 
@@ -153,6 +163,10 @@ class TaskManager(Actor):
                 self.context.schedule(OUTPUT_DELAY_MS, _SendOutput())
             case _SendOutput():
                 self._send_output()
+            case AcknowledgeCheckpoint():
+                self._acknowledge(message)
+            case _SendAcknowledgements():
+                self._send_acknowledgements()
             case SampleDue():
                 self._sample(message)
             case UpdateTaskExecutionState(attempt_id=attempt_id, state=state):
@@ -295,7 +309,20 @@ class TaskManager(Actor):
             self._to_leader(report)
 
     def _to_leader(self, message: Any) -> None:
+        """Behind all that was said before."""
+        self._send_acknowledgements()
         self._link.tell(message)
+
+    def _acknowledge(self, message: AcknowledgeCheckpoint) -> None:
+        if not self._acknowledgements.are_any:
+            self.context.schedule(ACKNOWLEDGEMENT_DELAY_MS, _SendAcknowledgements())
+        running = (each for each, hosted in self._tasks.items() if hosted.task.state is ExecutionState.RUNNING)
+        if self._acknowledgements.add(message, running):
+            self._send_acknowledgements()
+
+    def _send_acknowledgements(self) -> None:
+        if self._acknowledgements.are_any:
+            self._link.tell(self._acknowledgements.take())
 
     # -- what is logged and printed here
 

@@ -15,6 +15,7 @@ from typing import get_args
 from ....messages import (
     NO_EDGE,
     AcknowledgeCheckpoint,
+    AcknowledgeTogether,
     CheckpointAborted,
     CheckpointCompleted,
     CheckpointId,
@@ -208,6 +209,9 @@ class _Seen:
                 self._jobs[deployment.job_id].ended_now.add((deployment.vertex_id, deployment.subtask_index))
             case AcknowledgeCheckpoint(attempt_id=attempt_id) if attempt_id in self._attempts:
                 self._acknowledged(message, *self._attempts[attempt_id])
+            case AcknowledgeTogether(acknowledgements):
+                for each in acknowledgements:
+                    self.message(who, each)
 
     def _cannot_read(self, deployment: TaskDeployment) -> None:
         """The state that it is to restore is unreadable."""

@@ -21,12 +21,13 @@ def test_each_kind_reports_its_state() -> None:
     group = MetricGroup()
     group.counter("late").inc(3)
     group.counter("late").dec()
+    group.counter("early").count += 5
     group.meter("calls").mark(5)
     group.gauge("depth").set(7)
     for value in range(1, 101):
         group.histogram("ms").update(value)
     found = reported(group)
-    assert (found["late"], found["calls"], found["depth"]) == ((2.0,), (5.0,), (7.0,))
+    assert (found["late"], found["early"], found["calls"], found["depth"]) == ((2.0,), (5.0,), (5.0,), (7.0,))
     figures = dict(zip(HISTOGRAM_FIGURES, found["ms"], strict=True))
     assert figures == {
         "count": 100, "sum": 5050, "min": 1, "max": 100, "mean": 50.5,
