@@ -92,7 +92,7 @@ def explained(url: str) -> Iterator[None]:
 
 @contextmanager
 def renewed(servers: Servers) -> Iterator[None]:
-    """After an error the next request looks anew who has what."""
+    """After an error the next request asks again who has what."""
     try:
         yield
     except Exception:

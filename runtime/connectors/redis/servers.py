@@ -51,7 +51,7 @@ class Servers:
         return not is_cluster(self._url) or len({slot_of(key.encode()) for key in keys}) <= 1
 
     def forget(self) -> None:
-        """End all connections. Whoever asks next, connects anew."""
+        """End all connections. The next request connects again."""
         client, self._client = self._client, None
         if client is not None:
             client.close()
