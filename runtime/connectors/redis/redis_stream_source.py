@@ -176,7 +176,7 @@ class RedisStreamSource(FedSource):
         self._reached[name] = at
 
     def _lost(self, name: str, at: Position, info: Mapping[str, Any] | None, lost: str, *, has_more: bool) -> Position:
-        message = f"stream {name!r} of {url_shown(self.url)}, read up to {at.id}: {lost} before they were read"
+        message = f"stream {name!r} of {url_shown(self.url)}, read up to {at.id}: {lost}"
         if self.on_loss == "fail":
             raise StreamTrimmed(
                 f"{message}. Let the stream keep more than the job needs after a restart; to go on with what is left, "
