@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -23,10 +23,19 @@ from .certificate import Certificate
 _START_S = 60
 
 
+def free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 class RedisServer:
     """Raises SystemMissing where there is none to start."""
 
-    def __init__(self, password: str | None = None, tls: Certificate | None = None) -> None:
+    def __init__(
+        self, password: str | None = None, tls: Certificate | None = None, options: Sequence[str] = ()
+    ) -> None:
         self._binary = shutil.which("redis-server")
         if self._binary is None:
             raise SystemMissing("Redis", "there is no redis-server (Debian: apt-get install redis-server)")
@@ -34,11 +43,9 @@ class RedisServer:
             import redis
         except ImportError as error:
             raise SystemMissing("Redis", f'{error}: pip install "understudy[redis]"') from None
-        with closing(socket.socket()) as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self._folder = tempfile.mkdtemp(prefix="understudy-redis-", dir="/tmp")
-        self._password, self._tls = password, tls
+        self._password, self._tls, self._options = password, tls, options
         scheme, trusted = ("redis", "") if tls is None else ("rediss", f"?ssl_ca_certs={tls.file}")
         self.url = f"{scheme}://{f':{password}@' if password else ''}127.0.0.1:{self.port}/0{trusted}"
         self.client: Any = redis.Redis.from_url(self.url, protocol=2, decode_responses=True)
@@ -63,6 +70,7 @@ class RedisServer:
         if self._tls is not None:
             options += ["--port", "0", "--tls-auth-clients", "no"]
             options += ["--tls-cert-file", str(self._tls.file), "--tls-key-file", str(self._tls.key)]
+        options += self._options
         self._process = subprocess.Popen([self._binary, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + _START_S
         while True:

@@ -29,6 +29,7 @@ from .iceberg_table import (
     find_table,
     load_catalog,
     open_or_make,
+    reached,
     stored_schema,
     without_retries,
 )
@@ -132,8 +133,9 @@ class IcebergWriter(LakeWriter):
         arrow = require("pyiceberg.io.pyarrow", extra="iceberg", wanted_by="IcebergSink")
         table = self._table_with_columns()
         unique = uuid.uuid5(uuid.NAMESPACE_OID, f"{self.context.job_id}/{self.context.attempt_id}")
-        written = arrow._dataframe_to_data_files(table.metadata, rows, table.io, unique, self._named)
-        return [_plain(file, table.spec().spec_id) for file in written]
+        with reached(self.table, table):
+            written = arrow._dataframe_to_data_files(table.metadata, rows, table.io, unique, self._named)
+            return [_plain(file, table.spec().spec_id) for file in written]
 
     def remove_file(self, committable: dict[str, Any]) -> None:
         self._opened_table.io.delete(committable["file_path"])
@@ -177,11 +179,17 @@ class IcebergCommitter(Committer):
             upkeep.join(timeout=60)
 
     def last_marker(self, writer: str) -> int | None:
-        self._table.refresh()
+        with reached(self._name, self._table):
+            self._table.refresh()
         found = self._table.properties.get(MARKER + writer)
         return None if found is None else int(found)
 
     def commit(self, committables: list[dict[str, Any]], marker: Marker) -> None:
+        with reached(self._name, self._table):
+            self._commit_in_rounds(committables, marker)
+        self._upkeep.committed()
+
+    def _commit_in_rounds(self, committables: list[dict[str, Any]], marker: Marker) -> None:
         errors = require("pyiceberg.exceptions", extra="iceberg", wanted_by="IcebergSink")
         paths = [each["file_path"] for each in committables]
         if lost := [path for path in paths if not self._table.io.new_input(path).exists()]:
@@ -197,7 +205,6 @@ class IcebergCommitter(Committer):
                 if not left:
                     raise
                 log.info("%s: others commit too, trying again: %s", self._name, error)
-        self._upkeep.committed()
 
     def _table_now(self) -> Any:
         catalog = load_catalog(self._catalog, "IcebergSink")

@@ -5,7 +5,8 @@ A catalog is the name of one that PyIceberg is configured with, or its propertie
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from ....messages.shown_url import url_shown
 from ..errors import require
 from ..reaching import why_unreachable
 from .column_types import storable
-from .errors import ColumnConflict, NoCatalog, NoTable, UnsupportedTable
+from .errors import ColumnConflict, LakeUnreachable, NoCatalog, NoTable, UnsupportedTable
 
 Catalog: TypeAlias = str | Mapping[str, str]
 
@@ -36,6 +37,26 @@ def load_catalog(catalog: Catalog, wanted_by: str) -> Any:
     except Exception as error:  # of HTTP, of databases, of clouds
         place = url_shown(str(properties.get("uri") or f"catalog {name!r}"))
         raise NoCatalog(f"{wanted_by}: cannot open its catalog: {why_unreachable(error, place)}") from error
+
+
+@contextmanager
+def reached(name: str, table: Any) -> Iterator[None]:
+    """What the object store of a table says comes out as LakeUnreachable; errors of local paths and of the catalog's
+    HTTP are as they are.
+    """
+    try:
+        yield
+    except OSError as error:
+        location = table.location()
+        is_local = "://" not in location or location.startswith("file:")
+        is_of_http = type(error).__module__.startswith("requests")
+        if is_local or is_of_http or isinstance(error, LakeUnreachable | FileNotFoundError):
+            raise
+        raise LakeUnreachable(
+            f"{name}: its object store, which has {url_shown(location)}, does not answer, or refuses: "
+            f"{' '.join(str(error).split())}. Check endpoint, region and credentials (s3.* and the like of catalog=, "
+            "or the environment of each process), and that the store can be reached"
+        ) from error
 
 
 def find_table(catalog: Any, name: str) -> Any | None:

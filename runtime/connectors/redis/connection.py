@@ -4,34 +4,45 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 from ....messages.shown_url import url_shown
 from ..errors import RedisRefused, check_extra, require
 from ..reaching import LOOK_S, in_the_way, is_tls_mistake, why_unreachable
+from .servers import Servers, is_cluster, nodes_of
 
 log = logging.getLogger(__name__)
 
 TIMEOUT_S = 10.0
 """Of one request."""
 
+_NO_MASTER_ANY_MORE = "UNBLOCKED"
+"""Said to who waits at a master that has become a replica."""
+_PROBES = 16
+"""Keys that are asked for, to see whether a server has all."""
+
 
 def check_redis(url: str, wanted_by: str) -> None:
     """Raises MissingExtra, and ValueError for what is no address."""
     check_extra("redis", extra="redis", wanted_by=wanted_by)
-    if urlsplit(url).scheme not in ("redis", "rediss", "unix"):
+    if urlsplit(url).scheme not in ("redis", "rediss", "unix", "redis+cluster", "rediss+cluster"):
         raise ValueError(
-            f"{wanted_by}: url: wanted redis://host:6379/0, rediss://… or unix://…, found {url_shown(url)!r}"
+            f"{wanted_by}: url: wanted redis://host:6379/0, rediss://… or unix://…; for a Redis Cluster "
+            f"redis+cluster://host:6379,host:6379 or rediss+cluster://…; found {url_shown(url)!r}"
         )
+    if is_cluster(url):
+        try:
+            nodes_of(url)
+        except ValueError as error:
+            raise ValueError(f"{wanted_by}: url: {error}; found {url_shown(url)!r}") from None
 
 
-def connected(url: str, wanted_by: str, timeout_s: float = TIMEOUT_S, **options: Any) -> Any:
-    """A client; it connects with the first request."""
-    redis = require("redis", extra="redis", wanted_by=wanted_by)
-    limits = {"socket_timeout": timeout_s, "socket_connect_timeout": timeout_s}
-    return redis.Redis.from_url(url, protocol=2, **limits, **options)
+def connected(url: str, wanted_by: str, timeout_s: float = TIMEOUT_S, **options: Any) -> Servers:
+    """They are connected with the first request."""
+    require("redis", extra="redis", wanted_by=wanted_by)
+    return Servers(url, wanted_by, timeout_s, **options)
 
 
 def place_of(url: str) -> str:
@@ -39,16 +50,22 @@ def place_of(url: str) -> str:
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether another try may succeed: the server is away, starts, or is full."""
+    """Whether another try may succeed: the server is away, starts, or is full; or a slot's master is another now."""
     redis = require("redis", extra="redis", wanted_by="Redis")
-    passing = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.OutOfMemoryError, redis.BusyLoadingError)
-    refusing = (redis.AuthenticationError, redis.exceptions.NoPermissionError)
-    return isinstance(error, (*passing, redis.ReadOnlyError)) and not isinstance(error, refusing)
+    errors = redis.exceptions
+    passing = (redis.ConnectionError, redis.TimeoutError, errors.OutOfMemoryError, redis.BusyLoadingError)
+    moving = (errors.MovedError, errors.AskError, errors.TryAgainError, errors.ClusterDownError, errors.MasterDownError)
+    refusing = (redis.AuthenticationError, errors.NoPermissionError)
+    if isinstance(error, errors.RedisClusterException) or str(error).startswith(_NO_MASTER_ANY_MORE):
+        return True
+    return isinstance(error, (*passing, *moving, redis.ReadOnlyError)) and not isinstance(error, refusing)
 
 
 @contextmanager
 def explained(url: str) -> Iterator[None]:
-    """What Redis will always refuse becomes a RedisRefused; so does a mistake in TLS."""
+    """What Redis will always refuse becomes a RedisRefused; so do a mistake in TLS, and one server's URL for a
+    cluster.
+    """
     redis = require("redis", extra="redis", wanted_by="Redis")
     try:
         yield
@@ -60,10 +77,27 @@ def explained(url: str) -> Iterator[None]:
         if is_tls_mistake(error):
             raise RedisRefused(why_unreachable(error, place_of(url))) from error
         raise
+    except redis.exceptions.MovedError as error:
+        if is_cluster(url):
+            raise
+        raise RedisRefused(
+            f"{place_of(url)} is a node of a Redis Cluster, and has not all of its keys ({error}): give the cluster's "
+            "URL, redis+cluster://host:port, or with several nodes redis+cluster://host:port,host:port"
+        ) from error
     except redis.ResponseError as error:
         if "WRONGTYPE" not in str(error):
             raise
         raise RedisRefused(f"{url_shown(url)}: {error}: give a key that is free, or of that type") from error
+
+
+@contextmanager
+def renewed(servers: Servers) -> Iterator[None]:
+    """After an error the next request asks again who has what."""
+    try:
+        yield
+    except Exception:
+        servers.forget()
+        raise
 
 
 def check_answer(url: str, types: dict[str, str]) -> None:
@@ -72,14 +106,24 @@ def check_answer(url: str, types: dict[str, str]) -> None:
     """
     retry = require("redis.retry", extra="redis", wanted_by="Redis")
     pauses = require("redis.backoff", extra="redis", wanted_by="Redis")
-    with explained(url), connected(url, "Redis", LOOK_S, retry=retry.Retry(pauses.NoBackoff(), 0)) as client:
-        client.ping()
+    with explained(url), connected(url, "Redis", LOOK_S, retry=retry.Retry(pauses.NoBackoff(), 0)) as servers:
+        servers.any().ping()
         for key, wanted in types.items():
-            if (found := client.type(key).decode()) not in (wanted, "none"):
+            if (found := servers.of(key).type(key).decode()) not in (wanted, "none"):
                 raise RedisRefused(
                     f"{url_shown(url)}: key {key!r} is a {found}, wanted a {wanted}: give a key that is free, or "
                     "of that type"
                 )
+        _check_has_all(servers)
+
+
+def _check_has_all(servers: Servers) -> None:
+    """Raises MovedError if one server is asked that has not all keys. Who may not ask for keys of others does not."""
+    redis = require("redis", extra="redis", wanted_by="Redis")
+    with suppress(redis.exceptions.NoPermissionError):
+        for number in range(_PROBES):
+            key = f"understudy:probe-{number}"
+            servers.of(key).exists(key)
 
 
 def check_for_sink(url: str, types: dict[str, str], who: object, retry_ms: float) -> None:

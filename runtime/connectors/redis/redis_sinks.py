@@ -2,8 +2,9 @@
 
 An append and its marker are one Lua script, which Redis runs as a whole: it checks the marker and the type of the key
 before it writes anything, as Redis undoes nothing. The markers of a key are a hash beside it, `understudy:{key}`, whose
-name hashes to the same slot of a cluster. Data lasts as Redis is configured to keep it: see
-docs/connectors/redis.md.
+name hashes to the same slot of a cluster: one master has both, and the script is one act there, too. There,
+hashes of RedisUpsertSink lie in any slots: each is replaced by a script of its own. Data lasts as Redis is configured
+to keep it: see docs/connectors/redis.md.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ....actors.operators.marker import Marker
 from ....messages.shown_url import url_shown
 from ..files.file_writers import to_json
 from . import connection
+from .servers import has_slot_for_markers, is_cluster, markers_of
 
 _GUARD = """
 local found = redis.call('TYPE', KEYS[1]).ok
@@ -51,6 +53,11 @@ for at = 6, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[at]) end
 redis.call('HSET', KEYS[2], ARGV[2], ARGV[4])
 return 1
 """
+_HASH = """
+redis.call('DEL', KEYS[1])
+for at = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1]) end
+if tonumber(ARGV[1]) > 0 and #ARGV > 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+"""
 
 
 class _AppendSink(LedgerSink):
@@ -61,6 +68,11 @@ class _AppendSink(LedgerSink):
 
     def __init__(self, url: str, key: str, *, retry_ms: float = 60_000) -> None:
         connection.check_redis(url, type(self).__name__)
+        if is_cluster(url) and not has_slot_for_markers(key):
+            raise ValueError(
+                f"key: in a Redis Cluster its markers must lie in its slot: wanted a key without braces, or with one "
+                f"hash tag, as {{orders}}:out; found {key!r}"
+            )
         self.url, self.key, self.retry_ms = url, key, retry_ms
         self._most = 0
 
@@ -72,29 +84,29 @@ class _AppendSink(LedgerSink):
         connection.check_for_sink(self.url, {self.key: self._type, self._markers: "hash"}, self, self.retry_ms)
 
     def open(self) -> None:
-        self._client = connection.connected(self.url, type(self).__name__)
-        self._append = self._client.register_script(self._script)
+        self._servers = connection.connected(self.url, type(self).__name__)
 
     def close(self) -> None:
-        if hasattr(self, "_client"):
-            self._client.close()
+        if hasattr(self, "_servers"):
+            self._servers.forget()
 
     def apply(self, batches: list[Batch], marker: Marker) -> None:
         arguments = [self._type, marker.writer, marker.after, marker.sequence, self._most]
         for batch in batches:
             arguments += self._arguments(_mappings(batch))
-        with connection.explained(self.url):
-            if not self._append(keys=[self.key, self._markers], args=arguments):
-                raise MarkerMoved(marker.writer, marker.after)
+        with connection.explained(self.url), connection.renewed(self._servers):
+            done = self._servers.of(self.key).eval(self._script, 2, self.key, self._markers, *arguments)
+        if not done:
+            raise MarkerMoved(marker.writer, marker.after)
 
     def last_marker(self, writer: str) -> int | None:
-        with connection.explained(self.url):
-            found = self._client.hget(self._markers, writer)
+        with connection.explained(self.url), connection.renewed(self._servers):
+            found = self._servers.of(self._markers).hget(self._markers, writer)
         return None if found is None else int(found)
 
     @property
     def _markers(self) -> str:
-        return f"understudy:{self.key}" if "{" in self.key else f"understudy:{{{self.key}}}"
+        return markers_of(self.key)
 
     def _arguments(self, records: list[dict[str, Any]]) -> list[Any]:
         raise NotImplementedError  # abstract
@@ -165,24 +177,37 @@ class RedisUpsertSink(IdempotentSink):
         connection.check_for_sink(self.url, {}, self, self.retry_ms)
 
     def open(self) -> None:
-        self._client = connection.connected(self.url, "RedisUpsertSink")
+        self._servers = connection.connected(self.url, "RedisUpsertSink")
         parts = self.key if isinstance(self.key, list | tuple) else (self.key,)
         self._keys = KeySelector(*parts).of_operator(self.context.name)
 
     def close(self) -> None:
-        if hasattr(self, "_client"):
-            self._client.close()
+        if hasattr(self, "_servers"):
+            self._servers.forget()
 
     def upsert(self, batch: Batch) -> None:
-        with connection.explained(self.url), self._client.pipeline(transaction=True) as pipeline:
+        """Each hash is replaced as a whole; those of one server go there together."""
+        with connection.explained(self.url), connection.renewed(self._servers):
+            pipelines: dict[int, Any] = {}
             for key, record in zip(self._keys.keys(batch), _mappings(batch), strict=True):
                 name = self.prefix + (":".join(map(str, key)) if isinstance(key, tuple) else str(key))
-                pipeline.delete(name)
-                if texts := _texts(record):
-                    pipeline.hset(name, mapping=texts)
-                    if self.expire_ms is not None:
-                        pipeline.pexpire(name, self.expire_ms)
-            pipeline.execute()
+                client = self._servers.of(name)
+                if id(client) not in pipelines:
+                    pipelines[id(client)] = client.pipeline(transaction=not is_cluster(self.url))
+                self._replace(pipelines[id(client)], name, _texts(record))
+            for pipeline in pipelines.values():
+                pipeline.execute()
+
+    def _replace(self, pipeline: Any, name: str, texts: dict[str, Any]) -> None:
+        """In a cluster by a script, as a MULTI there has one slot; elsewhere without, which is faster."""
+        if is_cluster(self.url):
+            pipeline.eval(_HASH, 1, name, self.expire_ms or 0, *(part for field in texts.items() for part in field))
+            return
+        pipeline.delete(name)
+        if texts:
+            pipeline.hset(name, mapping=texts)
+            if self.expire_ms is not None:
+                pipeline.pexpire(name, self.expire_ms)
 
 
 def _mappings(batch: Batch) -> list[dict[str, Any]]:

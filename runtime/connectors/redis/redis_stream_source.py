@@ -21,6 +21,7 @@ from ....messages.shown_url import url_shown
 from ..errors import StreamTrimmed, UnreadableInput, require
 from ..fed_source import FedSource, Feed
 from . import connection
+from .servers import Servers
 from .stream_positions import EARLIEST, LATEST, Position, after_loss, first_position, problem
 
 log = logging.getLogger("understudy.source")
@@ -30,6 +31,9 @@ ID, STREAM = "_id", "_stream"
 
 _BLOCK_MS = 500
 """How long a wait for entries takes at most, and so the end of a task."""
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.005, 0.1
+"""Between two looks at streams in several slots of a cluster, for which no request can wait at once."""
 
 Entry = tuple[str, dict[str, Any]]
 """Id, fields."""
@@ -125,17 +129,24 @@ class RedisStreamSource(FedSource):
         if not hasattr(self, "_reached"):
             self._reached = dict(self._positions)
             """By stream; the thread's own. A second call goes on where the first was cut off."""
-        with connection.explained(self.url), connection.connected(self.url, "RedisStreamSource") as client:
+        with connection.explained(self.url), connection.connected(self.url, "RedisStreamSource") as servers:
+            can_block, pause_s = servers.can_ask_at_once(self._own), _FIRST_PAUSE_S
             while not feed.closed.is_set():
-                if not self._read(client, feed):
-                    client.xread({name: at.id for name, at in self._reached.items()}, count=1, block=_BLOCK_MS)
+                if self._read(servers, feed):
+                    pause_s = _FIRST_PAUSE_S
+                elif can_block:
+                    at = {name: at.id for name, at in self._reached.items()}
+                    servers.of(self._own[0]).xread(at, count=1, block=_BLOCK_MS)
+                else:
+                    feed.wait(pause_s)
+                    pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    def _read(self, client: Any, feed: Feed) -> bool:
+    def _read(self, servers: Servers, feed: Feed) -> bool:
         """Whether anything has come, of any stream."""
         has_come = False
         for name in self._own:
             at = self._reached.get(name)
-            with client.pipeline(transaction=True) as pipeline:
+            with servers.of(name).pipeline(transaction=True) as pipeline:
                 pipeline.xrange(name, f"({at.id}" if at else "-", count=self.batch_rows)
                 pipeline.xinfo_stream(name)
                 found, info = pipeline.execute(raise_on_error=False)
@@ -165,7 +176,7 @@ class RedisStreamSource(FedSource):
         self._reached[name] = at
 
     def _lost(self, name: str, at: Position, info: Mapping[str, Any] | None, lost: str, *, has_more: bool) -> Position:
-        message = f"stream {name!r} of {url_shown(self.url)}, read up to {at.id}: {lost} before they were read"
+        message = f"stream {name!r} of {url_shown(self.url)}, read up to {at.id}: {lost}"
         if self.on_loss == "fail":
             raise StreamTrimmed(
                 f"{message}. Let the stream keep more than the job needs after a restart; to go on with what is left, "

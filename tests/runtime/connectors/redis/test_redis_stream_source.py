@@ -191,7 +191,31 @@ def test_on_loss_continue_reads_what_is_left_and_says_so(
     left = [int(fields["n"]) for _, fields in redis.client.xrange("in") if int(fields["n"]) > 2]
     second = start(recorded=[recorded], on_loss="continue")
     assert second.numbers(len(left)) == left
-    assert any("before they were read" in each.getMessage() for each in caplog.records)
+    assert any("read up to" in each.getMessage() for each in caplog.records)
+
+
+@pytest.mark.parametrize(("newest", "then"), [("2-1", "2-2"), ("4-1", "4-2")], ids=["fewer", "some new"])
+def test_a_replica_that_took_over_without_the_newest_entries_makes_nothing_double(
+    redis: RedisServer, start: Any, newest: str, then: str
+) -> None:
+    """Entries that were read are gone, as asynchronous replication may leave it; those before them are there."""
+    for number in (1, 2, 3):
+        redis.client.xadd("in", {"n": number}, id=f"{number}-1")
+    first = start()
+    assert first.numbers(3) == [1, 2, 3]
+    recorded = first.recorded()
+    first.source.close()
+    redis.client.delete("in")
+    for entry_id in ("1-1", newest):
+        redis.client.xadd("in", {"n": entry_id[0]}, id=entry_id)
+    failing = start(recorded=[recorded])
+    with pytest.raises(StreamTrimmed, match="a replica without the newest entries has taken over, or"):
+        failing.poll(lambda polled: polled is not None)
+    second = start(recorded=[recorded], on_loss="continue")
+    if newest == "2-1":
+        second.poll(lambda _: second.source.offset()["in"][0] == newest)
+    redis.client.xadd("in", {"n": 9}, id=then)
+    assert second.numbers(1 if newest == "2-1" else 2) == ([9] if newest == "2-1" else [4, 9])
 
 
 def test_what_is_trimmed_after_it_was_read_is_no_loss(redis: RedisServer, start: Any) -> None:
