@@ -167,8 +167,7 @@ class Outlets:
         operator_id = self._id_of(question.operator)
         reading = Reading(question, self._context.promise(), question.after)
         if not self._serve(operator_id, reading):
-            self._waiting.setdefault(operator_id, []).append(reading)
-            self._context.schedule(question.wait_ms, self._for_us(ReadOverdue(reading)))
+            self._wait(operator_id, reading)
         return reading.promise
 
     def on(self, message: OutletReport | OutletEvent) -> None:
@@ -200,6 +199,10 @@ class Outlets:
             self._serve_all(operator_id)
 
     # -- inside
+
+    def _wait(self, operator_id: str, reading: Reading) -> None:
+        self._waiting.setdefault(operator_id, []).append(reading)
+        self._context.schedule(reading.question.wait_ms, self._for_us(ReadOverdue(reading)))
 
     def _list(self, opened: OutletOpened) -> None:
         listing = self._context.run_blocking(segments_in, self._storage, opened.folder)
@@ -294,6 +297,9 @@ class Outlets:
         """The next file is gone: by retention, just now, or because somebody has deleted it."""
         operator_id = self._id_of(reading.question.operator)
         book = self._books[operator_id]
+        if book.segments is None:  # a newer attempt has opened it meanwhile
+            self._wait(operator_id, reading)
+            return
         position = self._position_of(book, reading)
         if position is None:
             return

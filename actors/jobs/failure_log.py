@@ -60,7 +60,7 @@ class FailureLog:
         is_counted = known.count > 1 and self._limit is not None
         times = f"{known.count} of {self._limit}" if is_counted else f"for the {_ordinal(told.count)} time"
         is_same_text = symptom_of(failure).message == told.symptom.message
-        what = f"{raised(failure).error_type} in {tell_place(failure)}" if is_same_text else tell_line(failure)
+        what = _told_shortly(failure) if is_same_text else tell_line(failure)
         log.warning("%s: the same failure again, %s: %s; %s", self._job, times, what, _outlook(known.restart))
 
     def task_manager_lost(self, lost: TaskManagerChanged) -> None:
@@ -95,7 +95,7 @@ class FailureLog:
             return tell_end(failure)
         what = raised(root)
         if not is_repeated:
-            return f"failed: {what.error_type} in {tell_place(root)}, as logged above"
+            return f"failed: {_told_shortly(root)}, as logged above"
         return f"{failure.error_message.partition(f': {what.error_type}: ')[0]}: {what.error_type}, as logged above"
 
     def _counted(self, failure: FailureCause) -> _Told:
@@ -118,6 +118,12 @@ class FailureLog:
 def tell_end(failure: FailureCause) -> str:
     """Why a job has failed, in a line that follows its name."""
     return failure.error_message if failure.kind is FailureKind.REPEATED else f"failed: {tell_line(failure)}"
+
+
+def _told_shortly(failure: FailureCause) -> str:
+    """What was raised, and where; of a TaskManager that was lost that is nowhere."""
+    place = tell_place(failure)
+    return f"{raised(failure).error_type} in {place}" if place else tell_line(failure)
 
 
 def _outlook(restart: Restart | None) -> str:

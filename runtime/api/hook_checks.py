@@ -8,6 +8,7 @@ generator, would be called, and nothing of it would run.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from inspect import iscoroutinefunction
@@ -194,10 +195,10 @@ def check_function(method: str, function: Callable[..., Any]) -> None:
     _check_takes(what, function, ARGUMENTS.get(method, ()))
     if found(function).returns_nothing and method not in _MAY_RETURN_NOTHING:
         wanted = _RESULTS.get(method) or FUNCTIONS[method]
-        raise InvalidOperator(
-            f"{what} returns nothing ({found(function).where}), so each result would be None: {wanted}; is a `return` "
-            "missing?"
-        )
+        problem = f"{what} returns nothing ({found(function).where}), so each result is None: {wanted}"
+        if method != "map":  # which may be called for what it does
+            raise InvalidOperator(f"{problem}; is a `return` missing?")
+        warnings.warn(f"{problem}, if a `return` is missing", stacklevel=4)
 
 
 def _check_takes(what: str, function: Callable[..., Any], given: Sequence[str]) -> None:

@@ -82,6 +82,12 @@ def test_a_repetition_that_is_not_counted_towards_the_end_has_no_limit(
     assert "the same failure again, for the 2nd time: KeyError in operator 'worst'" in lines(caplog)[1]
 
 
+def test_a_lost_task_manager_is_at_no_place(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        told.failed(FailureKnown(FailureCause("TaskManagerLost", "tm-0-1 was lost: SIGKILL"), SOON))
+    assert "for the 2nd time: TaskManagerLost: tm-0-1 was lost: SIGKILL; restarting" in lines(caplog)[1]
+
+
 def test_another_text_of_the_same_failure_is_shown(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
     told.failed(FailureKnown(typo(), SOON))
     told.failed(FailureKnown(typo(message="'dely'"), SOON, 2))

@@ -127,7 +127,6 @@ class TestFunctions:
     @pytest.mark.parametrize(
         ("method", "wanted"),
         [
-            ("map", "return the record that takes its place"),
             ("filter", "return True or False"),
             ("flat_map", "return a list of records"),
             ("map_batches", "return the batch that takes its place"),
@@ -139,11 +138,17 @@ class TestFunctions:
     def test_one_that_returns_nothing_is_refused(
         self, env: StreamEnvironment, method: str, wanted: str, function: Any
     ) -> None:
-        if function is forgotten_async and method not in ("map", "filter", "flat_map"):
+        if function is forgotten_async and method not in ("filter", "flat_map"):
             return
         more = [monotonous()] if method == "assign_timestamps" else []
         with pytest.raises(InvalidOperator, match=rf"{method}: .*forgotten.* returns nothing .*{wanted}.*a `return`"):
             getattr(env.from_collection([1]), method)(function, *more)
+
+    @pytest.mark.parametrize("function", [forgotten, forgotten_async])
+    def test_map_warns_of_it_as_it_may_be_called_for_what_it_does(self, env: StreamEnvironment, function: Any) -> None:
+        with pytest.warns(UserWarning, match=r"map: .*forgotten.* returns nothing .*the record that takes") as warned:
+            env.from_collection([1]).map(function)
+        assert warned[0].filename == __file__
 
     @pytest.mark.parametrize("function", [found_sometimes, always_fails, lambda record: record.get("flag"), print])
     def test_one_that_returns_something_at_times_is_not(self, env: StreamEnvironment, function: Any) -> None:

@@ -214,6 +214,7 @@ def test_an_interruption_comes_out_of_wait_and_the_job_is_closed(how: str, tmp_p
     assert not work_dir.exists()
 
 
+@pytest.mark.filterwarnings("ignore:map")
 def test_a_job_without_end_is_waited_for_as_long_as_one_says() -> None:
     env = StreamEnvironment()
     env.generate(lambda n: n, records_per_second=1000).map(note).print()
@@ -420,6 +421,7 @@ def test_coroutines_run_here_and_their_threads_too() -> None:
     assert sorted(job.results("all")) == [number * threading.get_ident() for number in range(3)]
 
 
+@pytest.mark.filterwarnings("ignore:map")
 def test_a_client_that_connects_is_told_what_to_do() -> None:
     async def connect(number: int) -> None:
         await asyncio.open_connection("localhost", 80)

@@ -1,0 +1,94 @@
+"""Outlets: readers whose file is gone while a newer attempt opens the outlet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pykka
+import pytest
+
+from understudy.actors.job_manager.outlets import OutletListed, Outlets, ReadOverdue, SegmentsRead
+from understudy.messages import (
+    ExecutionAttemptId,
+    JobId,
+    OperatorId,
+    OutletAnswer,
+    OutletBranch,
+    OutletOpened,
+    OutletPart,
+    ReadOutlet,
+)
+from understudy.state.errors import MissingState
+from understudy.state.outlets.segments import Segment
+
+JOB = JobId("job")
+BRANCHES = (OutletBranch("0b", 1, "a7", 0),)
+SEGMENTS = [Segment(0, 3, 30, 0, OutletBranch("0b", 1, "a7", 0))]
+
+
+class Context:
+    """What storage was asked for stays open; `answers` has the ways to say how each ended."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[Callable[[Any], Any], Callable[[BaseException], Any]]] = []
+        self.timers: list[tuple[float, Any]] = []
+
+    def promise(self) -> pykka.Future[Any]:
+        return pykka.ThreadingFuture()
+
+    def run_blocking(self, *_: Any) -> None: ...
+
+    def pipe_to_self(self, _: None, success: Any, failure: Any) -> None:
+        self.answers.append((success, failure))
+
+    def schedule(self, delay_ms: float, event: Any) -> None:
+        self.timers.append((delay_ms, event.event))
+
+
+@pytest.fixture
+def context() -> Context:
+    return Context()
+
+
+@pytest.fixture
+def outlets(context: Context) -> Outlets:
+    storage: Any = None
+    own: Any = context
+    return Outlets(JOB, storage, own, lambda _: True, lambda: False, lambda name: name)
+
+
+def opened(attempt: str) -> OutletOpened:
+    return OutletOpened(JOB, ExecutionAttemptId(attempt), OperatorId("alerts"), "alerts", "folder", BRANCHES, 0, 3)
+
+
+def test_a_reader_whose_file_is_gone_waits_until_the_newer_attempt_is_listed(
+    outlets: Outlets, context: Context
+) -> None:
+    outlets.on(first := opened("first"))
+    outlets.on(OutletListed(first, SEGMENTS))
+    answer = outlets.read(ReadOutlet(JOB, "alerts", "", False, 1_000, 500))
+    _, failed = context.answers[-1]
+    outlets.on(second := opened("second"))
+
+    overdue = failed(MissingState("folder/a")).event
+    assert isinstance(overdue, SegmentsRead)
+    outlets.on(overdue)
+    ((wait_ms, event),) = context.timers
+    assert (wait_ms, type(event)) == (500, ReadOverdue)
+
+    outlets.on(OutletListed(second, SEGMENTS))
+    succeeded, _ = context.answers[-1]
+    outlets.on(succeeded((OutletPart(b"data", 3, "cursor"),)).event)
+    assert answer.get(timeout=0) == OutletAnswer((OutletPart(b"data", 3, "cursor"),), "cursor", is_over=False)
+
+
+def test_it_is_refused_where_the_outlet_is_listed(outlets: Outlets, context: Context) -> None:
+    outlets.on(first := opened("first"))
+    outlets.on(OutletListed(first, SEGMENTS))
+    answer = outlets.read(ReadOutlet(JOB, "alerts", "", False, 1_000, 500))
+    _, failed = context.answers[-1]
+    outlets.on(failed(MissingState("folder/a")).event)
+    refusal = answer.get(timeout=0).refusal
+    assert refusal is not None
+    assert "somebody has deleted it" in refusal.text
