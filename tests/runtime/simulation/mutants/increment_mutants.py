@@ -63,7 +63,7 @@ def a_run_of_the_new_checkpoint_goes_with_the_old_one(patch: Patch) -> None:
     patch.setattr(CheckpointFiles, "_discard", greedy)
 
 
-@mutant(DANGLING, within=20, scenarios=led_by(mix.asked_in_flight))
+@mutant(DANGLING, within=100, scenarios=led_by(mix.overtaken_savepoints))
 def a_run_goes_before_the_metadata_of_an_older_checkpoint(patch: Patch) -> None:
     register = SharedStateRegistry.register
 

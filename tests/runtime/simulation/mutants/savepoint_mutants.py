@@ -306,7 +306,7 @@ def a_restored_job_that_fails_early_begins_anew(patch: Patch) -> None:
     patch.setattr(RestorePoints, "choose", once)
 
 
-@mutant(OUTPUT, within=60, scenarios=a_cancellation_among_deaths)
+@mutant(OUTPUT, within=120, scenarios=a_cancellation_among_deaths)
 def what_the_other_job_had_prepared_is_not_committed(patch: Patch) -> None:
     commit = FileSink.commit
 
@@ -326,7 +326,7 @@ def checkpoints_are_asked_for(chance: random.Random, duration_ms: float) -> Iter
         yield TakeCheckpoint(round(share * duration_ms + chance.uniform(0, 20), 1))
 
 
-@mutant(PROMISE, within=20, scenarios=checkpoints_are_asked_for)
+@mutant(PROMISE, within=80, scenarios=checkpoints_are_asked_for)
 def who_waits_for_a_checkpoint_is_forgotten_at_a_restart(patch: Patch) -> None:
     def forgotten(requests: CheckpointRequests, failure: Any) -> list[Any]:
         requests._waiting = ()
