@@ -79,6 +79,8 @@ class HeapBackend(HeapScope):
         self.changes = ChangedKeys(owner)
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        if self.changes is not None:
+            self.changes.start_over()
         return self._frozen(None)
 
     def increment(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:

@@ -6,7 +6,8 @@ snapshot is a list of runs, in which newer ones replace what older ones say of a
 - A change belongs to every new run until a checkpoint that has it is known to be complete. So nothing is lost with one
   that is declined, aborted or never heard of again.
 - A run is used only as long as each snapshot since has used it. So when a checkpoint completes, and the files that it
-  does not name go, no later snapshot that is still being written needs one of them.
+  does not name go, no later snapshot that is still being written needs one of them. A whole snapshot uses none,
+  so after it the ledger starts over.
 - MOST_OF_A_LEVEL runs of one level and the changes at hand become one of the next level, written again from memory:
   nothing is read for it. As soon as the runs after the first one hold more rows than half of the slots, everything is
   written. So files take at most one and a half times what the state does, and there are at most

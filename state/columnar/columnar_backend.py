@@ -103,6 +103,8 @@ class ColumnarBackend:
         """All is in memory."""
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        if self._runs is not None:
+            self._runs.start_over()
         return self._frozen(self.table, None) if self.table else lambda target: None
 
     def track_changes(self, owner: str) -> None:

@@ -90,6 +90,8 @@ class SlotBackend(SlotScope):
         """All is in memory."""
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        if self.runs is not None:
+            self.runs.start_over()
         return self._frozen(None)
 
     def track_changes(self, owner: str) -> None:

@@ -175,12 +175,13 @@ class IncrementalStage:
         self.store = StandaloneCompletedCheckpointStore(self.retained)
         self.backend = self._tracking()
 
-    def take(self, *, is_savepoint: bool = False) -> Taken:
+    def take(self, *, is_savepoint: bool = False, is_full: bool = False) -> Taken:
+        """`is_full`: a checkpoint that names no file of earlier ones, as a savepoint does."""
         self.last_id += 1
         checkpoint_id = CheckpointId(self.last_id)
         backend: IncrementalBackend = self.backend
         expected = self.kind.read(backend)
-        write = backend.snapshot(checkpoint_id) if is_savepoint else backend.increment(checkpoint_id)
+        write = backend.snapshot(checkpoint_id) if is_savepoint or is_full else backend.increment(checkpoint_id)
         taken = Taken(checkpoint_id, write, expected, is_savepoint)
         self.pending.append(taken)
         return taken

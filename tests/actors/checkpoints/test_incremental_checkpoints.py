@@ -60,7 +60,7 @@ class Course:
             case "clear":
                 stage.kind.clear(stage.backend, random.randrange(KEYS))
             case "take" if len(stage.pending) < 3:
-                stage.take(is_savepoint=random.random() < 0.2)
+                stage.take(is_savepoint=random.random() < 0.2, is_full=random.random() < 0.1)
             case "take and complete":
                 stage.complete(stage.take())
             case "hear" if stage.unheard:
@@ -82,6 +82,20 @@ class Course:
                 self.stage.acknowledge(taken)
             case "arrive late" if taken.state is None:
                 self.stage.arrive_late(taken)
+
+
+@EACH
+def test_a_full_checkpoint_uses_no_run_and_so_does_the_next_one(kind: Kind) -> None:
+    """The files of those before it go when it completes. A history of faults found it."""
+    stage = IncrementalStage(kind)
+    kind.put(stage.backend, range(KEYS), 0)
+    stage.complete(stage.take())
+    stage.complete(stage.take(is_full=True))
+    kind.put(stage.backend, range(3), 1)
+    stage.complete(stage.take())
+    stage.check_files()
+    stage.check_restores()
+    stage.close()
 
 
 def play(kind: Kind, seeds: range) -> None:
