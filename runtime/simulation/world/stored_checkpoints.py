@@ -140,7 +140,7 @@ class StoredCheckpoints:
     def disposed(self, checkpoint_id: CheckpointId) -> None:
         """The user has no savepoint there any more, and no other job was started from it."""
         handles = self._savepoints.pop(checkpoint_id, None)
-        newest = max([*self._completed, *self._savepoints], default=CheckpointId(0))
+        newest = max([*self._completed, *self._savepoints, *self._disposed], default=CheckpointId(0))
         if handles is not None and newest < checkpoint_id and not self._has_ended:
             self._disposed[checkpoint_id] = handles
             self._are_there({checkpoint_id: handles})

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from understudy.runtime.simulation.histories.mix import standard_history
 from understudy.runtime.simulation.world import world_cluster as simulated
 from understudy.testing import Scenario, run_history
 
@@ -24,3 +25,11 @@ def test_a_task_manager_tells_its_end_once(monkeypatch: pytest.MonkeyPatch) -> N
     for seed in range(20):
         run_history(Scenario.of(seed))
     assert told_again == []
+
+
+@pytest.mark.parametrize("seed", [900_168, 900_271])
+def test_checkpoints_that_are_needed_stay_and_others_are_not_asked_for(seed: int) -> None:
+    """After a full checkpoint the next one named files that were gone; and the oracle asked for an old savepoint though
+    the job goes back to a newer one, which its user had disposed of.
+    """
+    assert run_history(standard_history(seed)).violations == ()
