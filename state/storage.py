@@ -273,7 +273,7 @@ class CheckpointStorage:
         the logs of its inlets with `keep_inlets`.
         """
         own = f"{job_directory(job_id)}/"
-        if not any(path.startswith(own) for path in keep):
+        if not keep_inlets and not any(path.startswith(own) for path in keep):
             self._delete_directory(job_directory(job_id))
             return
         directory = self._absolute(job_directory(job_id))

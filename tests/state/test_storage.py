@@ -173,6 +173,15 @@ def test_a_job_that_is_deleted_keeps_what_is_wanted_and_nothing_else(storage: Ch
     assert storage.list_files() == ["job-2/chk-1/a"]
 
 
+def test_logs_of_inlets_stay_also_where_no_checkpoint_does(storage: CheckpointStorage) -> None:
+    for path in ["job-1/inlets/orders/0/1", "job-1/chk-1/.writing-a-1"]:
+        storage.write(path, b"x")
+    storage.delete_job(JOB, keep_inlets=True)
+    assert storage.list_files() == ["job-1/inlets/orders/0/1"]
+    storage.delete_job(JOB)
+    assert storage.list_files() == []
+
+
 def test_a_folder_goes_with_its_last_file(local: CheckpointStorage) -> None:
     for path in ["job-1/chk-1/a", "job-1/chk-1/b", "job-1/chk-2/a"]:
         local.write(path, b"x")

@@ -210,6 +210,22 @@ def test_a_retained_checkpoint_goes_on_in_the_log(shared_cluster: LocalCluster, 
     assert by_sender(committed + stopped(successor)) == {"a": list(range(1, 50))}
 
 
+def test_a_cluster_that_closes_before_the_first_checkpoint_keeps_the_log(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    """A service that ends in good order loses no more than one that is killed."""
+    env = orders(checkpoint_dir=str(tmp_path), checkpoint_interval_ms=60_000)
+    for first in (1, 11, 21):
+        cluster = start_cluster(task_managers=1)
+        job = cluster.submit(env, name="service", resume="latest")
+        inlet = job.inlet("orders", sender="service")
+        assert inlet.last_number().result(timeout=WAIT_S) == first - 1
+        inlet.send_many([order("a", number) for number in range(first, first + 10)]).result(timeout=WAIT_S)
+        if first == 21:
+            assert by_sender(stopped(job)) == {"a": list(range(1, 31))}
+        cluster.close()
+
+
 def test_the_log_is_removed_as_checkpoints_complete_and_with_its_job(
     shared_cluster: LocalCluster, tmp_path: Path
 ) -> None:
