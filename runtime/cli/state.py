@@ -274,5 +274,5 @@ def _print(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 def _shown(value: Any) -> str:
     text = "" if value is None else f"{value:,}" if type(value) is int else value if type(value) is str else repr(value)
-    text = text.replace("\n", "\\n")
+    text = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -35,6 +35,8 @@ def _named(connection: Any, sql: str) -> set[tuple[str, str]]:
     found = json.loads(tree)
     if found.get("error"):
         raise QueryFailed(f"{found.get('error_message')}: wanted one SELECT, found {sql!r:.80}")
+    if (count := len(found["statements"])) != 1:
+        raise QueryFailed(f"wanted one SELECT, found {count} statements in {sql!r:.80}")
     names: set[tuple[str, str]] = set()
     left: list[Any] = [found]
     while left:

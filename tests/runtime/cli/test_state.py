@@ -92,6 +92,8 @@ def test_query_is_sql_over_operator_and_state(path: Path) -> None:
     sql = "SELECT max(value) AS most FROM declared.value"
     assert printed("query", path, sql, "--json") == '{"most": 330}\n'
     assert printed("query", path, sql).split() == ["most", "330"]
+    hostile = "SELECT 'a' || chr(27) || '[31m' || chr(8238) || chr(10) || 'é' AS text"
+    assert printed("query", path, hostile).split() == ["text", r"a\x1b[31m\u202e\né"]
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,9 @@ def test_sql_over_operators_and_states(opened: Savepoint) -> None:
         opened.query("SELECT * FROM declared.nothing")
     with pytest.raises(QueryFailed, match=r'tables: "declared"."value"'):
         opened.query("SELECT * FROM value")
+    for sql, count in [("", 0), (" -- nothing", 0), ("select 1; select 2", 2)]:
+        with pytest.raises(QueryFailed, match=f"wanted one SELECT, found {count} statements"):
+            opened.query(sql)
     with pytest.raises(QueryFailed, match="SELECT"):
         opened.query("DROP TABLE value")
 
