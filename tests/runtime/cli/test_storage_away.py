@@ -67,8 +67,7 @@ def test_a_leader_whose_storage_is_away_leads_again_when_it_is_back_and_its_job_
         gate.open()
         job.wait(WAIT_S)
         assert job.status is JobStatus.FINISHED
-        assert restored is not None
-        assert restored >= newest
+        assert not restored or restored >= newest, "its tasks ran on, or began again from no earlier checkpoint"
         assert read_output(out, "jsonl") == counted(1_000)
     assert yard.end(worker)[0] == 0
     assert yard.end(leader)[0] == 0

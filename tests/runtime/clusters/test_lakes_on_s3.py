@@ -19,7 +19,8 @@ from .test_s3_checkpoints import chained
 
 __all__ = ["_readers_end", "s3", "s3_server"]
 
-COUNT, RATE = 3000, 1000
+COUNT, RATE = 3000, 150
+"""Records come for longer than it takes to cut the store off: without any there is nothing to commit."""
 COUNTS = pa.schema([("key", pa.int64()), ("number", pa.int64()), ("index", pa.int64())])
 
 
