@@ -95,7 +95,8 @@ class NextTry(UnitOfWork):
 
 def own_record(record: Any) -> Any:
     """The record, or a copy that the coroutine may change: another try, or a restart, begins with what came."""
-    return private_copy(record) if type(record) in _CHANGEABLE else record
+    return private_copy(record) if type(record) in CHANGEABLE else record
 
 
-_CHANGEABLE: Final = frozenset({dict, list, set, bytearray, DictRow})
+CHANGEABLE: Final = frozenset({dict, list, set, bytearray, DictRow})
+"""Records of these types are copied for each try."""

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Hashable, Iterator
 from contextlib import nullcontext
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from ...state.backends.backend import NO_NAMESPACE
-from ...state.backends.private_copy import IMMUTABLE
+from ...state.backends.private_copy import IMMUTABLE, private_copy
 from ...state.backends.shared_backend import SharedBackend, SharedState
 from ...state.backends.unit_of_work import CURRENT
 from ...state.kinds.declared_states import declared_states
@@ -26,7 +26,7 @@ from ...state.kinds.descriptors import ValueState
 from ..flow.elements import NO_WATERMARK, TimedBatch
 from ..operators.collector import Collector
 from ..operators.operator import Operator
-from .call import Call, own_record
+from .call import CHANGEABLE, Call
 from .frozen_calls import CallInFlight, Results
 
 if TYPE_CHECKING:
@@ -105,6 +105,10 @@ def _done(key: Any, number: int, results: Results) -> CallInFlight:
     return CallInFlight(key, number, "", "record", None, None, 0, 0, 0, 0, NO_WATERMARK, 0, results)
 
 
+_NONE: Final = object()
+"""In the place of a call. None is the current one of other threads."""
+
+
 class PlainStates:
     """The states of an operator whose values nobody can change in place: in a run they are used without a detour, as
     it is cheap to remember their values before a record. None where it has others, or ones that expire.
@@ -118,7 +122,9 @@ class PlainStates:
         self._states = states
         self._plain = {name: _PlainState(self, state) for name, state in states.items()}
         self.has_any = bool(states)
-        self.call: Call | None = None
+        self.call: object = _NONE
+        self.found: Any = None
+        """What `read` has given for it, before it began."""
         self._held = [state.inner.held for state in states.values()]
 
     @classmethod
@@ -138,7 +144,7 @@ class PlainStates:
             setattr(self._operator, name, state)
 
     def __exit__(self, *_: object) -> None:
-        self.call = None
+        self.call = _NONE
         for name, state in self._states.items():
             setattr(self._operator, name, state)
 
@@ -148,15 +154,15 @@ class PlainStates:
             state.enter_default()
 
     @property
-    def images(self) -> Callable[[], Any]:
+    def read(self) -> Callable[[], Any]:
         """Gives what the current key holds."""
         held = self._held
         return held[0] if len(held) == 1 else lambda: [each() for each in held]
 
-    def before(self, images: Any) -> dict[tuple[Any, Any], Any]:
-        """The same, as a unit of work remembers it."""
-        held = [images] if len(self._held) == 1 else images
-        return {(state, NO_NAMESPACE): each for state, each in zip(self._states.values(), held, strict=True)}
+    def before(self) -> dict[tuple[Any, Any], Any]:
+        """What was found, as a unit of work remembers it."""
+        found = [self.found] if len(self._held) == 1 else self.found
+        return {(state, NO_NAMESPACE): each for state, each in zip(self._states.values(), found, strict=True)}
 
 
 class _PlainState:
@@ -165,23 +171,24 @@ class _PlainState:
     def __init__(self, states: PlainStates, shared: SharedState) -> None:
         self._states = states
         self._shared = shared
-        for name in ("value", "update", "clear"):
-            setattr(self, name, _while_plain(states, getattr(shared.inner, name), getattr(shared, name)))
+        plain, current = shared.inner, CURRENT.get
+        plain_value, plain_update, plain_clear = plain.value, plain.update, plain.clear
+
+        def value() -> Any:
+            return plain_value() if states.call is current() else cast(Any, shared).value()
+
+        def update(value: Any) -> None:
+            (plain_update if states.call is current() else cast(Any, shared).update)(value)
+
+        def clear() -> None:
+            (plain_clear if states.call is current() else cast(Any, shared).clear)()
+
+        self.value, self.update, self.clear = value, update, clear
 
     def set_namespace(self, namespace: Hashable) -> None:
         """From here on the record's state is used the usual way."""
-        self._states.call = None
+        self._states.call = _NONE
         self._shared.set_namespace(namespace)
-
-
-def _while_plain(states: PlainStates, plain: Callable[..., Any], usual: Callable[..., Any]) -> Callable[..., Any]:
-    current = CURRENT.get
-
-    def use(*args: Any, **named: Any) -> Any:
-        call = states.call
-        return (plain if call is not None and call is current() else usual)(*args, **named)
-
-    return use
 
 
 class Run:
@@ -197,6 +204,7 @@ class Run:
         plain: PlainStates | None,
         tasks_made: Callable[[], int],
         limit_ms: float | None,
+        has_timers: bool,
     ) -> None:
         self.piece = piece
         self.number = self._first = first_number
@@ -214,6 +222,7 @@ class Run:
         """Of idempotency keys."""
         self._plain = plain
         self._tasks_made = tasks_made
+        self._has_timers = has_timers
         self._limit_ms = limit_ms
         """Of the call that ends it."""
         self._out = Collector()
@@ -223,77 +232,103 @@ class Run:
         `refuse` makes the error of one that has returned something.
         """
         with self._backend.lock, self._plain or nullcontext():
-            waiting = self._take_some(refuse)
-            if waiting is None:
+            taking = self._take_some(refuse)
+            try:
+                awaited = taking.send(None)
+            except StopIteration:
                 CURRENT.set(None)
-            return waiting
+                return None
+            self._stop(cast(Call, CURRENT.get()))
+            self.waits = True
+            return taking, awaited
 
-    def _take_some(self, refuse: Callable[[Any], BaseException]) -> tuple[Coroutine[Any, Any, Any], Any] | None:
-        process, out, piece, backend, plain = self._process, self._out, self.piece, self._backend, self._plain
-        kept, ends, current, prefix = self.results.records, self.results.ends, CURRENT.set, self._prefix
+    async def _take_some(self, refuse: Callable[[Any], BaseException]) -> Any:
+        """Awaits the coroutines of the records: driven from outside, each would cost an exception. With the first that
+        waits it waits, and ends.
+        """
+        process, out, piece, plain, has_timers = self._process, self._out, self.piece, self._plain, self._has_timers
+        results, current, prefix, new = self.results, CURRENT.set, self._prefix, object.__new__
         is_timed, tasks_made, made = piece.times is not None, self._tasks_made, self._tasks_made()
-        inner, images_of = backend.inner, plain.images if plain is not None and plain.has_any else None
-        number = self.number
-        images: Any = []
+        inner, read = self._backend.inner, plain.read if plain is not None and plain.has_any else None
+        number, start, end = self.number, len(results.records), 0
         for key, record, time_ms, watermark_ms in islice(self._left, LOCKED_RECORDS):
-            call = Call(number, key, record, watermark_ms)
-            call.prefix = prefix
+            call = new(Call)  # its `__init__` would cost as much again
+            call.number, call.key, call.record, call.watermark, call.prefix = number, key, record, watermark_ms, prefix
             if is_timed:
                 call.time_ms = out.time_ms = time_ms
             current(call)
-            if plain is not None and images_of is not None:
+            if plain is not None:
                 inner.current_key, plain.call = key, call
-                images = images_of()
+                if read is not None:
+                    plain.found = read()
             try:
-                coroutine = process(own_record(record), out)
-                awaited = coroutine.send(None)
-            except StopIteration as end:
-                if end.value is None:
-                    if call.timers is not None or call.before is not None:
-                        backend.commit(call)
-                    call.is_over = True
-                    if images_of is not None and plain is not None and plain.call is None:
-                        plain.enter_default()
-                    if out._batches or out._sides:
-                        self._keep_others(call, out)
-                    elif out:
-                        kept += out
-                        if is_timed:
-                            self.results.times += [call.time_ms or 0] * len(out)
-                        ends.append((key, number, len(kept)))
-                        out.clear()
-                    if made != tasks_made():  # one of them may have it, and live on
-                        made = tasks_made()
-                        out.close()
-                        out = self._out = Collector()
-                    number += 1
-                    continue
-                call.error = refuse(end.value)
-            except BaseException as error:  # noqa: BLE001 - user code may call sys.exit; who takes the run decides
+                returned = await process(private_copy(record) if type(record) in CHANGEABLE else record, out)
+            except BaseException as error:  # user code may call sys.exit; who takes the run decides
+                if self.waits:
+                    raise
                 call.error = error
-            if plain is not None and images_of is not None:
-                plain.call = None
-                backend.remember(call, (call.before or {}) | plain.before(images))
-            self._stop(call, number + 1)
-            self.waits = call.error is None
-            return (coroutine, awaited) if self.waits else None
+                return self._stop(call)
+            if self.waits:
+                return returned
+            if returned is not None:
+                call.error = refuse(returned)
+                return self._stop(call)
+            if plain is None or plain.call is not call or has_timers:  # it may have left something to commit
+                self._commit(call)
+            call.is_over = True
+            if out._batches or out._sides:
+                self._keep_others(call)
+                start, end = len(results.records), 0
+            elif len(out) != end:
+                if is_timed:
+                    results.times += [call.time_ms or 0] * (len(out) - end)
+                end = len(out)
+                results.ends.append((key, number, start + end))
+            if made != tasks_made():  # one of them may have it, and live on
+                made = tasks_made()
+                self._keep()
+                out.close()
+                out = self._out = Collector()
+                start, end = len(results.records), 0
+            number += 1
+        self._keep()
         piece.taken += number - self.number
         self.number = number
         self.is_over = piece.taken == len(piece.batch) or number - self._first >= MOST_RECORDS
         return None
 
-    def _keep_others(self, call: Call, out: Collector) -> None:
-        results = out.all_taken()
-        if results:
-            self.results.others.append((len(self.results.records), call.key, call.number, results))
+    def _commit(self, call: Call) -> None:
+        if call.timers is not None or call.before is not None:
+            self._backend.commit(call)
+        if self._plain is not None:
+            self._plain.enter_default()
 
-    def _stop(self, call: Call, next_number: int) -> None:
-        piece = self.piece
+    def _keep(self) -> None:
+        """Take the records out of the collector that calls have left there which are done: they stand first."""
+        records, ends = self.results.records, self.results.ends
+        count = ends[-1][2] - len(records) if ends else 0
+        if count > 0:
+            records += self._out.first_taken(count)
+
+    def _keep_others(self, call: Call) -> None:
+        """It has emitted not only records."""
+        self._keep()
+        emitted = self._out.all_taken()
+        if emitted:
+            self.results.others.append((len(self.results.records), call.key, call.number, emitted))
+
+    def _stop(self, call: Call) -> None:
+        """It waits, or has failed."""
+        plain, piece = self._plain, self.piece
+        if plain is not None and plain.has_any:
+            plain.call = _NONE
+            self._backend.remember(call, (call.before or {}) | plain.before())
+        self._keep()
         call.limit_ms, call.tries = self._limit_ms, 1
         call.position = piece.position_of(piece.taken + call.number - self.number)
         call.size, call.input_index, call.out = piece.size, piece.input_index, self._out
-        piece.taken += next_number - self.number
-        self.number = next_number
+        piece.taken += call.number + 1 - self.number
+        self.number = call.number + 1
         self.stopped, self.is_over = call, True
 
     def frozen(self, *, keyed: bool, began_wall_ms: int) -> Iterator[CallInFlight]:

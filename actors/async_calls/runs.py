@@ -15,6 +15,7 @@ from .event_loop import CallLoop
 from .frozen_calls import CallInFlight
 from .run import PlainStates, Run, RunResults
 from .settings import AsyncSettings
+from .timer_calls import TimerCalls
 
 _SHORT_RUN: Final = 64
 """A run that ends after fewer records than these was not worth it."""
@@ -30,6 +31,7 @@ class Runs:
         self._backend = backend
         self._host = host
         self._is_keyed = isinstance(operator, KeyedOperator)
+        self._has_timers = TimerCalls.are_of(operator)
         self._plain: PlainStates | None = None
         self._began_wall_ms = 0
         self._next = 0
@@ -58,7 +60,7 @@ class Runs:
         process = operator.process_2 if piece.input_index else operator.process
         self._began_wall_ms = self._operator.context.clock.wall_ms()
         limit_ms, made = self._settings.limit_ms(0), self._host.tasks_made
-        self.current = Run(piece, number, self._backend, process, prefix, self._plain, made, limit_ms)
+        self.current = Run(piece, number, self._backend, process, prefix, self._plain, made, limit_ms, self._has_timers)
         return self.current
 
     def end(self, run: Run, backlog: Backlog, first_number: int) -> Call | None:

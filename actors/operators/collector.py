@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -138,6 +138,18 @@ class Collector(list[Any]):
     def all_taken(self) -> list[tuple[str, Any]]:
         """Take everything out, in order: under "" what goes to the next operator, under names what goes to sides."""
         return [*(("", element) for element in self.taken()), *self.sides()]
+
+    def first_taken(self, count: int) -> list[Any]:
+        """Take out the first records that were collected; no batch was emitted before them."""
+        if not self._batches:
+            first = self[:count]
+            del self[:count]
+            return first
+        sealed = self._batches[0]
+        records = sealed.records if isinstance(sealed, TimedBatch) else sealed
+        rest = records[count:]
+        self._batches[:1] = [rest if records is sealed else TimedBatch(rest, sealed.times[count:])] if rest else []
+        return cast("list[Any]", records[:count])
 
     def put(self, tag: str, element: Any) -> None:
         """What `all_taken` gave."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspect import iscoroutinefunction
+from operator import attrgetter
 from typing import Any, Final
 
 from ...state.backends.unit_of_work import CURRENT
@@ -29,21 +30,21 @@ class OfCall:
     """In a coroutine it is its call's; elsewhere what the task has set."""
 
     def __init__(self, name: str, given: str, default: Any = _Unset) -> None:
-        self._name, self._given, self._own, self._default = name, given, f"_own_{name}", default
+        self._name, self._of, self._own, self._default = name, attrgetter(given), f"_own_{name}", default
 
     def __get__(self, operator: Any, owner: type | None = None) -> Any:
         if operator is None:
             raise AttributeError(self._name)
         call = CURRENT.get()
-        if call is None:
-            own = getattr(operator, self._own, self._default)
-            if own is _Unset:
+        if call is not None:
+            value = self._of(call)
+            if value is None and self._name == "timestamp":
                 self._missing(operator)
-            return own
-        value = getattr(call, self._given)
-        if value is None and self._name == "timestamp":
+            return value
+        own = getattr(operator, self._own, self._default)
+        if own is _Unset:
             self._missing(operator)
-        return value
+        return own
 
     def __set__(self, operator: Any, value: Any) -> None:
         setattr(operator, self._own, value)
