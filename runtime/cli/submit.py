@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ..clusters.job_errors import JobCanceled, JobFailed
+from ..clusters.job_handle import JobHandle
 from ..clusters.resuming import RESUME
 from ..hosts.settings_sources import LoadedSettings
 from ..hosts.standalone_cluster import StandaloneCluster
@@ -14,6 +15,9 @@ from .cluster_settings import settings_options
 from .hosting import POSITIVE
 from .output import note, print_json
 from .program import load_program
+
+LOOK_SECONDS = 1.0
+"""How often a job that does not run yet is asked why."""
 
 
 @click.command()
@@ -81,14 +85,31 @@ def submit(
             click.echo(job.job_id)
         note(f"job {job.name!r} is submitted to the JobManager at {cluster.address}")
         try:
+            if ready or wait:
+                _until_ready(cluster, job)
             if ready:
-                job.ready().result()
                 note(f"job {job.name!r} runs")
             if wait:
                 job.wait()
                 note(f"job {job.name!r} has finished")
         except (JobFailed, JobCanceled) as error:
             raise click.ClickException(str(error)) from error
+
+
+def _until_ready(cluster: StandaloneCluster, job: JobHandle) -> None:
+    """Says what it waits for, when that takes a while, and again when that is something else. Raises JobFailed,
+    JobCanceled, JobLost.
+    """
+    ready, said = job.ready(), ""
+    while True:
+        try:
+            ready.result(timeout=LOOK_SECONDS)
+        except TimeoutError:
+            said, before = cluster.why_waiting(job.job_id) or said, said
+            if said != before:
+                note(f"job {job.name!r} is {said}")
+        else:
+            return
 
 
 def _own_file(spec: str) -> list[Path]:
