@@ -26,6 +26,7 @@ from ..system.remote.address import is_reachable_base
 from .output import note
 
 ADDRESS_VARIABLE, KEY_FILE_VARIABLE = "UNDERSTUDY_JOBMANAGER", "UNDERSTUDY_KEY_FILE"
+SECONDS = click.FloatRange(0.001, 31_536_000)
 SEARCH_SECONDS = 5.0
 """How long each of several JobManagers has to say which jobs it has."""
 
@@ -35,7 +36,7 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option(
             "--timeout",
-            type=click.FloatRange(0.001, 31_536_000),
+            type=SECONDS,
             metavar="SECONDS",
             help="How long to wait for an answer.  [default: 30, with savepoints 900]",
         ),

@@ -12,6 +12,7 @@ from ..clusters.resuming import RESUME
 from ..hosts.settings_sources import LoadedSettings
 from ..hosts.standalone_cluster import StandaloneCluster
 from .cluster_settings import settings_options
+from .connection import SECONDS
 from .hosting import POSITIVE
 from .output import note, print_json
 from .program import load_program
@@ -35,6 +36,14 @@ LOOK_SECONDS = 1.0
 @click.option("--py-files", multiple=True, metavar="PATH", help="A Python file or package to ship with it; repeatable.")
 @click.option("--ready", is_flag=True, help="Stay until all its tasks run.")
 @click.option("--wait", is_flag=True, help="Stay until it has ended; exit code 1 if it has not finished.")
+@click.option(
+    "--timeout",
+    type=SECONDS,
+    metavar="SECONDS",
+    default=30.0,
+    show_default=True,
+    help="How long to wait for an answer.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @settings_options
 def submit(
@@ -51,6 +60,7 @@ def submit(
     py_files: tuple[str, ...],
     ready: bool,
     wait: bool,
+    timeout: float,
     as_json: bool,
 ) -> None:
     """Submit a program to the cluster that the settings name, and print the job's id.
@@ -65,7 +75,7 @@ def submit(
     env = program.environment(arguments)
     if parallelism is not None:
         env.parallelism = parallelism
-    with StandaloneCluster(loaded.settings) as cluster:
+    with StandaloneCluster(loaded.settings, answer_timeout_ms=1000 * timeout) as cluster:
         try:
             job = cluster.submit(
                 env,
