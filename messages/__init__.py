@@ -51,6 +51,7 @@ from .event_time import (
 from .failures import FailureCause, FailureKind
 from .hosts import (
     AcknowledgeHost,
+    AwaitedTaskManager,
     EndTaskManager,
     HostedTaskManager,
     HostedTaskManagerEnded,
@@ -247,6 +248,7 @@ __all__ = [
     "AnnounceWatermark",
     "AskOperator",
     "AskTask",
+    "AwaitedTaskManager",
     "CancelJob",
     "CancelTask",
     "CancelWithSavepoint",

@@ -120,9 +120,20 @@ class HostSummary:
 
 
 @message
+class AwaitedTaskManager:
+    """One TaskManager of a job that waits for free slots."""
+
+    job_id: JobId
+    index: int
+    slots: int
+
+
+@message
 class HostList:
     """In the order of their registration."""
 
     hosts: tuple[HostSummary, ...]
     waiting: tuple[str, ...] = ()
     """TaskManagers of jobs that wait for a free slot, and why, a line each."""
+    awaited: tuple[AwaitedTaskManager, ...] = ()
+    """The same ones."""

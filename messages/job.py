@@ -106,6 +106,14 @@ class JobSummary:
     tasks_total: int = 0
     last_failure: str = ""
     """In a line, while the job is down because of it: restarting, failing or failed."""
+    latest_failure: str = ""
+    """The last one in a line, also when the job runs again."""
+    latest_failure_ms: int = 0
+    """Its wall time; 0: there was none."""
+    is_taken_over: bool = False
+    """A new leader looks whether its tasks still run, before it goes on with them or starts the job again."""
+    task_managers_awaited: int = 0
+    """How many of its TaskManagers wait for free slots."""
 
 
 @message

@@ -78,7 +78,7 @@ class JobWatch:
         self._told_status = told_status
         self._damaged = damaged
         self.book = MetricBook()
-        self.logs = RecentLogs(graph.job_id)
+        self.logs = RecentLogs(graph.job_id, graph.name)
         self._samples = VertexSamples(graph.job_id)
         self._waiting: dict[VertexId, list[Callable[[], None]]] = {}
         self._snapshot: tuple[float, JobMetrics] | None = None

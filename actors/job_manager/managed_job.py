@@ -6,6 +6,7 @@ dispatcher; what belongs to all jobs stands in `JobServices`.
 
 from __future__ import annotations
 
+import logging
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -141,7 +142,9 @@ class ManagedJob:
         self.pointers = pointers or JobPointers(services.context, graph.job_id)
         self._graph = graph
         self._context = services.context
-        self._log = FailureLog(graph, services.context.clock)
+        self._log = FailureLog(graph, services.context.clock, self._keep_line)
+        self.is_taken_over = False
+        """Whether it waits for what may still run of it: see Takeovers."""
         self._workers: dict[TaskManagerId, Worker] = {}
         self._released: set[TaskManagerId] = set()
         self._timers: dict[JobTimerEvent, Timer] = {}
@@ -177,6 +180,7 @@ class ManagedJob:
         return self.master.status
 
     def summary(self) -> JobSummary:
+        failure = self.master.report.latest_failure
         return JobSummary(
             self.job_id,
             self._graph.name,
@@ -187,6 +191,10 @@ class ManagedJob:
             tasks_running=sum([each.state is ExecutionState.RUNNING for each in self.master.graph.executions()]),
             tasks_total=sum(vertex.parallelism for vertex in self._graph.vertices),
             last_failure=self._why_down(),
+            latest_failure=tell_line(failure.cause) if failure else "",
+            latest_failure_ms=failure.at_ms if failure else 0,
+            is_taken_over=self.is_taken_over,
+            task_managers_awaited=self.master.report.task_managers_awaited,
         )
 
     def view(self, after_ms: int = 0) -> JobView:
@@ -210,6 +218,13 @@ class ManagedJob:
         """Its last failure in a line, if that is why it does not run; else nothing."""
         failure = self.master.latest_failure
         return tell_line(failure) if failure is not None and self.status in _DOWN else ""
+
+    def say(self, text: str) -> None:
+        """Log it; the job's log has it too."""
+        self._log.say(text, logging.INFO)
+
+    def _keep_line(self, logger: str, level: int, text: str) -> None:
+        self.watch.logs.note(logger, level, text, self._context.clock.wall_ms())
 
     # -- what happens to it
 

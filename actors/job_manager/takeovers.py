@@ -8,7 +8,6 @@ A part of the JobManager. The Adoption of each job decides; whoever offers tasks
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -16,8 +15,6 @@ from ...messages import JobGraph, JobId, RegisterTaskManager
 from ..context import ActorContext, Ref
 from ..jobs.adoption import Adoption
 from .managed_job import ManagedJob
-
-log = logging.getLogger("understudy.job")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +71,7 @@ class Takeovers:
             return False
         newest = next(job.master.coordinator.store.restorable(), None)
         self._waiting[job.job_id] = _Waiting(job, graph.name, Adoption(graph, newest))
+        job.is_taken_over = True
         if self._can_be_found:
             self._wait_for(job.job_id)
         return True
@@ -110,13 +108,15 @@ class Takeovers:
 
     def forget(self, job_id: JobId) -> None:
         """It has ended meanwhile."""
-        self._waiting.pop(job_id, None)
+        if (waiting := self._waiting.pop(job_id, None)) is not None:
+            waiting.job.is_taken_over = False
 
     def _wait_for(self, job_id: JobId) -> None:
         self._context.schedule(self._timeout_ms, AdoptionOverdue(job_id))
 
     def _adopt(self, waiting: _Waiting) -> None:
-        log.info("job %r goes on under this JobManager: all its tasks run, and none restarts", waiting.name)
+        waiting.job.is_taken_over = False
+        waiting.job.say(f"job {waiting.name!r} goes on under this JobManager: all its tasks run, and none restarts")
         for message, ref in waiting.offers():
             self._admit(waiting.job, message, ref)
         waiting.job.adopt(waiting.adoption.offers)
@@ -125,7 +125,8 @@ class Takeovers:
         waiting = self._waiting.pop(job_id, None)
         if waiting is None:
             return False
-        log.info("job %r is started again by this JobManager: %s", waiting.name, why)
+        waiting.job.is_taken_over = False
+        waiting.job.say(f"job {waiting.name!r} is started again by this JobManager: {why}")
         for message, ref in waiting.offers():
             self._refuse(message, ref, f"its job starts again from its newest checkpoint: {why}")
         self._abandon(job_id)

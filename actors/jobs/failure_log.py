@@ -2,13 +2,14 @@
 
 A failure is logged in full when it comes first, with the user's traceback; when it comes again, in one line with how
 often. All of that at WARNING, and the end of a failed job at ERROR. Without any configuration of logging, Python shows
-both on standard error. It decides nothing, and is fed by the ManagedJob.
+both on standard error. `understudy logs` has the same lines. It decides nothing, and is fed by the ManagedJob.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...messages import FailureCause, FailureKind, JobGraph, JobStatus, TaskManagerChanged
@@ -36,11 +37,13 @@ class _Told:
 class FailureLog:
     """One job's."""
 
-    def __init__(self, graph: JobGraph, clock: Clock) -> None:
+    def __init__(self, graph: JobGraph, clock: Clock, keep: Callable[[str, int, str], None] = lambda *_: None) -> None:
+        """`keep`: is called with logger, level and text of all that is logged."""
         self._job = f"job {graph.name!r}"
         self._job_id = graph.job_id
         self._limit = graph.max_same_failures
         self._clock = clock
+        self._keep = keep
         self._told: deque[_Told] = deque(maxlen=SYMPTOMS_KEPT)
 
     def failed(self, known: FailureKnown) -> None:
@@ -55,28 +58,25 @@ class FailureLog:
             return
         if told.count == 1:
             line = f"{self._job} failed: {tell_line(failure)}; {_outlook(known.restart)}"
-            log.warning("%s", "\n".join([line, *_tracebacks(raised(failure))]))
+            self.say("\n".join([line, *_tracebacks(raised(failure))]))
             return
         is_counted = known.count > 1 and self._limit is not None
         times = f"{known.count} of {self._limit}" if is_counted else f"for the {_ordinal(told.count)} time"
         is_same_text = symptom_of(failure).message == told.symptom.message
         what = _told_shortly(failure) if is_same_text else tell_line(failure)
-        log.warning("%s: the same failure again, %s: %s; %s", self._job, times, what, _outlook(known.restart))
+        self.say(f"{self._job}: the same failure again, {times}: {what}; {_outlook(known.restart)}")
 
     def task_manager_lost(self, lost: TaskManagerChanged) -> None:
-        log.warning("%s: TaskManager %d (process %d) was lost: %s", self._job, lost.index, lost.pid, lost.reason)
+        self.say(f"{self._job}: TaskManager {lost.index} (process {lost.pid}) was lost: {lost.reason}")
 
     def process_ended(self, ended: ProcessEnded) -> None:
         """It was lost before, or had not even registered."""
         if ended.next_in_ms is None:
-            log.warning("%s: the process of TaskManager %d: %s", self._job, ended.index, ended.reason)
+            self.say(f"{self._job}: the process of TaskManager {ended.index}: {ended.reason}")
             return
-        log.warning(
-            "%s: TaskManager %d ended before it registered: %s; the next one starts in %.1f s",
-            self._job,
-            ended.index,
-            ended.reason,
-            ended.next_in_ms / 1000,
+        self.say(
+            f"{self._job}: TaskManager {ended.index} ended before it registered: {ended.reason}; the next one starts "
+            f"in {ended.next_in_ms / 1000:.1f} s"
         )
 
     def job_ended(self, status: JobStatus, failure: FailureCause | None, restarts: int) -> None:
@@ -84,7 +84,13 @@ class FailureLog:
         if status is not JobStatus.FAILED or not log.isEnabledFor(logging.ERROR):
             return
         why = "no cause is known" if failure is None else self._tell_end(failure)
-        log.error("%s (%s) has ended after %d restarts: it %s", self._job, self._job_id, restarts, why)
+        self.say(f"{self._job} ({self._job_id}) has ended after {restarts} restarts: it {why}", logging.ERROR)
+
+    def say(self, text: str, level: int = logging.WARNING) -> None:
+        """Log it, and keep it, if it is to be logged."""
+        if log.isEnabledFor(level):
+            log.log(level, "%s", text)
+            self._keep(log.name, level, text)
 
     def _tell_end(self, failure: FailureCause) -> str:
         """In full only if it was not logged before."""

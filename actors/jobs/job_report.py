@@ -118,6 +118,16 @@ class JobReport:
         return JobWatermarks(job.job_id, job.name, self._graph.status, job.vertices, job.edges, self._tasks())
 
     @property
+    def latest_failure(self) -> FailureAt | None:
+        history = self._history
+        return FailureAt(history.times[-1], history.all[-1]) if history.all else None
+
+    @property
+    def task_managers_awaited(self) -> int:
+        """How many wait for free slots."""
+        return self._roster.awaits
+
+    @property
     def latest_kind(self) -> str:
         """Of the checkpoint that completed last: "checkpoint", "savepoint" or "final"."""
         latest = self._checkpoints.latest

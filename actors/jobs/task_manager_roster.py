@@ -60,11 +60,18 @@ class TaskManagerRoster:
         """Those that were started and have not registered yet: how often they ended before they did."""
         self._lost: dict[int, TaskManagerId] = {}
         """By index, the last life, if it was lost while its process may have been there."""
+        self._awaited: set[int] = set()
+        """Those that wait for slots."""
         self.last_stillbirth = ""
         """Why one ended before it registered, or waits to be started, for the error that names too few slots."""
 
     def __contains__(self, task_manager_id: TaskManagerId) -> bool:
         return task_manager_id in self._lives
+
+    @property
+    def awaits(self) -> int:
+        """How many cannot be started now."""
+        return len(self._awaited)
 
     def start_all(self) -> list[StartTaskManager]:
         return [StartTaskManager(index) for index in self._stillborn]
@@ -74,6 +81,7 @@ class TaskManagerRoster:
         earlier = [life.registration for life in self._lives.values() if life.registration.index == message.index]
         self._lives[message.task_manager_id] = _Life(message)
         self._stillborn.pop(message.index, None)
+        self._awaited.discard(message.index)
         return earlier[0] if earlier else None
 
     def lose(self, event: TaskManagerLost, wall_ms: int) -> Iterator[Tidings | KillTaskManager]:
@@ -97,6 +105,7 @@ class TaskManagerRoster:
 
     def ended(self, index: int, reason: str) -> list[StartTaskManager | ProcessEnded | Schedule[StartDue]]:
         """Its process has ended: start it again, at once if it had registered."""
+        self._awaited.discard(index)
         if index not in self._stillborn:
             self._stillborn[index] = 0
             return [StartTaskManager(index)]
@@ -107,6 +116,7 @@ class TaskManagerRoster:
 
     def awaited(self, index: int, why: str) -> None:
         """It cannot be started now."""
+        self._awaited.add(index)
         self.last_stillbirth = f"TaskManager {index} waits: {why}"
 
     def heard(self, message: Heartbeat) -> list[UpdateTaskExecutionState]:

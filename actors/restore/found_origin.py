@@ -12,10 +12,14 @@ from ...state import CheckpointStorage, OutsideRoot, StateError, state_handles
 from ...state.checkpoints.checkpoint_metadata import decode_metadata
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.savepoint_stores import candidates
-from ...state.checkpoints.savepoints import Savepoints, metadata_path
+from ...state.checkpoints.savepoints import METADATA, Savepoints, metadata_path
+from ...state.errors import MissingState, WrongSavepointStore
+from ...state.storage import is_checkpoint_folder
 from ..errors import CannotRestore
 from .restore_check import RestoreReport, check_restore
 from .restore_points import Origin
+
+NAMED_AT_MOST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,8 @@ def find_origin(wanted: SubmitJob, savepoints: Savepoints, *, every_byte: bool =
         for state in checkpoint.states():
             for handle in state_handles(state):
                 storage.verify(handle) if every_byte else storage.check_there(handle)
+    except (MissingState, OutsideRoot, WrongSavepointStore) as error:
+        raise cannot_restore(wanted, error, _what_is_there(wanted, savepoints)) from error
     except (StateError, OSError) as error:
         raise cannot_restore(wanted, error) from error
     report = check_restore(checkpoint, wanted.graph, allow_non_restored_state=wanted.allow_non_restored_state)
@@ -87,7 +93,31 @@ def _there(storage: CheckpointStorage, path: str) -> str:
     return relative if storage.exists(relative) else ""
 
 
-def cannot_restore(wanted: SubmitJob, error: BaseException) -> CannotRestore:
+def _what_is_there(wanted: SubmitJob, savepoints: Savepoints) -> str:
+    """The end of a text about a path at which there is none: the savepoints and checkpoints in this folder."""
+    assert wanted.restore_from is not None
+    storage = savepoints.open_storage(wanted.graph.checkpoints.directory)
+    for candidate in candidates(wanted.restore_from, wanted.working_directory):
+        found = [*savepoints.below(candidate, storage), *_checkpoints_below(storage, candidate)]
+        if found:
+            more = f", and {len(found) - NAMED_AT_MOST} more" if len(found) > NAMED_AT_MOST else ""
+            return f"; name one of those in this folder: {', '.join(found[:NAMED_AT_MOST])}{more}"
+    return ""
+
+
+def _checkpoints_below(storage: CheckpointStorage, path: str) -> list[str]:
+    """The folders of checkpoints in this one, the newest of each job first."""
+    try:
+        found = storage.list_files(storage.resolve(path))
+    except (StateError, OSError):
+        return []
+    folders = [folder for each in found if (folder := each.removesuffix(f"/{METADATA}")) != each]
+    folders = [each for each in folders if is_checkpoint_folder(each.rpartition("/")[2])]
+    folders.sort(key=lambda each: (each.rpartition("/")[0], -int(each.rpartition("-")[2])))
+    return [storage.location(each) for each in folders]
+
+
+def cannot_restore(wanted: SubmitJob, error: BaseException, more: str = "") -> CannotRestore:
     told = f"{wanted.restore_from}: "
     what = str(error).removeprefix(told)  # most errors begin with the path themselves
-    return CannotRestore(f"job {wanted.graph.name!r} cannot be started from {told}{what}")
+    return CannotRestore(f"job {wanted.graph.name!r} cannot be started from {told}{what}{more}")

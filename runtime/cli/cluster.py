@@ -14,7 +14,7 @@ from ..hosts.keys import make_key, receive_key
 from ..hosts.machines import Machines, Outcome, at_once, is_here
 from ..hosts.settings_sources import LoadedSettings
 from .cluster_settings import settings_options
-from .jobs import WIDE
+from .jobs import WIDE, status_in_words
 from .output import note, print_json
 
 
@@ -124,6 +124,7 @@ def _print(found: ClusterStatus) -> None:
         if each.trouble:
             note(f"{each.role} on {each.host}: {each.trouble}")
     for job in found.jobs:
-        note(f"job {job.job_id} ({job.name}) is {job.status.value}, {job.tasks_running} of {job.tasks_total} tasks run")
+        tasks = f"{job.tasks_running} of {job.tasks_total} tasks run"
+        note(f"job {job.job_id} ({job.name}) is {status_in_words(job)}, {tasks}")
     for line in found.waiting:
         note(f"waits: {line}")

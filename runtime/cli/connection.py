@@ -17,7 +17,7 @@ import click
 
 from ...messages import JobSummary
 from ..clusters.announcement import Announcement, find_announcements
-from ..clusters.remote_cluster import RemoteCluster, jobs_meant
+from ..clusters.remote_cluster import RemoteCluster, find_job, jobs_meant
 from ..clusters.remote_errors import RemoteError
 from ..hosts.settings import HostSettings
 from ..hosts.settings_sources import FILE_VARIABLE, LoadedSettings, load_settings
@@ -26,6 +26,7 @@ from ..system.remote.address import is_reachable_base
 from .output import note
 
 ADDRESS_VARIABLE, KEY_FILE_VARIABLE = "UNDERSTUDY_JOBMANAGER", "UNDERSTUDY_KEY_FILE"
+SECONDS = click.FloatRange(0.001, 31_536_000)
 SEARCH_SECONDS = 5.0
 """How long each of several JobManagers has to say which jobs it has."""
 
@@ -35,7 +36,7 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option(
             "--timeout",
-            type=click.FloatRange(0.001, 31_536_000),
+            type=SECONDS,
             metavar="SECONDS",
             help="How long to wait for an answer.  [default: 30, with savepoints 900]",
         ),
@@ -86,7 +87,10 @@ def connect_to_job(
         announcement, summary = _search(running, job, timeout)
         jobmanager, key_file, job = announcement.address, announcement.key_file, summary.job_id
     with connect(jobmanager, key_file, timeout) as cluster:
-        yield cluster, cluster.find(job)
+        jobs = cluster.jobs()
+        found = find_job(jobs, job)
+        _note_namesakes(jobs, job, found)
+        yield cluster, found
 
 
 def _search(running: Sequence[Announcement], wanted: str, timeout: float | None) -> tuple[Announcement, JobSummary]:
@@ -94,6 +98,7 @@ def _search(running: Sequence[Announcement], wanted: str, timeout: float | None)
     owner = {job: where for where in running for job in _jobs_of(where, timeout)}
     meant = jobs_meant(list(owner), wanted)
     if len(meant) == 1:
+        _note_namesakes(list(owner), wanted, meant[0])
         return owner[meant[0]], meant[0]
     if meant:
         raise click.ClickException(
@@ -105,6 +110,16 @@ def _search(running: Sequence[Announcement], wanted: str, timeout: float | None)
         f"no job of the {len(running)} JobManagers that run here has the id, a prefix of it, or the name {wanted!r}; "
         f"there are:\n{known}"
     )
+
+
+def _note_namesakes(jobs: Sequence[JobSummary], wanted: str, found: JobSummary) -> None:
+    """A job that was chosen because it is the newest of those that have ended."""
+    count = sum(job.name == wanted for job in jobs)
+    if found.status.is_terminal and found.job_id != wanted and count > 1 and found.name == wanted:
+        note(
+            f"{count} ended jobs have the name {wanted!r}; this is the newest, {found.job_id}: `understudy list --all` "
+            "has the ids of the others"
+        )
 
 
 def _jobs_of(where: Announcement, timeout: float | None) -> tuple[JobSummary, ...]:

@@ -10,13 +10,15 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ...messages import CheckpointHistory, JobSummary
+from ...messages import CheckpointHistory, JobStatus, JobSummary
 from .connection import connect, connect_to_job, connection_options
 from .output import note, print_json, told
 from .waiting import await_end, await_savepoint, conclude
 
 WIDE = 1_000
 """Characters in a line; in a narrower terminal it goes on in the next one."""
+SHORT = 120
+"""Characters of a failure that is over; `understudy logs` has all of it."""
 LAST = "path or failure"
 LAST_FAILURE = "last failure"
 
@@ -121,14 +123,34 @@ def _job_table(jobs: Sequence[JobSummary]) -> Table:
         table.add_row(
             job.job_id,
             job.name,
-            job.status.value,
+            status_in_words(job),
             _moment(job.started_ms),
             duration(seconds / 1000),
             f"{job.tasks_running}/{job.tasks_total}",
             str(job.restarts),
-            job.last_failure,
+            job.last_failure or _latest_failure(job),
         )
     return table
+
+
+def status_in_words(job: JobSummary) -> str:
+    """Its status; of one that does not run yet what it waits for, if that is known."""
+    if job.is_taken_over:
+        return "being taken over"
+    is_down = job.status in (JobStatus.CREATED, JobStatus.RESTARTING)
+    return f"{job.status.value}, waits for slots" if is_down and job.task_managers_awaited else job.status.value
+
+
+def _latest_failure(job: JobSummary) -> str:
+    """Of a job that runs again: in short, and how long ago it was."""
+    if not job.latest_failure:
+        return ""
+    ago = duration((job.ended_ms or time.time() * 1000) / 1000 - job.latest_failure_ms / 1000)
+    return f"{ago} {'before its end' if job.ended_ms else 'ago'}: {shortened(job.latest_failure)}"
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
 
 
 def _checkpoint_table(history: CheckpointHistory) -> Table:

@@ -1,4 +1,4 @@
-"""`understudy logs`: what the TaskManagers of a job that runs elsewhere have logged."""
+"""`understudy logs`: what the TaskManagers of a job that runs elsewhere have logged, and its JobManager about it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def logs(
     job: str, follow: bool, as_json: bool, jobmanager: str | None, key_file: str | None, timeout: float | None
 ) -> None:
     """What the TaskManagers of JOB (an id, its first characters, or a name) have logged lately: the last 2,000 records,
-    at the levels of the process that has submitted the job. Each line names operator, subtask and attempt.
+    at the levels of the process that has submitted the job; and what the JobManager has logged of its failures,
+    restarts and takeovers. Each line of an operator names subtask and attempt.
     """
     with connect_to_job(job, jobmanager, key_file, timeout) as (cluster, found):
         is_over = found.status.is_terminal or not follow

@@ -7,13 +7,18 @@ from pathlib import Path
 import click
 
 from ..clusters.job_errors import JobCanceled, JobFailed
+from ..clusters.job_handle import JobHandle
 from ..clusters.resuming import RESUME
 from ..hosts.settings_sources import LoadedSettings
 from ..hosts.standalone_cluster import StandaloneCluster
 from .cluster_settings import settings_options
+from .connection import SECONDS
 from .hosting import POSITIVE
 from .output import note, print_json
 from .program import load_program
+
+LOOK_SECONDS = 1.0
+"""How often a job that does not run yet is asked why."""
 
 
 @click.command()
@@ -31,6 +36,14 @@ from .program import load_program
 @click.option("--py-files", multiple=True, metavar="PATH", help="A Python file or package to ship with it; repeatable.")
 @click.option("--ready", is_flag=True, help="Stay until all its tasks run.")
 @click.option("--wait", is_flag=True, help="Stay until it has ended; exit code 1 if it has not finished.")
+@click.option(
+    "--timeout",
+    type=SECONDS,
+    metavar="SECONDS",
+    default=30.0,
+    show_default=True,
+    help="How long to wait for an answer.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @settings_options
 def submit(
@@ -47,6 +60,7 @@ def submit(
     py_files: tuple[str, ...],
     ready: bool,
     wait: bool,
+    timeout: float,
     as_json: bool,
 ) -> None:
     """Submit a program to the cluster that the settings name, and print the job's id.
@@ -61,7 +75,7 @@ def submit(
     env = program.environment(arguments)
     if parallelism is not None:
         env.parallelism = parallelism
-    with StandaloneCluster(loaded.settings) as cluster:
+    with StandaloneCluster(loaded.settings, answer_timeout_ms=1000 * timeout) as cluster:
         try:
             job = cluster.submit(
                 env,
@@ -81,14 +95,31 @@ def submit(
             click.echo(job.job_id)
         note(f"job {job.name!r} is submitted to the JobManager at {cluster.address}")
         try:
+            if ready or wait:
+                _until_ready(cluster, job)
             if ready:
-                job.ready().result()
                 note(f"job {job.name!r} runs")
             if wait:
                 job.wait()
                 note(f"job {job.name!r} has finished")
         except (JobFailed, JobCanceled) as error:
             raise click.ClickException(str(error)) from error
+
+
+def _until_ready(cluster: StandaloneCluster, job: JobHandle) -> None:
+    """Says what it waits for, when that takes a while, and again when that is something else. Raises JobFailed,
+    JobCanceled, JobLost.
+    """
+    ready, said = job.ready(), ""
+    while True:
+        try:
+            ready.result(timeout=LOOK_SECONDS)
+        except TimeoutError:
+            said, before = cluster.why_waiting(job.job_id) or said, said
+            if said != before:
+                note(f"job {job.name!r} is {said}")
+        else:
+            return
 
 
 def _own_file(spec: str) -> list[Path]:

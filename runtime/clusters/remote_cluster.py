@@ -149,7 +149,7 @@ class RemoteCluster(Blocking):
     jobs_async = async_twin(jobs)
 
     def find(self, wanted: str) -> JobSummary:
-        """The job of this id, of this name, or whose id begins so. Raises NoSuchJob, AmbiguousJob."""
+        """The job of this id, of this name, or whose id begins so; see `find_job`. Raises NoSuchJob, AmbiguousJob."""
         return find_job(self.jobs(), wanted)
 
     find_async = async_twin(find)
@@ -326,8 +326,8 @@ class _OutletOfRemote:
 
 
 def find_job(jobs: Sequence[JobSummary], wanted: str) -> JobSummary:
-    """The job with the id `wanted`; or else the one with this name, of several the one that has not ended; or else the
-    one whose id begins so. Raises NoSuchJob, AmbiguousJob.
+    """The job with the id `wanted`; or else the one with this name, of several the one that has not ended, and of those
+    that have all ended the newest; or else the one whose id begins so. Raises NoSuchJob, AmbiguousJob.
     """
     meant = jobs_meant(jobs, wanted)
     if not meant:
@@ -339,12 +339,13 @@ def find_job(jobs: Sequence[JobSummary], wanted: str) -> JobSummary:
 
 def jobs_meant(jobs: Sequence[JobSummary], wanted: str) -> list[JobSummary]:
     """All that `wanted` can mean by these rules."""
-    meant = (
-        [job for job in jobs if job.job_id == wanted]
-        or [job for job in jobs if job.name == wanted]
-        or [job for job in jobs if wanted and job.job_id.startswith(wanted)]
-    )
+    if by_id := [job for job in jobs if job.job_id == wanted]:
+        return by_id
+    named = [job for job in jobs if job.name == wanted]
+    meant = named or [job for job in jobs if wanted and job.job_id.startswith(wanted)]
     alive = [job for job in meant if not job.status.is_terminal]
+    if named and not alive:
+        return [max(named, key=lambda job: job.started_ms)]
     return alive if len(alive) == 1 else meant
 
 

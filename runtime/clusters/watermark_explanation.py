@@ -21,6 +21,7 @@ from ...messages import (
     TaskEventTime,
     VertexId,
 )
+from ..web.page_view import STANDS_MS
 from .job_errors import UnknownOperator
 
 
@@ -64,6 +65,9 @@ _ADVICE = {
     HeldBy.NOT_RUNNING: "See how the job is: job.details(), or `understudy list`.",
 }
 
+_MAY_GO_ON = (HeldBy.RECORDS, HeldBy.ALIGNMENT, HeldBy.BACK_PRESSURE)
+"""What holds event time in a healthy job, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class SubtaskWatermark:
@@ -101,6 +105,8 @@ class WatermarkExplanation:
     held_by: HeldBy
     advice: str
     """What to do about it; empty if nothing is wrong."""
+    goes_on: bool = False
+    """Whether event time came further just now: what holds it is then only where it is slowest."""
 
     @property
     def has_no_event_time(self) -> bool:
@@ -111,7 +117,8 @@ class WatermarkExplanation:
         lines = [f"event time at {self.operator!r}:", *(f"  {each}" for each in self.subtasks)]
         lines += [f"subtask {self.behind} is furthest behind:"] if len(self.subtasks) > 1 else ["why:"]
         lines += [f"  {step}" for step in self.path]
-        return "\n".join([*lines, self.advice] if self.advice else lines)
+        last = "It goes on: nothing stands still." if self.goes_on else self.advice
+        return "\n".join([*lines, last] if last else lines)
 
 
 def explain(report: JobWatermarks, operator: str) -> WatermarkExplanation:
@@ -143,7 +150,9 @@ class _Search:
         operator = vertex.operators[place].name
         is_behind_assigner = self._is_behind_assigner(vertex, place, behind)
         path, held_by = self._follow(vertex, SubtaskIndex(behind), operator, is_behind_assigner)
-        return WatermarkExplanation(operator, subtasks, behind, tuple(path), held_by, _ADVICE[held_by])
+        goes_on = held_by in _MAY_GO_ON and subtasks[behind].standing_ms <= STANDS_MS
+        advice = "" if goes_on else _ADVICE[held_by]
+        return WatermarkExplanation(operator, subtasks, behind, tuple(path), held_by, advice, goes_on)
 
     def _subtask(self, vertex: JobVertex, place: int, index: int) -> SubtaskWatermark:
         time = self._time(vertex.vertex_id, index)

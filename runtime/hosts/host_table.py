@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ...messages import HostedTaskManager, HostId, HostSummary, JobId, LaunchId, RegisterHost
+from ...messages import AwaitedTaskManager, HostedTaskManager, HostId, HostSummary, JobId, LaunchId, RegisterHost
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +82,13 @@ class _Host:
         return sum(each.job_id == job_id for each in self.running.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    job_id: JobId
-    index: int
-    slots: int
-
-
 class HostTable:
     """One cluster's. `new_id` makes the ids of launches."""
 
     def __init__(self, new_id: Callable[[str], str]) -> None:
         self._new_id = new_id
         self._hosts: dict[HostId, _Host] = {}
-        self._waiting: list[_Wanted] = []
+        self._waiting: list[AwaitedTaskManager] = []
         self._given_up: set[LaunchId] = set()
         """They were reported as ended while their processes may have been alive."""
         self._abandoned: set[JobId] = set()
@@ -165,7 +158,7 @@ class HostTable:
         """Start it as soon as a host has the slots. One that runs already, as it has outlived a JobManager, is kept."""
         if self._place_of(job_id, index) is not None:
             return []
-        wanted = _Wanted(job_id, index, slots)
+        wanted = AwaitedTaskManager(job_id, index, slots)
         if wanted not in self._waiting:
             self._waiting.append(wanted)
         effects = self._place_waiting()
@@ -229,6 +222,11 @@ class HostTable:
             if host.is_reachable
         )
 
+    @property
+    def awaited(self) -> tuple[AwaitedTaskManager, ...]:
+        """What waits for slots, in the order in which it came."""
+        return tuple(self._waiting)
+
     def waiting(self) -> tuple[str, ...]:
         """What waits, and why, a line each."""
         return tuple(f"TaskManager {each.index} of {each.job_id}: {self._why(each)}" for each in self._waiting)
@@ -265,12 +263,12 @@ class HostTable:
             effects.append(Launch(host.registration.host_id, made))
         return effects
 
-    def _best_for(self, wanted: _Wanted) -> _Host | None:
+    def _best_for(self, wanted: AwaitedTaskManager) -> _Host | None:
         """Spread a job over hosts first, so that the loss of one costs least; then fill the emptiest."""
         fit = [host for host in self._hosts.values() if host.is_reachable and host.free >= wanted.slots]
         return min(fit, key=lambda host: (host.count_of(wanted.job_id), -host.free), default=None)
 
-    def _why(self, wanted: _Wanted) -> str:
+    def _why(self, wanted: AwaitedTaskManager) -> str:
         slots = f"{wanted.slots} free slot{'s' if wanted.slots > 1 else ''}"
         here = [host for host in self._hosts.values() if host.is_reachable]
         if not here:

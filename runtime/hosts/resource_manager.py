@@ -147,7 +147,7 @@ class ResourceManager(Actor):
             case _Beat():
                 self._beat()
             case ListHosts():
-                return HostList(self._table.summaries(), self._table.waiting())
+                return HostList(self._table.summaries(), self._table.waiting(), self._table.awaited)
             case _:
                 return super().on_receive(message)
         return None

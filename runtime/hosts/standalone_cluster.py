@@ -24,7 +24,7 @@ from ...messages import HostList, JobId, JobSubmitted, ListHosts, SubmitJob
 from ...state import CheckpointStorage
 from ..api.checks import at_least
 from ..api.environment import StreamEnvironment
-from ..api.errors import InvalidProgram
+from ..api.errors import ClusterTooSmall, InvalidProgram
 from ..api.translation import Translation, translate
 from ..clusters.async_twin import async_twin
 from ..clusters.client import Client, FollowingClient
@@ -41,6 +41,7 @@ from .programs import Programs, ShippedProgram, files_to_ship
 from .resource_manager import NAME as RESOURCE_MANAGER
 from .settings import HostSettings
 from .settings_sources import load_settings, use_encryption_keys
+from .slots import too_few, why_waiting
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +103,11 @@ class StandaloneCluster(RemoteCluster):
 
     hosts_async = async_twin(hosts)
 
+    def why_waiting(self, job_id: JobId) -> str:
+        """Which slots the job waits for, who holds them, and what to do, in one line; empty: it waits for none."""
+        names = {each.job_id: each.name for each in self.jobs()}
+        return why_waiting(job_id, self.hosts(), names, len(self.settings.workers))
+
     def submit(
         self,
         env: StreamEnvironment,
@@ -119,12 +125,14 @@ class StandaloneCluster(RemoteCluster):
         `task_managers`: processes of its own that the job gets, on whichever hosts have free slots; None: as many as it
         needs. `py_files`: Python files and packages that the hosts do not have, to be shipped with it; what the program
         imports else has to be installed on the hosts. The other arguments as for a LocalCluster.
-        Raises Refused with the JobManager's reason.
+        Raises ClusterTooSmall where the settings name the TaskManager processes (`cluster.workers`), and all of their
+        slots are too few, and Refused with the JobManager's reason.
         """
         translation = self._translated(env, name, resume)
         slots = at_least("slots_per_task_manager", slots_per_task_manager, 1)
         needed = math.ceil(slots_needed(translation.graph) / slots)
         processes = needed if task_managers is None else at_least("task_managers", task_managers, 1)
+        self._check_slots(translation.graph.name, processes, slots)
         files = files_to_ship(py_files)
         graph, program = translation.graph, translation.program
         programs = Programs(self.settings.storage_dir, self._cluster_keys)
@@ -162,6 +170,11 @@ class StandaloneCluster(RemoteCluster):
         CheckpointStorage(translation.graph.checkpoints.directory).check()
         translation.check_operators(self.settings.is_on_this_host())
         return translation
+
+    def _check_slots(self, name: str, processes: int, slots: int) -> None:
+        workers = len(self.settings.workers)
+        if workers and (why := too_few(processes, slots, self.hosts(), workers, self.settings.taskmanager_slots)):
+            raise ClusterTooSmall(f"job {name!r} {why}")
 
     def _submit(self, wanted: SubmitJob, translation: Translation) -> JobHandle:
         submitted = self._ask(wanted, expect(JobSubmitted)).result()

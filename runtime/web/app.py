@@ -14,6 +14,7 @@ import asyncio
 import gzip
 import logging
 from collections.abc import Collection
+from dataclasses import replace
 from functools import lru_cache
 from http import HTTPStatus
 from importlib import resources
@@ -112,7 +113,7 @@ class App:
         self._guard.check(request)
         path = request.path[1:] if request.path[:1] == ("v1",) else request.path
         route, arguments = self._routes.find(request.method, path)
-        found = await route.handler(request, *arguments)
+        found = await route.handler(replace(request, fields=route.takes), *arguments)
         return found if isinstance(found, Response | EventStream) else answer(found)
 
     def _login(self, request: Request) -> Response:

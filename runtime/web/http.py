@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import parse_qs, unquote
 
+from ...actors.known_names import there_are
 from .errors import HttpError, bad_request
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -52,6 +53,8 @@ class Request:
     client: str
     """The address it came from; empty when the server does not say."""
     receive: Receive
+    fields: tuple[str, ...] = ()
+    """That its body may have, of its route."""
 
     @classmethod
     def of(cls, scope: Scope, receive: Receive) -> Request:
@@ -78,7 +81,7 @@ class Request:
         return self.query.get(name, [default])[0]
 
     async def json(self) -> dict[str, Any]:
-        """The body; empty for none. Raises HttpError when it is too long, too slow, or no JSON object."""
+        """The body; empty for none. Raises HttpError when it is too long, too slow, or no JSON object of `fields`."""
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 data = await self._body()
@@ -93,6 +96,10 @@ class Request:
             raise bad_request(f"the body is no JSON: {error}") from error
         if not isinstance(read, dict):
             raise bad_request(f"wanted a JSON object, found {type(read).__name__}")
+        for name in read:
+            if name not in self.fields:
+                asked = f"{self.method} /{'/'.join(self.path)}"
+                raise bad_request(f"{asked:.200} has no field {name!r:.100}{there_are(name, self.fields)}")
         return read
 
     async def _body(self) -> bytes:

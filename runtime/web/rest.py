@@ -342,7 +342,8 @@ class Rest:
             "/savepoint-disposal/:triggerid": (self.disposal_outcome, "What became of a disposal"),
         }
         found = [Route("GET", path, handler, text, tuple(takes)) for path, (handler, text, *takes) in gets.items()]
-        wanted, checkpoint_wanted = ("target-directory", "cancel-job", "triggerId"), ("checkpointType", "triggerId")
+        flinks = ("formatType", "triggerId")  # there is one format; what Flink's command line says of it is no mistake
+        wanted, checkpoint_wanted = ("target-directory", "cancel-job", *flinks), ("checkpointType", "triggerId")
         restart_wanted = ("savepointPath", "allowNonRestoredState", "cancelJob", "triggerId")
         return [
             *found,
@@ -350,7 +351,7 @@ class Rest:
             Route("POST", f"{job}/checkpoints", self.take_checkpoint, "Take a checkpoint", checkpoint_wanted),
             Route("POST", f"{job}/savepoints", self.savepoint, "Take a savepoint", wanted),
             Route("POST", f"{job}/restart", self.restart, "Start it again from a savepoint", restart_wanted),
-            Route("POST", f"{job}/stop", self.stop, "Stop with a savepoint", ("targetDirectory", "drain", "triggerId")),
+            Route("POST", f"{job}/stop", self.stop, "Stop with a savepoint", ("targetDirectory", "drain", *flinks)),
             Route("POST", "/savepoint-disposal", self.dispose, "Dispose of a savepoint", ("savepoint-path",)),
         ]
 

@@ -208,6 +208,13 @@ class FilesystemSavepointStore:
     def load(self, path: str) -> SavepointPointer:
         return self._read(self._resolve(path))
 
+    def below(self, path: str) -> tuple[str, ...]:
+        """The savepoints in a folder of the root, or in the root, whether or not they can be read; none in a folder
+        that is not here. Raises StateError, OSError where it cannot be looked into.
+        """
+        found = self._files.list_files(self._folder if self._is_root(path) else self._resolve(path))
+        return tuple(self._files.location(each) for each in found if posixpath.basename(each).startswith(_PREFIX))
+
     def dispose(self, path: str) -> None:
         relative = self._resolve(path)
         self._read(relative)
@@ -249,11 +256,13 @@ class FilesystemSavepointStore:
 
     def _refuse_root(self, path: str) -> None:
         """The folder in place of what is in it: raises MissingSavepoint."""
+        if self._is_root(path):
+            raise MissingSavepoint(path, f"this is a folder of savepoints; name one of them, {self._root}/{_PREFIX}...")
+
+    def _is_root(self, path: str) -> bool:
         with suppress(OutsideRoot):
-            if self._files.resolve(posixpath.join(path, _PREFIX)) in (_PREFIX, f"{self._folder}/{_PREFIX}"):
-                raise MissingSavepoint(
-                    path, f"this is a folder of savepoints; name one of them, {self._root}/{_PREFIX}..."
-                )
+            return self._files.resolve(posixpath.join(path, _PREFIX)) in (_PREFIX, f"{self._folder}/{_PREFIX}")
+        return False
 
     @property
     def _root(self) -> str:

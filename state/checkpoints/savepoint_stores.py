@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -109,6 +110,14 @@ class SavepointStores:
                 except StorageError as error:
                     problems.append((candidate, error))
         raise self._most_telling(path, problems)
+
+    def below(self, path: str, checkpoints: CheckpointStorage | None = None) -> tuple[str, ...]:
+        """The savepoints in this folder, if it is one of a store; looked for as by `find`."""
+        for store in self._known(checkpoints):
+            with suppress(StorageError, OSError):
+                if isinstance(store, FilesystemSavepointStore) and (found := store.below(path)):
+                    return found
+        return ()
 
     def close(self) -> None:
         for store in (self._configured, self._heap, *self._below.values()):

@@ -121,6 +121,10 @@ class Savepoints:
         """
         return self._follow(self._stores.find(path, working_directory, checkpoints))
 
+    def below(self, path: str, checkpoints: CheckpointStorage | None = None) -> tuple[str, ...]:
+        """The paths of savepoints in a folder, where a savepoint's path was wanted; looked for as by `load`."""
+        return self._stores.below(path, checkpoints)
+
     def remove(self, path: str, working_directory: str = "") -> RemovedSavepoint:
         """Remove the pointer of a savepoint; what it leads to is left to the caller. Raises as `load`, but for metadata
         that is missing or broken: then nobody can say which files are its, and they stay.

@@ -147,6 +147,18 @@ def test_lost_task_managers_are_told_and_how_their_processes_ended(
     ]
 
 
+def test_all_that_is_logged_is_kept(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    kept: list[tuple[str, int, str]] = []
+    told = FailureLog(graph(), clock, lambda *line: kept.append(line))
+    told.failed(FailureKnown(typo(), SOON))
+    told.failed(FailureKnown(typo(), SOON))
+    told.task_manager_lost(TaskManagerChanged("job-1", "tm-1", 1, 4711, False, "its connection broke", 0))
+    told.process_ended(ProcessEnded(1, "killed by SIGKILL", None))
+    told.job_ended(JobStatus.FAILED, typo(), 1)
+    assert kept == [(each.name, each.levelno, each.getMessage()) for each in caplog.records]
+    assert len(kept) == 5
+
+
 def test_nothing_is_made_where_nobody_listens(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, logger="understudy.job")
     told.failed(FailureKnown(typo(), SOON))

@@ -103,6 +103,24 @@ def test_a_relative_path_of_a_checkpoint_is_looked_for_in_the_working_directory_
     saved.refused("missing state", "chk-7")
 
 
+def test_a_folder_in_place_of_a_checkpoint_or_savepoint_is_answered_with_those_in_it(saved: Saved) -> None:
+    """As `ls` shows it: the folder of a job, of its checkpoints and savepoints, and one in that."""
+    for newer in (8, 30):
+        CheckpointStorage(str(saved.root)).write_sealed(f"old/chk-{newer}/_metadata", b"")
+    newest = ", ".join(f"{saved.root}/old/chk-{each}" for each in (30, 8, 7))
+    saved.refused(f"old.*; name one of those in this folder: {newest}$", "old")
+    own = Savepoints(None, CheckpointStorage)
+    storage, pointers = CheckpointStorage(str(saved.root)), replace(saved, savepoints=own)
+    found = completed(storage)
+    paths = [own.store(found, storage, folder) for folder in (None, "nightly", "nightly")]
+    pointers.refused(f"; name one of those in this folder: {', '.join(sorted(paths[1:]))}$", "nightly")
+    pointers.refused(f"; name one of those in this folder: {', '.join(sorted(paths))}$", str(saved.root))
+    pointers.refused("never was here$", "nosuch")
+    for _ in range(10):
+        own.store(found, storage, "nightly")
+    pointers.refused(", and 4 more$", "nightly")
+
+
 def test_what_was_left_behind_is_told(saved: Saved) -> None:
     found = find_origin(saved.wanted(name="b", allow=True), saved.savepoints)
     assert found.submitted(saved.wanted().graph.job_id).left_behind == ("a",)

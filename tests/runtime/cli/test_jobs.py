@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import pytest
 
 from understudy.messages import JobId, JobStatus, JobSummary
+from understudy.runtime.cli.jobs import SHORT, _job_table, print_table, status_in_words
 from understudy.runtime.clusters.remote_cluster import find_job
 from understudy.runtime.clusters.remote_errors import AmbiguousJob, NoSuchJob
 
@@ -67,8 +71,26 @@ def test_a_job_that_is_down_says_why_wherever_it_is_seen(shell: Shell) -> None:
     shell.eventually_nothing_is_left()
 
 
-def job(job_id: str, name: str = "flights", status: JobStatus = JobStatus.RUNNING) -> JobSummary:
-    return JobSummary(JobId(job_id), name, status, 0)
+def job(job_id: str, name: str = "flights", status: JobStatus = JobStatus.RUNNING, started_ms: int = 0) -> JobSummary:
+    return JobSummary(JobId(job_id), name, status, started_ms)
+
+
+class TestTheStatusInWords:
+    def test_a_job_that_a_new_leader_looks_at_is_being_taken_over(self) -> None:
+        assert (
+            status_in_words(replace(job("job-1", status=JobStatus.CREATED), is_taken_over=True)) == "being taken over"
+        )
+
+    def test_a_job_without_its_slots_waits_for_them(self) -> None:
+        waiting = replace(job("job-1", status=JobStatus.RESTARTING), task_managers_awaited=1)
+        assert status_in_words(waiting) == "restarting, waits for slots"
+        assert status_in_words(replace(waiting, status=JobStatus.RUNNING)) == "running"
+
+    def test_the_failure_of_a_job_that_runs_again_is_short(self, capsys: pytest.CaptureFixture[str]) -> None:
+        failed = replace(job("job-1"), latest_failure="x" * 300, latest_failure_ms=time.time_ns() // 1_000_000)
+        print_table(_job_table([failed, replace(failed, last_failure="x" * 300)]))
+        short, full = (line.rstrip().rpartition(" ")[2] for line in capsys.readouterr().out.splitlines()[1:])
+        assert (short, full) == ("x" * (SHORT - 1) + "…", "x" * 300)
 
 
 class TestNamingAJob:
@@ -84,11 +106,17 @@ class TestNamingAJob:
         assert find_job([ended, running], "flights") is running
         assert find_job([ended], "flights") is ended
 
-    def test_several_that_run_or_have_ended_are_ambiguous(self) -> None:
+    def test_several_that_run_are_ambiguous(self) -> None:
         with pytest.raises(AmbiguousJob, match=r"job-1.*job-2"):
             find_job([job("job-1"), job("job-2")], "flights")
         with pytest.raises(AmbiguousJob):
-            find_job([job("job-1", status=JobStatus.FAILED), job("job-2", status=JobStatus.FINISHED)], "flights")
+            find_job([job("job-1f"), job("job-12")], "job-1")
+
+    def test_of_several_that_have_ended_the_newest_is_meant_by_a_name_and_none_by_the_beginning_of_an_id(self) -> None:
+        ended = [job("job-1", status=JobStatus.FINISHED, started_ms=2), job("job-2", status=JobStatus.FAILED)]
+        assert find_job(ended, "flights").job_id == "job-1"
+        with pytest.raises(AmbiguousJob):
+            find_job(ended, "job-")
 
     @pytest.mark.parametrize("wanted", ["", "light", "job-3", "JOB-1"])
     def test_nothing_else_names_a_job(self, wanted: str) -> None:

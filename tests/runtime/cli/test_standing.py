@@ -135,6 +135,10 @@ def test_a_killed_taskmanager_process_costs_no_record(yard: Yard) -> None:
         witness.status(JobStatus.RUNNING)
         witness.checkpoints(1)
         assert [(host.pid, len(host.task_managers)) for host in cluster.hosts().hosts] == [(second.pid, 2)]
+        listed = yard.shell("list").out
+        assert re.search(r"running .* 1 +0:00:\d\d ago: TaskManagerLost: TaskManager .* was lost: ", listed), listed
+        logged = yard.shell("logs", "numbers").out
+        assert re.search(r"WARNING jobmanager understudy\.job: job 'numbers' failed: TaskManagerLost: ", logged), logged
         gate.open()
         job.wait(WAIT_S)
         assert counts_of(job.results("out")) == counted(2_000)
@@ -239,9 +243,10 @@ def test_a_taskmanager_whose_jobmanager_is_away_waits_for_it_and_says_so_once(ya
 SUCCESSION = {"recovery.mode": "storage", "high-availability.session-timeout-ms": "1000"}
 
 
-def led_and_followed(yard: Yard) -> tuple[Command, Command, Command, int]:
-    """A leader, a TaskManager process, the leader's successor and its port."""
-    mode = [part for key, value in SUCCESSION.items() for part in ("-D", f"{key}={value}")]
+def led_and_followed(yard: Yard, **more: str) -> tuple[Command, Command, Command, int]:
+    """A leader, a TaskManager process, the leader's successor and its port. `more`: of the settings of jobs."""
+    settings = SUCCESSION | {f"jobs.{key.replace('_', '-')}": value for key, value in more.items()}
+    mode = [part for key, value in settings.items() for part in ("-D", f"{key}={value}")]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -273,9 +278,29 @@ def test_a_second_jobmanager_goes_on_with_the_jobs_of_one_that_was_killed(yard: 
         job.wait(WAIT_S)
         assert job.status is JobStatus.FINISHED
         assert job.details().restarts == 0
+        logged = yard.shell("logs", "numbers", "--jobmanager", cluster.address)
+        assert "job 'numbers' goes on under this JobManager: all its tasks run, and none restarts" in logged.out
         assert read_output(out, "jsonl") == counted(1_000)
     assert yard.end(standby)[0] == 0
     assert yard.end(worker)[0] == 0
+
+
+def test_a_job_whose_tasks_a_new_leader_looks_for_is_being_taken_over(yard: Yard) -> None:
+    leader, worker, standby, _ = led_and_followed(yard, adoption_timeout_ms="3600000")
+    with yard.file.open("a") as file:
+        file.write("".join(f"{key}: {value}\n" for key, value in SUCCESSION.items()))
+    with yard.cluster() as cluster:
+        counting(env := yard.environment(), None, 500.0).collect(name="out")
+        job = cluster.submit(env, "numbers")
+        Witness(job).checkpoints(1)
+        os.kill(leader.pid, signal.SIGKILL)
+        os.kill(worker.pid, signal.SIGKILL)
+        listed = yard.shell("list")
+        assert f"{job.job_id}  numbers  being taken over" in listed.out, listed
+        assert f"job {job.job_id} (numbers) is being taken over, " in yard.shell("cluster", "status").err
+        canceled = yard.shell("cancel", "numbers")
+        assert (canceled.code, "is canceled" in canceled.err) == (0, True), canceled
+    assert yard.end(standby)[0] == 0
 
 
 def test_what_is_sent_into_an_inlet_counts_once_though_the_leader_is_killed(yard: Yard) -> None:
@@ -310,6 +335,27 @@ def test_a_job_that_gets_no_slot_says_what_is_missing_and_what_to_do(yard: Yard)
         env.from_collection([1]).collect(name="out")
         with pytest.raises(JobFailed, match="no TaskManager process is here: start one with `understudy taskmanager`"):
             cluster.submit(env, "waiting").wait(WAIT_S)
+
+
+def test_a_job_that_waits_for_slots_says_who_holds_them_and_one_that_can_never_have_them_is_refused(yard: Yard) -> None:
+    yard.start("jobmanager")
+    yard.until_registered(yard.start("taskmanager"))
+    first = yard.shell("submit", "job.py:build", "--name", "first", "-p", "2", "--ready")
+    assert first.code == 0, first.err
+    second = yard.shell.start("submit", "job.py:build", "--name", "second", "--ready")
+    assert "is submitted" in second.stderr.readline()
+    waits = second.stderr.readline()
+    assert waits.startswith(
+        f"job 'second' is waiting for 1 slot: 0 are free of 2; job 'first' ({first.out.strip()}) holds 2; "
+    )
+    assert "`understudy taskmanager`" in waits
+    assert yard.shell("cancel", "first").code == 0
+    out, said = second.communicate(WAIT_S)
+    assert (second.wait(), said) == (0, "job 'second' runs\n")
+    refused = yard.shell("submit", "job.py:build", "-p", "3", "-D", "cluster.workers=localhost")
+    assert refused.code == 1
+    assert "needs 3 slots (3 TaskManagers), and the cluster has 2: cluster.workers names 1 process" in refused.err
+    assert yard.shell("cancel", out.strip()).code == 0
 
 
 def test_code_that_is_not_signed_with_the_clusters_key_is_not_run(yard: Yard) -> None:

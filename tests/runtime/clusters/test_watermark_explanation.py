@@ -99,6 +99,16 @@ def test_a_split_that_stands_is_found_and_named() -> None:
     assert "idle_after_ms" in found.advice
 
 
+@pytest.mark.parametrize("said", [{}, {"is_held_back": True}])
+def test_where_nothing_stands_still_there_is_no_advice(said: dict[str, Any]) -> None:
+    found = explained(ABLE, source(1, split("b", 1_500), **said), window(1, 1_500, standing_ms=800))
+    assert (found.advice, found.goes_on) == ("", True)
+    assert str(found).endswith("\nIt goes on: nothing stands still.")
+    standing = explained(ABLE, source(1, split("b", 1_500), **said), window(1, 1_500))
+    assert standing.advice
+    assert not standing.goes_on
+
+
 def test_the_bound_of_the_watermarks_is_said() -> None:
     found = explained(ABLE, source(1, split("b", 1_500), bound_ms=5_000), window(1, 1_500))
     assert found.path[-1].endswith(

@@ -233,14 +233,18 @@ def test_orders_reach_the_job_manager_and_their_outcome_can_be_asked_for(
     jobs: AnsweringJobs, client_of: Clients
 ) -> None:
     app = App(jobs)
+    trigger = {"triggerId": "ab" * 16}
 
     async def all_of_them() -> list[Any]:
         async with client_of(app) as client:
             found = []
             for path, body in (
-                (f"{J}/savepoints", {"target-directory": "nightly", "cancel-job": False, "triggerId": "ab" * 16}),
+                (
+                    f"{J}/savepoints",
+                    {"target-directory": "nightly", "cancel-job": False, "formatType": "CANONICAL"} | trigger,
+                ),
                 (f"{J}/savepoints", {"cancel-job": True}),
-                (f"{J}/stop", {"targetDirectory": None, "drain": True}),
+                (f"{J}/stop", {"targetDirectory": None, "drain": True, "formatType": None, "triggerId": None}),
             ):
                 ordered = await client.post(path, json=body)
                 assert ordered.status_code == 202
@@ -358,6 +362,18 @@ def test_a_savepoint_that_fails_says_why(jobs: AnsweringJobs, client_of: Clients
         ("PATCH", f"{J}?mode=stop", None, 400, "wanted cancel"),
         ("POST", f"{J}/savepoints", {"target-directory": 7}, 400, "wanted a path"),
         ("POST", f"{J}/savepoints", {"triggerId": "x"}, 400, "32 hexadecimal digits"),
+        (
+            "POST",
+            f"{J}/savepoints",
+            {"target_directory": "x"},
+            400,
+            "savepoints has no field 'target_directory'; did you mean 'target-directory'? It has target-directory, ",
+        ),
+        ("POST", f"{J}/stop", {"Drain": True}, 400, "did you mean 'drain'?"),
+        ("POST", f"{J}/checkpoints", {"checkpoint": "FULL"}, 400, "did you mean 'checkpointType'?"),
+        ("POST", f"{J}/restart", {"savepointpath": "x"}, 400, "did you mean 'savepointPath'?"),
+        ("POST", "/v1/savepoint-disposal", {"savepointPath": "x"}, 400, "did you mean 'savepoint-path'?"),
+        ("POST", f"/page/{HEX}/ask", {"operators": "x"}, 400, "did you mean 'operator'?"),
         ("POST", f"{J}/checkpoints", {"checkpointType": "INCREMENTAL"}, 400, "wanted CONFIGURED or FULL"),
         ("GET", f"{J}/checkpoints/{'0' * 32}", None, 404, "not found"),
         ("POST", f"{J}/stop", {"drain": "yes"}, 400, "true or false"),
