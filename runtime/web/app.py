@@ -87,6 +87,10 @@ class App:
         """The server is about to end: pages are to connect again."""
         self._live.end()
 
+    def limit_streams(self, most: int) -> None:
+        """Serve at most this number of pages at once: requests want connections, too."""
+        self._live.limit(most)
+
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             request = Request.of(scope, receive)

@@ -42,7 +42,12 @@ class Live:
         self._desk = desk
         self._feeds: WeakValueDictionary[tuple[int, str], _Feed] = WeakValueDictionary()
         self._streams = 0
+        self._most = MOST_STREAMS
         self._is_over = False
+
+    def limit(self, most: int) -> None:
+        """Serve at most this number of streams at once."""
+        self._most = min(MOST_STREAMS, most)
 
     def end(self) -> None:
         """End all streams. To be called on their event loop."""
@@ -55,8 +60,8 @@ class Live:
         if job:
             with contextlib.suppress(JobManagerAway):  # the page waits for it
                 job = await self._desk.job_id(job)
-        if self._streams >= MOST_STREAMS:
-            raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, f"{MOST_STREAMS} pages are being served already")
+        if self._streams >= self._most:
+            raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, f"{self._most} pages are being served already")
         self._streams += 1
         key = (id(asyncio.get_running_loop()), job)
         if (feed := self._feeds.get(key)) is None:

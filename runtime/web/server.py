@@ -16,19 +16,34 @@ from typing import Any
 from ..connectors.errors import require
 from .app import App
 from .binding import check_binding
+from .connections import Connections, Limits
 
 STOP_SECONDS = 2
 """So long open connections may take to end before they are cut."""
+_QUEUE = 128
+"""Clients that may wait in the kernel until they are accepted."""
 
 
 class WebServer:
-    """`port` 0: any that is free. Raises MissingExtra without uvicorn, InvalidSetting, OSError for a taken port."""
+    """`port` 0: any that is free. Raises MissingExtra without uvicorn, InvalidSetting, OSError for a taken port.
 
-    def __init__(self, app: App, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> None:
+    `limits`: of its connections; without them, what this process can spare.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
         check_binding(host, token)
         uvicorn: Any = require("uvicorn", extra="web", wanted_by="the page")
+        from uvicorn.protocols.http.h11_impl import H11Protocol
+
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._socket = _Listener(family, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((host, port))
@@ -38,10 +53,14 @@ class WebServer:
         self.port: int = self._socket.getsockname()[1]
         self._host = host
         self._app = app
+        limits = limits or Limits.of_process()
+        app.limit_streams(max(1, limits.most // 2))
+        self._connections = Connections(app, H11Protocol, limits)
         config = uvicorn.Config(
-            app,
+            self._connections,
+            interface="asgi3",
             loop="asyncio",
-            http="h11",
+            http=self._connections.make,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -49,12 +68,17 @@ class WebServer:
             proxy_headers=False,
             server_header=False,
             timeout_graceful_shutdown=STOP_SECONDS,
-            timeout_keep_alive=15,
-            limit_concurrency=1_000,
+            timeout_keep_alive=limits.head_seconds,
+            backlog=limits.at_once,
         )
         self._server: Any = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._serve, name="understudy-web", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def connections(self) -> int:
+        """The number of those that are open."""
+        return len(self._connections)
 
     @property
     def url(self) -> str:
@@ -64,7 +88,7 @@ class WebServer:
 
     def start(self) -> WebServer:
         """Connections that come before it serves wait in the socket."""
-        self._socket.listen(128)
+        self._socket.listen()
         self._thread.start()
         return self
 
@@ -90,3 +114,10 @@ class WebServer:
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         await self._server.serve(sockets=[self._socket])
+
+
+class _Listener(socket.socket):
+    """asyncio accepts as many in one turn as may queue: here few are accepted at once, and many may queue."""
+
+    def listen(self, backlog: int = _QUEUE, /) -> None:
+        super().listen(max(backlog, _QUEUE))
