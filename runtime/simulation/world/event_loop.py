@@ -7,6 +7,7 @@ would come from outside has a simulated counterpart. An executor's work is done 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable, Coroutine
 from contextvars import Context
@@ -78,6 +79,13 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None
     ) -> asyncio.Task[Any]:
         return asyncio.Task(coro, loop=self, name=name, context=context)
+
+    def close_unbegun(self, _reason: str) -> None:
+        """The process has died: coroutines of tasks that have not begun never will, and Python is not to warn of it."""
+        for task in asyncio.all_tasks(self):
+            coroutine = task.get_coro()
+            if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                coroutine.close()
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, function: Callable[..., Any], *args: Any

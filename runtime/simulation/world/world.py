@@ -72,7 +72,9 @@ class World:
     def process(self, name: str, host: str = "") -> Process:
         """A new process, on a host of its own unless one is named."""
         process = Process(self, name, host)
-        process.loop = ProcessLoop(process)  # type: ignore[abstract]  # of what asyncio lists, only what can happen here
+        loop = ProcessLoop(process)  # type: ignore[abstract]  # of what asyncio lists, only what can happen here
+        process.loop = loop
+        process.when_ended(loop.close_unbegun)
         self.processes.append(process)
         self.trace.add(name, "process started")
         return process

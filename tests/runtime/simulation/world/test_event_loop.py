@@ -260,3 +260,17 @@ def test_what_would_go_to_a_thread_is_done_at_once(process: Process) -> None:
     one, two, error = run(process, main())
     assert (one, two) == (1, 2)
     assert isinstance(error, ValueError)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "error::pytest.PytestUnraisableExceptionWarning")
+def test_a_task_that_has_not_begun_when_its_process_dies_leaves_no_warning(process: Process) -> None:
+    begun: list[str] = []
+
+    async def late() -> None:
+        begun.append("late")
+
+    process.loop.create_task(late())
+    process.kill("test")
+    process.world.run_for(10)
+    gc.collect()
+    assert begun == []
