@@ -228,10 +228,12 @@ class Backlog:
         return taken
 
     def _group_batch(self) -> list[Any] | TimedBatch:
+        """A copy: more may come while a snapshot with it is written."""
+        records = self._group.copy()
         if not self._group_times:
-            return self._group
+            return records
         times, marks = (np.array(each, np.int64) for each in (self._group_times, self._group_marks))
-        return TimedBatch(self._group, times, None, marks)
+        return TimedBatch(records, times, None, marks)
 
     # -- for snapshots
 

@@ -93,6 +93,7 @@ class _History:
         self._expected = topology.expected(scenario.workload)
         self._found = cluster.probes.violations
         self._lineage = Lineage(OUTPUT)
+        self._submissions = 0
         self._so_far = OutputSoFar(cluster.disk, self._expected)
         self._savepoints = TakenSavepoints(
             SAVEPOINTS,
@@ -148,8 +149,10 @@ class _History:
     def _submit(self, parallelism: int, savepoint: str | None = None) -> JobHandle:
         scenario = self._scenario
         workload = replace(scenario.workload, parallelism=parallelism)
-        number = len(self._lineage.jobs) + 1
-        translation = _translated(scenario.topology, workload, scenario.task_managers, scenario.slots, number)
+        self._submissions += 1  # one that is refused has had its id
+        translation = _translated(
+            scenario.topology, workload, scenario.task_managers, scenario.slots, self._submissions
+        )
         job = self._cluster.submit_translated(translation, from_savepoint=savepoint)
         job.on_event(self._on_event)
         if self._topology.feed is not None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ....actors.ask_errors import ActorDead
+from ....actors.errors import StateDoesNotFit
 from ....messages import (
     CheckpointNotTaken,
     CheckpointTaken,
@@ -22,6 +23,7 @@ from ....messages import (
     TriggerSavepointFailure,
 )
 from ....messages import savepoints as wishes
+from ....state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...clusters.job_handle import JobHandle
 from ...system import ActorFuture
 from ..world.cluster import SimulatedCluster
@@ -204,7 +206,8 @@ class User:
         self._end_the_latest()
         self._tell(action, path)
         self._restored_from.add(path)
-        if (job := self._submitted(action, path, action.parallelism)) is not None:
+        others = (self._parallelism_of(origin.job_id),) if _has_ended_in_part(savepoint.checkpoint) else ()
+        if (job := self._submitted(action, path, action.parallelism, *others)) is not None:
             self._lineage.begin(job, origin.job_id, None if origin.ends_the_job else savepoint.pointer.checkpoint_id)
         return True
 
@@ -239,8 +242,7 @@ class User:
         left = details.retained_checkpoint_path
         path, origin = (left, job.job_id) if left or came_from is None else came_from
         self._tell(action, path)
-        parallelism = self._parallelisms.get(job.job_id, self._parallelism)
-        if (successor := self._submitted(action, path, parallelism)) is not None:
+        if (successor := self._submitted(action, path, self._parallelism_of(job.job_id))) is not None:
             self._left_by[successor.job_id] = (path, origin)
             self._lineage.begin(successor, origin)
         return True
@@ -261,8 +263,13 @@ class User:
         if not self._wait(lambda: job.status.is_terminal):
             self._report("liveness", f"{job.job_id} was to end with a savepoint and is {job.status.value}")
 
-    def _submitted(self, action: ClientAction, path: str, parallelism: int) -> JobHandle | None:
-        """While the storage is in trouble a savepoint may be unreadable for a while: the user tries again."""
+    def _parallelism_of(self, job_id: JobId) -> int:
+        return self._parallelisms.get(job_id, self._parallelism)
+
+    def _submitted(self, action: ClientAction, path: str, parallelism: int, *others: int) -> JobHandle | None:
+        """While the storage is in trouble a savepoint may be unreadable for a while: the user tries again. It tries
+        `others` where the state does not fit this parallelism.
+        """
         cluster = self._cluster
         while not self.is_alone:
             try:
@@ -271,6 +278,9 @@ class User:
                 return job
             except Exception as error:  # noqa: BLE001  (whatever is wrong with the savepoint)
                 cluster.trace.add("the user", "refused", action, f"{type(error).__name__}: {error}")
+                if others and isinstance(error, StateDoesNotFit):
+                    parallelism, *others = others
+                    continue
                 if cluster.now_ms > self._quiet_ms:
                     self._refused(path, error)
                     return None
@@ -280,3 +290,11 @@ class User:
     def _refused(self, path: str, error: Exception) -> None:
         if not self._savepoints.may_be_unreadable:
             self._report("restore", f"{path} cannot be restored from: {type(error).__name__}: {error}")
+
+
+def _has_ended_in_part(checkpoint: CompletedCheckpoint) -> bool:
+    """Whether data had ended in some subtasks of a vertex and not in all: its state may fit no other parallelism."""
+    return any(
+        0 < sum(state.data_ended for state in vertex.subtasks.values()) < vertex.parallelism
+        for vertex in checkpoint.vertices.values()
+    )

@@ -211,6 +211,17 @@ def test_groups_keep_the_event_times_of_their_records() -> None:
     assert (first.records, first.times.tolist()) == (["a", "b"], [10, 20])
 
 
+def test_what_joins_a_group_behind_a_barrier_is_not_in_the_snapshot_that_is_written_meanwhile() -> None:
+    waiting, _, _ = backlog(Batches(), batch_size=3)
+    waiting.add_batch([1], 0)
+    taken(waiting)
+    later = waiting.rest(0, None, NO_WATERMARK)
+    waiting.add_batch([2], 0)
+    taken(waiting)
+
+    assert [each.record for each in later()] == [[1]]
+
+
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=6), st.integers(1, 4), st.integers(0, 3))
 def test_the_rest_holds_a_group_that_waits_and_all_behind_it(sizes: list[int], batch_size: int, some: int) -> None:
     waiting, _, _ = backlog(Batches(), batch_size=batch_size)

@@ -74,6 +74,13 @@ def the_backlog_is_not_in_the_snapshot(patch: Patch) -> None:
     patch.setattr(Backlog, "rest", lambda *_: lambda: [])
 
 
+@mutant(OUTPUT, within=60, scenarios=of(mix.in_flight, "batched"))
+def what_joins_a_group_behind_a_barrier_is_in_the_snapshot(patch: Patch) -> None:
+    """Which is written later: campaigns had found this one in the product."""
+    group_batch = Backlog._group_batch
+    patch.setattr(Backlog, "_group_batch", lambda self: group_batch(self) if self._group_times else self._group)
+
+
 @mutant(OUTPUT, within=30, scenarios=of(mix.asked_again, "answered"))
 def a_done_result_is_asked_again(patch: Patch) -> None:
     _frozen(patch, lambda _, calls: [each._replace(results=None) for each in calls])
@@ -170,7 +177,7 @@ def after_an_await_the_key_is_that_of_another_record(patch: Patch) -> None:
         if not hasattr(call, "met"):
             call.met = True
             operator.latest = call
-        return getattr(operator.latest, self._given)
+        return self._of(operator.latest)
 
     patch.setattr(OfCall, "__get__", latest)
 

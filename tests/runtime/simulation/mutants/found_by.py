@@ -101,6 +101,7 @@ FOUND_BY: dict[str, int] = {
     "what_came_after_the_restored_checkpoint_is_not_taken_back": 4,
     "what_crashed_writers_have_left_stays": 4,
     "what_is_kept_is_sent_in_reverse": 1,
+    "what_joins_a_group_behind_a_barrier_is_in_the_snapshot": 41,
     "what_the_newest_checkpoint_does_not_need_is_forgotten": 4,
     "what_the_other_job_had_prepared_is_not_committed": 71,
     "what_was_behind_a_watermark_goes_before_it_after_a_restore": 4,
