@@ -36,5 +36,5 @@ def test_checkpoints_that_are_needed_stay_and_others_are_not_asked_for(seed: int
 
 
 def test_a_user_whose_savepoint_fits_no_other_parallelism_keeps_the_old_one() -> None:
-    """Data had ended in one of two subtasks. And the TaskManagers of a refused submission are its own, and no others."""
+    """Data had ended in one of two subtasks. And the TaskManagers of a refused submission are its own alone."""
     assert run_history(standard_history(2_002_258, "asked")).violations == ()
