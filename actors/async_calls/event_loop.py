@@ -59,6 +59,7 @@ class CallLoop(Protocol):
         """A new lock between the loop and a task, which whoever holds it may take again."""
         ...
 
+    @property
     def tasks_made(self) -> int:
         """A number that grows with each asyncio.Task that is made on the loop."""
         ...

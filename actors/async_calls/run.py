@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Hashable, Iterator
 from contextlib import nullcontext
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import numpy as np
 
@@ -191,6 +191,15 @@ class _PlainState:
         self._shared.set_namespace(namespace)
 
 
+class MadeTasks(Protocol):
+    """A loop."""
+
+    @property
+    def tasks_made(self) -> int:
+        """A number that grows with each asyncio.Task that is made on it."""
+        ...
+
+
 class Run:
     """One run. Made on the task's thread; then the loop's, until it is over."""
 
@@ -202,7 +211,7 @@ class Run:
         process: Callable[..., Any],
         prefix: str,
         plain: PlainStates | None,
-        tasks_made: Callable[[], int],
+        tasks: MadeTasks,
         limit_ms: float | None,
         has_timers: bool,
     ) -> None:
@@ -221,7 +230,7 @@ class Run:
         self._prefix = prefix
         """Of idempotency keys."""
         self._plain = plain
-        self._tasks_made = tasks_made
+        self._tasks = tasks
         self._has_timers = has_timers
         self._limit_ms = limit_ms
         """Of the call that ends it."""
@@ -248,7 +257,7 @@ class Run:
         """
         process, out, piece, plain, has_timers = self._process, self._out, self.piece, self._plain, self._has_timers
         results, current, prefix, new = self.results, CURRENT.set, self._prefix, object.__new__
-        is_timed, tasks_made, made = piece.times is not None, self._tasks_made, self._tasks_made()
+        is_timed, tasks, made = piece.times is not None, self._tasks, self._tasks.tasks_made
         inner, read = self._backend.inner, plain.read if plain is not None and plain.has_any else None
         number, start, end = self.number, len(results.records), 0
         for key, record, time_ms, watermark_ms in islice(self._left, LOCKED_RECORDS):
@@ -284,8 +293,8 @@ class Run:
                     results.times += [call.time_ms or 0] * (len(out) - end)
                 end = len(out)
                 results.ends.append((key, number, start + end))
-            if made != tasks_made():  # one of them may have it, and live on
-                made = tasks_made()
+            if made != (now := tasks.tasks_made):  # one of them may have it, and live on
+                made = now
                 self._keep()
                 out.close()
                 out = self._out = Collector()

@@ -23,7 +23,7 @@ class CallLoopThread:
         self._began = began
         self._lock = threading.Lock()
         self._started: SystemLoop | None = None
-        self._tasks_made = 0
+        self.tasks_made = 0
 
     def __enter__(self) -> Self:
         return self
@@ -54,13 +54,10 @@ class CallLoopThread:
     def lock(self) -> threading.RLock:
         return threading.RLock()
 
-    def tasks_made(self) -> int:
-        return self._tasks_made
-
     def _make_task(
         self, loop: asyncio.AbstractEventLoop, coroutine: Any, context: Context | None = None
     ) -> asyncio.Task[Any]:
-        self._tasks_made += 1
+        self.tasks_made += 1
         return asyncio.Task(coroutine, loop=loop, context=context)
 
     def _complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:

@@ -279,7 +279,7 @@ class User:
             except Exception as error:  # noqa: BLE001  (whatever is wrong with the savepoint)
                 cluster.trace.add("the user", "refused", action, f"{type(error).__name__}: {error}")
                 if others and isinstance(error, StateDoesNotFit):
-                    parallelism, *others = others
+                    parallelism, others = others[0], others[1:]
                     continue
                 if cluster.now_ms > self._quiet_ms:
                     self._refused(path, error)

@@ -28,6 +28,7 @@ class SimulatedCallLoop:
         """There is one thread."""
         return nullcontext()
 
+    @property
     def tasks_made(self) -> int:
         """As if one were made between any two questions."""
         self._asked += 1

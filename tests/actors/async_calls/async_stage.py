@@ -65,6 +65,7 @@ class Hand:
     def lock(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
+    @property
     def tasks_made(self) -> int:
         self.made += 1
         return self.made
