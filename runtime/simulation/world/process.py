@@ -130,12 +130,12 @@ class Process:
         if self.is_alive:
             self.is_alive = False
             self.end_reason = reason
-            self._backlog.clear()
             self._when_frozen.clear()
             self.world.trace.add(self.name, "process ended", reason)
             callbacks, self._when_ended = self._when_ended, []
             for callback in callbacks:
                 callback(reason)
+            self._backlog.clear()
 
     def freeze(self) -> None:
         """Nothing happens in it, as after SIGSTOP."""

@@ -263,13 +263,17 @@ def test_what_would_go_to_a_thread_is_done_at_once(process: Process) -> None:
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning", "error::pytest.PytestUnraisableExceptionWarning")
-def test_a_task_that_has_not_begun_when_its_process_dies_leaves_no_warning(process: Process) -> None:
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_a_task_that_has_not_begun_when_its_process_dies_leaves_no_warning(process: Process, is_frozen: bool) -> None:
     begun: list[str] = []
 
     async def late() -> None:
         begun.append("late")
 
     process.loop.create_task(late())
+    if is_frozen:
+        process.freeze()
+        process.world.run_for(10)
     process.kill("test")
     process.world.run_for(10)
     gc.collect()
