@@ -111,9 +111,9 @@ def scenarios_in(document: Words, path: Path) -> Iterator[Scenario]:
     return ADAPTERS[schema].scenarios(document) if schema in ADAPTERS else iter(())
 
 
-def run(path: Path, tally: Tally, out: TextIO) -> None:
-    """Play a file: a line for each scenario that differs, and `not yet` for a schema that nothing plays. Raises
-    NotAVectorFile.
+def run(path: Path, tally: Tally, out: TextIO, most: int | None = None) -> None:
+    """Play a file: a line for each scenario that differs, and `not yet` for a schema that nothing plays. A scenario
+    ends with its `most`-th difference. Raises NotAVectorFile.
     """
     document = read(path)
     schema = schema_of(document)
@@ -122,7 +122,7 @@ def run(path: Path, tally: Tally, out: TextIO) -> None:
         return
     for scenario in scenarios_in(document, path):
         try:
-            differences = scenario.differences()
+            differences = scenario.differences(most)
         except Skipped as skipped:
             tally.skipped[str(skipped)] += 1
             continue

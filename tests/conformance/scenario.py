@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -43,10 +44,10 @@ class Scenario:
     name: str
     play: Callable[[], Differences]
 
-    def differences(self) -> list[Difference]:
-        """Raises Skipped only."""
+    def differences(self, most: int | None = None) -> list[Difference]:
+        """All, or the first `most`, and not played any further then. Raises Skipped only."""
         try:
-            return list(self.play())
+            return list(islice(self.play(), most))
         except Skipped:
             raise
         except Exception as error:  # noqa: BLE001  whatever a class of ours raises is what differs

@@ -42,15 +42,13 @@ class OnBackend(KeyedStateContract):
         return backend_named(self.kind).keyed_backend(key_groups, MAX_PARALLELISM)
 
 
-FEWER = {"rocksdb": with_fewer_examples(KeyedStateContract, 5)}
-"""Of backends whose examples are slow. Their own tests play more of them."""
+FEWER = with_fewer_examples(KeyedStateContract, 5)
+"""The backends' own tests play more of them."""
 
 
 def _proved(*tests: Callable[[KeyedStateContract], None]) -> list[Callable[[], None]]:
     """These tests of the contract, on each backend."""
-    return [
-        partial(FEWER.get(kind, {}).get(each.__name__, each), OnBackend(kind)) for each in tests for kind in BACKENDS
-    ]
+    return [partial(FEWER.get(each.__name__, each), OnBackend(kind)) for each in tests for kind in BACKENDS]
 
 
 PROOFS = {
