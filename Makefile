@@ -24,10 +24,11 @@ AT_ONCE := $(MAKE) --no-print-directory --output-sync=target
 demo: $(READY)
 	$(BIN)/understudy demo $(OPTIONS)
 
-test: bytecode
+test: $(READY)
 	$(AT_ONCE) -j2 processes computing
 
 # All testers import all files at the same time: in a new checkout each would compile the library and rewrite the tests.
+# Meanwhile the other core has the checks that are no tests.
 bytecode: $(READY)
 	@$(BIN)/python -m pytest -q --collect-only >$(VENV)/collected 2>&1 || { tail -n 40 $(VENV)/collected; exit 1; }
 
@@ -43,16 +44,16 @@ unit: $(READY)
 
 # Those of `unit`, and whole jobs in the simulator. A tester that is done takes half of what is left to the one with the
 # most.
-computing: $(READY)
+computing: bytecode
 	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" $(DRAWN)
 
 # Tests that share what is dear to start stay together: tests/conftest.py.
-processes: $(READY)
+processes: bytecode
 	$(PYTEST) -n $(TESTERS) --kind processes -m "not slow" $(DRAWN)
 
 # The tests wait for processes most of the time: the rest fits in between.
-check: bytecode
-	$(AT_ONCE) -j4 processes computing types lint wheel
+check: $(READY)
+	$(AT_ONCE) -j4 types lint wheel processes computing
 
 # Kills the leader of a cluster again and again while its job runs: docs/high-availability.md.
 TAKEOVERS ?= 50
