@@ -59,8 +59,8 @@ class Runs:
         operator: Any = self._operator
         process = operator.process_2 if piece.input_index else operator.process
         self._began_wall_ms = self._operator.context.clock.wall_ms()
-        limit_ms, tasks = self._settings.limit_ms(0), self._host
-        self.current = Run(piece, number, self._backend, process, prefix, self._plain, tasks, limit_ms, self._has_timers)
+        limit_ms, backend, tasks = self._settings.limit_ms(0), self._backend, self._host
+        self.current = Run(piece, number, backend, process, prefix, self._plain, tasks, limit_ms, self._has_timers)
         return self.current
 
     def end(self, run: Run, backlog: Backlog, first_number: int) -> Call | None:
