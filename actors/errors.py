@@ -5,6 +5,7 @@ ActorError
 │   └── RecordNotSent       an operator emitted a record that cannot travel; the cause says why
 ├── UnusableRecord          a record that the program made cannot be keyed, or fits no column; says which and why
 ├── UnwantedResult          a user's function returned what would be lost; says what to write instead
+├── CannotLoad              a TaskManager has not the code that an operator needs, or another; says where from
 ├── NoEventTime             event time was asked for where records have none; says what to write
 ├── EndlessTimers           the data has ended, and timers set each other for ever; says when to stop
 ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
@@ -71,6 +72,13 @@ class UnwantedResult(ActorError, TypeError):
     def __init__(self, text: str, index: int | None = None) -> None:
         super().__init__(text)
         self.index = index
+
+
+class CannotLoad(ActorError):
+    """A TaskManager cannot load the job's code; `__cause__` is what loading it raised, `text` says what differs."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"this TaskManager cannot load the job's code: {text}")
 
 
 class NoEventTime(ActorError, ValueError):

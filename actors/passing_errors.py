@@ -1,8 +1,8 @@
 """Which errors are likely to come again, and which may pass by themselves. Decided where the exception still exists.
 
-An error is repeatable when the program raised it, or when what the program emitted cannot be keyed or sent. It is not
-when anything in its chain of causes may pass: a connection, a timeout, a disk that is full for now. An exception class
-with an attribute `may_pass` (True or False) says it for itself.
+An error is repeatable when the program raised it or cannot be loaded, or when what the program emitted cannot be keyed
+or sent. It is not when anything in its chain of causes may pass: a connection, a timeout, a disk that is full for now.
+An exception class with an attribute `may_pass` (True or False) says it for itself.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import io
 from collections.abc import Sequence
 
 from ..messages import UnregisteredMessage, UnsupportedValue
-from ..state import InvalidKey, SnapshotTooLarge, StateNotStorable, StorageError, WrongStateType
-from .errors import ChannelBroken, UnusableRecord, UserCodeError
+from ..state import InvalidKey, SnapshotTooLarge, StateNotStorable, StorageError, UpdateForgotten, WrongStateType
+from .errors import CannotLoad, ChannelBroken, UnusableRecord, UserCodeError
 
 _OF_THE_PROGRAM = (
     UserCodeError,
+    CannotLoad,
+    UpdateForgotten,
     UnusableRecord,
     InvalidKey,
     StateNotStorable,

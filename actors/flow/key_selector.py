@@ -19,7 +19,7 @@ import pyarrow as pa
 from ...messages import Row, shape_of, shown, those_there_are
 from ...state.keys.column_hash import combined, hashes_of
 from ...state.keys.key_groups import groups_of_hashes, key_groups_of
-from ...state.keys.key_hash import KEY_TYPES, InvalidKey, java_hash, with_same_nans
+from ...state.keys.key_hash import KEY_TYPES, NEEDS_A_KEY, InvalidKey, java_hash, with_same_nans
 from ..errors import UnusableRecord, UnwantedResult
 from ..unrun import UNRUN, refuse_first
 from .elements import Batch
@@ -99,6 +99,10 @@ class KeySelector:
         """The key group of each record. Raises KeySelectionFailed, or InvalidKey for what cannot be a key."""
         arrays = self.arrays(batch)
         if arrays is not None:
+            assert isinstance(batch, pa.RecordBatch)
+            for part, array in zip(self.parts, arrays, strict=True):
+                if array.null_count:
+                    _check_keys(part, values_of(array), batch)
             return key_groups_of(arrays, max_parallelism, [str(part) for part in self.parts])
         return groups_of_hashes(combined([hashes_of(column) for column in self._columns(batch)]), max_parallelism)
 
@@ -131,7 +135,7 @@ def _check_keys(part: KeyPart, column: list[Any], batch: Batch) -> None:
         _refuse_unrun(column)
     if NoneType in kinds:
         position = [value is None for value in column].index(True)
-        raise NullKey(position, f"{_told(part)} is None: every record needs a key; found it {_at(batch, position)}")
+        raise NullKey(position, f"{_told(part)} is None {_at(batch, position)}; {NEEDS_A_KEY}")
     for kind in kinds - KEY_TYPES:
         position = [type(value) is kind for value in column].index(True)
         try:

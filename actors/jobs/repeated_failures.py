@@ -28,11 +28,13 @@ repetition.
 CERTAIN = frozenset(
     {
         "CannotCompile",
+        "CannotLoad",
         "NumbaMissing",
         "EndlessTimers",
         "UnregisteredMessage",
         "UnsupportedValue",
         "UnwantedResult",
+        "UpdateForgotten",
         "WrongColumn",
     }
 )

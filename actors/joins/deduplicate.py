@@ -37,7 +37,7 @@ class Deduplicate(RowsOperator, CountsLateColumns):
 
     def __init__(self, keys: Sequence[str], within: TimeToLive) -> None:
         self._keys = tuple(keys)
-        self._within = within
+        self.lifetime = within
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         self._schema = known(inputs[0])
@@ -51,7 +51,7 @@ class Deduplicate(RowsOperator, CountsLateColumns):
 
     def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
         batch, times = conform(batch, self._schema), self.timestamps
-        if self._within.goes_by_event_time:
+        if self.lifetime.goes_by_event_time:
             times = self._event_times("deduplicate within a time by event time")
             batch, times = self._in_time(batch, times, LATE[0], out)
         if not len(batch):
@@ -69,14 +69,14 @@ class Deduplicate(RowsOperator, CountsLateColumns):
         out.emit(batch.take(pa.array(going_on)), None if times is None else times[going_on])
 
     def on_watermark(self, watermark_ms: int, out: Collector) -> None:
-        if self._within.goes_by_event_time:
+        if self.lifetime.goes_by_event_time:
             self._forget(self.keyed_state.stores[0])
 
     def _since(self, times: Times | None, rows: int) -> Times:
         """The times that say which records are duplicates."""
-        if self._within.ttl_ms is None:
+        if self.lifetime.ttl_ms is None:
             return np.zeros(rows, np.int64)
-        if self._within.domain == "event":
+        if self.lifetime.domain == "event":
             assert times is not None, "asked for before"
             return times
         return np.full(rows, self.context.clock.wall_ms(), np.int64)
@@ -97,16 +97,16 @@ class Deduplicate(RowsOperator, CountsLateColumns):
         return np.sort(np.concatenate(found))
 
     def _are_near(self, times: Times, others: Times) -> npt.NDArray[np.bool_]:
-        if self._within.ttl_ms is None:
+        if self.lifetime.ttl_ms is None:
             return np.ones(len(times), np.bool_)
-        near: npt.NDArray[np.bool_] = np.abs(times - others) < self._within.ttl_ms
+        near: npt.NDArray[np.bool_] = np.abs(times - others) < self.lifetime.ttl_ms
         return near
 
     def _forget(self, store: RowStore) -> None:
         """Records that nothing which may still come is a duplicate of, once there are twice as many as there were."""
-        if self._within.ttl_ms is None or store.live_count < self._look_at:
+        if self.lifetime.ttl_ms is None or store.live_count < self._look_at:
             return
-        now_ms = self.watermark if self._within.domain == "event" else self.context.clock.wall_ms()
+        now_ms = self.watermark if self.lifetime.domain == "event" else self.context.clock.wall_ms()
         rows = store.live_rows()
-        store.drop(rows[self._within.is_over(store.times[rows], now_ms)])
+        store.drop(rows[self.lifetime.is_over(store.times[rows], now_ms)])
         self._look_at = max(_FEWEST_ROWS, 2 * store.live_count)

@@ -20,11 +20,11 @@ class RecordDeduplicate(KeyedOperator, CountsLateRecords):
     """Of the records of the key that went on."""
 
     def __init__(self, within: TimeToLive) -> None:
-        self._within = within
+        self.lifetime = within
 
     def process(self, record: Any, out: Collector) -> None:
-        within_ms, time_ms = self._within.ttl_ms, 0
-        if within_ms is not None and self._within.domain == "event":
+        within_ms, time_ms = self.lifetime.ttl_ms, 0
+        if within_ms is not None and self.lifetime.domain == "event":
             if self.timestamps is None:
                 raise NoEventTime(self.context.name, "deduplicate within a time by event time")
             time_ms = self.timestamp
@@ -38,12 +38,12 @@ class RecordDeduplicate(KeyedOperator, CountsLateRecords):
         out.collect(record)
         if within_ms is None:
             return
-        if self._within.domain == "event":
+        if self.lifetime.domain == "event":
             self.timers.at_event_time(time_ms + within_ms)
         else:
             self.timers.at_processing_time(time_ms + within_ms)
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
-        assert self._within.ttl_ms is not None, "timers are for what is forgotten"
-        left = timer.time_ms - self._within.ttl_ms
+        assert self.lifetime.ttl_ms is not None, "timers are for what is forgotten"
+        left = timer.time_ms - self.lifetime.ttl_ms
         self._times.update([each for each in self._times.get() if each > left])

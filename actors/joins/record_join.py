@@ -24,7 +24,7 @@ class RecordJoin(RecordSides):
 
     def __init__(self, how: How, ttl: TimeToLive) -> None:
         super().__init__(how)
-        self._ttl = ttl
+        self.lifetime = ttl
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         """Rows may be over."""
@@ -35,10 +35,10 @@ class RecordJoin(RecordSides):
         own, other = self._sides(side)
         known = matches = other.get()
         came_ms = self._came_ms()
-        if self._ttl.ttl_ms is not None:
+        if self.lifetime.ttl_ms is not None:
             known = [held for held in known if not self._is_over(held[1])]
             matches = [held for held in known if self._meet(came_ms, held[1])]
-            self._wait(came_ms + self._ttl.ttl_ms)
+            self._wait(came_ms + self.lifetime.ttl_ms)
         own.add([record, came_ms, bool(matches), self._time_ms()])
         if self._outer[1 - side] and not all(held[2] for held in matches):
             for held in matches:
@@ -64,26 +64,26 @@ class RecordJoin(RecordSides):
         return None if self.timestamps is None else self.timestamp
 
     def _came_ms(self) -> int:
-        if self._ttl.ttl_ms is None:
+        if self.lifetime.ttl_ms is None:
             return 0
-        if self._ttl.domain == "processing":
+        if self.lifetime.domain == "processing":
             return self.processing_time()
         if self.timestamps is None:
             raise NoEventTime(self.context.name, "a TTL by event time", self._input_index)
         return self.timestamp
 
     def _wait(self, until_ms: int) -> None:
-        if self._ttl.domain == "event":
+        if self.lifetime.domain == "event":
             self.timers.at_event_time(until_ms)
         else:
             self.timers.at_processing_time(until_ms)
 
     def _meet(self, came_ms: int, other_ms: int) -> bool:
         """By event time rows of about the same time do; by the clock all that are not over."""
-        assert self._ttl.ttl_ms is not None, "rows without a TTL meet all others"
-        return self._ttl.domain == "processing" or abs(came_ms - other_ms) < self._ttl.ttl_ms
+        assert self.lifetime.ttl_ms is not None, "rows without a TTL meet all others"
+        return self.lifetime.domain == "processing" or abs(came_ms - other_ms) < self.lifetime.ttl_ms
 
     def _is_over(self, came_ms: int) -> bool:
-        assert self._ttl.ttl_ms is not None, "rows without a TTL are never over"
-        now_ms = self.watermark if self._ttl.domain == "event" else self.processing_time()
-        return came_ms + self._ttl.ttl_ms <= now_ms
+        assert self.lifetime.ttl_ms is not None, "rows without a TTL are never over"
+        now_ms = self.watermark if self.lifetime.domain == "event" else self.processing_time()
+        return came_ms + self.lifetime.ttl_ms <= now_ms

@@ -40,7 +40,7 @@ class RegularJoin(ColumnarJoin):
         self, left_keys: Sequence[str], right_keys: Sequence[str], how: How, suffix: str, ttl: TimeToLive
     ) -> None:
         super().__init__(left_keys, right_keys, how, suffix)
-        self._ttl = ttl
+        self.lifetime = ttl
 
     def open(self) -> None:
         self._now_ms = 0
@@ -49,12 +49,12 @@ class RegularJoin(ColumnarJoin):
     def _take(self, side: int, batch: pa.RecordBatch, out: Collector) -> None:
         state = self.keyed_state
         state.tidy()
-        times = self._event_times("a TTL by event time", side) if self._ttl.goes_by_event_time else self.timestamps
+        times = self._event_times("a TTL by event time", side) if self.lifetime.goes_by_event_time else self.timestamps
         is_timed = times is not None
         if times is None:
             times = np.zeros(len(batch), np.int64)
-        if self._ttl.ttl_ms is not None:
-            self._now_ms = self.watermark if self._ttl.domain == "event" else self.context.clock.wall_ms()
+        if self.lifetime.ttl_ms is not None:
+            self._now_ms = self.watermark if self.lifetime.domain == "event" else self.context.clock.wall_ms()
             self._remove_expired()
         slots = state.slots_of(side, batch)
         first = state.stores[side].append(batch, slots, times, max(self._now_ms, 0) << 1)
@@ -64,10 +64,10 @@ class RegularJoin(ColumnarJoin):
         own, other = self.keyed_state.stores[side], self.keyed_state.stores[1 - side]
         readers = (own.reader(), other.reader())
         for positions, rows in other.pairs(slots):
-            if self._ttl.ttl_ms is not None:
+            if self.lifetime.ttl_ms is not None:
                 alive = ~self._is_over(other, rows)
-                if self._ttl.domain == "event":
-                    alive &= self._ttl.are_near(own.times[positions + first], other.times[rows])
+                if self.lifetime.domain == "event":
+                    alive &= self.lifetime.are_near(own.times[positions + first], other.times[rows])
                 positions, rows = positions[alive], rows[alive]
             yield from self._matches(side, readers, positions + first, rows, is_timed)
         if self._outer[side]:
@@ -111,8 +111,8 @@ class RegularJoin(ColumnarJoin):
         return TimedBatch(batch, times) if is_timed else batch
 
     def _is_over(self, store: RowStore, rows: RowNumbers) -> npt.NDArray[np.bool_]:
-        since_ms = store.times[rows] if self._ttl.domain == "event" else store.marks[rows] >> 1
-        return self._ttl.is_over(since_ms, self._now_ms)
+        since_ms = store.times[rows] if self.lifetime.domain == "event" else store.marks[rows] >> 1
+        return self.lifetime.is_over(since_ms, self._now_ms)
 
     def _remove_expired(self) -> None:
         """Look for rows whose life is over, whenever a side has twice the rows that were alive the last time."""

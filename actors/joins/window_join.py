@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ...messages import StateDescription
+from ...state.columnar.keyed_rows import describe_rows
+from ...state.columnar.pane_windows import tumbling_panes
 from ...state.columnar.row_columns import RowNumbers
 from ...state.columnar.row_store import Times
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, TimedBatch
@@ -30,6 +34,11 @@ class TumblingWindows:
 
     size_ms: int
     offset_ms: int
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """As windows of aggregations are."""
+        return tumbling_panes(self.size_ms, self.offset_ms).described
 
     def last_times(self, times: Times) -> Times:
         """Of the window of each time: the last time in it."""
@@ -54,6 +63,9 @@ class WindowJoin(ColumnarJoin, CountsLateColumns):
                 raise ValueError(f"the results have a column {name!r} of their own: rename the stream's")
         self._window_schema = pa.schema([*(pa.field(name, pa.int64()) for name in WINDOW_COLUMNS), *joined])
         return self._window_schema
+
+    def _own_states(self) -> tuple[StateDescription, ...]:
+        return (describe_rows(self._kept, self._windows.described),)
 
     def open(self) -> None:
         self._next_due = NO_WATERMARK

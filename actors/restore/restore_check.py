@@ -266,10 +266,16 @@ def _taken_over(
 
 def _misfit(operator: OperatorDescription, wanted: StateDescription, stored: StateDescription) -> Iterator[str]:
     if why := state_misfit(wanted, stored):
-        hint = "; give the state another name to start it empty"
+        whose = "operator another name or uid" if _is_of_the_operator(wanted) else "state another name"
+        hint = f"; give the {whose} to start it empty"
         if stored.kind == "SourceOffset":
             hint = _DATAFRAME_HINTS.get((_source_of(stored), _source_of(wanted)), "")
         yield f"state {stored.name!r} of operator {operator.name!r} does not fit: {why}{hint}"
+
+
+def _is_of_the_operator(state: StateDescription) -> bool:
+    """Whether it is one of an operator of ours, so that a user can give it no name."""
+    return is_columnar(state) or (isinstance(state.schema, dict) and "made by" in state.schema)
 
 
 def _wrong_key_groups(vertex: JobVertex, operator: OperatorDescription, found: FoundOperator) -> Iterator[str]:

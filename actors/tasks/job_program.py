@@ -7,10 +7,11 @@ blob per chain, so that each subtask gets objects of its own, also when many sub
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
@@ -26,13 +27,16 @@ from ...messages import (
     script_record_types,
 )
 from ..compiled import warm_up
-from ..errors import ActorError
+from ..errors import ActorError, CannotLoad
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
-from .shipping import pickled
+from .shipping import file_of, pickled
 
 if TYPE_CHECKING:
     from ..flow.key_selector import KeySelector
+
+_OF_MODULE = re.compile(r"<?module '([\w.]+)'")
+"""In what Python says of a name that a module does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,10 @@ class JobProgram:
     """Functions, as "module:name", that make what this program needs ready, as far as no user code is needed for it."""
     serializers: tuple[bytes, ...] = ()
     """Those that the user registered."""
+    modules: Mapping[str, str] = field(default_factory=dict)
+    """What the operators name and a TaskManager imports, and from which files the driver has it."""
+    refusal: CannotLoad | None = None
+    """Why this process can make no operators of it."""
 
     @staticmethod
     def of(
@@ -68,20 +76,26 @@ class JobProgram:
         max_parallelism: int,
     ) -> JobProgram:
         """`edge_selectors`: by index of the JobEdge, for each HASH edge. Raises what cloudpickle raises."""
+        modules: dict[str, str] = {}
         return JobProgram(
-            chains={vertex_id: pickled(tuple(chain)) for vertex_id, chain in chains.items()},
-            edge_selectors={edge: pickled(selector) for edge, selector in edge_selectors.items()},
-            message_types=pickled(registered_messages(own=False)),
-            record_types=_ship_record_types(),
+            chains={vertex_id: pickled(tuple(chain), modules) for vertex_id, chain in chains.items()},
+            edge_selectors={edge: pickled(selector, modules) for edge, selector in edge_selectors.items()},
+            message_types=pickled(registered_messages(own=False), modules),
+            record_types=_ship_record_types(modules),
             max_parallelism=max_parallelism,
             warm_up=_warm_up(chains),
-            serializers=tuple(map(_shipped, registered_serializers())),
+            serializers=tuple(_shipped(each, modules) for each in registered_serializers()),
+            modules=modules,
         )
 
     def chain(self, vertex_id: VertexId) -> list[Operator]:
-        """The vertex's operators, in order: new objects at every call, with `_selectors` set on the keyed ones."""
+        """The vertex's operators, in order: new objects at every call, with `_selectors` set on the keyed ones. Raises
+        CannotLoad.
+        """
+        if self.refusal is not None:
+            raise self.refusal
         made: list[Operator] = []
-        for part in cloudpickle.loads(self.chains[vertex_id]):
+        for part in self._loaded(self.chains[vertex_id]):
             if isinstance(part.operator, KeyedOperator):
                 part.operator._selectors = part.selectors
             made.append(part.operator)
@@ -90,7 +104,7 @@ class JobProgram:
     def edge_selector(self, edge: int) -> KeySelector | None:
         """The key selector of the JobEdge with this index, a new object at every call; None for an edge without."""
         data = self.edge_selectors.get(edge)
-        return None if data is None else cloudpickle.loads(data)
+        return None if data is None else self._loaded(data)
 
     def dumps(self) -> bytes:
         return pickled(self)
@@ -98,25 +112,58 @@ class JobProgram:
     @staticmethod
     def loads(data: bytes) -> JobProgram:
         """The program, with the user's message classes and serializers and a script's record types registered in this
-        process, so that they decode here.
+        process, so that they decode here. What cannot be loaded of them fails the tasks, and not this process.
         """
         program: JobProgram = cloudpickle.loads(data)
-        for tag, message_type in cloudpickle.loads(program.message_types).items():
-            register(message_type, tag)
-        for record_type in program.record_types:
-            register_record_type(cloudpickle.loads(record_type))
-        for serializer in program.serializers:
-            register_serializer(cloudpickle.loads(serializer))
+        try:
+            program._register()
+        except CannotLoad as error:
+            return replace(program, refusal=error)
         return program
+
+    def _register(self) -> None:
+        for tag, message_type in self._loaded(self.message_types).items():
+            register(message_type, tag)
+        for record_type in self.record_types:
+            register_record_type(self._loaded(record_type))
+        for serializer in self.serializers:
+            register_serializer(self._loaded(serializer))
+
+    def _loaded(self, data: bytes) -> Any:
+        try:
+            return cloudpickle.loads(data)
+        except Exception as error:
+            raise CannotLoad(f"{error}{_difference(error, self.modules)}") from error
+
+
+def _difference(error: BaseException, modules: Mapping[str, str]) -> str:
+    """What the driver has imported, and this process has or has not, and what to do; empty where that is unknown."""
+    found = _OF_MODULE.search(str(error))
+    name = found[1] if found else getattr(error, "name", None) if isinstance(error, ImportError) else None
+    theirs, ours = modules.get(name or "", ""), file_of(name or "")
+    if not theirs:
+        return ""
+    if not ours:
+        return f"; the driver imported {name!r} from {theirs}, which this TaskManager does not have: install it here"
+    if ours != theirs:
+        return (
+            f"; the driver imported {name!r} from {theirs}, this TaskManager from {ours}: rename one of the two, or "
+            "remove the one that is not meant"
+        )
+    return (
+        f"; the driver imported {name!r} from the same file, {theirs}: the file has changed since then, or the name is "
+        'set only where the driver runs, as below `if __name__ == "__main__":`; set it where any import does, and '
+        "submit the job again"
+    )
 
 
 class NotShippable(ActorError, TypeError):
     """A registered serializer cannot be pickled, so that no TaskManager could have it."""
 
 
-def _shipped(serializer: Serializer) -> bytes:
+def _shipped(serializer: Serializer, modules: dict[str, str]) -> bytes:
     try:
-        return pickled(serializer)
+        return pickled(serializer, modules)
     except Exception as error:
         raise NotShippable(
             f"serializer {serializer.name!r} cannot be shipped to the TaskManagers: {type(error).__name__}: {error}; "
@@ -130,11 +177,11 @@ def _warm_up(chains: Mapping[VertexId, Sequence[ProgramOperator]]) -> tuple[str,
     return (f"{warm_up.__module__}:{warm_up.__name__}",) if is_compiled else ()
 
 
-def _ship_record_types() -> tuple[bytes, ...]:
+def _ship_record_types(modules: dict[str, str]) -> tuple[bytes, ...]:
     """The script's record types, registered here too. One that cannot be pickled is refused when a record is sent."""
     shipped = []
     for cls in script_record_types():
         with suppress(Exception):  # whatever a class of the user's holds, perhaps no record of it ever travels
-            shipped.append(pickled(cls))
+            shipped.append(pickled(cls, modules))
             register_record_type(cls)
     return tuple(shipped)

@@ -7,6 +7,7 @@ was written. A traceback from a TaskManager, or the place of a slow step, would 
 from __future__ import annotations
 
 import io
+import sys
 import types
 from collections import ChainMap
 from collections.abc import Callable
@@ -17,11 +18,22 @@ import cloudpickle
 _reduced = cloudpickle.Pickler.dispatch_table[types.CodeType]
 
 
-def pickled(value: Any) -> bytes:
-    """`value` in bytes for `cloudpickle.loads`, by a process that has Understudy. Raises what cloudpickle raises."""
+def pickled(value: Any, modules: dict[str, str] | None = None) -> bytes:
+    """`value` in bytes for `cloudpickle.loads`, by a process that has Understudy. Raises what cloudpickle raises.
+
+    `modules` gets the modules that `value` names, which whoever loads it imports, and their files here.
+    """
     file = io.BytesIO()
-    _Pickler(file).dump(value)
+    pickler = _Pickler(file)
+    pickler.dump(value)
+    if modules is not None:
+        modules.update((name, path) for name in sorted(pickler.named) if (path := file_of(name)))
     return file.getvalue()
+
+
+def file_of(module: str) -> str:
+    """Where this process has imported it from; empty if it has not, or from no file."""
+    return getattr(sys.modules.get(module), "__file__", None) or ""
 
 
 def _code_in_file(make: Callable[..., types.CodeType], parts: tuple[Any, ...], filename: str) -> types.CodeType:
@@ -37,3 +49,14 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     dispatch_table: ClassVar[ChainMap[type, Any]] = ChainMap(
         {types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table
     )
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.named: set[str] = set()
+        """Modules of classes and functions that travel by their name."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        reduced = super().reducer_override(obj)
+        if reduced is NotImplemented and isinstance(obj, (type, types.FunctionType)):
+            self.named.add(obj.__module__)
+        return reduced

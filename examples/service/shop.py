@@ -14,7 +14,14 @@ from understudy import Collector, KeyedOperator, MapState, StreamEnvironment, Tt
 
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
-ORDER = pa.schema([("id", pa.string()), ("customer", pa.string()), ("cents", pa.int64())])
+ORDER = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("customer", pa.string(), nullable=False),
+        pa.field("cents", pa.int64(), nullable=False),
+    ]
+)
+"""No column may be null: a record that has no key, or no amount, is refused when it is sent."""
 
 
 class Accounts(KeyedOperator):

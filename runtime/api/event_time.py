@@ -6,7 +6,14 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...actors.joins.deduplicate import Deduplicate
 from ...actors.joins.interval_join import IntervalJoin
+from ...actors.joins.record_deduplicate import RecordDeduplicate
+from ...actors.joins.record_interval_join import RecordIntervalJoin
+from ...actors.joins.record_join import RecordJoin
+from ...actors.joins.record_temporal_join import RecordTemporalJoin
+from ...actors.joins.regular_join import RegularJoin
+from ...actors.joins.tagged_records import TagSide
 from ...actors.joins.temporal_join import TemporalJoin
 from ...actors.joins.window_join import WindowJoin
 from ...actors.operators.assign_timestamps import Alignment, AssignTimestamps
@@ -104,7 +111,9 @@ def check_event_times(nodes: Sequence[StreamNode]) -> None:
 def _goes_by_event_time(operator: Any) -> bool:
     if isinstance(operator, WindowOperator):
         return operator.time == "event"
-    return isinstance(operator, ColumnarWindows | IntervalJoin | TemporalJoin | WindowJoin)
+    if isinstance(operator, _WITH_LIFETIME):
+        return operator.lifetime.goes_by_event_time
+    return isinstance(operator, _BY_EVENT_TIME)
 
 
 def _timeless_source(node: StreamNode) -> str | None:
@@ -116,7 +125,12 @@ def _timeless_source(node: StreamNode) -> str | None:
     return next(filter(None, (_timeless_source(edge.source) for edge in node.inputs)), None)
 
 
-_KEEPS_TIMES = (Map, Filter, FlatMap, MapBatches)
+_BY_EVENT_TIME = (ColumnarWindows, IntervalJoin, RecordIntervalJoin, TemporalJoin, RecordTemporalJoin, WindowJoin)
+
+_WITH_LIFETIME = (Deduplicate, RecordDeduplicate, RegularJoin, RecordJoin)
+"""Operators that keep records for a while, by event time or by the clock."""
+
+_KEEPS_TIMES = (Map, Filter, FlatMap, MapBatches, TagSide)
 """Operators that give no records a time."""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from .errors import InvalidProgram
 from .joins import (
     Keyed,
     TimeDomain,
+    columns_of_both,
     deduplicate,
     interval_join,
     lookup_join,
@@ -85,13 +86,6 @@ class TableLookups(Generic[S]):
 
 class KeyedJoins(TableLookups[S]):
     """A part of KeyedStream."""
-
-    _keys: tuple[Any, ...]
-
-    if TYPE_CHECKING:
-
-        @property
-        def schema(self) -> pa.Schema | None: ...
 
     def join(
         self,
@@ -217,7 +211,7 @@ class KeyedJoins(TableLookups[S]):
         """Give the records of both streams that have one key and are in one window, when it fires, to
         `function(key, window, left, right, out)`. `late` of the results are ("left" or "right", key, record).
         """
-        _keyed(other, "co_group")
+        columns_of_both("co_group", self._keyed, _keyed(other, "co_group"))
         return self._co_grouped(other, assigner, function_of(function, "co_group"), "co-group", **options)
 
     @abstractmethod
@@ -227,8 +221,8 @@ class KeyedJoins(TableLookups[S]):
         """Both streams as one of tagged records, in windows."""
 
     @property
-    def _keyed(self) -> Keyed:
-        return Keyed(self._keys, self.schema)
+    @abstractmethod
+    def _keyed(self) -> Keyed: ...
 
 
 def _duration(what: str, given: Any, options: Any) -> tuple[int | None, Options]:

@@ -31,6 +31,7 @@ from ...actors.windows.window_settings import WindowSettings
 from ...messages import shown
 from ..connectors import SqlLookupJoin, SqlTable
 from .errors import InvalidProgram
+from .key_names import Kinds, check_same_kinds
 from .operator_checks import function_of
 
 TimeDomain = Literal["event", "processing"]
@@ -41,6 +42,8 @@ class Keyed(NamedTuple):
 
     keys: Sequence[Any]
     schema: pa.Schema | None
+    kinds: Sequence[Kinds | None]
+    """Of the values of its keys."""
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -56,7 +59,7 @@ def regular_join(
     """Raises InvalidProgram."""
     how = _how("join", how)
     ttl = _time_to_live("join: ttl_ms", ttl_ms, ttl_time)
-    columns = _both("join", left, right)
+    columns = columns_of_both("join", left, right)
     return RegularJoin(*columns, how, suffix, ttl) if columns else RecordJoin(how, ttl)
 
 
@@ -70,14 +73,14 @@ def interval_join(
         interval = TimeInterval(interval.lower_ms + bool(exclusive[0]), interval.upper_ms - bool(exclusive[1]))
     except ValueError as error:
         raise InvalidProgram(f"interval_join: {error}") from error
-    columns = _both("interval_join", left, right)
+    columns = columns_of_both("interval_join", left, right)
     return IntervalJoin(*columns, how, suffix, interval) if columns else RecordIntervalJoin(how, interval)
 
 
 def temporal_join(left: Keyed, versions: Keyed, how: Literal["inner", "left"], suffix: str) -> Operator:
     """Raises InvalidProgram."""
     _inner_or_left("temporal_join", how)
-    columns = _both("temporal_join", left, versions)
+    columns = columns_of_both("temporal_join", left, versions)
     return TemporalJoin(*columns, how, suffix) if columns else RecordTemporalJoin(how == "left")
 
 
@@ -107,7 +110,7 @@ def window_join(left: Keyed, right: Keyed, assigner: Any, how: How, suffix: str)
     """None: windows of tagged records do it. Raises InvalidProgram, or InvalidWindow for what is no assigner."""
     how = _how("window_join", how)
     WindowSettings.of(assigner)
-    columns = _both("window_join", left, right)
+    columns = columns_of_both("window_join", left, right)
     if columns is None or type(assigner) is not Tumbling or assigner.tz is not None or assigner.time != "event":
         return None
     return WindowJoin(*columns, how, suffix, TumblingWindows(assigner.size_ms, assigner.offset_ms))
@@ -150,7 +153,7 @@ def top_n(
     return TopN(columns, TopRows(n, names, ways, rank))
 
 
-def _both(method: str, left: Keyed, right: Keyed) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def columns_of_both(method: str, left: Keyed, right: Keyed) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """The key columns of both sides; None where one has none. Raises InvalidProgram."""
     if len(left.keys) != len(right.keys):
         raise InvalidProgram(
@@ -158,7 +161,10 @@ def _both(method: str, left: Keyed, right: Keyed) -> tuple[tuple[str, ...], tupl
             "no two keys would be equal: key both by as many parts"
         )
     first, second = left.columns, right.columns
-    return None if first is None or second is None else (first, second)
+    if first is not None and second is not None:
+        return first, second
+    check_same_kinds(method, left.kinds, right.kinds)
+    return None
 
 
 def _listed(keys: Sequence[Any]) -> str:

@@ -46,8 +46,9 @@ from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
 from .hook_checks import is_async_function
 from .joined_streams import KeyedJoins, Options, TableLookups
+from .joins import Keyed
 from .kafka_sinks import KafkaSinks
-from .key_names import check_records
+from .key_names import check_records, kinds_of
 from .lake_sinks import LakeSinks
 from .operator_checks import function_of, operator_of
 from .redis_sinks import RedisSinks
@@ -328,6 +329,10 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
         selector = KeySelector(*keys)
         super().__init__(graph, [replace(edge, partitioning=Partitioning.HASH, selector=selector) for edge in edges])
         self._keys = keys
+
+    @property
+    def _keyed(self) -> Keyed:
+        return Keyed(self._keys, self.schema, kinds_of(self._keys, self._edges))
 
     def window(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Windows per key: `keyed.window(tumbling(minutes=1)).aggregate(bids=Count())`."""

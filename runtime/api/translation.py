@@ -38,6 +38,7 @@ from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
 from .errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NotPicklable, OperatorCheckFailed
 from .event_time import check_assigners, check_event_times
+from .null_keys import warn_of_null_keys
 from .optimizer import optimized
 from .pickling import check_picklable
 from .spark_sources import local
@@ -157,6 +158,7 @@ def translate(
     _check_intervals(nodes, checkpoints)
     _warn_of_sinks_that_wait(nodes, checkpoints)
     _warn_of_unread_errors(nodes)
+    warn_of_null_keys(runnable)
     for node in nodes:
         warn_of_captured_changes(node.name, operators[node.position])
     if slots is not None:

@@ -12,7 +12,6 @@ import contextlib
 import logging
 import math
 import shutil
-import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -63,6 +62,7 @@ from .job_handle import JobHandle
 from .launching import launch_of
 from .leading import leading
 from .metric_reporters import MetricReporters
+from .module_path import searched_folders
 from .paths import AnyPath, savepoint_at
 from .resuming import to_be_resumed
 from .stream_queries import StreamQueries
@@ -339,7 +339,7 @@ class Cluster(WebSide, ABC):
         if translation.queries:
             self._check_queries(", ".join(repr(each.source_name) for each in translation.queries))
         translation.check_operators(self._runs_on_this_machine())
-        program = StoredProgram(translation.program.dumps(), tuple(sys.path), translation.program.warm_up)
+        program = StoredProgram(translation.program.dumps(), searched_folders(), translation.program.warm_up)
         self._lead.keep(graph, program, self._work_dir)
         self._prepare(self._launch(graph, program), translation.dataframes)
         self._programs.keep(graph.job_id, SubmittedProgram(program, translation))

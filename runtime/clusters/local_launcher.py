@@ -16,13 +16,23 @@ import cloudpickle
 
 from ...messages import JobId, SubmitJob, TaskManagerExited
 from ..output import OutputPipes
+from .module_path import searched_folders
 from .task_manager_process import TaskManagerLaunch
 from .template import Exited, Fork, Forked, Kill, describe_exit_code, receive, send, send_streams
 
 log = logging.getLogger(__name__)
 
-_START = "import gc; gc.disable(); from understudy.runtime.clusters.template import main; main()"
-"""What is imported stays: to look for garbage among it again and again takes a seventh of the start."""
+_START = """
+import gc, sys
+gc.disable()
+sys.path[:] = sys.argv[3:]
+del sys.argv[3:]
+from understudy.runtime.clusters.template import main
+main()
+"""
+"""It looks for modules where this process does, and not in the working directory first, as `python -c` would. What is
+imported stays: to look for garbage among it again and again takes a seventh of the start.
+"""
 
 GRACE_SECONDS = 3.0
 """How long released TaskManagers may take to end by themselves."""
@@ -41,7 +51,7 @@ class RunningTemplate(Protocol):
 def start_template(control: socket.socket, work_dir: str, stdout: int, stderr: int) -> RunningTemplate:
     """A template process that serves `control`, its end of a pair, and writes to these descriptors."""
     return subprocess.Popen(
-        [sys.executable, "-c", _START, str(control.fileno()), work_dir],
+        [sys.executable, "-c", _START, str(control.fileno()), work_dir, *searched_folders()],
         pass_fds=[control.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=stdout,

@@ -57,7 +57,7 @@ def _lacking(record: dict[Any, Any], schema: pa.Schema) -> str:
     others = [name for name in record if isinstance(name, str) and name not in schema.names]
     todo = f"add {', '.join(names)}"
     if all(field.nullable for field in lacking):
-        todo += ", or send None, which is null there"
+        todo += ", or send None where it may be null: a key may not"
     for other in others:
         if close := get_close_matches(other, names, 1):
             todo = f"is {other!r} meant as {close[0]!r}?"

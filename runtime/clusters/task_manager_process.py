@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -43,6 +42,7 @@ from ..system.stepping_dispatcher import SteppingDispatcher
 from ..transport import ZmqDataPlane
 from .garbage import rare_collections, rarer_collections
 from .local_state import local_state_of
+from .module_path import search_first
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +65,7 @@ class TaskManagerLaunch:
     state_backend: str
     buffer_timeout_ms: int
     sys_path: tuple[str, ...]
+    """Where modules are looked for first, in this order: as where the job was submitted."""
     local_state: LocalState = field(default_factory=LocalState)
     local_folder: str | None = None
     """Where that is kept if it does not say it, in a folder that goes later; None: where temporary files are."""
@@ -92,7 +93,7 @@ def run_task_manager(
 
     `relay_prints`: what is printed here goes to the user's process as messages, as logs do; no pipe leads there.
     """
-    sys.path.extend(path for path in launch.sys_path if path not in sys.path)
+    search_first(launch.sys_path)
     task_manager_id = TaskManagerId(f"tm-{launch.index}-{os.urandom(4).hex()}")
     bind, end = f"tcp://{launch.host}:0", _End()
     with ExitStack() as stack:

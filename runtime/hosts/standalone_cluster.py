@@ -15,7 +15,6 @@ import contextlib
 import logging
 import math
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Self
 
@@ -30,6 +29,7 @@ from ..clusters.async_twin import async_twin
 from ..clusters.client import Client, FollowingClient
 from ..clusters.job_handle import JobHandle
 from ..clusters.leader_line import LeaderLine
+from ..clusters.module_path import searched_folders
 from ..clusters.paths import AnyPath, savepoint_at
 from ..clusters.remote_cluster import RemoteCluster, expect
 from ..clusters.remote_errors import Refused
@@ -136,7 +136,7 @@ class StandaloneCluster(RemoteCluster):
         files = files_to_ship(py_files)
         graph, program = translation.graph, translation.program
         programs = Programs(self.settings.storage_dir, self._cluster_keys)
-        shipped = ShippedProgram(program.dumps(), program.warm_up, tuple(sys.path), files)
+        shipped = ShippedProgram(program.dumps(), program.warm_up, searched_folders(), files)
         stored = programs.store(graph.job_id, shipped)
         path, folder = (None, "") if from_savepoint is None else savepoint_at(from_savepoint)
         wanted = SubmitJob(graph, processes, slots, path, allow_non_restored_state, folder, resume is not None, stored)

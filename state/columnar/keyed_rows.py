@@ -46,12 +46,13 @@ class KeptRows:
     schema: pa.Schema
 
 
-def describe_rows(sides: Sequence[KeptRows]) -> StateDescription:
+def describe_rows(sides: Sequence[KeptRows], windows: Mapping[str, Any] | None = None) -> StateDescription:
     told = [
         {"keys": list(side.keys), "types": {field.name: str(field.type) for field in plain_schema(side.schema)}}
         for side in sides
     ]
-    return StateDescription(ROWS_NAME, ROWS, {"sides": told})
+    schema: dict[str, Any] = {"sides": told}
+    return StateDescription(ROWS_NAME, ROWS, schema if windows is None else schema | {"windows": dict(windows)})
 
 
 class KeyedRows:

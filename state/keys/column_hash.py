@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from .key_hash import InvalidKey, java_hash
+from .key_hash import NEEDS_A_KEY, InvalidKey, java_hash
 
 Hashes: TypeAlias = npt.NDArray[np.int32]
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -95,7 +95,7 @@ def check_no_null(column: pa.Array, name: str) -> None:
         column = column.dictionary_decode()
     if column.null_count:
         row = column.is_null().index(True).as_py()
-        raise InvalidKey(f"key column {name} is None: every record needs a key; found it at record {row} of the batch")
+        raise InvalidKey(f"key column {name} is None at record {row} of the batch; {NEEDS_A_KEY}")
 
 
 def _taken(hashes: Hashes, indices: pa.Array) -> Hashes:

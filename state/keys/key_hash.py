@@ -49,6 +49,13 @@ class InvalidKey(StateError, TypeError):
     """A value that cannot be a key: None, or of a type without a stable hash."""
 
 
+NEEDS_A_KEY = (
+    "every record needs a key: leave out those that have none before key_by, as with "
+    ".filter(lambda record: record[...] is not None), or give them a key of their own"
+)
+"""The advice about records whose key is None."""
+
+
 def same_nan(key: Any) -> Any:
     """The key with one and the same NaN for any, as dicts find it by identity alone: all NaNs are one key."""
     if type(key) is float:
@@ -70,7 +77,7 @@ def with_same_nans(keys: list[Any]) -> list[Any]:
 def java_hash(key: Any) -> int:
     """The key's hash as a signed integer of 32 bits. Raises InvalidKey for None and for unsupported types."""
     if key is None:
-        raise InvalidKey("None is not a key: give such records a key of their own, or filter them out")
+        raise InvalidKey(f"None is not a key: {NEEDS_A_KEY}")
     try:
         return _hash(key)
     except RecursionError:

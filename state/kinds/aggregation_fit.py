@@ -64,4 +64,14 @@ def aggregation_misfit(declared: dict[str, Any], stored: dict[str, Any]) -> Aggr
 
 def _windows_text(described: dict[str, Any]) -> str:
     windows = described.get("windows")
-    return "no windows" if windows is None else " ".join(f"{what} {value}" for what, value in windows.items())
+    return "no windows" if windows is None else windows_text(windows)
+
+
+def windows_text(windows: Mapping[str, Any]) -> str:
+    """What a user calls windows that are described as plain data."""
+    match windows:
+        case {"kind": "sliding", "size": size, "slide": slide, "pane_ms": pane_ms, "offset_ms": offset_ms}:
+            every = "" if size == slide else f" every {slide * pane_ms} ms"
+            text = f"{'sliding' if every else 'tumbling'} windows of {size * pane_ms} ms{every}"
+            return f"{text} from {offset_ms} ms" if offset_ms else text
+    return " ".join(f"{what} {value}" for what, value in windows.items())

@@ -1,12 +1,14 @@
 """How rows that are kept by key are described, and whether those stored fit those declared.
 
 A description is plain data: `sides`, for each side of a join, or the one stream, `keys`, its key columns in order, and
-`types`, by column.
+`types`, by column; `windows`, of a window join alone: what they are.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+from .aggregation_fit import windows_text
 
 ROWS = "KeyedRows"
 """The kind of the one state that such an operator has."""
@@ -34,4 +36,7 @@ def rows_misfit(declared: dict[str, Any], stored: dict[str, Any]) -> RowsMisfit 
             if one[what] != other[what] or list(one[what]) != list(other[what]):
                 where = f"{what} of input {side}"
                 return RowsMisfit(f"{where} {one[what]}", f"{where} {other[what]}")
+    windows, earlier = declared.get("windows"), stored.get("windows")
+    if None not in (windows, earlier) and windows != earlier:  # descriptions of earlier versions do not say it
+        return RowsMisfit(windows_text(windows), windows_text(earlier))
     return None

@@ -145,9 +145,7 @@ def test_many_keys_are_not_held_back(opened: Opened, run: Run, emit: str) -> Non
 def test_a_null_key_is_told_with_its_row(opened: Opened, run: Run) -> None:
     local = opened(LocalAggregate(["origin"], SPECS, "end"))
     run(local, FLIGHTS)
-    with pytest.raises(
-        InvalidKey, match="'origin' is None: every record needs a key; found it at record 1 of the batch"
-    ):
+    with pytest.raises(InvalidKey, match="'origin' is None at record 1 of the batch; every record needs a key"):
         run(local, pa.record_batch({"origin": ["JFK", None], "miles": [1, 2], "delay": [1.0, 2.0]}))
 
 

@@ -8,11 +8,14 @@ import pyarrow as pa
 import pytest
 
 from understudy.actors.errors import StateDoesNotFit
+from understudy.actors.joins.window_join import TumblingWindows
 from understudy.actors.restore.restore_check import RestoreReport, check_restore, with_carried_states
 from understudy.messages import ChannelStateHandle, JobGraph, OperatorSubtaskState, StateDescription, SubtaskIndex
 from understudy.state import inline_handle
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from understudy.state.columnar.keyed_rows import KeptRows, describe_rows
+from understudy.state.columnar.pane_windows import sliding_panes
+from understudy.state.kinds.aggregation_fit import describe_aggregation
 
 from ..graphs import edge, graph
 from ..savepoints import chain, checkpoint, keyed_state, list_state, operator
@@ -149,6 +152,31 @@ def test_kept_rows_keep_their_keys_and_types_and_are_no_other_state() -> None:
     ]:
         (problem,) = problems(saved, graph(chain(operator("join", declared))))
         assert why in problem
+
+
+@pytest.mark.parametrize(("size_ms", "why"), [(3000, "tumbling windows of 3000 ms"), (1000, "")])
+def test_rows_and_aggregates_of_windows_of_another_size_are_refused_by_name(size_ms: int, why: str) -> None:
+    schema = pa.schema([("key", pa.int64())])
+
+    def rows(*size_ms: int) -> StateDescription:
+        windows = [TumblingWindows(each, 0).described for each in size_ms]
+        return describe_rows([KeptRows(("key",), schema)], *windows)
+
+    def sums(size_ms: int) -> StateDescription:
+        return describe_aggregation(["key"], {}, None, sliding_panes(size_ms, 1000).described)
+
+    for stored, declared, backend in ((rows(1000), rows(size_ms), "rows"), (sums(1000), sums(size_ms), "columnar")):
+        saved = checkpoint((chain(operator("w", stored)), [{"w": keyed_state(ALL, backend=backend)}]))
+        found = problems(saved, graph(chain(operator("w", declared)))) if why else []
+        assert len(found) == bool(why)
+        for problem in found:
+            assert "of operator 'w' does not fit: declared " in problem
+            assert f"windows of {size_ms} ms" in problem
+            assert "stored tumbling windows of 1000 ms; give the operator another name or uid" in problem
+        if not why:
+            check_restore(saved, graph(chain(operator("w", declared))))
+    earlier = checkpoint((chain(operator("w", rows())), [{"w": keyed_state(ALL, backend="rows")}]))
+    check_restore(earlier, graph(chain(operator("w", rows(size_ms)))))
 
 
 def test_another_max_parallelism_is_refused_where_there_are_keys() -> None:

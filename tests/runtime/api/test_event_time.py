@@ -102,10 +102,18 @@ def test_windows_and_joins_without_event_time_are_refused_at_submit_with_the_inp
     stream(env, "bids").key_by("k").window(tumbling(5)).aggregate(n=Count()).collect(name="out")
     with pytest.raises(InvalidProgram, match=r"'window-aggregate-1' goes by .* its input, from 'bids', have none"):
         submitted(env)
-    if columnar:
+    joins: list[Any] = [
+        lambda a, b: a.interval_join(b, 0, 5),
+        lambda a, b: a.temporal_join(b),
+        lambda a, b: a.window_join(b, tumbling(5)),
+        lambda a, b: a.join(b, seconds=5, ttl_time="event"),
+        lambda a, b: a.co_group(b, tumbling(5), lambda key, window, left, right, out: None),
+        lambda a, b: b.deduplicate(seconds=5),
+    ]
+    for join in joins:
         env = StreamEnvironment()
-        timed(env, "a").interval_join(stream(env, "b").key_by("k"), 0, 5).collect(name="out")
-        with pytest.raises(InvalidProgram, match="the records of its second input, from 'b', have none: put"):
+        join(timed(env, "a"), stream(env, "b").key_by("k")).collect(name="out")
+        with pytest.raises(InvalidProgram, match=r"the records of its (second )?input, from 'b', have none: put"):
             submitted(env)
     env = StreamEnvironment()
     timed(env, "a").interval_join(timed(env, "b"), 0, 5).collect(name="out")

@@ -7,10 +7,12 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from understudy import (
     Collector,
+    Count,
     FileSink,
     InvalidOperator,
     InvalidSetting,
@@ -18,10 +20,13 @@ from understudy import (
     KeyedOperator,
     ListState,
     LocalCluster,
+    RecordMismatch,
     ValueState,
+    monotonous,
 )
 from understudy.runtime.api.environment import StreamEnvironment
 from understudy.runtime.api.translation import translate
+from understudy.runtime.clusters.record_packer import RecordPacker
 
 
 class StateInInit(KeyedOperator):
@@ -167,3 +172,49 @@ def test_a_job_that_begins_beside_the_files_of_another_is_warned(
         f"sink 'sink': {tmp_path / 'out'} holds 1 file of earlier jobs, and this job starts from the"
     )
     assert warned(from_savepoint=savepoint)[0] == []
+
+
+ORDERS = pa.schema(
+    [
+        ("customer", pa.string()),
+        pa.field("city", pa.string(), nullable=False),
+        pa.field("t", pa.int64(), nullable=False),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("build", "is_warned_of"),
+    [
+        (lambda orders: orders.key_by("customer").aggregate(n=Count(), name="counts"), True),
+        (lambda orders: orders.key_by("city", 0).aggregate(n=Count(), name="counts"), True),
+        (lambda orders: orders.assign_timestamps("t", monotonous()).key_by("customer").process(Plain), True),
+        (lambda orders: orders.key_by("city").aggregate(n=Count(), name="counts"), False),
+        (lambda orders: orders.key_by(lambda order: order["customer"]).process(Plain), False),
+        (lambda orders: orders.filter(has_customer).key_by("customer").process(Plain), False),
+    ],
+)
+def test_a_key_that_may_be_null_in_an_inlet_is_warned_of(
+    build: Any, is_warned_of: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = StreamEnvironment()
+    build(env.from_inlet("orders", schema=ORDERS)).collect(name="out")
+    translate(env, default_parallelism=1, task_managers=1, work_dir="")
+    said = [each.getMessage() for each in caplog.records if "nullable=False" in each.getMessage()]
+    assert len(said) == is_warned_of
+    assert not said or ("'customer' of inlet 'orders'" in said[0] and ".filter(" in said[0])
+
+
+def has_customer(order: Any) -> bool:
+    return order["customer"] is not None
+
+
+class Plain(KeyedOperator):
+    def process(self, record: Any, out: Collector) -> None: ...
+
+
+def test_a_record_that_lacks_a_nullable_column_is_not_advised_to_have_no_key() -> None:
+    with pytest.raises(RecordMismatch, match="or send None where it may be null: a key may not"):
+        RecordPacker(ORDERS).pack({"city": "Ulm", "t": 1})
+    with pytest.raises(RecordMismatch, match=r"'customer', 'city', 't'; .*: add customer, city, t$"):
+        RecordPacker(ORDERS).pack({})

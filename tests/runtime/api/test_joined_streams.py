@@ -180,3 +180,39 @@ def test_what_is_no_duration_is_refused(made: Any, says: str) -> None:
     stream = StreamEnvironment().from_collection([{"k": 1}]).key_by("k")
     with pytest.raises(InvalidProgram, match=says):
         made(stream)
+
+
+NUMBERED, LETTERED = {"k": 1, "n": (1, "a")}, {"k": "1", "n": (1, "a")}
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        lambda one, other: one.join(other),
+        lambda one, other: one.interval_join(other, 0, 5),
+        lambda one, other: one.temporal_join(other),
+        lambda one, other: one.window_join(other, tumbling(5)),
+        lambda one, other: one.co_group(other, tumbling(5), print),
+    ],
+)
+def test_keys_that_can_never_be_equal_are_refused(join: Callable[[Any, Any], DataStream]) -> None:
+    env = StreamEnvironment()
+    numbers = env.from_collection([NUMBERED]).filter(bool).assign_timestamps(lambda record: 1, monotonous())
+    letters, rows = env.from_collection([LETTERED]), columns(env)
+    says = "key 1 of 1 is a number in the first stream and a str in the second.* convert one"
+    for one, other in ((numbers.key_by("k"), letters.key_by("k")), (rows.key_by("id"), letters.key_by("k"))):
+        with pytest.raises(InvalidProgram, match=says):
+            join(one, other)
+
+
+def test_keys_that_may_be_equal_are_let_be() -> None:
+    env = StreamEnvironment()
+    numbers, letters = env.from_collection([NUMBERED]), env.from_collection([LETTERED])
+    others = env.from_collection([{"k": 1.0}, {"k": "2"}])
+    numbers.key_by("k").join(others.key_by("k"))
+    letters.key_by("k").join(others.key_by("k"))
+    numbers.key_by("n").join(letters.key_by("n"))
+    numbers.map(str).key_by(0).join(letters.key_by("k"))
+    numbers.key_by(lambda record: str(record["k"])).join(letters.key_by("k"))
+    numbers.union(letters).key_by("k").join(letters.key_by("k"))
+    numbers.union(letters.map(dict)).key_by("k").join(letters.key_by("k"))

@@ -358,7 +358,7 @@ def test_a_first_batch_of_nothing_but_nulls() -> None:
 
 def test_a_null_key_names_the_column() -> None:
     table = ColumnarTable.for_input(["k"], {"rows": Count()}, pa.schema({"k": pa.int64()}))
-    with pytest.raises(InvalidKey, match="key column 'k' is None: every record needs a key; found it at record 1"):
+    with pytest.raises(InvalidKey, match="key column 'k' is None at record 1 of the batch; every record"):
         table.update(pa.RecordBatch.from_pydict({"k": [1, None]}))
 
 

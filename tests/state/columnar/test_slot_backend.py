@@ -402,7 +402,7 @@ def test_a_key_that_the_columns_cannot_hold_holds_nothing_and_cannot_be_written(
 
 
 def test_a_null_key_is_refused() -> None:
-    with pytest.raises(InvalidKey, match="key column 1 is None: every record needs a key; found it at record 2"):
+    with pytest.raises(InvalidKey, match="key column 1 is None at record 2 of the batch; every record"):
         compiled().slots_of([pa.array([1, 2, 3]), pa.array(["a", "b", None])])
 
 

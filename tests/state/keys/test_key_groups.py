@@ -168,10 +168,10 @@ def test_what_cannot_be_a_key_says_so(key: Any) -> None:
 
 
 def test_a_null_in_a_key_column_names_the_column_and_the_row() -> None:
-    with pytest.raises(InvalidKey, match="key column 'tail' is None: every record needs a key; found it at record 1"):
+    with pytest.raises(InvalidKey, match="key column 'tail' is None at record 1 of the batch; every record"):
         key_groups_of([pa.array([1, 2]), pa.array(["a", None])], 128, ["origin", "tail"])
     encoded = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None]))
-    with pytest.raises(InvalidKey, match="key column 0 is None: every record needs a key; found it at record 1"):
+    with pytest.raises(InvalidKey, match="key column 0 is None at record 1 of the batch; every record"):
         key_groups_of(encoded, 128)
 
 

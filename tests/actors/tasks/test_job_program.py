@@ -1,0 +1,99 @@
+"""JobProgram: user code that a TaskManager cannot load is an error that says where the driver has it from."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy import Operator
+from understudy.actors.errors import CannotLoad
+from understudy.actors.failure import chain_of
+from understudy.actors.passing_errors import is_repeatable
+from understudy.actors.tasks.job_program import JobProgram, ProgramOperator
+from understudy.messages import OperatorId, VertexId
+
+VERTEX = VertexId("vertex")
+SHAPES = "class Shape:\n    sides = 4\n"
+
+
+class Holder(Operator):
+    def __init__(self, held: Any) -> None:
+        super().__init__()
+        self.held = held
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Path]]:
+    """Where the driver looks for modules, and where the TaskManager does; the driver has a module `shapes_of_test`."""
+    drivers, other = tmp_path / "drivers", tmp_path / "other"
+    drivers.mkdir()
+    other.mkdir()
+    (drivers / "shapes_of_test.py").write_text(SHAPES)
+    monkeypatch.syspath_prepend(str(drivers))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield drivers, other
+    sys.modules.pop("shapes_of_test", None)
+
+
+def program() -> JobProgram:
+    held = importlib.import_module("shapes_of_test").Shape
+    return JobProgram.of({VERTEX: [ProgramOperator(OperatorId("op"), Holder(held))]}, {}, 128)
+
+
+def in_another_process(path: Path | None) -> None:
+    """From here on the module is what lies there."""
+    del sys.modules["shapes_of_test"]
+    importlib.invalidate_caches()
+    sys.path[0] = str(path)
+
+
+def test_the_driver_says_which_files_it_has_the_named_modules_from(folders: tuple[Path, Path]) -> None:
+    assert program().modules["shapes_of_test"] == str(folders[0] / "shapes_of_test.py")
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        (
+            "",
+            "the driver imported 'shapes_of_test' from {drivers}/shapes_of_test.py, this TaskManager from "
+            "{other}/shapes_of_test.py: rename one of the two",
+        ),
+        (None, "from {drivers}/shapes_of_test.py, which this TaskManager does not have: install it here"),
+        ("1 / 0", "division by zero"),
+    ],
+)
+def test_another_module_of_the_same_name_is_named(folders: tuple[Path, Path], module: str | None, said: str) -> None:
+    made = program()
+    drivers, other = folders
+    if module is not None:
+        (other / "shapes_of_test.py").write_text(module)
+    in_another_process(other)
+    with pytest.raises(CannotLoad) as caught:
+        made.chain(VERTEX)
+    assert said.format(drivers=drivers, other=other) in str(caught.value)
+    assert is_repeatable(chain_of(caught.value))
+
+
+def test_an_import_that_waits_for_a_service_may_succeed_later(folders: tuple[Path, Path]) -> None:
+    made = program()
+    (folders[1] / "shapes_of_test.py").write_text("raise ConnectionError('down')")
+    in_another_process(folders[1])
+    with pytest.raises(CannotLoad, match="down") as caught:
+        made.chain(VERTEX)
+    assert not is_repeatable(chain_of(caught.value))
+
+
+def test_a_record_type_that_cannot_be_loaded_fails_the_task_and_not_the_process(folders: tuple[Path, Path]) -> None:
+    made = program()
+    broken = replace(made, record_types=(made.chains[VERTEX],))
+    in_another_process(folders[1])
+    loaded = JobProgram.loads(broken.dumps())
+    with pytest.raises(CannotLoad, match="No module named 'shapes_of_test'"):
+        loaded.chain(VERTEX)
