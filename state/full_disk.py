@@ -37,16 +37,22 @@ def folder_named(path: str, *, is_local: bool) -> Iterator[None]:
     """
     try:
         yield
-    except UnwritableFolder:
-        raise
     except OSError as error:
-        advice = ADVICE.get(error.errno or 0)
-        if advice is None:
+        ours = named(error, path, is_local=is_local)
+        if ours is error:
             raise
-        folder = posixpath.dirname(path) or path
-        free = _free(folder) if is_local and error.errno == errno.ENOSPC else ""
-        text = f"{error.strerror}: cannot write to {folder}: its {advice.found}{free}: {advice.todo}"
-        raise UnwritableFolder(error.errno, text) from error
+        raise ours from error
+
+
+def named(error: OSError, path: str, *, is_local: bool) -> OSError:
+    """What `folder_named` raises for this error."""
+    advice = ADVICE.get(error.errno or 0)
+    if advice is None or isinstance(error, UnwritableFolder):
+        return error
+    folder = posixpath.dirname(path) or path
+    free = _free(folder) if is_local and error.errno == errno.ENOSPC else ""
+    text = f"{error.strerror}: cannot write to {folder}: its {advice.found}{free}: {advice.todo}"
+    return UnwritableFolder(error.errno, text)
 
 
 def as_said(error: OSError) -> BaseException:
