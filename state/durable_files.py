@@ -8,7 +8,8 @@ There are three kinds of file system below it:
   that could be synced or be empty, and they rename by copying. Failed requests are tried again: store_requests.
 
 On the first two, a file's content lasts when the file is synced, and a name (made, changed or removed) when its
-folder is. No state of its own, so it is safe from any thread. It checks nothing and catches nothing unless it says so.
+folder is. No state of its own, so it is safe from any thread. It checks nothing and catches nothing unless it says so;
+that of a disk which takes no more becomes UnwritableFolder.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import os
 import posixpath
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
 from typing import Any, BinaryIO, Protocol, Self, runtime_checkable
 
 from fsspec import AbstractFileSystem, url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
+from .full_disk import folder_named
 from .store_requests import StoreRequests
 
 _NOT_OURS = frozenset({errno.EACCES, errno.EPERM, errno.EINVAL, errno.EROFS})
@@ -137,6 +139,9 @@ class DurableFiles:
         """Whether folders exist by themselves; else they are but the beginnings of names."""
         return self._disk is not None
 
+    def _named(self, path: str) -> AbstractContextManager[None]:
+        return folder_named(path, is_local=self._is_local)
+
     def canonical(self, path: str) -> str:
         """One path for all ways to write it; the links of a local one are followed."""
         if self._is_local:
@@ -147,7 +152,8 @@ class DurableFiles:
 
     def create(self, path: str) -> BinaryIO:
         """A new, empty file, open for writing, in place of another one if there is one."""
-        file: Any = self.fs.open(path, "wb")
+        with self._named(path):
+            file: Any = self.fs.open(path, "wb")
         return file  # type: ignore[no-any-return]
 
     def write(self, path: str, parts: Iterable[bytes]) -> None:
@@ -157,7 +163,7 @@ class DurableFiles:
         if self._requests is not None:
             self._requests.write(path, b"".join(parts))
             return
-        with self.create(path) as file:
+        with self._named(path), self.create(path) as file:
             for part in parts:
                 file.write(part)
             self.sync(file)
@@ -235,7 +241,8 @@ class DurableFiles:
     def sync_folder(self, path: str) -> None:
         """See that all names in a folder last."""
         if self._disk is not None:
-            self._disk.sync_directory(path)
+            with self._named(f"{path}/"):
+                self._disk.sync_directory(path)
 
     # ---- folders
 
@@ -251,13 +258,14 @@ class DurableFiles:
         while not self.fs.isdir(there) and there != posixpath.dirname(there):
             there = posixpath.dirname(there)
         if there != path:
-            self.fs.makedirs(path, exist_ok=True)
+            with self._named(f"{path}/"):
+                self.fs.makedirs(path, exist_ok=True)
             self.sync_up(posixpath.dirname(path), there)
 
     def sync_up(self, path: str, top: str) -> None:
         """Sync the folder `path` and all those above it up to `top`, whoever made them, as far as one can."""
         while self._disk is not None:
-            with _as_far_as_one_can():
+            with _as_far_as_one_can(), self._named(f"{path}/"):
                 self._disk.sync_directory(path)
             if len(path) <= len(top):
                 return

@@ -15,6 +15,7 @@ StateError
 ├── SnapshotTooLarge       more state than travels inside an acknowledgement
 ├── UnknownBackend         no such state backend is registered
 ├── LocalStateFailed       RocksDB could not read or write its files on this machine
+├── UnwritableFolder       a disk takes no more: it is full, or read-only, or a quota is used up
 ├── LostLeadership         another JobManager leads
 ├── AlreadyRunning         a job of this name is to go on, and somebody else's runs
 ├── AlreadyFinished        a job of this name is to go on, and has finished
@@ -185,8 +186,13 @@ class LocalStateFailed(StateError, OSError):
 
     def __init__(self, path: str, found: str) -> None:
         todo = "see that the folder can be written and its disk has room, or set state_dir to one of which both is true"
-        super().__init__(f"RocksDB failed in its working folder {path}: {found}; {todo}")
+        short = found.replace(f"{path}/", "")
+        super().__init__(f"RocksDB failed in its working folder {path}: {short}; {todo}")
         self.path, self.found = path, found
+
+
+class UnwritableFolder(StateError, OSError):
+    """A disk takes no more. The errno is that of the cause; the text names the folder, and says what to do."""
 
 
 class LostLeadership(StateError):

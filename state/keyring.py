@@ -7,8 +7,8 @@ The key of a file is HKDF-SHA256 of the user's key and the salt, so no nonce com
 moved, left out or cut off is noticed; what a whole older file in the place of a newer one says is not. This is the
 STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizar 2015), with a key for each file as Tink's AES-GCM-HKDF has it.
 
-Keys stand in a file, a line of base64 each. The first seals; the others open what was written before it came. Where
-sealed bytes lie is not at home here.
+Keys stand in a file, a line of base64 each; "#" begins a comment. The first seals; the others open what was written
+before it came. Where sealed bytes lie is not at home here.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ TAG_BYTES = 16
 SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES
 _MAGIC = b"\x89USE1\r\n\x1a"
 _NONCE = Struct(">3xQB")
+_AROUND_A_KEY = " \t\ufeff"
+"""An editor may begin the file with a mark of its encoding."""
 _PURPOSE = b"understudy state at rest 1"
 
 
@@ -206,7 +208,8 @@ def _read(path: str) -> list[bytes]:
         raise InvalidEncryptionKeys(
             path, f"others can read it: wanted mode 0600, found {stat.S_IMODE(mode):04o}; chmod 600 {path}"
         )
-    keys = [_key(path, number, line) for number, line in enumerate(lines, 1) if line.strip() and line[0] != "#"]
+    said = [(number, line.partition("#")[0].strip(_AROUND_A_KEY)) for number, line in enumerate(lines, 1)]
+    keys = [_key(path, number, text) for number, text in said if text]
     if not keys:
         raise InvalidEncryptionKeys(path, "wanted a key of 32 bytes in base64 in each line, found none")
     if len(set(keys)) < len(keys):
@@ -214,9 +217,9 @@ def _read(path: str) -> list[bytes]:
     return keys
 
 
-def _key(path: str, number: int, line: str) -> bytes:
+def _key(path: str, number: int, text: str) -> bytes:
     try:
-        key = base64.b64decode(line.strip(), validate=True)
+        key = base64.b64decode(text, validate=True)
     except binascii.Error:
         key = b""
     if len(key) != KEY_BYTES:

@@ -25,6 +25,7 @@ from typing import Protocol
 
 from .durable_files import DurableFiles
 from .errors import CorruptState
+from .full_disk import folder_named
 from .keyring import Keyring, is_sealed, opened
 
 _FRAME = Struct(">8sII")
@@ -274,19 +275,21 @@ class _ZeroedSegment:
         self.path = path
         self._at = 0
         self._descriptor = -1
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
-        try:
-            _write(self._descriptor, bytes(ZEROED_BYTES), 0)
-            os.fsync(self._descriptor)
-            files.sync_folder(os.path.dirname(path))
-        except BaseException:
-            self.close()
-            files.remove(path)
-            raise
+        with folder_named(path, is_local=True):
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+            try:
+                _write(self._descriptor, bytes(ZEROED_BYTES), 0)
+                os.fsync(self._descriptor)
+                files.sync_folder(os.path.dirname(path))
+            except BaseException:
+                self.close()
+                files.remove(path)
+                raise
 
     def append(self, data: bytes) -> None:
-        _write(self._descriptor, data, self._at)
-        _sync_data(self._descriptor)
+        with folder_named(self.path, is_local=True):
+            _write(self._descriptor, data, self._at)
+            _sync_data(self._descriptor)
         self._at += len(data)
 
     def __del__(self) -> None:
@@ -321,8 +324,9 @@ class _GrowingSegment:
         self._is_known = False
 
     def append(self, data: bytes) -> None:
-        self._file.write(data)
-        self._files.sync(self._file)
+        with folder_named(self.path, is_local=False):
+            self._file.write(data)
+            self._files.sync(self._file)
         if not self._is_known:
             self._files.sync_folder(self.path.rpartition("/")[0])
             self._is_known = True

@@ -44,11 +44,12 @@ from ..system import ActorSystem, CurveKeys
 from .errors import ProcessFailed
 from .host_programs import HostPrograms
 from .keys import load_keys
+from .log_files import log_to_file
 from .programs import Programs
 from .resource_manager import JOB_MANAGER, HostLauncher, HostTimes, ResourceManager
 from .resource_manager import NAME as RESOURCE_MANAGER
 from .settings import HostSettings
-from .standing_process import PidFile, Stop, log_to_file
+from .standing_process import PidFile, Stop
 
 log = logging.getLogger(__name__)
 

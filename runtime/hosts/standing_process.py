@@ -1,5 +1,5 @@
 """StandingProcess: what the JobManager's and a TaskManager's process have in common when they stand alone: a pid file,
-a log file with rotation, and an end by SIGTERM or SIGINT.
+the name of a log file (log_files), and an end by SIGTERM or SIGINT.
 
 The pid file is locked from before it has its name until its process ends in whatever way, so a file without a lock is
 one that a killed process has left: a process id alone may be somebody else's by now.
@@ -13,14 +13,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import io
 import json
 import logging
-import logging.handlers
 import os
 import queue
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +26,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Literal
 
-from ..system.remote import zmq_transport
+from ...state.full_disk import folder_named
 from .errors import InvalidSettings, ProcessFailed
 from .folders import made_folder
 from .settings import HostSettings
@@ -38,7 +35,6 @@ log = logging.getLogger(__name__)
 
 Role = Literal["jobmanager", "taskmanager"]
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-LOG_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
 _MOST_OF_A_ROLE = 1_000
 
 
@@ -115,11 +111,14 @@ class PidFile:
         raise ProcessFailed(f"{names[0]} runs here already ({pid}, {self._folder}): stop it first, with --stop")
 
     def _write(self) -> None:
-        """In place: the lock is the file's, not the name's. A reader that comes in between reads again."""
-        self._file.seek(0)
-        self._file.truncate()
-        json.dump(asdict(self.state), self._file)
-        self._file.flush()
+        """In place: the lock is the file's, not the name's. A reader that comes in between reads again. It is cut off
+        last, so that a disk which is full by now has room for it still.
+        """
+        with folder_named(f"{self._folder}/", is_local=True):
+            self._file.seek(0)
+            json.dump(asdict(self.state), self._file)
+            self._file.flush()
+            self._file.truncate()
 
 
 def running_processes(folder: str | Path, role: Role | None = None) -> list[ProcessState]:
@@ -187,50 +186,6 @@ def _read(path: Path) -> ProcessState | None:
     except (OSError, ValueError, TypeError):
         return None
     return state if isinstance(state.pid, int) else None
-
-
-# -- logs
-
-
-def log_to_file(settings: HostSettings, file: str, *, in_background: bool) -> None:
-    """From now on all that is logged in this process is in `file`, which is put aside as `file.1`, `file.2`, ... when
-    it is full. In the background all that is printed goes to a file beside it, with the ending `.out`, in the same way;
-    in the foreground logs are on standard error too, for whoever has started the process.
-    """
-    made_folder("log.dir", Path(file).parent)
-    handlers: list[logging.Handler] = [_rotating(settings, file)]
-    if in_background:
-        prints = _rotating(settings, str(Path(file).with_suffix(".out")))
-        sys.stdout = sys.stderr = _PrintedLines(prints)
-    else:
-        handlers.append(logging.StreamHandler())
-    if settings.log_level != "DEBUG":  # who is away is said once, and not at each try to connect
-        logging.getLogger(zmq_transport.__name__).setLevel(logging.WARNING)
-    logging.basicConfig(
-        level=settings.log_level, format=LOG_FORMAT, datefmt="%Y-%m-%d %H:%M:%S", handlers=handlers, force=True
-    )
-
-
-def _rotating(settings: HostSettings, file: str) -> logging.handlers.RotatingFileHandler:
-    kept = max(1, settings.log_files - 1)
-    return logging.handlers.RotatingFileHandler(
-        file, maxBytes=settings.log_max_bytes, backupCount=kept, encoding="utf-8", errors="backslashreplace", delay=True
-    )
-
-
-class _PrintedLines(io.TextIOBase):
-    """A text stream into a file that rotates."""
-
-    def __init__(self, handler: logging.handlers.RotatingFileHandler) -> None:
-        handler.terminator = ""
-        self._handler = handler
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        self._handler.handle(logging.makeLogRecord({"msg": text}))
-        return len(text)
 
 
 # -- the end

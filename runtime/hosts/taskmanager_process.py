@@ -28,10 +28,11 @@ from .errors import ProcessFailed
 from .host import Host, HostSpec, Leave
 from .keys import load_keys
 from .leaders import leaders_of
+from .log_files import log_to_file
 from .programs import Programs, unpack
 from .resource_manager import JOB_MANAGER
 from .settings import HostSettings
-from .standing_process import PidFile, Stop, log_to_file
+from .standing_process import PidFile, Stop
 
 log = logging.getLogger(__name__)
 

@@ -369,6 +369,7 @@ if TYPE_CHECKING:
     from .state import Ttl as Ttl
     from .state import UnboundState as UnboundState
     from .state import UnreachableRoot as UnreachableRoot
+    from .state import UnwritableFolder as UnwritableFolder
     from .state import UnwritableRoot as UnwritableRoot
     from .state import UpdateForgotten as UpdateForgotten
     from .state import ValueState as ValueState
@@ -481,8 +482,8 @@ _HOMES = {
         "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidEncryptionKeys "
         "InvalidKey InvalidState InvalidStorageSetting ListState LocalStateFailed LostOwnership MapState "
         "MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState RequestFailed SnapshotTooLarge "
-        "StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot "
-        "UpdateForgotten ValueState WrongColumn WrongEncryptionKey WrongStateType"
+        "StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableFolder "
+        "UnwritableRoot UpdateForgotten ValueState WrongColumn WrongEncryptionKey WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""

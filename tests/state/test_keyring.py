@@ -253,6 +253,15 @@ class TestKeyFile:
         assert Keyring.of({VARIABLE: str(path)}).ids[1:] == (first,)  # type: ignore[union-attr]
         assert [each.name for each in tmp_path.iterdir()] == ["keys"]
 
+    def test_a_comment_may_stand_behind_a_key_and_be_indented(self, tmp_path: Path) -> None:
+        path = tmp_path / "keys"
+        one, two = (base64.b64encode(key).decode() for key in (KEY, OTHER))
+        path.write_text(f"\ufeff{one}  # of this year\n  # of last year:\n\t{two}# it goes in May\n", encoding="utf-8")
+        path.chmod(0o600)
+        ring = Keyring.of({VARIABLE: str(path)})
+        assert ring is not None
+        assert ring.ids == (key_id(KEY), key_id(OTHER))
+
     def test_none_is_named(self) -> None:
         assert Keyring.of({}) is None
         assert Keyring.of({VARIABLE: ""}) is None

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ....state import DurableFiles
+from ....state.full_disk import ADVICE, as_said
 from ..errors import UnusableOutput
 from .locations import located
 
@@ -21,10 +22,7 @@ _FILE = ".understudy-trial"
 _ADVICE = {
     errno.EACCES: "this user may not write there: choose another folder, or change its permissions",
     errno.EPERM: "this user may not write there: choose another folder, or change its permissions",
-    errno.EROFS: "its file system is read-only: choose another folder",
-    errno.ENOSPC: "its disk is full: make space, or choose another folder",
-    errno.EDQUOT: "its quota is used up: make space, or choose another folder",
-    errno.EFBIG: "no file there may become so large: raise the limit (ulimit -f), or choose another folder",
+    **{number: f"its {advice.found}: {advice.todo}" for number, advice in ADVICE.items()},
 }
 
 
@@ -52,7 +50,7 @@ def output_named(place: str) -> Iterator[None]:
         each: BaseException | None = error
         while each is not None:  # a library may fail once more where it closes its file
             if isinstance(each, OSError) and (advice := _ADVICE.get(each.errno or 0)):
-                raise UnusableOutput(f"cannot write to {place}: {advice} ({type(each).__name__}: {each})") from error
+                raise UnusableOutput(f"cannot write to {place}: {advice} ({_reason(each)})") from error
             each = each.__cause__ or each.__context__
         raise
 
@@ -73,9 +71,14 @@ def _told(files: DurableFiles, url: str, root: str, error: Exception) -> str:
     if (file := _file_in_the_way(files, root)) is not None:
         where = "it" if file == root else file
         return f"cannot write to {url}: {where} is a file, and wanted is a folder: choose another, or remove the file"
-    reason = f"{type(error).__name__}: {error}"
+    reason = _reason(error)
     advice = _ADVICE.get(error.errno or 0) if isinstance(error, OSError) else None
     return f"cannot write to {url}: {f'{advice} ({reason})' if advice else reason}"
+
+
+def _reason(error: BaseException) -> str:
+    said = as_said(error) if isinstance(error, OSError) else error
+    return f"{type(said).__name__}: {said}"
 
 
 def _file_in_the_way(files: DurableFiles, root: str) -> str | None:

@@ -13,6 +13,7 @@ lost with the job. Who sends, and waits, and sends again is not at home here.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ from .inlet_log import Chunk, InletLog, Mark
 from .logged_schema import fitted, schema_from_bytes, schema_to_bytes
 from .sender_numbers import SenderNumbers
 from .sent_records import SentRecords, batch_to_emit, checked, columns_text, from_payload, to_payload, without_first
+
+log = logging.getLogger(__name__)
 
 Promise = pykka.Future[InletAnswer]
 Waiting = tuple[list[SentRecords], Promise]
@@ -96,7 +99,7 @@ class InletSource(Source):
         self._next = _Group()
         self._unanswered: list[Waiting] = []
         """Of records that last, as long as the source is held."""
-        self._is_held = self._is_stopping = False
+        self._is_held = self._is_stopping = self._is_failing = False
         self._has_ended = has_ended
         self._marks: dict[CheckpointId, Mark] = {}
         """Of the own log, at the last checkpoints."""
@@ -291,6 +294,9 @@ class InletSource(Source):
     def _written(self, _: Mark) -> None:
         group, self._writing = self._writing, None
         assert group is not None, "nothing was being written"
+        if self._is_failing:
+            self._is_failing = False
+            log.warning("%s takes records again: its log can be written", self._named)
         for each in group.sent:
             self._lasting.set(each.sender, each.last)
         self._make_ready(group.sent)
@@ -299,13 +305,21 @@ class InletSource(Source):
             self._answer_all()
         self._write()
 
-    def _not_written(self, _error: BaseException) -> None:
+    def _not_written(self, error: BaseException) -> None:
         """Nobody knows what lasts of it: those who wait send it again, and what is in the log twice counts once."""
+        if not self._is_failing:
+            self._is_failing = True
+            text = "what is sent to %s cannot be written to its log: %s: %s; nothing is lost, and who sends waits until it can"
+            log.warning(text, self._named, type(error).__name__, error)
         groups = [self._next] if self._writing is None else [self._writing, self._next]
         self._writing, self._next = None, _Group()
         self._taken = self._lasting.copy()
         for _, promise in (waiting for group in groups for waiting in group.waiting):
             promise.set(_NOT_READY)
+
+    @property
+    def _named(self) -> str:
+        return f"inlet {self.context.name!r} (subtask {self.context.subtask_index})"
 
     def _answer_all(self) -> None:
         answered, self._unanswered = self._unanswered, []

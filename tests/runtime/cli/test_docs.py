@@ -78,3 +78,33 @@ def test_every_command_takes_json_if_it_prints_anything() -> None:
         command = main.get_command(click.Context(main), verb)
         assert command is not None
         assert any("--json" in parameter.opts for parameter in command.params), verb
+
+
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "connectors").glob("*.md")),
+]
+LINE = re.compile(r"(?<!from )(?<![\w./:=\"'-])understudy ([a-z][a-z-]*\b[^`\n#|&>)]*)")
+
+
+def _named(words: list[str]) -> tuple[click.Command, list[str]]:
+    """The command, and what follows it."""
+    command: click.Command = main
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        found = command.get_command(click.Context(command), words[0])
+        if found is None:
+            pytest.fail(f"there is no command {' '.join(words)}")
+        command, words = found, words[1:]
+    return command, words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_option_in_a_command_line_of_any_page_is_one_of_that_command(page: Path) -> None:
+    text = page.read_text()
+    in_code = re.findall(r"```(?:sh|bash|console)\n(.*?)```|`([^`\n]+)`", text, re.DOTALL)
+    for line in (found for block in in_code for each in block for found in LINE.findall(each)):
+        command, words = _named(line.split())
+        options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
+        given = [word.partition("=")[0] for word in " ".join(words).partition(" -- ")[0].split()]
+        assert {word for word in given if re.match(r"--[a-z]", word)} <= options, line

@@ -225,7 +225,9 @@ def test_one_that_is_stopped_emits_what_it_has_taken_and_ends(tmp_path: Path) ->
     assert answer_of(again.send(numbers("a", 1, 0))) == InletAnswer({"a": 1}, has_ended=True)
 
 
-def test_what_could_not_be_written_is_taken_when_it_comes_again(tmp_path: Path) -> None:
+def test_what_could_not_be_written_is_taken_when_it_comes_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     stage = Stage(tmp_path)
     stage.sent(numbers("a", 1, 1))
 
@@ -235,7 +237,11 @@ def test_what_could_not_be_written_is_taken_when_it_comes_again(tmp_path: Path) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LogWriter, "append", fail)
         assert stage.sent(numbers("a", 2, 2)) == InletAnswer({}, is_ready=False)
+        assert stage.sent(numbers("a", 2, 2)) == InletAnswer({}, is_ready=False)
     assert stage.sent(numbers("a", 2, 2)) == InletAnswer({})
+    first, second = [record.getMessage() for record in caplog.records]
+    assert "cannot be written to its log: OSError: the disk is full; nothing is lost, and who sends waits" in first
+    assert "takes records again" in second
     assert stage.emitted() == [1, 2]
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
+import errno
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -23,25 +22,10 @@ from understudy.runtime.hosts.standing_process import (
     PidFile,
     Role,
     Stop,
-    log_to_file,
     other_cluster,
     running_processes,
 )
-
-
-@pytest.fixture
-def own_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is changed of logging and streams is put back."""
-    root = logging.getLogger()
-    before, level = root.handlers.copy(), root.level
-    monkeypatch.setattr(sys, "stdout", sys.stdout)
-    monkeypatch.setattr(sys, "stderr", sys.stderr)
-    yield
-    for handler in root.handlers:
-        if handler not in before:
-            handler.close()
-    root.handlers[:] = before
-    root.setLevel(level)
+from understudy.state import UnwritableFolder
 
 
 def test_a_pid_file_says_what_runs_as_long_as_it_does(tmp_path: Path) -> None:
@@ -108,28 +92,13 @@ def test_the_file_of_a_killed_process_is_no_obstacle_and_goes(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("own_logging")
-def test_logs_and_prints_are_put_aside_when_they_are_full_and_the_oldest_go(tmp_path: Path) -> None:
-    settings = HostSettings(log_max_bytes=10_000, log_files=3)
-    log_to_file(settings, str(tmp_path / "jobmanager.log"), in_background=True)
-    for number in range(1_000):
-        logging.getLogger("myapp").info("line %d", number)
-        print("printed, with some more text", number)
-    sys.stdout.flush()
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == sorted(f"jobmanager.{kind}{which}" for kind in ("log", "out") for which in ("", ".1", ".2"))
-    assert all(path.stat().st_size <= 10_000 for path in tmp_path.iterdir())
-    assert (tmp_path / "jobmanager.log").read_text().endswith("INFO myapp: line 999\n")
-    assert (tmp_path / "jobmanager.out").read_text().endswith("printed, with some more text 999\n")
+def test_a_pid_file_that_cannot_be_written_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-
-@pytest.mark.usefixtures("own_logging")
-def test_in_the_foreground_logs_are_on_standard_error_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log_to_file(HostSettings(log_level="WARNING"), str(tmp_path / "x.log"), in_background=False)
-    logging.getLogger("myapp").info("not this")
-    logging.getLogger("myapp").warning("this")
-    assert "not this" not in capsys.readouterr().err
-    assert (tmp_path / "x.log").read_text().endswith("WARNING myapp: this\n")
+    monkeypatch.setattr("json.dump", no_room)
+    with pytest.raises(UnwritableFolder, match=f"cannot write to {tmp_path}: its disk is full"):
+        PidFile(tmp_path, "jobmanager", "/log")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

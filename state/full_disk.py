@@ -1,0 +1,76 @@
+"""A disk that takes no more: what write(2) and fsync(2) say of it names no file, so the folder is put into the error
+here, with what is free and what to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from .errors import UnwritableFolder
+
+
+class Advice(NamedTuple):
+    """`found`: of the disk, the quota, the file system of a folder."""
+
+    found: str
+    todo: str
+
+
+ADVICE = {
+    errno.ENOSPC: Advice("disk is full", "make space, or choose another folder"),
+    errno.EDQUOT: Advice("quota is used up", "make space, or choose another folder"),
+    errno.EROFS: Advice("file system is read-only", "choose another folder, or mount it writable"),
+    errno.EFBIG: Advice("limit of a file's size is reached", "raise the limit (ulimit -f), or choose another folder"),
+}
+
+
+@contextmanager
+def folder_named(path: str, *, is_local: bool) -> Iterator[None]:
+    """While the file `path` is written: raises UnwritableFolder, with the same errno, where ADVICE knows it. The text
+    says which folder is meant, how much is free there if it `is_local`, and what to do. Any other error as it is, also
+    one that names its folder already.
+    """
+    try:
+        yield
+    except OSError as error:
+        ours = named(error, path, is_local=is_local)
+        if ours is error:
+            raise
+        raise ours from error
+
+
+def named(error: OSError, path: str, *, is_local: bool) -> OSError:
+    """What `folder_named` raises for this error."""
+    advice = ADVICE.get(error.errno or 0)
+    if advice is None or isinstance(error, UnwritableFolder):
+        return error
+    folder = posixpath.dirname(path) or path
+    free = _free(folder) if is_local and error.errno == errno.ENOSPC else ""
+    text = f"{error.strerror}: cannot write to {folder}: its {advice.found}{free}: {advice.todo}"
+    return UnwritableFolder(error.errno, text)
+
+
+def as_said(error: OSError) -> BaseException:
+    """Without what `folder_named` has added, for whoever names the folder by another name."""
+    return error.__cause__ or error if isinstance(error, UnwritableFolder) else error
+
+
+def _free(folder: str) -> str:
+    """Of the disk of a folder, or of one above it. Space may be left, but no place for a file."""
+    while True:
+        try:
+            disk = os.statvfs(folder)
+        except OSError:
+            above = posixpath.dirname(folder)
+            if above == folder:
+                return ""
+            folder = above
+            continue
+        size, free = (count * disk.f_frsize for count in (disk.f_blocks, disk.f_bavail))
+        files = f", and {disk.f_favail:,} of {disk.f_files:,} files" if disk.f_files and not disk.f_favail else ""
+        return f" ({free:,} of {size:,} bytes are free{files})"

@@ -1,0 +1,93 @@
+"""A full disk: the error names the folder and says what to do, whichever way something is written."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fsspec.implementations.local import LocalFileSystem
+
+from understudy.state import CheckpointStorage, DurableFiles
+from understudy.state.errors import LocalStateFailed, UnwritableFolder
+from understudy.state.full_disk import folder_named
+from understudy.state.record_log import RecordLog
+
+Use = Callable[[DurableFiles, str], Any]
+
+USES: dict[str, Use] = {
+    "write": lambda files, folder: files.write(f"{folder}/file", [b"x"]),
+    "write new": lambda files, folder: files.write_new(f"{folder}/file", f"{folder}/.file", [b"x"]),
+    "create": lambda files, folder: files.create(f"{folder}/file"),
+    "make folder": lambda files, folder: files.make_folder(folder),
+    "log": lambda files, folder: RecordLog(files, folder, folder).writer("a").append([b"x"]),
+}
+
+
+def no_room(*_: Any, **__: Any) -> Any:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_the_folder_is_named_with_what_to_do(use: Use, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "checkpoints"
+    if use is not USES["make folder"]:
+        folder.mkdir()
+    for name in ("os.fsync", "os.pwrite", "os.fdatasync"):
+        monkeypatch.setattr(name, no_room)
+    monkeypatch.setattr(LocalFileSystem, "makedirs", no_room)
+    if use is USES["create"]:
+        monkeypatch.setattr(LocalFileSystem, "open", no_room)
+    with pytest.raises(OSError, match=f"write to {folder}: its disk is full .*free.*: make space, or") as raised:
+        use(DurableFiles.at(str(tmp_path))[0], str(folder))
+    assert raised.value.errno == errno.ENOSPC
+    assert str(raised.value).count("cannot write to") == 1
+    assert "No space left" in str(raised.value)
+
+
+def test_so_is_that_of_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = CheckpointStorage(str(tmp_path))
+    (tmp_path / "job-1" / "chk-1").mkdir(parents=True)
+    monkeypatch.setattr("os.fsync", no_room)
+    for write in (storage.write, storage.write_sealed):
+        with pytest.raises(OSError, match=f"cannot write to {tmp_path}/job-1/chk-1: its disk is full"):
+            write("job-1/chk-1/state", b"x")
+
+
+def test_another_error_stays_as_it_is() -> None:
+    with pytest.raises(PermissionError) as raised, folder_named("/folder/file", is_local=True):
+        raise PermissionError(errno.EACCES, "Permission denied")
+    assert str(raised.value) == "[Errno 13] Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("number", "match"),
+    [
+        (errno.EDQUOT, "its quota is used up: make space"),
+        (errno.EROFS, "its file system is read-only: choose another folder"),
+        (errno.EFBIG, r"its limit of a file's size is reached: raise the limit \(ulimit -f\)"),
+    ],
+)
+def test_so_are_other_reasons(number: int, match: str) -> None:
+    with (
+        pytest.raises(UnwritableFolder, match=match) as raised,
+        folder_named("/folder/file", is_local=True),
+        folder_named("/folder/deep/file", is_local=True),
+    ):
+        raise OSError(number, "said")
+    assert raised.value.errno == number
+    assert "cannot write to /folder/deep: " in str(raised.value)
+
+
+def test_of_a_disk_that_is_no_machines_nothing_is_said_to_be_free(tmp_path: Path) -> None:
+    with pytest.raises(UnwritableFolder, match="its disk is full: make"), folder_named(f"{tmp_path}/a", is_local=False):
+        no_room()
+
+
+def test_rocksdb_names_its_folder_once() -> None:
+    found = "IO error: No space left on device: While appending to file: /disk/1-db/000008.sst: No space left on device"
+    text = str(LocalStateFailed("/disk/1-db", found))
+    assert text.count("/disk/1-db") == 1
+    assert "file: 000008.sst: No space left on device; see that" in text
