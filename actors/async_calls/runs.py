@@ -60,7 +60,9 @@ class Runs:
         process = operator.process_2 if piece.input_index else operator.process
         self._began_wall_ms = self._operator.context.clock.wall_ms()
         limit_ms = self._settings.limit_ms(0)
-        self.current = Run(piece, number, self._backend, process, prefix, self._plain, self._host, limit_ms, self._has_timers)
+        self.current = Run(
+            piece, number, self._backend, process, prefix, self._plain, self._host, limit_ms, self._has_timers
+        )
         return self.current
 
     def end(self, run: Run, backlog: Backlog, first_number: int) -> Call | None:
