@@ -53,6 +53,8 @@ class Timers:
         self._last_places: Container[Any] = ()
         self.is_read_only = False
         """While a question is answered: registering and deleting raise ReadOnlyState, as changes of state do."""
+        self.refusal = ""
+        """Why there may be no timer: then registering and deleting raise NotImplementedError with this text."""
 
     def at_event_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> KeyedTimer:
         """Call `on_timer` when the watermark has reached this time; at or below the current watermark: with its next
@@ -112,7 +114,9 @@ class Timers:
         return self._checked(time_ms), self._backend.current_key, namespace
 
     def _checked(self, time_ms: Any) -> int:
-        """A time as an int. Raises NoCurrentKey and ValueError."""
+        """A time as an int. Raises NoCurrentKey, ValueError and NotImplementedError."""
+        if self.refusal:
+            raise NotImplementedError(self.refusal)
         if self._backend.current_key is NO_KEY:
             raise NoCurrentKey("self.timers", self._backend.operator_name)
         if self.is_read_only:

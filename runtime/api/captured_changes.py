@@ -66,6 +66,13 @@ def warn_of_captured_changes(name: str, operator: Operator) -> None:
             )
 
 
+def changes_of(operator: Operator) -> Iterator[Change]:
+    """Of all functions of the user's that it has, also of those that every process imports for itself."""
+    for function in _functions(operator):
+        if function.__module__.partition(".")[0] != _OWN:
+            yield from changes(function)
+
+
 def changes(function: FunctionType) -> Iterator[Change]:
     """Of variables that are not its own, in the order of its code."""
     named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"

@@ -193,10 +193,10 @@ class _Assertion:
         again, calm = self._try(failed.seed, failed.faults, failed.actions), self._try(failed.seed, (), ())
         diagnosis = Diagnosis(failed, again, calm)
         if not diagnosis.is_repeatable:
-            return unrepeatable_report(self._call, diagnosis)
+            return unrepeatable_report(self._call, diagnosis, self._trial.causes(failed, self._judge))
         kept = [*self._trial.keeping, *self._trial.left_out]
         shrunk, runs = shrink(failed, self._try)
-        causes = self._trial.causes(shrunk, self._judge)
+        causes = self._trial.causes(shrunk, self._judge) or self._trial.causes(failed, self._judge)
         return failure_report(self._call, diagnosis, shrunk, runs, kept, causes)
 
     def _try(self, seed: int, faults: tuple[Fault, ...], actions: tuple[ClientAction, ...]) -> Tried:

@@ -1,8 +1,10 @@
-"""Causes: looks at a user's operators while a history that went wrong is run once more, for two common mistakes.
+"""Causes: looks at a user's operators while a history that went wrong is run once more, for common mistakes.
 
 State in a plain attribute: it changed up to a barrier, and after the restore it is not what it was at any barrier that
 may have been restored. Output that is visible too early: a TransactionalLog grows while a batch is processed or at a
-barrier, when the checkpoint may still fail. Both are likely causes, and no more.
+barrier, when the checkpoint may still fail. An offset that does not say what comes next: other records follow on it
+than did before. Variables of the program that a function changes, where nothing else was found. All are likely causes,
+and no more.
 """
 
 from __future__ import annotations
@@ -11,10 +13,13 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+import cloudpickle
+
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import Source
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages import CheckpointId
+from ...api.captured_changes import changes_of
 from ..harness.attribute_watch import Held, same_data, what_is_held, what_was_lost
 from .transactional_log import logs_of_this_world
 
@@ -33,19 +38,69 @@ class Causes:
         self._at_barriers: dict[_Place, dict[CheckpointId, tuple[Held, Held]]] = defaultdict(dict)
         """By checkpoint: what the attempt held when it was opened, and at the barrier."""
         self._sizes: dict[str, int] = {}
+        self._variables: dict[str, str] = {}
+        """The same, where nothing else is found."""
+        self._after: dict[_Place, dict[bytes, Any]] = defaultdict(dict)
+        """By source and offset, the first record that came then."""
 
     @property
     def found(self) -> tuple[str, ...]:
-        return tuple(self._found.values())
+        return tuple((self._found or self._variables).values())
 
     def look_at(self, operator: Operator) -> None:
         """Stand before what a new operator is called with."""
-        if not isinstance(operator, Source):
+        self._look_at_variables(operator)
+        if isinstance(operator, Source):
+            if not _is_ours(operator):
+                self._look_at_offsets(operator)
+        else:
             self._look_at_attributes(operator)
             for name, moment in (("process_batch", "while it processes a batch"), ("on_checkpoint", "at a barrier")):
                 self._look_at_output(operator, name, moment)
 
     # ---- inside
+
+    def _look_at_variables(self, operator: Operator) -> None:
+        for function, what, file, line in changes_of(operator):
+            self._variables.setdefault(
+                what,
+                f"{function} changes {what} of your program ({file}:{line}): no checkpoint holds it, and what it is "
+                "depends on what else its process has done. Keep what later records need in the state of a "
+                "KeyedOperator",
+            )
+
+    def _look_at_offsets(self, source: Any) -> None:
+        """Whether the same records follow on an offset, each time."""
+        offset, seek, poll = source.offset, source.seek, source.poll
+        ahead: dict[bytes, tuple[str, Any]] = {}
+        """Offsets on which the next record follows."""
+
+        def offset_() -> Any:
+            given = offset()
+            ahead[cloudpickle.dumps(given)] = "offset() had returned", given
+            return given
+
+        def seek_(given: Any) -> object:
+            ahead[cloudpickle.dumps(given)] = "seek was called with", given
+            return seek(given)
+
+        def poll_() -> Any:
+            batch = poll()
+            if isinstance(batch, list) and batch:
+                after = self._after[_place(source)]
+                for key, (how, given) in ahead.items():
+                    before = after.setdefault(key, batch[0])
+                    if before != batch[0]:
+                        self._found.setdefault(
+                            f"offset of {source.context.name}",
+                            f"source {source.context.name!r} gave {batch[0]!r:.60} next when {how} {given!r:.60}, and "
+                            f"{before!r:.60} another time: offset() has to say which record poll() gives next, and "
+                            "seek(offset) to go there",
+                        )
+                ahead.clear()
+            return batch
+
+        source.offset, source.seek, source.poll = offset_, seek_, poll_
 
     def _look_at_attributes(self, operator: Any) -> None:
         opened: Callable[[], object] = operator.open
@@ -106,6 +161,10 @@ class Causes:
         return [name for name, size in sizes.items() if size > before.get(name, 0)]
 
 
+def _is_ours(operator: Operator) -> bool:
+    return type(operator).__module__.partition(".")[0] == _OURS
+
+
 def _place(operator: Operator) -> _Place:
     context = operator.context
     return context.job_id, context.name, context.parallelism, context.subtask_index
@@ -113,7 +172,7 @@ def _place(operator: Operator) -> _Place:
 
 def _held(operator: Operator) -> Held:
     """What its user gave it: the attributes of our own classes are found again by other means."""
-    is_ours = type(operator).__module__.partition(".")[0] == _OURS
+    is_ours = _is_ours(operator)
     own = {f"attribute {name!r} of {type(operator).__name__}" for name in TwoPhaseCommitSink.__annotations__}
     return {
         what: value

@@ -46,8 +46,7 @@ def failure_report(
         f"Found in the history of seed {failed.seed}. To run it again:",
         *_indented(_reproducers(call, failed.seed)),
         "",
-        *_cause(diagnosis, shrunk),
-        *(f"Likely cause: {cause}." for cause in causes),
+        *_cause(diagnosis, shrunk, causes),
         "",
         *_shrunk(call, failed, shrunk, runs),
         *_rescaled(shrunk, kept),
@@ -58,13 +57,14 @@ def failure_report(
     return "\n".join(parts)
 
 
-def unrepeatable_report(call: Call, diagnosis: Diagnosis) -> str:
-    """Of a history that is another one when its seed is run again."""
+def unrepeatable_report(call: Call, diagnosis: Diagnosis, causes: Sequence[str] = ()) -> str:
+    """Of a history that is another one when its seed is run again. `causes`: likely ones."""
     failed = diagnosis.failed
     parts = [
         f"unrepeatable: the same seed gave two different outputs: {difference(failed, diagnosis.again)}",
         "",
         *WHAT_CHANGES,
+        *_likely(causes),
         "",
         f"Found in the history of seed {failed.seed}, which was run twice, unchanged. To do it again:",
         *_indented(_reproducers(call, failed.seed)),
@@ -102,10 +102,14 @@ def _reproducers(call: Call, seed: int) -> list[str]:
     return [*command, call.text(first_seed=seed, histories=1)]
 
 
-def _cause(diagnosis: Diagnosis, shrunk: Tried) -> list[str]:
+def _likely(causes: Sequence[str]) -> list[str]:
+    return [f"Likely cause: {cause}." for cause in causes]
+
+
+def _cause(diagnosis: Diagnosis, shrunk: Tried, causes: Sequence[str]) -> list[str]:
     """What the runs say about it, in one paragraph."""
     told = ["The same seed was run again, with the same outcome."]
-    if is_order(shrunk):
+    if is_order(shrunk) and not causes:
         return [
             "0 recoveries: order. Nothing was restored, and no checkpoint failed: what this job commits depends on the",
             "order in which records of several inputs or subtasks arrive, or on when they do (self.context.clock). No",
@@ -113,8 +117,10 @@ def _cause(diagnosis: Diagnosis, shrunk: Tried) -> list[str]:
             "operation that commutes), or compare only the sinks that have such a result (sink=...).",
         ]
     if diagnosis.needs_faults:
-        return [*told, "Without faults and savepoints it commits what was wanted, so they matter."]
-    return [*told, "Without faults and savepoints it goes wrong too, so none of them matters."]
+        told.append("Without faults and savepoints it commits what was wanted, so they matter.")
+    else:
+        told.append("Without faults and savepoints it goes wrong too, so none of them matters.")
+    return [*told, *_likely(causes)]
 
 
 def _shrunk(call: Call, failed: Tried, shrunk: Tried, runs: int) -> list[str]:

@@ -141,6 +141,21 @@ def test_keys_that_the_record_gives_are_those_of_each_record() -> None:
     assert [each.idempotency_key for each in stage.hand.begun] == ["order a", "order b"]
 
 
+def test_a_timer_that_nothing_would_fire_is_refused_when_it_is_registered() -> None:
+    operator = ByKey()
+    stage = Stage(operator)
+    stage.take(("a", 1))
+    stage.hand.end(("a", 1), do=lambda: _refused(operator))
+    stage.turn()
+
+    assert stage.backend.timers().event.next_ms() is None
+
+
+def _refused(operator: ByKey) -> None:
+    with pytest.raises(NotImplementedError, match=r"ByKey registers a timer and defines no on_timer: define `async"):
+        operator.timers.at_event_time(5)
+
+
 # ---- tries
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pykka
@@ -15,6 +16,7 @@ from understudy.messages import (
     OperatorId,
     OutletAnswer,
     OutletBranch,
+    OutletCommitted,
     OutletOpened,
     OutletPart,
     ReadOutlet,
@@ -33,11 +35,13 @@ class Context:
     def __init__(self) -> None:
         self.answers: list[tuple[Callable[[Any], Any], Callable[[BaseException], Any]]] = []
         self.timers: list[tuple[float, Any]] = []
+        self.asked: list[Any] = []
 
     def promise(self) -> pykka.Future[Any]:
         return pykka.ThreadingFuture()
 
-    def run_blocking(self, *_: Any) -> None: ...
+    def run_blocking(self, work: Any, *_: Any) -> None:
+        self.asked.append(work)
 
     def pipe_to_self(self, _: None, success: Any, failure: Any) -> None:
         self.answers.append((success, failure))
@@ -92,3 +96,30 @@ def test_it_is_refused_where_the_outlet_is_listed(outlets: Outlets, context: Con
     refusal = answer.get(timeout=0).refusal
     assert refusal is not None
     assert "somebody has deleted it" in refusal.text
+
+
+def committed(attempt: str, *spans: tuple[int, int]) -> OutletCommitted:
+    branch = BRANCHES[0]
+    names = [Segment(first, end, 30, 0, replace(branch, first=first)).name for first, end in spans]
+    return OutletCommitted(JOB, ExecutionAttemptId(attempt), OperatorId("alerts"), tuple(names), 0)
+
+
+def read_of(context: Context) -> list[tuple[int, int]]:
+    """The segments that are read now."""
+    return [(each.first, each.end) for each in context.asked[-1].args[3]]
+
+
+def test_what_is_committed_before_the_outlet_is_listed_is_read_too(outlets: Outlets, context: Context) -> None:
+    outlets.on(first := opened("first"))
+    outlets.read(ReadOutlet(JOB, "alerts", "", False, 1_000, 500))
+    outlets.on(committed("first", (3, 5)))
+    outlets.on(OutletListed(first, SEGMENTS))
+    assert read_of(context) == [(0, 3), (3, 5)]
+
+
+def test_readers_do_not_jump_over_a_gap(outlets: Outlets, context: Context) -> None:
+    outlets.on(first := opened("first"))
+    outlets.on(OutletListed(first, SEGMENTS))
+    outlets.on(committed("first", (4, 6), (6, 7)))
+    outlets.read(ReadOutlet(JOB, "alerts", "", False, 1_000, 500))
+    assert read_of(context) == [(0, 3)]

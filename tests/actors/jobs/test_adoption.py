@@ -151,6 +151,21 @@ def test_tasks_that_run_elsewhere_than_their_neighbours_take_them_to_be_do_not_f
     assert obstacle(job, [first, replace(second, task_manager_id="tm-1-1")]) == "its tasks were not deployed together"
 
 
+def test_a_task_whose_neighbours_take_it_to_run_elsewhere_does_not_fit(
+    job: JobGraph, deployments: list[TaskDeployment]
+) -> None:
+    """All ends of its channels agree, and it runs on another TaskManager."""
+
+    def said(edges: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(
+            replace(edge, channels=tuple(replace(each, producer_task_manager="tm-9-9") for each in edge.channels))
+            for edge in edges
+        )
+
+    moved = [replace(each, inputs=said(each.inputs), outputs=said(each.outputs)) for each in deployments]
+    assert obstacle(job, offers_of(moved)) == "its tasks were not deployed together"
+
+
 # -- the JobMaster
 
 

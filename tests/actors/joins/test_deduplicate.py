@@ -80,3 +80,12 @@ def test_the_state_does_not_grow_with_the_keys(monkeypatch: pytest.MonkeyPatch) 
             harness.process(batch_of(0, [(at, 1, at)], True, [LEFT]), timestamps=[at])
             harness.watermark(at)
             assert harness.operator.keyed_state.entry_count() <= 20
+
+
+def test_of_a_record_that_is_forgotten_nothing_is_left() -> None:
+    with OperatorHarness(operators(TimeToLive(5, "event"), False)(), key_by=0) as harness:
+        harness.process([(1, 1, 0)], timestamps=[0])
+        harness.process([(1, 1, 7)], timestamps=[7])
+        for at, entries in ((4, 1), (5, 1), (11, 1), (12, 0)):
+            harness.watermark(at)
+            assert harness.operator._backend.entry_count() == entries

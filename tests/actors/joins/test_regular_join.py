@@ -138,6 +138,27 @@ def test_a_row_whose_match_was_over_is_not_taken_back_twice(is_columnar: bool) -
 
 
 @pytest.mark.parametrize("is_columnar", [True, False])
+def test_a_row_that_has_had_a_match_is_not_taken_back_after_a_row_that_it_does_not_meet(is_columnar: bool) -> None:
+    """By event time a row meets some of the rows that are there: the others have had their matches all the same."""
+    left = [Arrive(0, ((1, 5, 0),)), Arrive(0, ((1, 6, 13),))]
+    script: list[Step] = [left[0], Arrive(1, ((1, 2, 2),)), left[1], Arrive(1, ((1, 3, 14),)), Arrive(1, ((1, 4, 4),))]
+    played = play(operators("left", is_columnar, TimeToLive(10, "event")), script, is_columnar=is_columnar)
+    results = played.records() if is_columnar else [flat(record) for record in played.records()]
+    assert Counter(results) == Counter(
+        [
+            ("+I", 1, 5, None),
+            ("-D", 1, 5, None),
+            ("+I", 1, 5, "2"),
+            ("+I", 1, 6, None),
+            ("-D", 1, 6, None),
+            ("+I", 1, 6, "3"),
+            ("+I", 1, 5, "4"),
+            ("+I", 1, 6, "4"),
+        ]
+    )
+
+
+@pytest.mark.parametrize("is_columnar", [True, False])
 def test_a_result_has_the_later_of_both_times(is_columnar: bool) -> None:
     script: list[Step] = [Arrive(0, ((1, 5, 20),)), Arrive(1, ((1, 7, 10), (1, 8, 30)))]
     played = play(operators("inner", is_columnar), script, is_columnar=is_columnar)

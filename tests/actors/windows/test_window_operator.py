@@ -153,6 +153,16 @@ def test_a_late_record_bridges_two_sessions_that_have_fired() -> None:
     assert stage.holds() == (0, 0)
 
 
+def test_a_record_whose_own_session_is_over_joins_an_open_one() -> None:
+    """Late is what belongs to no open window: not what would make a window that is over."""
+    stage = summed(session(10))
+    stage.put(("a", 1), at=[12])
+    assert stage.advance(15) == []
+    stage.put(("a", 2), at=[3])
+    assert stage.late() == []
+    assert stage.advance(30) == [("a", (3, 22), 3)]
+
+
 def test_triggers_of_sessions_that_merge_are_merged_too() -> None:
     """Flink: WindowOperatorTest.testSessionWindowsWithCountTrigger."""
     stage = summed(session(3000), trigger=purging(count(4)))

@@ -124,3 +124,15 @@ def test_completion_of_a_snapshot_of_an_earlier_attempt_changes_nothing() -> Non
     uploaded.restored([at("1-a", "a")])
     uploaded.complete(CheckpointId(7))
     assert uploaded.begin(CheckpointId(8), [SharedFileId("a")]) == {"a": at("1-a", "a")}
+
+
+def test_a_file_that_a_pending_checkpoint_has_stored_elsewhere_is_not_named_again() -> None:
+    """Files that another job has stored: each checkpoint stores them anew until one of its own is complete."""
+    uploaded = UploadedFiles()
+    foreign = at("other/a", "a")
+    uploaded.restored([foreign])
+    for number in (1, 2):
+        assert uploaded.begin(CheckpointId(number), [SharedFileId("a")]) == {"a": foreign}
+        uploaded.written(CheckpointId(number), [at(f"{number}-a", "a")])
+    uploaded.complete(CheckpointId(1))
+    assert uploaded.begin(CheckpointId(3), [SharedFileId("a")]) == {}, "the second, once complete, takes 1-a along"

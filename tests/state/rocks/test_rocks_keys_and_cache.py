@@ -13,7 +13,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.messages import CheckpointId
@@ -137,10 +137,14 @@ OPERATIONS = st.lists(
     max_size=60,
 )
 
+BACK = ("write back", 0, 0)
+GONE_AND_THE_SAME_AGAIN = [("append", 0, 1), BACK, ("delete", 0, 0), BACK, ("append", 0, 1), BACK]
+
 
 @pytest.mark.usefixtures("_tiny")
 @examples(200)
 @given(script=OPERATIONS)
+@example(script=GONE_AND_THE_SAME_AGAIN)
 def test_a_cache_of_three_entries_is_a_dict(script: list[tuple[str, int, int]]) -> None:
     store, codec, model = _Store(), RowCodec(None, None), dict[int, Any]()
     rows_of = lambda keys: ROWS.rows(0, (), list(keys))  # noqa: E731

@@ -259,6 +259,19 @@ def test_retention_by_size_and_by_time(system: ActorSystem, tmp_path: Path) -> N
     assert getattr(stage.ask(first).refusal, "kind", "") == "expired"
 
 
+def test_the_latest_commit_is_kept_whole_however_many_files_it_has(
+    system: ActorSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_writer, "SEGMENT_BYTES", 1)
+    monkeypatch.setattr(segment_writer, "ROWS_AT_ONCE", 1)
+    stage = Stage(system, tmp_path, retention_bytes=1)
+    running = stage.start()
+    stage.commit(running, 1, "a", "b")
+    stage.commit(running, 2, "c", "d", "e")
+    assert stage.records()[0] == ["c", "d", "e"]
+    assert len(stage.files()) == 3
+
+
 def test_the_files_that_are_not_kept_go_in_small_numbers(
     system: ActorSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from understudy import KeyedOperator, Operator, OperatorListState, StreamEnvironment, TwoPhaseCommitSink, ValueState
+from understudy import (
+    END,
+    KeyedOperator,
+    Operator,
+    OperatorListState,
+    Source,
+    StreamEnvironment,
+    TwoPhaseCommitSink,
+    ValueState,
+)
 from understudy.testing import FreezeProcess, KillProcess, TransactionalLog, assert_exactly_once
 
 
@@ -203,3 +212,61 @@ def test_an_attribute_that_is_restored_is_not_blamed() -> None:
 def test_output_that_is_visible_too_early_is_named() -> None:
     told = _told(lambda env: env.from_collection(range(30)).sink_to(AtOnce, name="orders"))
     assert "Likely cause: 'orders' made records of the log 'orders' visible while it processes a batch" in told
+
+
+_seen: set[int] = set()
+
+
+def is_new(number: int) -> bool:
+    """Remembers in a global what has come."""
+    if number in _seen:
+        return False
+    _seen.add(number)
+    return True
+
+
+def test_a_global_that_a_function_changes_is_named() -> None:
+    """All processes of a simulation share it, so nothing is new in the second run: no matter of order."""
+    _seen.clear()
+    told = _told(lambda env: env.from_collection(range(30)).filter(is_new).collect(name="out"))
+    assert "Likely cause: is_new changes the set '_seen' of your program (" in told
+    assert "order" not in told
+
+
+class Ahead(Source):
+    """Its offset says one record too many."""
+
+    def open(self) -> None:
+        self.next = 0
+
+    def poll(self) -> Any:
+        if self.next == 30:
+            return END
+        self.next += 1
+        return [self.next - 1]
+
+    def offset(self) -> int:
+        return self.next + self.skipped
+
+    skipped = 1
+
+    def seek(self, offset: int) -> None:
+        self.next = offset
+
+
+class Right(Ahead):
+    """Its offset is right; another operator is wrong."""
+
+    skipped = 0
+
+
+def test_an_offset_that_other_records_follow_on_is_named() -> None:
+    told = _told(lambda env: env.from_source(Ahead, name="numbers").collect(name="out"))
+    assert "Likely cause: source 'numbers' gave " in told
+    assert "offset() has to say which record poll() gives next, and seek(offset) to go there" in told
+
+
+def test_an_offset_that_is_right_is_not_blamed() -> None:
+    told = _told(lambda env: env.from_source(Right).process(Remembering, name="count").collect(name="out"))
+    assert "Likely cause: attribute 'seen'" in told
+    assert "offset()" not in told
