@@ -244,7 +244,6 @@ def test_an_interrupt_cancels_a_job_on_spark_too(shell: Shell) -> None:
 
 
 def test_how_a_job_has_ended_names_the_option_of_the_command_line() -> None:
-    details = JobDetails(
-        JobId("job-1"), "shop", JobStatus.CANCELED, 0, (), 1, CheckpointId(1), "", (), "/c/1/_metadata"
-    )
-    assert with_option(str(JobCanceled(details)), details).endswith("go on from there: --from-savepoint /c/1/_metadata")
+    checkpoint, path = CheckpointId(1), "/c/1/_metadata"
+    details = JobDetails(JobId("job-1"), "shop", JobStatus.CANCELED, 0, (), 1, checkpoint, "", (), path)
+    assert with_option(str(JobCanceled(details)), details).endswith(f"to go on from there: --from-savepoint {path}")
