@@ -16,9 +16,10 @@ _NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWOR
 
 
 def meant(found: str, known: Iterable[str]) -> str:
-    """The end of a text about a wrong name: the known one that is most like it; empty if none is."""
-    close = get_close_matches(found, list(known), 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    """The end of a text about a wrong name: those known that end with it, or the one most like it; empty if none is."""
+    names = list(known)
+    close = [each for each in names if each.endswith(f"_{found}")] or get_close_matches(found, names, 1)
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def there_are(found: str, known: Iterable[str]) -> str:

@@ -80,6 +80,11 @@ def record_parts(value: Any) -> tuple[str, Any]:
     cls: Any = type(value)
     name = _full_name(cls)
     if _look_up(name) is None:
+        if is_own(cls):
+            fields = ", ".join(getattr(cls, "_fields", ())) or "fields"
+            raise UnsupportedValue(
+                f"a {cls.__qualname__} of this library is no record: emit what you need of it ({fields}) in its place"
+            )
         raise UnsupportedValue(
             f"{cls.__qualname__} of {cls.__module__} cannot be found by name elsewhere: "
             "move it to the top level of a script or module, or declare it with @understudy.message"

@@ -142,13 +142,16 @@ class WrongStateType(StateError, TypeError):
 
 
 class UpdateForgotten(StateError):
-    """A copy of the default, as `value()` gives it, was changed in place, and no `update` has put it back."""
+    """A default, or a coroutine's copy of a value, was changed in place, and nothing has put it back."""
 
-    def __init__(self, declared: str, name: str, key: object, operator: str = "") -> None:
+    def __init__(self, declared: tuple[str, str, bool], key: object, operator: str, found: str = "the default") -> None:
+        """`declared`: the state in words, its name, and whether it is a map. `found`: what was changed."""
+        told, name, is_map = declared
+        method, put = ("get", f"{name}.put(key, value)") if is_map else ("value", f"{name}.update({name})")
+        instead = "" if is_map else ", or declare a ListState or a MapState, which need no update"
         super().__init__(
-            f"{of_operator(operator)}{declared}: what value() gave for key {key!r:.60} was the default; it has been "
-            f"changed in place, and would be lost: put it back in the same call, with self.{name}.update({name}), or "
-            "declare a ListState or a MapState, which need no update"
+            f"{of_operator(operator)}{told}: what {method}() gave for key {key!r:.60} was {found}; it has been "
+            f"changed in place, and would be lost: put it back in the same call, with self.{put}{instead}"
         )
 
 

@@ -317,9 +317,12 @@ class AsyncCalls:
 
     def _settle(self, call: Call) -> None:
         """Its try has ended. Raises UserCodeError where that fails the task."""
+        unit = call.retried or call
         error = call.error
+        if error is None and unit.lent is not None:
+            error = self._backend.forgotten(unit)
         if error is not None:
-            self._backend.roll_back(call.retried or call)
+            self._backend.roll_back(unit)
             call.retried = NextTry(call)
             call.failures = call.tries
             call.out.close()

@@ -282,6 +282,9 @@ class Run:
             if returned is not None:
                 call.error = refuse(returned)
                 return self._stop(call)
+            if call.lent is not None and (forgotten := self._backend.forgotten(call)) is not None:
+                call.error = forgotten
+                return self._stop(call)
             if plain is None or plain.call is not call or has_timers:  # it may have left something to commit
                 self._commit(call)
             call.is_over = True

@@ -15,10 +15,12 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
+from typing import Annotated
 
 import uvicorn
 from fastapi import FastAPI, Header, HTTPException, Request
 from fastapi.responses import StreamingResponse
+from pydantic import Field
 from shop import build
 
 from understudy import AskFailed, Inlet, InletClosed, JobHandle, LocalCluster, SavepointFailed
@@ -37,7 +39,7 @@ class Order:
 
     id: str
     customer: str
-    cents: int
+    cents: Annotated[int, Field(ge=-(2**63), lt=2**63)]  # as the inlet's column: another one is answered with 422
 
 
 @dataclass

@@ -188,14 +188,15 @@ def _check_arguments(operator: Operator, base: type[Operator], hook: str) -> Non
 
 def check_function(method: str, function: Callable[..., Any]) -> None:
     """The same for the function that a method of a stream takes."""
-    what = f"{method}: the function {found(function).name}"
+    there = found(function)
+    what = f"{method}: the function {there.name}"
     if not is_async_function(method, function):
         instead = "write an operator with `async def process_batch`" if method == "map_batches" else NOT_ASYNC
         check_runs(what, function, FUNCTIONS[method], instead)
     _check_takes(what, function, ARGUMENTS.get(method, ()))
-    if found(function).returns_nothing and method not in _MAY_RETURN_NOTHING:
+    if there.returns_nothing and method not in _MAY_RETURN_NOTHING:
         wanted = _RESULTS.get(method) or FUNCTIONS[method]
-        problem = f"{what} returns nothing ({found(function).where}), so each result is None: {wanted}"
+        problem = f"{what} returns nothing ({there.where}), so each result is None: {wanted}"
         if method != "map":  # which may be called for what it does
             raise InvalidOperator(f"{problem}; is a `return` missing?")
         warnings.warn(f"{problem}, if a `return` is missing", stacklevel=4)
@@ -212,9 +213,12 @@ def _check_takes(what: str, function: Callable[..., Any], given: Sequence[str]) 
     try:
         wanted.bind(*given)
     except TypeError as error:
+        hint = ""
+        if given == ("record",) and len(wanted.parameters) > 1:
+            hint = "; a pair, as a join of records gives it, is one record: write `lambda pair: pair[0] ...`"
         raise InvalidOperator(
             f"{what} is called with {len(given)} argument{'s' if len(given) > 1 else ''}, ({', '.join(given)}), and "
-            f"takes {wanted}: {error}"
+            f"takes {wanted}: {error}{hint}"
         ) from None
 
 

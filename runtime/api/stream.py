@@ -111,9 +111,17 @@ class DataStream(
         def __getattr__(self, name: str) -> Any:
             """Only for what there is not: says so of what there is on keyed streams."""
             if hasattr(KeyedStream, name) and not name.startswith("_"):
-                raise AttributeError(f"{name} needs a keyed stream: call key_by(...) before it", name=name, obj=self)
+                raise AttributeError(f"{name} needs a keyed stream: {self._how_keyed(name)}", name=name, obj=self)
             hint = "" if name.startswith("_") else meant(name, [each for each in dir(self) if each[0] != "_"])
             raise AttributeError(f"a {type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
+
+    def _how_keyed(self, method: str) -> str:
+        """The advice about a stream that is not keyed, or no more."""
+        before = [edge.source for edge in self._edges if any(each.selector for each in edge.source.inputs)]
+        if before:
+            return f"what {before[0].name!r} gives is keyed no more: call key_by(...) behind it, right before {method}"
+        or_all = "; or window_all(...), for windows of all records" if method == "window" else ""
+        return f"call key_by(...) before it{or_all}"
 
     @property
     def schema(self) -> pa.Schema | None:

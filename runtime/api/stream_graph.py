@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -162,8 +163,16 @@ class StreamGraph:
     def _refuse_taken(self, wanted: str, but: StreamNode | None = None) -> None:
         taken = self._identities(but).get(wanted)
         if taken is not None:
-            described = f"{taken.role} {type(taken.operator).__name__}, the environment's number {taken.position + 1}"
-            raise DuplicateName(f"{wanted!r} is taken by another operator ({described}): names and uids are unique")
+            of = f" of {', '.join(repr(edge.source.name) for edge in taken.inputs)}" if taken.inputs else ""
+            named = "" if taken.name == wanted else f", named {taken.name!r}"
+            raise DuplicateName(
+                f"{wanted!r} is taken by another operator, the {type(taken.operator).__name__}{of}{named}: names and "
+                f"uids are unique; give one of the two another, such as {self._free(wanted)!r}"
+            )
+
+    def _free(self, name: str) -> str:
+        taken = self._identities()
+        return next(each for number in count(2) if (each := f"{name}-{number}") not in taken)
 
 
 def kebab_case(name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import click
 
 from ...actors.errors import ActorError
-from ...messages import Row
+from ...messages import JobDetails, Row
 from ...messages.errors import MessageError
 from ...state.errors import StateError
 from ..api.errors import ApiError
@@ -119,3 +119,9 @@ def plain(value: Any) -> Any:
             return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
         case _:
             return str(value)
+
+
+def with_option(text: str, ended: JobDetails) -> str:
+    """How a job has ended, as the API says it: with the option in place of the argument `from_savepoint`."""
+    path = ended.retained_checkpoint_path
+    return text.replace(f"from_savepoint={path!r}", f"--from-savepoint {path}") if path else text

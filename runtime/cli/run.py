@@ -29,7 +29,7 @@ from ..metrics import JsonLines
 from .display import Display, narrate
 from .hosting import Hosting, check_directory, config_of, hosting_options
 from .interrupts import Interrupts
-from .output import as_json_text, log_is_shown, note, told
+from .output import as_json_text, log_is_shown, note, told, with_option
 from .program import Program, load_program
 
 LOOK_SECONDS = 0.25
@@ -225,7 +225,7 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
         _print_collected(collected, results)
     if failure is not None:
         known = failure.brief if isinstance(failure, JobFailed) and log_is_shown(JOB_LOG) else str(failure)
-        raise click.ClickException(known) from failure
+        raise click.ClickException(with_option(known, details)) from failure
     return 0
 
 

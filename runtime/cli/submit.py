@@ -14,7 +14,7 @@ from ..hosts.standalone_cluster import StandaloneCluster
 from .cluster_settings import settings_options
 from .connection import SECONDS
 from .hosting import POSITIVE
-from .output import note, print_json
+from .output import note, print_json, with_option
 from .program import load_program
 
 LOOK_SECONDS = 1.0
@@ -103,7 +103,7 @@ def submit(
                 job.wait()
                 note(f"job {job.name!r} has finished")
         except (JobFailed, JobCanceled) as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(with_option(str(error), error.details)) from error
 
 
 def _until_ready(cluster: StandaloneCluster, job: JobHandle) -> None:

@@ -104,6 +104,9 @@ class Inlet:
         """The same of several records, in this order; done when all last. `number` is that of the first. The job may
         have taken the first of them when it fails.
         """
+        if isinstance(records, Mapping | str | bytes | pa.RecordBatch | pa.Table):
+            way = "send_batch" if isinstance(records, pa.RecordBatch | pa.Table) else "send, for one record"
+            raise InvalidSetting(f"send_many: wanted a list of records, found a {type(records).__name__}: call {way}")
         records = records if isinstance(records, list) else list(records)
         if self._way.source.schema is not None:
             return self.send_batch(complete_batch(records, self._way.source.schema), number=number, timeout=timeout)

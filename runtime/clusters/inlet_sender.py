@@ -24,7 +24,7 @@ from ...actors.ask_errors import ActorDead, AskTimeout, NotRunning, RemoteActorE
 from ...actors.context import Ref
 from ...messages import InletAnswer, JobId, SendToInlet, SubtaskIndex
 from ..connectors import SentRecords, to_payload
-from .job_errors import InletClosed, NumberGap
+from .job_errors import SEND_AGAIN, InletClosed, NumberGap
 from .sent import Sent, settle
 
 REQUEST_BYTES = 1024 * 1024
@@ -157,7 +157,7 @@ class InletSender(Actor):
 
     def on_stop(self) -> None:
         """Its system ends."""
-        self._close(InletClosed(f"inlet {self._inlet!r}: the cluster was closed"))
+        self._close(InletClosed(f"inlet {self._inlet!r}: the cluster was closed; {SEND_AGAIN}"))
 
     # -- numbers
 
@@ -282,7 +282,8 @@ class InletSender(Actor):
         if len(done) < len(asked):
             lane.is_broken = True
             if answer.has_ended:  # what is under way may still be answered
-                self.closed = InletClosed(f"inlet {self._inlet!r} takes no more records: its job is being stopped")
+                why = "its job is being stopped"
+                self.closed = InletClosed(f"inlet {self._inlet!r} takes no more records: {why}; {SEND_AGAIN}")
                 self.refuse_all()
             elif answer.is_ready and not answer.is_full:
                 self._refuse_gaps(lane, asked, last_numbers)
@@ -341,7 +342,7 @@ class InletSender(Actor):
             case ActorDead() | Unreachable() if error.address != own:
                 pass  # the TaskManager's process is gone
             case _:
-                closed = InletClosed(f"inlet {self._inlet!r} takes no records: {error}")
+                closed = InletClosed(f"inlet {self._inlet!r} takes no more records: {error}; {SEND_AGAIN}")
                 closed.__cause__ = error
                 self._close(closed)
 

@@ -71,6 +71,13 @@ class InletClosed(ApiError):
     """
 
 
+SEND_AGAIN = (
+    "send what was not acknowledged to the inlet of the job that goes on in its place, as one submitted with the same "
+    "name and resume='latest' does"
+)
+"""The advice of InletClosed."""
+
+
 class NumberGap(ApiError, ValueError):
     """A record was sent whose number is not the next one of its sender."""
 

@@ -49,6 +49,8 @@ class JobResults:
             raise InvalidSetting(f"after: wanted a number of records, at least 0, found {after!r}")
         sink = self.sink(name)
         if not isinstance(sink, CollectSink):
+            if isinstance(sink, OutletSink):
+                raise ResultsUnavailable(f"{name!r} is an outlet: read it with job.outlet({name!r})")
             raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; results come from collect(name=...)")
         if name in self._kept:
             return self._kept[name][after:]

@@ -102,5 +102,7 @@ class RecordPacker:
 
     def _values(self, record: Any) -> Sequence[Any]:
         assert self._schema is not None
+        if isinstance(record, list) and record and isinstance(record[0], dict):
+            raise RecordMismatch(f"wanted one record, found a list of {len(record)}: send_many takes several")
         row = complete_batch([record], self._schema)
         return [column[0].as_py() for column in row.columns]

@@ -14,7 +14,7 @@ from ..kinds.descriptors import FoldingState, MapState, ReducingState, ValueStat
 from ..kinds.value_fit import Fit, Items, Misfit, Pairs
 from .backend import NO_KEY
 from .heap_state import HeapScope, HeapState
-from .private_copy import MISSING, private_copy
+from .private_copy import MISSING, is_changed, is_same, private_copy
 
 
 class HeapValue(HeapState):
@@ -61,7 +61,7 @@ class HeapValueOrCopy(HeapValue):
 
     def __init__(self, declaration: ValueState[Any], scope: HeapScope) -> None:
         super().__init__(declaration, scope)
-        self._compares = _is_same(private_copy(self._default), self._default)
+        self._compares = is_same(private_copy(self._default), self._default)
         self._lent: tuple[Hashable, Any, Any] | None = None
         """Namespace, key and copy of the last one that nobody has put back."""
 
@@ -85,9 +85,8 @@ class HeapValueOrCopy(HeapValue):
 
     def check_lent(self) -> None:
         lent, self._lent = self._lent, None
-        if lent is not None and not _is_same(lent[2], self._default):
-            declared = self.declaration
-            raise UpdateForgotten(declared.named(), declared.name, lent[1], self._scope.operator_name)
+        if lent is not None and not is_same(lent[2], self._default):
+            raise forgotten(self.declaration, lent[1], self._scope.operator_name)
 
     def _settle(self) -> None:
         """The current key gets another value, or none: what it was lent may be forgotten."""
@@ -120,12 +119,13 @@ class HeapAnythingOrCopy(HeapValueOrCopy, HeapAnything):
     __slots__ = ()
 
 
-def _is_same(copy: Any, default: Any) -> bool:
-    """False for what does not compare, as arrays."""
-    try:
-        return (copy == default) is True
-    except (TypeError, ValueError):
-        return False
+_CHANGEABLE: Final = frozenset({list, dict, set})
+"""The types of defaults that a caller may fill in place."""
+
+
+def forgotten(declared: Any, key: Any, operator: str, *found: str) -> UpdateForgotten:
+    """`found`: what was changed in place, if not the default."""
+    return UpdateForgotten((declared.named(), declared.name, declared.kind == "MapState"), key, operator, *found)
 
 
 def value_accessor(declaration: ValueState[Any], scope: HeapScope) -> HeapValue:
@@ -168,25 +168,52 @@ class HeapList(HeapState):
 
 
 class HeapMap(HeapState):
-    __slots__ = ("_key_fit", "_key_kind")
+    """A default that `get` was given, and that was changed and not put, is noticed as that of HeapValueOrCopy is."""
+
+    __slots__ = ("_key_fit", "_key_kind", "_lent")
 
     def __init__(self, declaration: MapState[Any, Any], scope: HeapScope) -> None:
+        self._lent: tuple[Hashable, Hashable, Any, Any, Any] | None = None
+        """Namespace, key, key of the entry, the last default that was not put, and what it was."""
         self._key_fit = declaration.key_fit()
         self._key_kind = self._key_fit.kind
         super().__init__(declaration, scope)
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return self._held().get(key, default)
+        found = self._held().get(key, default)
+        if default is not None and found is default and type(default) in _CHANGEABLE:
+            self.check_lent()
+            if not self._scope.is_read_only:
+                self._lent = self._namespace, self._scope.current_key, key, default, private_copy(default)
+        return found
+
+    def check_lent(self) -> None:
+        lent, self._lent = self._lent, None
+        if lent is not None and is_changed(lent[3], lent[4]):
+            raise forgotten(self.declaration, lent[1], self._scope.operator_name)
+
+    def clear(self) -> None:
+        self._settle(None)
+        super().clear()
+
+    def _settle(self, entry: Any) -> None:
+        """The entry, None: each one, of the current key gets another value, or none."""
+        lent = self._lent
+        if lent is not None and lent[:2] == (self._namespace, self._scope.current_key) and entry in (None, lent[2]):
+            self._lent = None
 
     def put(self, key: Any, value: Any) -> None:
         if type(value) is not self._kind:
             value = self._fitting(value)
         if type(key) is not self._key_kind:
             self._check_entry_key(key)
+        if self._lent is not None:
+            self._settle(key)
         self._changeable(dict)[key] = value
 
     def remove(self, key: Any) -> None:
         self._check_writable()
+        self._settle(key)
         held = self._held()
         held.pop(key, None)
         if not held:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from ..errors import NoCurrentKey, ReadOnlyState, WrongStateType
 from ..keys.key_hash import java_hash
 from ..kinds.descriptors import KeyedStateDeclaration
+from ..kinds.misnamed import Misnamed
 from ..kinds.value_fit import Fit, Misfit, plain_scalar
 from .backend import NO_KEY, NO_NAMESPACE, StateClock
 from .changed_keys import ChangedKeys
@@ -61,7 +62,7 @@ class HeapScope:
                 self.observers.discard(QUESTION)
 
 
-class HeapState:
+class HeapState(Misnamed):
     """The accessor of one state; the task's thread owns it."""
 
     __slots__ = (

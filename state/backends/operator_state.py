@@ -23,6 +23,7 @@ from ..errors import (
     of_operator,
 )
 from ..kinds.descriptors import OperatorListState, describe_state
+from ..kinds.misnamed import Misnamed
 from ..kinds.record_serializer import Convert, SchemaMismatch, packed_schema
 from ..kinds.value_fit import Misfit, first_misfit, plain_scalar
 from ..storage import inline_handle
@@ -32,7 +33,7 @@ from .unit_of_work import CURRENT
 S = TypeVar("S", bound=OperatorListState[Any])
 
 
-class OperatorList:
+class OperatorList(Misnamed):
     """The accessor of one operator list state."""
 
     __slots__ = ("_backend", "_fit", "_items", "declaration")

@@ -33,3 +33,16 @@ def private_copy(value: Any) -> Any:
     if kind is tuple:
         return tuple([item if type(item) in IMMUTABLE else private_copy(item) for item in value])
     return deepcopy(value)
+
+
+def is_same(copy: Any, value: Any) -> bool:
+    """False for what does not compare, as arrays."""
+    try:
+        return (copy == value) is True
+    except (TypeError, ValueError):
+        return False
+
+
+def is_changed(copy: Any, value: Any) -> bool:
+    """Whether a private copy of the value is another one by now; False for what does not compare."""
+    return not is_same(copy, value) and is_same(private_copy(value), value)

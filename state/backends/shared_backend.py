@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, TypeVar, cast
 
 from ...messages import CheckpointId, KeyedStateHandle
-from ..errors import CallIsOver
+from ..errors import CallIsOver, UpdateForgotten
 from ..kinds.descriptors import KeyedStateDeclaration
 from .backend import (
     NO_KEY,
@@ -28,7 +28,8 @@ from .backend import (
     StateClock,
 )
 from .frozen_state import FrozenState, KeptState
-from .private_copy import IMMUTABLE, private_copy
+from .heap_accessors import forgotten
+from .private_copy import IMMUTABLE, is_changed, private_copy
 from .timer_queue import PendingTimers, PlacesAt, TimerEntry, TimerQueues
 from .unit_of_work import CURRENT, UnitOfWork
 
@@ -110,6 +111,14 @@ class SharedBackend:
                 accessor.replace(unit.key, namespace, private_copy(held))
             unit.before = None
             self.written.pop(unit, None)
+
+    def forgotten(self, unit: UnitOfWork) -> UpdateForgotten | None:
+        """Of a unit that has ended: the error if it has changed a copy of a value in place, and has not put it back."""
+        lent, unit.lent = unit.lent or (), None
+        for slot, copy, value in lent:
+            if (unit.before is None or slot not in unit.before) and is_changed(copy, value):
+                return forgotten(slot[0].inner.declaration, unit.key, self.operator_name, "a copy, as in any coroutine")
+        return None
 
     @contextmanager
     def _as_committed(self) -> Iterator[None]:
@@ -214,7 +223,8 @@ class SharedState:
         self._entered: Hashable = NO_NAMESPACE
         """Of the inner accessor."""
         for name in READS & set(dir(inner)):
-            setattr(self, name, self._reading(getattr(inner, name)))
+            lends = name == "value" or (name == "get" and inner.declaration.kind == "MapState")
+            setattr(self, name, self._reading(getattr(inner, name), lends=lends))
         for name in WRITES & set(dir(inner)):
             setattr(self, name, self._writing(getattr(inner, name)))
 
@@ -274,7 +284,8 @@ class SharedState:
             self.inner.set_namespace(namespace)
             self._entered = namespace
 
-    def _reading(self, method: Callable[..., Any]) -> Callable[..., Any]:
+    def _reading(self, method: Callable[..., Any], *, lends: bool) -> Callable[..., Any]:
+        """`lends`: it gives one value, and not a list of several."""
         lock, enter, current, inner = self._backend.lock, self._enter, CURRENT.get, self._inner_backend
 
         def read(*args: Any, **named: Any) -> Any:
@@ -288,7 +299,13 @@ class SharedState:
                 else:
                     inner.current_key = unit.key
                 result = method(*args, **named)
-                return result if type(result) in IMMUTABLE else private_copy(result)
+                if type(result) in IMMUTABLE:
+                    return result
+                copy = private_copy(result)
+                if lends and copy is not result:
+                    unit.lent = [] if unit.lent is None else unit.lent
+                    unit.lent.append(((self, self._entered), copy, result))
+                return copy
 
         return read
 

@@ -20,6 +20,8 @@ class UnitOfWork:
     """By accessor, where it is not the default one."""
     timers: dict[tuple[Any, Any], bool] | None = None
     """By queue and timer, whether it was added (True) or removed; in force when the unit is committed."""
+    lent: list[tuple[tuple[Any, Any], Any, Any]] | None = None
+    """Accessor and namespace, the copy that it was given of a value, and the value: a change of it would be lost."""
     is_over = False
     """Committed or given up: from now on it may touch nothing."""
 

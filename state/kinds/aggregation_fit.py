@@ -68,7 +68,7 @@ def _windows_text(described: dict[str, Any]) -> str:
 
 
 def windows_text(windows: Mapping[str, Any]) -> str:
-    """What a user calls windows that are described as plain data."""
+    """Windows that are described as plain data, in the words of their user."""
     match windows:
         case {"kind": "sliding", "size": size, "slide": slide, "pane_ms": pane_ms, "offset_ms": offset_ms}:
             every = "" if size == slide else f" every {slide * pane_ms} ms"

@@ -37,6 +37,6 @@ def rows_misfit(declared: dict[str, Any], stored: dict[str, Any]) -> RowsMisfit 
                 where = f"{what} of input {side}"
                 return RowsMisfit(f"{where} {one[what]}", f"{where} {other[what]}")
     windows, earlier = declared.get("windows"), stored.get("windows")
-    if windows and earlier and windows != earlier:  # descriptions of earlier versions do not say it
+    if windows is not None and earlier is not None and windows != earlier:  # earlier versions do not describe it
         return RowsMisfit(windows_text(windows), windows_text(earlier))
     return None

@@ -53,6 +53,11 @@ def test_the_end_says_how_often_where_and_what_and_what_to_do() -> None:
     )
 
 
+def test_the_end_names_no_place_that_there_is_not() -> None:
+    failure = FailureCause("CheckpointFailed", "checkpoint 3 has expired", repeatable=True)
+    assert RepeatedFailures(1).add(failure).error_message.startswith("failed once: CheckpointFailed: checkpoint 3 has")
+
+
 def test_a_failure_outside_of_records_is_told_by_its_operator() -> None:
     failures = RepeatedFailures(1)
     end = failures.add(replace(typo(), record_position=-1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,30 @@ import pytest
 from understudy import (
     Collector,
     Count,
+    DuplicateName,
     FileSink,
     InvalidOperator,
     InvalidSetting,
     InvalidState,
     KeyedOperator,
+    KeyedTimer,
     ListState,
     LocalCluster,
+    MapState,
     RecordMismatch,
+    ResultsUnavailable,
+    Retry,
+    UnsupportedValue,
     ValueState,
     monotonous,
+    tumbling,
 )
+from understudy.actors.errors import UserCodeError
+from understudy.messages.plain import pack_plain
 from understudy.runtime.api.environment import StreamEnvironment
 from understudy.runtime.api.translation import translate
 from understudy.runtime.clusters.record_packer import RecordPacker
+from understudy.testing import OperatorHarness
 
 
 class StateInInit(KeyedOperator):
@@ -218,3 +229,115 @@ def test_a_record_that_lacks_a_nullable_column_is_not_advised_to_have_no_key() -
         RecordPacker(ORDERS).pack({"city": "Ulm", "t": 1})
     with pytest.raises(RecordMismatch, match=r"'customer', 'city', 't'; .*: add customer, city, t$"):
         RecordPacker(ORDERS).pack({})
+
+
+def keyed(env: StreamEnvironment | None = None) -> Any:
+    return (env or StreamEnvironment()).from_collection([{"k": 1, "t": 1}], name="rows").key_by("k")
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "says"),
+    [
+        (
+            lambda: keyed().assign_timestamps("t", monotonous()).window(tumbling(5)),
+            AttributeError,
+            "what 'assign-timestamps-1' gives is keyed no more: call key_by(...) behind it, right before window",
+        ),
+        (
+            lambda: StreamEnvironment().from_collection([1]).window(tumbling(5)),
+            AttributeError,
+            "window needs a keyed stream: call key_by(...) before it; or window_all(...)",
+        ),
+        (
+            lambda: keyed().map(lambda left, right: left),
+            InvalidOperator,
+            "takes (left, right): missing a required argument: 'right'; a pair, as a join of records gives it, is one",
+        ),
+        (
+            lambda: keyed().map(str, name="m").map(str, name="m"),
+            DuplicateName,
+            "'m' is taken by another operator, the Map of 'rows': names and uids are unique; give one of the two "
+            "another, such as 'm-2'",
+        ),
+        (
+            lambda: Retry(delay_ms=5),  # type: ignore[call-arg]
+            TypeError,
+            "did you mean 'first_delay_ms' or 'max_delay_ms'?",
+        ),
+    ],
+)
+def test_what_is_written_otherwise_here_says_how(build: Callable[[], Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error) as caught:
+        build()
+    assert says in str(caught.value)
+
+
+class Appending(KeyedOperator):
+    seen = ListState(int)
+
+    def process(self, record: Any, out: Collector) -> None:
+        self.seen.append(record["t"])  # type: ignore[attr-defined]
+
+
+class Looping(Appending):
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect([*self.seen])  # type: ignore[misc]
+
+
+class Setting(KeyedOperator):
+    seen = MapState(str, int)
+
+    def process(self, record: Any, out: Collector) -> None:
+        self.seen["t"] = record["t"]  # type: ignore[index]
+
+
+class Getting(KeyedOperator):
+    seen = ValueState(int)
+
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect(self.seen.getvalue())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("backend", ["memory", "rocksdb"])
+@pytest.mark.parametrize(
+    ("operator", "says"),
+    [
+        (Appending, "state 'seen' is a ListState, which has no 'append': write add(...) in its place"),
+        (Looping, "state 'seen' is a ListState, and neither a list nor a dict: it has get, add"),
+        (Setting, "state 'seen' is a MapState, and neither a list nor a dict: it has get, put"),
+        (Getting, "state 'seen' is a ValueState, which has no 'getvalue': it has value, update and clear"),
+    ],
+)
+def test_a_state_that_is_taken_for_a_collection_says_what_it_has(operator: Any, says: str, backend: str) -> None:
+    with (
+        OperatorHarness(operator, key_by="k", state_backend=backend) as harness,
+        pytest.raises(UserCodeError) as caught,
+    ):
+        harness.process([{"k": 1, "t": 1}])
+    assert says in str(caught.value.__cause__)
+
+
+def test_a_timer_is_no_record() -> None:
+    with pytest.raises(UnsupportedValue, match=r"a KeyedTimer of this library is no record: .*time_ms, domain"):
+        pack_plain([KeyedTimer(5)])
+
+
+def test_a_list_is_not_sent_as_one_record_of_columns() -> None:
+    with pytest.raises(RecordMismatch, match="wanted one record, found a list of 2: send_many takes several"):
+        RecordPacker(ORDERS).pack([{"city": "Ulm"}, {}])
+
+
+@pytest.mark.parametrize(
+    ("given", "way"), [({"a": 1}, "send, for one"), ("abc", "send, for one"), (pa.table({}), "send_batch")]
+)
+def test_many_records_are_a_list(given: Any, way: str) -> None:
+    env = StreamEnvironment()
+    env.from_inlet("orders").collect(name="out")
+    env.from_inlet("others").to_outlet("receipts")
+    with LocalCluster(debug=True) as cluster:
+        job = cluster.submit(env)
+        with pytest.raises(InvalidSetting, match=f"send_many: wanted a list of records, found .*: call {way}"):
+            job.inlet("orders").send_many(given)
+        with pytest.raises(ResultsUnavailable, match=r"'receipts' is an outlet: read it with job.outlet\('receipts'\)"):
+            job.results("receipts")
+        job.cancel()

@@ -93,7 +93,7 @@ class TestNames:
 
     def test_two_operators_of_one_name(self, env: StreamEnvironment) -> None:
         stream = env.from_collection([1]).map(str, name="parse")
-        with pytest.raises(DuplicateName, match=r"'parse' is taken by another operator \(operator Map"):
+        with pytest.raises(DuplicateName, match=r"'parse' is taken by another operator, the Map of"):
             stream.filter(bool, name="parse")
         with pytest.raises(DuplicateName, match="'parse' is taken"):
             stream.filter(bool).uid("parse")

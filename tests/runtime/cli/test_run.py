@@ -10,7 +10,9 @@ from collections import Counter
 
 import pytest
 
-from understudy.messages import JobStatus
+from understudy import JobCanceled
+from understudy.messages import CheckpointId, JobDetails, JobId, JobStatus
+from understudy.runtime.cli.output import with_option
 
 from .conftest import Shell
 
@@ -239,3 +241,9 @@ def test_an_interrupt_cancels_a_job_on_spark_too(shell: Shell) -> None:
     assert done.code == 130, done.err
     assert "Traceback" not in done.err
     shell.eventually_nothing_is_left()
+
+
+def test_how_a_job_has_ended_names_the_option_of_the_command_line() -> None:
+    checkpoint, path = CheckpointId(1), "/c/1/_metadata"
+    details = JobDetails(JobId("job-1"), "shop", JobStatus.CANCELED, 0, (), 1, checkpoint, "", (), path)
+    assert with_option(str(JobCanceled(details)), details).endswith(f"to go on from there: --from-savepoint {path}")

@@ -172,7 +172,7 @@ def test_a_stop_with_a_savepoint_holds_what_was_acknowledged_and_another_job_goe
     open_ones = [inlet.send(order("a", number)) for number in range(2, 200)]
     path = job.stop_with_savepoint().result(timeout=WAIT_S)
     job.wait(timeout=WAIT_S)
-    with pytest.raises(InletClosed):
+    with pytest.raises(InletClosed, match=r"takes no more records: .*send what was not acknowledged"):
         inlet.send(order("a", 200)).result(timeout=WAIT_S)
     acknowledged = 1
     for sent in open_ones:

@@ -222,3 +222,12 @@ def test_orders_last_though_the_service_dies_before_each_checkpoint(start_servic
     service.kill()
     service.start()
     eventually(lambda: service.accounts() == expected([1, 2, 3, 4]), lambda: f"{service.accounts()}")
+
+
+@pytest.mark.processes
+def test_an_order_that_the_inlet_cannot_hold_is_the_clients_mistake(start_service: Callable[[int], Service]) -> None:
+    service = start_service(1000)
+    for cents in (2**63, -(2**63) - 1, None):
+        answer = service.client.post("/orders", json={"id": "o", "customer": "ann", "cents": cents})
+        assert answer.status_code == 422, answer.text
+    assert service.client.post("/orders", json={"id": "o", "customer": "ann", "cents": 2**63 - 1}).status_code == 200

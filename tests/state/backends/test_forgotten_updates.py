@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from understudy import Collector, KeyedOperator, Ttl
+from understudy import Collector, KeyedOperator, MapState, Ttl
 from understudy.actors.errors import UserCodeError
 from understudy.messages import CheckpointId
 from understudy.state import UpdateForgotten, ValueState
@@ -70,6 +71,36 @@ def test_a_default_that_does_not_compare_is_let_be() -> None:
     assert state.value().tolist() == [0, 0]
 
 
+ROWS = MapState(str, list, name="rows")
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda backend, rows: rows.get("y", []),
+        lambda backend, rows: backend.snapshot(CheckpointId(1)),
+    ],
+)
+def test_a_default_that_an_entry_was_asked_with_is_noticed_too(then: Callable[[Any, Any], Any]) -> None:
+    backend, rows = two_keys(ROWS)
+    rows.get("x", []).append(7)
+    with pytest.raises(UpdateForgotten, match=r"get\(\) gave for key 'a' .*self.rows.put\(key, value\)$"):
+        then(backend, rows)
+
+
+def test_a_default_that_is_put_or_whose_entry_goes_is_no_mistake() -> None:
+    backend, rows = two_keys(ROWS)
+    for key in "ab":
+        backend.current_key = key
+        for end in (lambda held: rows.put("x", held), lambda held: rows.remove("x"), lambda held: rows.clear()):
+            held = rows.get("x", [])
+            held.append(1)
+            end(held)
+            assert rows.get("y", []) == []
+            assert rows.get("y", ()) == ()
+    backend.snapshot(CheckpointId(1))
+
+
 class Basket(KeyedOperator):
     items = ValueState(list, default=[])
 
@@ -90,3 +121,51 @@ def test_an_operator_that_forgets_it_fails(operator: Any, backend: str) -> None:
     ):
         harness.process([{"who": "ann", "item": 1}, {"who": "bob", "item": 2}])
     assert "for key 'ann'" in str(caught.value.__cause__)
+
+
+class Waiting(KeyedOperator):
+    items = ValueState(list, default=[])
+    rows = MapState(str, list)
+
+    def __init__(self, change: Callable[[Any], None], wait: bool) -> None:
+        self.change, self.wait = change, wait
+
+    async def process(self, record: Any, out: Collector) -> None:
+        self.items.update([*self.items.value(), 1])
+        if self.wait:
+            await asyncio.sleep(0)
+        self.change(self)
+
+
+def filled(operator: Any) -> None:
+    operator.rows.get("x", []).append(1)
+
+
+def held(operator: Any) -> None:
+    operator.rows.put("x", [1])
+
+
+def held_and_changed(operator: Any) -> None:
+    if operator.rows.contains("x"):
+        operator.rows.get("x").append(2)
+    else:
+        operator.rows.put("x", [1])
+
+
+@pytest.mark.parametrize("wait", [True, False])
+@pytest.mark.parametrize("change", [filled, held_and_changed])
+def test_a_copy_that_a_coroutine_changes_and_forgets_fails_it(change: Callable[[Any], None], wait: bool) -> None:
+    def run(harness: OperatorHarness) -> None:
+        harness.process([{"who": "ann"}, {"who": "ann"}])
+        harness.advance(10)
+
+    with OperatorHarness(Waiting(change, wait), key_by="who") as harness, pytest.raises(UserCodeError) as caught:
+        run(harness)
+    assert "for key 'ann' was a copy, as in any coroutine" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_coroutine_that_puts_its_values_back_is_left_alone(wait: bool) -> None:
+    with OperatorHarness(Waiting(held, wait), key_by="who") as harness:
+        harness.process([{"who": "ann"}, {"who": "ann"}])
+        harness.advance(10)
