@@ -309,7 +309,7 @@ class InletSource(Source):
         """Nobody knows what lasts of it: those who wait send it again, and what is in the log twice counts once."""
         if not self._is_failing:
             self._is_failing = True
-            text = "what is sent to %s cannot be written to its log: %s: %s; nothing is lost, senders wait until it can"
+            text = "what is sent to %s cannot be written to its log: %s: %s; nothing is lost, and its senders wait"
             log.warning(text, self._named, type(error).__name__, error)
         groups = [self._next] if self._writing is None else [self._writing, self._next]
         self._writing, self._next = None, _Group()

@@ -240,7 +240,7 @@ def test_what_could_not_be_written_is_taken_when_it_comes_again(
         assert stage.sent(numbers("a", 2, 2)) == InletAnswer({}, is_ready=False)
     assert stage.sent(numbers("a", 2, 2)) == InletAnswer({})
     first, second = [record.getMessage() for record in caplog.records]
-    assert "cannot be written to its log: OSError: the disk is full; nothing is lost, and who sends waits" in first
+    assert "cannot be written to its log: OSError: the disk is full; nothing is lost, and its senders wait" in first
     assert "takes records again" in second
     assert stage.emitted() == [1, 2]
 
