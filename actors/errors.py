@@ -5,6 +5,7 @@ ActorError
 │   └── RecordNotSent       an operator emitted a record that cannot travel; the cause says why
 ├── UnusableRecord          a record that the program made cannot be keyed, or fits no column; says which and why
 ├── UnwantedResult          a user's function returned what would be lost; says what to write instead
+├── SuperNotCalled          a method of a subclass stands before one that has to run; says what to call
 ├── NoEventTime             event time was asked for where records have none; says what to write
 ├── EndlessTimers           the data has ended, and timers set each other for ever; says when to stop
 ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
@@ -71,6 +72,15 @@ class UnwantedResult(ActorError, TypeError):
     def __init__(self, text: str, index: int | None = None) -> None:
         super().__init__(text)
         self.index = index
+
+
+class SuperNotCalled(ActorError, TypeError):
+    """A user's method stands in the place of one of ours that has to run, and does not call it."""
+
+    def __init__(self, kind: str, call: str, lost: str) -> None:
+        """`call`: as in "open()". `lost`: what comes of it, a clause."""
+        method = call.partition("(")[0]
+        super().__init__(f"{kind}.{method} does not call super().{call}, so {lost}: let it do that first")
 
 
 class NoEventTime(ActorError, ValueError):

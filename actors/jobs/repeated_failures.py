@@ -30,6 +30,7 @@ CERTAIN = frozenset(
         "CannotCompile",
         "NumbaMissing",
         "EndlessTimers",
+        "SuperNotCalled",
         "UnregisteredMessage",
         "UnsupportedValue",
         "UnwantedResult",
