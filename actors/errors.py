@@ -6,6 +6,7 @@ ActorError
 ├── UnusableRecord          a record that the program made cannot be keyed, or fits no column; says which and why
 ├── UnwantedResult          a user's function returned what would be lost; says what to write instead
 ├── CannotLoad              a TaskManager has not the code that an operator needs, or another; says where from
+├── SuperNotCalled          a method of a subclass stands before one that has to run; says what to call
 ├── NoEventTime             event time was asked for where records have none; says what to write
 ├── EndlessTimers           the data has ended, and timers set each other for ever; says when to stop
 ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
@@ -79,6 +80,15 @@ class CannotLoad(ActorError):
 
     def __init__(self, text: str) -> None:
         super().__init__(f"this TaskManager cannot load the job's code: {text}")
+
+
+class SuperNotCalled(ActorError, TypeError):
+    """A user's method stands in the place of one of ours that has to run, and does not call it."""
+
+    def __init__(self, kind: str, call: str, lost: str) -> None:
+        """`call`: as in "open()". `lost`: what comes of it, a clause."""
+        method = call.partition("(")[0]
+        super().__init__(f"{kind}.{method} does not call super().{call}, so {lost}: let it do that first")
 
 
 class NoEventTime(ActorError, ValueError):

@@ -31,6 +31,7 @@ CERTAIN = frozenset(
         "CannotLoad",
         "NumbaMissing",
         "EndlessTimers",
+        "SuperNotCalled",
         "UnregisteredMessage",
         "UnsupportedValue",
         "UnwantedResult",

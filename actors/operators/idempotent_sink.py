@@ -82,6 +82,10 @@ class IdempotentSink(Operator):
         self._flush()
         return self._patience.due_in_ms() if self._waiting else 0.0
 
+    def _lost_without_super(self, method: str, checkpoint_id: CheckpointId) -> str:
+        is_lost = method == "on_checkpoint" and self._waiting
+        return "what waits is not in the checkpoint, nor outside" if is_lost else ""
+
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         for left in reversed(range(TRIES_AT_A_BARRIER)):
             if self._try(is_last=not left):

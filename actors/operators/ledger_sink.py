@@ -151,6 +151,10 @@ class LedgerSink(Operator):
         self._complete = max(self._complete, checkpoint_id)
         self._apply_complete()
 
+    def _lost_without_super(self, method: str, checkpoint_id: CheckpointId) -> str:
+        is_done = not self._kept if method == "on_checkpoint" else self._complete >= checkpoint_id
+        return "" if is_done else "nothing is applied"
+
     @property
     def _wants_no_input(self) -> bool:
         """What comes now would only wait, too."""

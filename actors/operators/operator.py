@@ -288,6 +288,10 @@ class Operator(Actor):
         if self._calls is not None:
             self._calls.say_again()
 
+    def _lost_without_super(self, method: str, checkpoint_id: CheckpointId) -> str:
+        """After `method`, of a checkpoint: what a subclass loses whose own has not called ours; empty: nothing."""
+        return ""
+
     def on_end(self, out: Collector) -> None:
         """All inputs have ended: emit what is left. Not called again after a restore from a later snapshot."""
 

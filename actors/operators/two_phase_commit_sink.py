@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from ...messages import CheckpointId
 from ...state import OperatorListState
+from ..errors import SuperNotCalled
 from ..unrun import has_run
 from .collector import Collector
 from .operator import Operator
@@ -146,8 +147,14 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
         return _Transaction(None, self.context.clock.wall_ms(), self._transact("begin_transaction"))
 
     def _open_transaction(self) -> _Transaction[T]:
-        assert self._current is not None, "the sink is not open"
+        if self._current is None:
+            raise SuperNotCalled(type(self).__name__, "open()", "no transaction is open")
         return self._current
+
+    def _lost_without_super(self, method: str, checkpoint_id: CheckpointId) -> str:
+        ids = [each.checkpoint_id or 0 for each in getattr(self, "_pending", ())]
+        is_done = checkpoint_id in ids if method == "on_checkpoint" else not ids or min(ids) > checkpoint_id
+        return "" if is_done else "nothing is committed"
 
     def _uncommitted(self) -> list[_Transaction[T]]:
         return self._pending + ([] if self._current is None else [self._current])

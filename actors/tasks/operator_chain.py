@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, GrantPermits, UnsupportedValue
 from ...state.errors import CallIsOver
-from ..errors import RecordNotSent, UserCodeError
+from ..errors import RecordNotSent, SuperNotCalled, UserCodeError
 from ..flow.elements import END_OF_TIME, AnyBatch, Batch, TimedBatch, Times, Watermark, WatermarkStatus
 from ..flow.records import batch_of, rows_of
 from ..operators.collector import Collector
@@ -202,11 +202,11 @@ class OperatorChain:
             with blame(self.operators[0]):
                 self.calls.settle()
         for operator in self.operators:
-            _call(operator, "on_checkpoint", checkpoint_id)
+            _call_ours_too(operator, "on_checkpoint", checkpoint_id)
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         for operator in self.operators:
-            _call(operator, "on_checkpoint_complete", checkpoint_id)
+            _call_ours_too(operator, "on_checkpoint_complete", checkpoint_id)
 
     def checkpoint_aborted(self, checkpoint_id: CheckpointId) -> None:
         for operator in self.operators:
@@ -383,6 +383,14 @@ def _call(operator: Operator, name: str, *args: Any) -> Any:
             return None
         what = f"{type(operator).__name__}.{name}"
         return refuse(what, result) if name in _EMITTING else has_run(what, result)
+
+
+def _call_ours_too(operator: Operator, name: str, checkpoint_id: CheckpointId) -> None:
+    """Call a hook in which a base class of ours may have to do its part."""
+    _call(operator, name, checkpoint_id)
+    if lost := operator._lost_without_super(name, checkpoint_id):
+        with hook(operator, name):
+            raise SuperNotCalled(type(operator).__name__, f"{name}(checkpoint_id)", lost)
 
 
 def _as_taken(takes: Takes, batch: Batch) -> Batch:

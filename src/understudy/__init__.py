@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .actors.errors import OutsideUnavailable as OutsideUnavailable
     from .actors.errors import RecordNotSent as RecordNotSent
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
+    from .actors.errors import SuperNotCalled as SuperNotCalled
     from .actors.errors import UnknownJob as UnknownJob
     from .actors.errors import UnusableRecord as UnusableRecord
     from .actors.errors import UnwantedResult as UnwantedResult
@@ -390,8 +391,8 @@ _HOMES = {
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
         "ActorError CallTimedOut CannotRescale CannotRestore EndlessTimers InvalidTimeout MarkerMismatch "
-        "MarkerMoved NoEventTime NoReadableCheckpoint OutsideUnavailable RecordNotSent StateDoesNotFit UnknownJob "
-        "UnusableRecord UnwantedResult"
+        "MarkerMoved NoEventTime NoReadableCheckpoint OutsideUnavailable RecordNotSent StateDoesNotFit "
+        "SuperNotCalled UnknownJob UnusableRecord UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",

@@ -241,7 +241,10 @@ def _wanted(output: Output, expected: Records | None, sink: str | None) -> Mappi
     compared = {sink: output[sink]} if sink is not None else dict(output)
     match expected:
         case None if not any(compared.values()):
-            raise Unfit("the job commits no output, so there is nothing to compare: give it some records")
+            raise Unfit(
+                "the job commits no output, so there is nothing to compare: give it some records. If it has some: does "
+                "a timer wait for time.time()? Simulated time is another one: take self.processing_time()"
+            )
         case None:
             return compared
         case Mapping():

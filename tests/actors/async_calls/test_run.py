@@ -1,6 +1,6 @@
 """Run, against a model: whatever its records do, each one's output, state and timers are those of a loop over them.
 
-The examples are faults that were planted in run.py, and that thousands of simulated histories did not find.
+The examples find faults that were planted in run.py; of five of them 150 to 300 simulated histories each found none.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import pytest
 
 from tests.contracts.increments import MakeBackend, compiled, heap, play
 from tests.contracts.keyed_state import MAX_PARALLELISM
-from understudy import Ttl, ValueState
+from understudy import ListState, Ttl, ValueState
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, SubtaskIndex, VertexId
 from understudy.state.backends import heap_backend
 from understudy.state.backends.backend import SnapshotTarget
@@ -119,10 +119,12 @@ class Hands:
         return self.now_ms
 
 
+@pytest.mark.parametrize("reads", [0, 200])
 @pytest.mark.parametrize("clock", ["processing", "event"])
 def test_what_has_expired_since_the_last_run_does_not_come_back_without_a_ttl(
-    clock: Literal["processing", "event"],
+    clock: Literal["processing", "event"], reads: int
 ) -> None:
+    """`reads`: so many that the backend has removed it by then."""
     hands, storage = Hands(), CheckpointStorage("memory://expiring")
     backend, expiring = heap(range(MAX_PARALLELISM)), ValueState(int, name="seen", ttl=Ttl(100, clock=clock))
     backend.clock = hands
@@ -134,6 +136,8 @@ def test_what_has_expired_since_the_last_run_does_not_come_back_without_a_ttl(
         backend.read_ahead(keys)
         for backend.current_key in keys:
             state.update(number)
+        for _ in range(reads):
+            state.value()
         attempt, checkpoint = ExecutionAttemptId("a"), CheckpointId(number)
         write = backend.increment(checkpoint)
         handle = write(SnapshotTarget(storage, JobId("j"), checkpoint, VertexId("v"), SubtaskIndex(0), attempt, 1))
@@ -144,3 +148,33 @@ def test_what_has_expired_since_the_last_run_does_not_come_back_without_a_ttl(
     again.clock = Hands()
     again.state(ValueState(int, name="seen", ttl=Ttl(10_000, clock=clock)))
     assert sorted(again.keys("seen")) == list(range(42))
+
+
+@pytest.mark.parametrize("clock", ["processing", "event"])
+def test_items_that_have_expired_since_the_last_run_do_not_come_back_either(
+    clock: Literal["processing", "event"],
+) -> None:
+    hands, storage = Hands(), CheckpointStorage("memory://expiring-items")
+    backend, expiring = heap(range(MAX_PARALLELISM)), ListState(int, name="seen", ttl=Ttl(100, clock=clock))
+    backend.clock = hands
+    backend.track_changes("op")
+    state = backend.state(expiring)
+    handle = None
+    for number, (time_ms, keys) in enumerate([(0, range(5)), (60, range(200)), (120, range(200, 202))]):
+        hands.now_ms = time_ms
+        backend.read_ahead(keys)
+        for backend.current_key in keys:
+            state.add(number)
+        if not number:
+            continue
+        attempt, checkpoint = ExecutionAttemptId("a"), CheckpointId(number)
+        write = backend.increment(checkpoint)
+        handle = write(SnapshotTarget(storage, JobId("j"), checkpoint, VertexId("v"), SubtaskIndex(0), attempt, 1))
+        backend.checkpoint_complete(checkpoint)
+    assert handle is not None
+    again = heap(range(MAX_PARALLELISM))
+    again.restore([handle], handle_reader(storage))
+    again.clock = Hands()
+    longer = again.state(ListState(int, name="seen", ttl=Ttl(10_000, clock=clock)))
+    again.current_key = 0
+    assert list(longer.get()) == [1]

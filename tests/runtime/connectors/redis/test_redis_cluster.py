@@ -84,6 +84,15 @@ def test_hashes_go_to_all_masters_and_expire(cluster: RedisClusterServers) -> No
     assert 0 < cluster.client.ttl("row:0") <= 100
 
 
+def test_a_hash_takes_the_place_of_the_one_before_on_a_cluster_too(cluster: RedisClusterServers) -> None:
+    running = Running(RedisUpsertSink(cluster.url, key="id", prefix="replaced:"))
+    running.take({"id": 1, "old": "x"})
+    running.checkpoint(1)
+    running.take({"id": 1, "new": "y"})
+    running.checkpoint(2)
+    assert cluster.client.hgetall("replaced:1") == {"id": "1", "new": "y"}
+
+
 @pytest.mark.parametrize("key", ["out", "user:{7}:out", "a}{b}}", "{a{b}"])
 def test_a_key_and_its_markers_lie_in_one_slot(cluster: RedisClusterServers, key: str) -> None:
     sink = Running(RedisListSink(cluster.url, key)).operator
