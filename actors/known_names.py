@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from ..messages import those_there_are
+
 T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,8 +27,7 @@ def meant(found: str, known: Iterable[str]) -> str:
 def there_are(found: str, known: Iterable[str]) -> str:
     """The same, with all that there are."""
     names = list(known)
-    hint = meant(found, names)
-    return f"{f'{hint} It' if hint else '; it'} has {', '.join(names) or 'none'}"
+    return f"; it has {those_there_are(found, names) if names else 'none'}"
 
 
 def known_arguments(called: str, *, first: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:

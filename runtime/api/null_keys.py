@@ -19,22 +19,21 @@ log = logging.getLogger(__name__)
 def warn_of_null_keys(nodes: Sequence[StreamNode]) -> None:
     """A line in the log for each column of an inlet that is the key, or part of it, of an operator right behind."""
     for node in nodes:
-        for edge in node.inputs:
-            source = _source(edge.source)
-            if not isinstance(source.operator, InletSource):
-                continue
-            for column in _nullable_keys(edge):
-                log.warning(
-                    "operator %r has the key column %r of inlet %r, which may be null, and a record without a key "
-                    "fails the job: declare it pa.field(%r, ..., nullable=False) in the inlet's schema, so that such "
-                    "a record is refused when it is sent, or leave it out before key_by, as with "
-                    ".filter(lambda record: record[%r] is not None)",
-                    node.name,
-                    column,
-                    source.name,
-                    column,
-                    column,
-                )
+        sources = ((_source(edge.source), edge) for edge in node.inputs)
+        found = [
+            (source.name, column)
+            for source, edge in sources
+            if isinstance(source.operator, InletSource)
+            for column in _nullable_keys(edge)
+        ]
+        for inlet, column in dict.fromkeys(found):
+            log.warning(
+                "operator %r has the key column %r of inlet %r, which may be null, and a record without a key fails "
+                "the job: declare it pa.field(%r, ..., nullable=False) in the inlet's schema, so that such a record is "
+                "refused when it is sent, or leave it out before key_by, as with "
+                ".filter(lambda record: record[%r] is not None)",
+                *(node.name, column, inlet, column, column),
+            )
 
 
 def _source(node: StreamNode) -> StreamNode:

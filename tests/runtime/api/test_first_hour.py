@@ -198,6 +198,7 @@ ORDERS = pa.schema(
     ("build", "is_warned_of"),
     [
         (lambda orders: orders.key_by("customer").aggregate(n=Count(), name="counts"), True),
+        (lambda orders: orders.key_by("customer").join(orders.key_by("customer")), True),
         (lambda orders: orders.key_by("city", 0).aggregate(n=Count(), name="counts"), True),
         (lambda orders: orders.assign_timestamps("t", monotonous()).key_by("customer").process(Plain), True),
         (lambda orders: orders.key_by("city").aggregate(n=Count(), name="counts"), False),

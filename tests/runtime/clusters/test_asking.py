@@ -172,7 +172,7 @@ def test_a_key_that_cannot_be_one_fails_the_question_and_nothing_else(job: JobHa
 
 
 def test_an_unknown_operator_is_refused_at_once_by_name(job: JobHandle) -> None:
-    with pytest.raises(UnknownOperator, match=r"no operator 'cuont'; did you mean 'count'\? It has .*count"):
+    with pytest.raises(UnknownOperator, match=r"no operator 'cuont'; it has .*count.*; did you mean 'count'\?$"):
         job.ask("cuont", message="seen", key=3)
 
 

@@ -224,7 +224,7 @@ def test_wrong_cursors_and_names_are_refused(shared_cluster: LocalCluster) -> No
         job.outlet("out", after="")
     with pytest.raises(InvalidCursor, match="cursor of outlet 'out-"):
         job.outlet("other", after=cursor).read()
-    with pytest.raises(UnknownOperator, match=r"has no outlet 'othr'; did you mean 'other'\? It has out, other$"):
+    with pytest.raises(UnknownOperator, match=r"has no outlet 'othr'; it has out, other; did you mean 'other'\?$"):
         job.outlet("othr")
     with pytest.raises(ResultsUnavailable, match="sink 'kept' is a CollectSink"):
         job.outlet("kept")

@@ -367,7 +367,7 @@ def test_a_savepoint_that_fails_says_why(jobs: AnsweringJobs, client_of: Clients
             f"{J}/savepoints",
             {"target_directory": "x"},
             400,
-            "savepoints has no field 'target_directory'; did you mean 'target-directory'? It has target-directory, ",
+            "savepoints has no field 'target_directory'; it has target-directory, ",
         ),
         ("POST", f"{J}/stop", {"Drain": True}, 400, "did you mean 'drain'?"),
         ("POST", f"{J}/checkpoints", {"checkpoint": "FULL"}, 400, "did you mean 'checkpointType'?"),
