@@ -16,7 +16,7 @@ class CommandGroup(click.Group):
         name, names = args[0], self.list_commands(ctx)
         if name not in names and not name.startswith("-"):
             close = self.instead_of(name) or get_close_matches(name, names, 1)
-            hint = f"did you mean '{ctx.command_path} {close[0]}'?" if close else f"there are {', '.join(names)}"
+            hint = f"did you mean '{_called(ctx)} {close[0]}'?" if close else f"there are {', '.join(names)}"
             ctx.fail(f"no such command {name!r}; {hint}")
         return super().resolve_command(ctx, args)
 
@@ -31,3 +31,8 @@ class CommandGroup(click.Group):
             if not error.possibilities and any(arg in self.list_commands(ctx) for arg in args):
                 error.message = f"no such option {error.option_name!r} here: options of a command stand behind its name"
             raise
+
+
+def _called(ctx: click.Context) -> str:
+    """What a user types for this group; under `python -m` and in tests, too."""
+    return f"{_called(ctx.parent)} {ctx.info_name}" if ctx.parent is not None else "understudy"

@@ -45,8 +45,8 @@ SET = "-D security.key-file=key -D storage.dir=storage"
         ("jobmanager --status --stop", 2, r"wanted one of --detach, --stop and --status, found --stop and --status"),
         ("taskmanager --json", 2, r"--json goes with --status"),
         ("state keys folder", 2, r"no such command 'keys'; there are cat, diff, export, ls, "),
-        ("state verfy folder", 2, r"no such command 'verfy'; did you mean '\S+ state verify'\?"),
-        ("cluster strat", 2, r"no such command 'strat'; did you mean '\S+ cluster start'\?"),
+        ("state verfy folder", 2, r"no such command 'verfy'; did you mean 'understudy state verify'\?"),
+        ("cluster strat", 2, r"no such command 'strat'; did you mean 'understudy cluster start'\?"),
         ("simulate nosuch", 2, r"no such command 'nosuch'; there are "),
         (
             "--jobmanager tcp://h:1 list",
