@@ -87,7 +87,7 @@ PAGES = [
     *sorted((ROOT / "docs" / "connectors").glob("*.md")),
 ]
 PLACEHOLDER = re.compile(r"[][{}…<]|\.\.\.|\b[A-Z]{3,}\b")
-LINE = re.compile(r"(?<!from )(?<![\w./:=\"'-])understudy ([a-z][a-z-]*\b[^`\n#|&>)]*)")
+LINE = re.compile(r"(?<!from )(?<![\w./:=\"'-])understudy ([a-z][a-z-]*\b(?:(?! 2>)[^`\n#|&>)])*)")
 
 
 def _named(words: list[str]) -> tuple[click.Command, list[str]]:
@@ -106,7 +106,7 @@ def test_every_command_line_of_any_page_is_one_that_is_understood(page: Path) ->
     text = page.read_text()
     in_code = re.findall(r"```(?:sh|bash|console)\n(.*?)```|`([^`\n]+)`", text, re.DOTALL)
     for line in (found for block in in_code for each in block for found in LINE.findall(each)):
-        command, words = _named(shlex.split(line.strip().removesuffix(" 2")))
+        command, words = _named(shlex.split(line))
         options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
         given = [word.partition("=")[0] for word in " ".join(words).partition(" -- ")[0].split()]
         assert {word for word in given if re.match(r"--[a-z]", word)} <= options, line
