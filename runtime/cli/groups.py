@@ -28,9 +28,10 @@ class CommandGroup(click.Group):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if not error.possibilities and any(arg in self.list_commands(ctx) for arg in args):
-                error.message = f"no such option {error.option_name!r} here: options of a command stand behind its name"
-            raise
+            if error.possibilities or not any(arg in self.list_commands(ctx) for arg in args):
+                raise
+            text = f"no such option {error.option_name!r} here: options of a command stand behind its name"
+            raise click.NoSuchOption(error.option_name, text, ctx=ctx) from None
 
 
 def _called(ctx: click.Context) -> str:
