@@ -267,7 +267,7 @@ class OutsideRoot(StorageError):
     """A path leads out of the checkpoint directory, or of the other one that is `called` so."""
 
     def __init__(self, path: str, root: str, called: str = "checkpoint directory") -> None:
-        super().__init__(path, f"is outside of the {called} {root}")
+        super().__init__(path, f"is outside of the {called} {root}: wanted a path below it")
         self.root = root
 
 

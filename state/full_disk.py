@@ -15,17 +15,17 @@ from .errors import UnwritableFolder
 
 
 class Advice(NamedTuple):
-    """`found`: of the disk, the quota, the file system of a folder."""
+    """`found`: of a folder."""
 
     found: str
     todo: str
 
 
 ADVICE = {
-    errno.ENOSPC: Advice("disk is full", "make space, or choose another folder"),
-    errno.EDQUOT: Advice("quota is used up", "make space, or choose another folder"),
-    errno.EROFS: Advice("file system is read-only", "choose another folder, or mount it writable"),
-    errno.EFBIG: Advice("limit of a file's size is reached", "raise the limit (ulimit -f), or choose another folder"),
+    errno.ENOSPC: Advice("its disk is full", "make space, or choose another folder"),
+    errno.EDQUOT: Advice("its quota is used up", "make space, or choose another folder"),
+    errno.EROFS: Advice("its file system is read-only", "choose another folder, or mount it writable"),
+    errno.EFBIG: Advice("no file there may become so large", "raise the limit (ulimit -f), or choose another folder"),
 }
 
 
@@ -51,7 +51,7 @@ def named(error: OSError, path: str, *, is_local: bool) -> OSError:
         return error
     folder = posixpath.dirname(path) or path
     free = _free(folder) if is_local and error.errno == errno.ENOSPC else ""
-    text = f"{error.strerror}: cannot write to {folder}: its {advice.found}{free}: {advice.todo}"
+    text = f"{error.strerror}: cannot write to {folder}: {advice.found}{free}: {advice.todo}"
     return UnwritableFolder(error.errno, text)
 
 

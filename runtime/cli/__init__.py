@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 
 import click
+
+from .groups import CommandGroup
 
 _HOMES = {
     "back-pressure": "metrics",
@@ -38,7 +39,7 @@ _HOMES = {
 """In which module each command is; imported when it is wanted, so that none waits for what only others need."""
 
 
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_HOMES)
 
@@ -50,17 +51,8 @@ class _Commands(click.Group):
         command: click.Command = getattr(module, "list_jobs" if cmd_name == "list" else cmd_name.replace("-", "_"))
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name not in _HOMES and not name.startswith("-"):
-            close = get_close_matches(name, _HOMES, 1)
-            if name.partition(":")[0].endswith(".py"):
-                close = [f"run {name}"]
-            hint = f"did you mean 'understudy {close[0]}'?" if close else f"there are {', '.join(sorted(_HOMES))}"
-            ctx.fail(f"no such command {name!r}; {hint}")
-        return super().resolve_command(ctx, args)
+    def instead_of(self, name: str) -> list[str]:
+        return [f"run {name}"] if name.partition(":")[0].endswith(".py") else []
 
 
 @click.group(cls=_Commands)

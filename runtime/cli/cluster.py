@@ -14,11 +14,12 @@ from ..hosts.keys import make_key, receive_key
 from ..hosts.machines import Machines, Outcome, at_once, is_here
 from ..hosts.settings_sources import LoadedSettings
 from .cluster_settings import settings_options
+from .groups import CommandGroup
 from .jobs import WIDE, status_in_words
 from .output import note, print_json
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def cluster() -> None:
     """Start, stop and look at all processes of a cluster.
 

@@ -126,7 +126,7 @@ def _import_module(name: str) -> ModuleType:
 def _import_file(path: str) -> ModuleType:
     file = Path(path).resolve()
     if not file.is_file():
-        raise click.ClickException(f"no file {path}")
+        raise click.ClickException(f"no file {path} (looked for {file}): wanted path/to/file.py:build, or module:build")
     if file.suffix != ".py":
         raise click.ClickException(f"{path} is no Python file: wanted path/to/file.py:build, or module:build")
     if not file.stem.isidentifier():

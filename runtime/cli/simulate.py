@@ -19,6 +19,7 @@ from ..simulation.histories.parting import Parting, parting
 from ..simulation.histories.verdict import Verdict, replay
 from ..simulation.histories.watchdog import HUNG, Watchdog
 from ..simulation.world.trace import Trace
+from .groups import CommandGroup
 from .simulate_debugger import debug
 from .simulate_display import Progress, coverage_table, table
 from .simulate_report import Failures, campaign_json, header, tell_history
@@ -29,7 +30,7 @@ INTERRUPTED = 130
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=CommandGroup, invoke_without_command=True)
 @click.option("--seeds", type=click.IntRange(1), help="How many histories.  [default: 1000]")
 @click.option("--first-seed", type=int, help="The seed of the first one; the others follow.  [default: 0]")
 @click.option("--seed", type=int, help="One history only; print its story.")

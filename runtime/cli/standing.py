@@ -4,6 +4,7 @@ containers want them, or in the background.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,20 +19,33 @@ from ..hosts.taskmanager_process import run_task_manager_process
 from .cluster_settings import settings_options
 from .output import note, print_json
 
+_WAYS = ("detach", "stop", "status", "background")
 _RUN = (None, "background")
 """The process itself is wanted, in this one."""
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What is to be done comes as `what`; None: run it here."""
+
+    @functools.wraps(command)
+    def run(as_json: bool, **rest: Any) -> Any:
+        wanted = [name for name in _WAYS if rest.pop(name)]
+        if len(wanted) > 1:
+            raise click.UsageError(f"wanted one of --detach, --stop and --status, found --{' and --'.join(wanted)}")
+        if as_json and wanted != ["status"]:
+            raise click.UsageError("--json goes with --status")
+        return command(what=wanted[0] if wanted else None, as_json=as_json, **rest)
+
+    decorated: Callable[..., Any] = run
     for option in (
         click.option("--json", "as_json", is_flag=True, help="With --status: print JSON."),
-        click.option("--status", "what", flag_value="status", help="Say which run on this host, and start none."),
-        click.option("--stop", "what", flag_value="stop", help="End those that run on this host."),
-        click.option("--in-background", "what", flag_value="background", hidden=True),
-        click.option("--detach", "what", flag_value="detach", help="Start it in the background."),
+        click.option("--status", is_flag=True, help="Say which run on this host, and start none."),
+        click.option("--stop", is_flag=True, help="End those that run on this host."),
+        click.option("--in-background", "background", is_flag=True, hidden=True),
+        click.option("--detach", is_flag=True, help="Start it in the background."),
     ):
-        command = option(command)
-    return command
+        decorated = option(decorated)
+    return decorated
 
 
 @click.command()

@@ -23,6 +23,7 @@ from ..savepoints.opened import Savepoint
 from ..savepoints.reading import SavepointOperator
 from ..savepoints.state_table import StateTable
 from ..savepoints.verification import Verification
+from .groups import CommandGroup
 from .output import note, plain, print_json, told
 
 WIDE = 1_000
@@ -41,7 +42,7 @@ ROWS = (
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 @told
 def state() -> None:
     """Look into a savepoint or a checkpoint: its states, rows, differences, damage.

@@ -12,11 +12,12 @@ from ..high_availability.errors import NoZooKeeperHere
 from ..high_availability.settings import KEY_FILE, QUORUM, RECOVERY_MODE
 from ..high_availability.trial_zookeeper import Peer, TrialZooKeeper
 from ..system import CurveKeys
+from .groups import CommandGroup
 from .interrupts import Interrupts
 from .output import note, told
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def zookeeper() -> None:
     """A ZooKeeper server for a trial, from the jars that come with PySpark."""
 

@@ -67,7 +67,7 @@ def test_another_error_stays_as_it_is() -> None:
     [
         (errno.EDQUOT, "its quota is used up: make space"),
         (errno.EROFS, "its file system is read-only: choose another folder"),
-        (errno.EFBIG, r"its limit of a file's size is reached: raise the limit \(ulimit -f\)"),
+        (errno.EFBIG, r"no file there may become so large: raise the limit \(ulimit -f\)"),
     ],
 )
 def test_so_are_other_reasons(number: int, match: str) -> None:

@@ -22,7 +22,7 @@ _FILE = ".understudy-trial"
 _ADVICE = {
     errno.EACCES: "this user may not write there: choose another folder, or change its permissions",
     errno.EPERM: "this user may not write there: choose another folder, or change its permissions",
-    **{number: f"its {advice.found}: {advice.todo}" for number, advice in ADVICE.items()},
+    **{number: f"{advice.found}: {advice.todo}" for number, advice in ADVICE.items()},
 }
 
 

@@ -104,7 +104,7 @@ class TestFilesystemStore(SavepointStoreContract):
             lambda: store.dispose(f"{target}/savepoint-x"),
         ]
         for use in uses:
-            with pytest.raises(OutsideRoot, match="outside of the savepoint directory"):
+            with pytest.raises(OutsideRoot, match=r"outside of the savepoint directory .*: wanted a path below it"):
                 use()
         assert (tmp_path / "savepoint-x").exists()
         assert os.listdir(tmp_path / "savepoints") == ["link"]
