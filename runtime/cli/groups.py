@@ -21,7 +21,7 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def instead_of(self, name: str) -> list[str]:
-        """What is meant by a name that is nothing like a command's; empty: nothing known."""
+        """The command meant by a name that is like none; empty: nothing known."""
         return []
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
