@@ -71,14 +71,15 @@ class LogFile(logging.handlers.RotatingFileHandler):
             super().handleError(record)
             return
         self._left_out += 1
-        stream, self.stream = self.stream, None  # type: ignore[assignment]
+        stream, self.stream = self.stream, None
         with suppress(OSError, ValueError):
             if self._left_out == 1:
                 why = named(error, self.baseFilename, is_local=True)
                 text = f"{self.baseFilename} takes no lines, which are left out until it does: {why}"
                 print(text, file=self._aside, flush=True)
-        with suppress(OSError, AttributeError):
-            stream.close()
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
 
 
 class _PrintedLines(io.TextIOBase):
