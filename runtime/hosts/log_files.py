@@ -77,8 +77,8 @@ class LogFile(logging.handlers.RotatingFileHandler):
                 why = named(error, self.baseFilename, is_local=True)
                 text = f"{self.baseFilename} takes no lines, which are left out until it does: {why}"
                 print(text, file=self._aside, flush=True)
-        with suppress(OSError):
-            if stream is not None:
+        if stream is not None:
+            with suppress(OSError):
                 stream.close()
 
 
