@@ -300,7 +300,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
 
     def _remove_leftovers(self, needed: set[str]) -> None:
         """Remove what earlier attempts of this subtask left, and subtask 0 also what subtasks left that are no more."""
-        directory, context = self._opened_directory(), self.context
+        directory, context, has_removed = self._opened_directory(), self.context, False
         for name in directory.in_progress(f"part-{slug(context.operator_id)}-"):
             if (origin := self._origin_of(name)) is None:
                 continue
@@ -308,6 +308,9 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
             mine = subtask == context.subtask_index or (context.subtask_index == 0 and subtask >= context.parallelism)
             if mine and (generation, attempt) < (self._generation, context.attempt_number) and name not in needed:
                 directory.remove(name)
+                has_removed = True
+        if has_removed:
+            directory.make_removals_last()
 
     def _origin_of(self, name: str) -> tuple[int, int, int] | None:
         """Subtask, generation and attempt number of a file in progress; None if it is not of this lineage."""

@@ -83,6 +83,11 @@ class OutputDirectory:
         """Remove a file in progress; an absent one is fine."""
         self._files.remove(f"{self.hidden}/{name}")
 
+    def make_removals_last(self) -> None:
+        """Of files in progress. Without it they may be back when the power has failed."""
+        with contextlib.suppress(FileNotFoundError):  # another subtask has removed the folder, which was empty
+            self._files.sync_folder(self.hidden)
+
     def in_progress(self, _beginning: str = "") -> list[str]:
         """The names of all files in progress, of whichever subtask and attempt. Raises UnusableOutput."""
         with self._explained():

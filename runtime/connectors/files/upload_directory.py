@@ -77,6 +77,9 @@ class UploadDirectory:
         except FileNotFoundError:
             return
 
+    def make_removals_last(self) -> None:
+        """They do."""
+
     def in_progress(self, beginning: str) -> list[str]:
         """The names of all files in progress that begin so, of whichever subtask and attempt."""
         bucket, prefix, _ = self.fs.split_path(f"{self.root}/{beginning}")

@@ -38,3 +38,8 @@ def test_checkpoints_that_are_needed_stay_and_others_are_not_asked_for(seed: int
 def test_a_user_whose_savepoint_fits_no_other_parallelism_keeps_the_old_one() -> None:
     """Data had ended in one of two subtasks. And the TaskManagers of a refused submission are its own alone."""
     assert run_history(standard_history(2_002_258, "asked")).violations == ()
+
+
+def test_what_an_earlier_attempt_of_a_sink_left_is_removed_for_ever() -> None:
+    """Also if the power fails before the sink has written anything."""
+    assert run_history(standard_history(2_104_578, "answered")).violations == ()
