@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ...messages import ClusterMetrics
 from ..connectors.errors import require
 from .samples import samples_of
+from .scrape_server import ScrapeServer
 
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily
@@ -34,9 +35,9 @@ class PrometheusReporter:
         self._client = require("prometheus_client", extra=_EXTRA, wanted_by="the Prometheus reporter")
         self._registry = self._client.CollectorRegistry()
         self._registry.register(_Collector(snapshot))
-        self._server, self._thread = self._client.start_http_server(port, host, self._registry)
+        self._server = ScrapeServer(self._client.make_wsgi_app(self._registry), port, host)
         self.host = host
-        self.port: int = self._server.server_port
+        self.port = self._server.port
 
     @property
     def url(self) -> str:
@@ -44,9 +45,7 @@ class PrometheusReporter:
 
     def close(self) -> None:
         """Idempotent. A scrape that is under way ends first."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
 
 def exposition(metrics: ClusterMetrics) -> bytes:

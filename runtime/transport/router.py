@@ -11,6 +11,7 @@ from functools import partial
 import zmq
 
 from ...messages import ChannelId
+from ..system.remote.strangers import Strangers
 from .frames import FrameKind, Header, pack_header
 from .limits import ChannelLimits
 from .output_channels import OutputChannels
@@ -33,7 +34,7 @@ class Router:
         self._watched = watched
         self._poller = poller
         self._stats = stats
-        self._admitted: set[int] = set()  # connections by descriptor, which is how the monitor names them
+        self._strangers = Strangers("the data plane")
         self._next_probe = 0.0
         self.channels = OutputChannels(self._transmit, stats, limits)
         poller.register(watched.socket, self._receive)
@@ -72,10 +73,7 @@ class Router:
 
     def _watch(self) -> None:
         for event, connection in events(self._watched.monitor):
-            if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-                self._admitted.add(connection)
-            elif connection in self._admitted:
-                self._admitted.discard(connection)
+            self._strangers.on(event, connection)
+            if event == zmq.EVENT_DISCONNECTED:
+                self._stats.connections_ended += 1
                 self._next_probe = min(self._next_probe, time.monotonic() + _PROBE_SOON_S)
-            else:
-                self._stats.connections_refused += 1

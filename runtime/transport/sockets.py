@@ -12,6 +12,7 @@ import zmq
 from zmq.utils.monitor import parse_monitor_message
 
 from ..system.remote.curve import CurveKeys
+from ..system.remote.strangers import EVENTS
 from .payloads import MAX_PAYLOAD_BYTES
 
 Socket = zmq.Socket[bytes]
@@ -46,7 +47,7 @@ class SocketOptions:
 
     def listen(self, context: zmq.Context[Socket], endpoint: str) -> WatchedSocket:
         """A bound ROUTER, which says so when a peer it is to send to is gone."""
-        watched = self._make(context, zmq.ROUTER, zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        watched = self._make(context, zmq.ROUTER, EVENTS)
         try:
             watched.socket.router_mandatory = True
             if self._is_open_to_others(endpoint):
@@ -106,7 +107,7 @@ class SocketOptions:
 
 
 def events(monitor: Socket) -> Iterator[tuple[zmq.Event, int]]:
-    """The events that have come so far, each with the descriptor of its connection."""
+    """The events that have come so far, each with its value: mostly the descriptor of its connection."""
     for _ in range(_MESSAGES_PER_TURN):
         try:
             message = monitor.recv_multipart(zmq.NOBLOCK)

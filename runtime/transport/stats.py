@@ -15,8 +15,8 @@ class DataPlaneStats:
     """For a channel that is unknown here, closed or broken: late, mostly, and harmless."""
     frames_malformed: int = 0
     """Not understood at all."""
-    connections_refused: int = 0
-    """Handshakes that failed: no key, another cluster's key, or no ZeroMQ peer at all."""
+    connections_ended: int = 0
+    """Of consumers, and of strangers without the key; ZeroMQ's monitor does not say which."""
     connections_lost: int = 0
     channels_given_up: int = 0
     """Opened by a consumer, but no producer was deployed before too many others were waiting."""

@@ -15,20 +15,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import resource
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..system.descriptors import descriptors_of_process, spare_descriptors
 from .http import Receive, Scope, Send
 
 log = logging.getLogger(__name__)
 
 _REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 _MOST = 256
-_SHARE = 4
-"""A server has this part of the descriptors that its process may open: the rest is for checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +40,12 @@ class Limits:
     @classmethod
     def of_process(cls) -> Limits:
         """What this process can spare."""
-        descriptors = descriptors_of_process()
-        return cls(_MOST if descriptors is None else max(8, min(_MOST, descriptors // _SHARE)))
+        return cls(spare_descriptors(_MOST))
 
     @property
     def at_once(self) -> int:
         """Accepted in one turn of the event loop: more would be open before the first is counted."""
         return max(4, self.most // 8)
-
-
-def descriptors_of_process() -> int | None:
-    """How many it may open; None for any number."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return None if soft == resource.RLIM_INFINITY else soft
 
 
 class Connections:

@@ -23,6 +23,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from ....messages import MAX_MESSAGE_BYTES
 from .curve import ZAP_ENDPOINT, CurveKeys, ZapHandler
+from .strangers import EVENTS, Strangers
 from .transport import Receiver
 
 logger = logging.getLogger(__name__)
@@ -100,9 +101,19 @@ class ZmqTransport:
         router = self.socket(zmq.ROUTER)
         if self.keys is not None:
             self.keys.secure_server(router)
+        router.handshake_ivl = int(2 * self.options.connect_timeout_ms)
+        await self.watch(router, _Monitor(Strangers(self.name).on), EVENTS, self._servers)
         router.bind(self._bind)
         self._address = self._advertised(router.getsockopt_string(zmq.LAST_ENDPOINT))
         self._servers.append(await _link(router, _Incoming(self._receiver)))
+
+    async def watch(self, socket: zmq.Socket[bytes], protocol: _Monitor, events: int, links: list[_Link]) -> None:
+        """Have a socket's monitor tell the protocol of these events. Its link is added to `links`."""
+        monitor = self.socket(zmq.PAIR)
+        endpoint = f"inproc://monitor-{socket.FD}"
+        monitor.connect(endpoint)
+        links.append(await _link(monitor, protocol))
+        socket.monitor(endpoint, events)
 
     def send(self, peer: str, frame: bytes) -> bool:
         if not self._is_open:
@@ -219,7 +230,7 @@ class _Peer(aiozmq.ZmqProtocol):  # type: ignore[misc]
             link.close(linger_ms)
         await asyncio.gather(*(link.closed for link in self._links))
 
-    def on_event(self, event: int) -> None:
+    def on_event(self, event: int, _: int) -> None:
         """What the socket's monitor saw."""
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._deadline.cancel()
@@ -239,11 +250,7 @@ class _Peer(aiozmq.ZmqProtocol):  # type: ignore[misc]
             if owner.keys is not None:
                 owner.keys.secure_client(dealer)
             self._links.append(await _link(dealer, self))
-            monitor = owner.socket(zmq.PAIR)
-            endpoint = f"inproc://monitor-{dealer.FD}"
-            monitor.connect(endpoint)
-            self._links.append(await _link(monitor, _Monitor(self)))
-            dealer.monitor(endpoint, _EVENTS)
+            await owner.watch(dealer, _Monitor(self.on_event), _EVENTS, self._links)
             dealer.connect(self.address)
         except (OSError, ValueError, zmq.ZMQError) as error:
             self._lost(f"it cannot be connected to: {error}")
@@ -253,13 +260,14 @@ class _Peer(aiozmq.ZmqProtocol):  # type: ignore[misc]
 
 
 class _Monitor(aiozmq.ZmqProtocol):  # type: ignore[misc]
-    """The events of a peer's socket. aiozmq's own monitor looks for them in ZeroMQ's global context."""
+    """A socket's events, and their values. aiozmq's own monitor looks for them in ZeroMQ's global context."""
 
-    def __init__(self, peer: _Peer) -> None:
-        self._peer = peer
+    def __init__(self, on_event: Callable[[int, int], None]) -> None:
+        self._on_event = on_event
 
     def msg_received(self, frames: list[bytes]) -> None:
-        self._peer.on_event(parse_monitor_message(frames)["event"])
+        message = parse_monitor_message(frames)
+        self._on_event(message["event"], message["value"])
 
 
 class _Link:
@@ -274,7 +282,7 @@ class _Link:
         """Close it, once what aiozmq holds back has been handed to ZeroMQ; with no linger time, at once."""
         if self.socket.closed:
             return
-        if self.socket.type == zmq.DEALER:
+        if self.socket.type in (zmq.DEALER, zmq.ROUTER):
             self.socket.disable_monitor()
         self.socket.linger = linger_ms
         if linger_ms:

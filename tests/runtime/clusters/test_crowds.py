@@ -40,7 +40,7 @@ def service(tmp_path: Path) -> Iterator[list[str]]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@pytest.mark.parametrize("port", ["web"])
+@pytest.mark.parametrize("port", PORTS)
 def test_idle_connections_leave_checkpoints_and_users_alone(service: list[str], port: str) -> None:
     web, address = service[0], urlsplit(service[PORTS.index(port)])
     with (

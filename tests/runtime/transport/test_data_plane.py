@@ -22,7 +22,7 @@ from understudy.actors.errors import ChannelBroken
 from understudy.actors.flow.elements import EndOfPartition
 from understudy.messages import ChannelId, pack_plain
 from understudy.runtime.system import CurveKeys
-from understudy.runtime.transport import ZmqDataPlane
+from understudy.runtime.transport import ZmqDataPlane, router
 from understudy.runtime.transport.frames import FrameKind, Header, pack_header, unpack_header
 
 from .ends import CLUSTER, Waker, descriptor, eventually, ipc_planes, open_channel, raised_by, tcp_planes
@@ -241,6 +241,20 @@ class TestLostPeers:
         with pytest.raises(ChannelBroken, match="lost"):
             ends.output.send([4])
 
+    def test_a_connection_that_ends_has_the_consumers_looked_at(
+        self, planes: Planes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Without it, only the look at all consumers every half second would find who is gone."""
+        producer, _ = planes
+        with ZmqDataPlane(curve=CLUSTER) as consumer:
+            ends = open_channel(producer, consumer, 1)
+            ends.output.send([1])
+            ends.take(1)
+            monkeypatch.setattr(router, "_PROBE_EVERY_S", 1e9)
+            sent = producer.stats.frames_sent
+            eventually(lambda: producer.stats.frames_sent > sent)  # the last look
+        raised_by(lambda: ends.output.send([2]), ChannelBroken)
+
     def test_all_that_was_sent_before_a_close_arrives(self) -> None:
         with ZmqDataPlane(curve=CLUSTER, window_bytes=1_000_000) as consumer:
             with ZmqDataPlane(curve=CLUSTER) as producer:
@@ -289,7 +303,7 @@ class TestStrangers:
             stranger.shutdown(socket.SHUT_WR)
             while stranger.recv(4096):
                 pass
-        eventually(lambda: plane.stats.connections_refused > 0)
+        eventually(lambda: plane.stats.connections_ended > 0)
         ends.output.send([2])
         assert ends.take(1) == [[2]]
         assert plane.stats.frames_malformed == plane.stats.connections_lost == 0
@@ -308,7 +322,7 @@ class TestStrangers:
             dealer.curve_serverkey = CLUSTER.public
         dealer.connect(plane.endpoint)
         dealer.send(frame(FrameKind.OPEN, 1, 0, 8))
-        eventually(lambda: plane.stats.connections_refused > 0)
+        eventually(lambda: plane.stats.connections_ended > 0)
         assert_works(*planes)
         assert plane.stats.frames_malformed == 0
 

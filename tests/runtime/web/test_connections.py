@@ -203,8 +203,8 @@ def test_who_reads_no_answer_is_cut_off(serve: Serve, connect: Connect) -> None:
 def test_a_process_keeps_descriptors_for_its_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     import resource
 
-    from understudy.runtime.web import connections
+    from understudy.runtime.system import descriptors
 
     for soft, most in ((1_024, 256), (256, 64), (20, 8), (1_000_000, 256), (resource.RLIM_INFINITY, 256)):
-        monkeypatch.setattr(connections.resource, "getrlimit", lambda _, soft=soft: (soft, soft))
+        monkeypatch.setattr(descriptors.resource, "getrlimit", lambda _, soft=soft: (soft, soft))
         assert Limits.of_process().most == most
