@@ -207,7 +207,8 @@ class AsyncCalls:
             return None
         if table.order.may_leave or table.order.reached_ms is not None or self._restored:
             return now_ms
-        if table.ready and self._running < self._settings.max_in_flight and self._permits is None:
+        may_request = self._permits is None or not self._permits.are_requested  # it has not, before it was open
+        if may_request and table.ready and self._running < self._settings.max_in_flight:
             return now_ms
         own_ms = self._now_ms()
         if self._backlog.has_some(own_ms) and not self._is_crowded():

@@ -39,6 +39,11 @@ class Permits:
             self._request(self._requested)
         return taken
 
+    @property
+    def are_requested(self) -> bool:
+        """Whether a request is under way: `granted` comes."""
+        return bool(self._requested)
+
     def say_again(self) -> None:
         """Request once more what is under way: who was asked is not there any more."""
         if self._requested:

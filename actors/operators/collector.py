@@ -37,6 +37,9 @@ class OutputTag:
             raise ValueError(f"OutputTag: wanted a name such as OutputTag('late'), found {self.name!r:.60}")
 
 
+_ONE_RECORD = (dict, str, bytes, tuple, int, float)
+
+
 class _Each:
     """Batches that are still to be made."""
 
@@ -81,6 +84,11 @@ class Collector(list[Any]):
         is being processed; in `process_batch`, where there are several, the batch has no event times any more.
         """
         self._seal()
+        if isinstance(batch, _ONE_RECORD):
+            raise TypeError(
+                f"out.emit takes a whole batch, a list of records or a pa.RecordBatch; found {type(batch).__name__} "
+                f"{batch!r:.60}: for one record write out.collect(record)"
+            )
         if not len(batch):
             return
         if timestamps is not None:

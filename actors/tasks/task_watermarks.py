@@ -99,8 +99,8 @@ class TaskWatermarks:
 
     @property
     def furthest_ms(self) -> int:
-        """The watermark of the channel that is furthest."""
-        return max(self._by_channel, default=NO_WATERMARK)
+        """The watermark of the channel that is furthest of those whose data has not ended, or that of the task."""
+        return max(self.current_ms, *(each for each in self._by_channel if each != END_OF_TIME), NO_WATERMARK)
 
     def snapshot(self, channels: Sequence[Channel]) -> tuple[InputWatermark, ...]:
         """By channel; empty if none has one. A channel that is not waited for is as far as the task."""

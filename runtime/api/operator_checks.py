@@ -6,6 +6,7 @@ Checked when it is put into a stream, so that the user's own line is in the trac
 from __future__ import annotations
 
 import inspect
+import logging
 from difflib import get_close_matches
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar
@@ -20,7 +21,13 @@ from .errors import InvalidOperator
 from .hook_checks import check_function, check_hooks, check_runs
 from .private_names import check_private_names
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T", bound=Operator)
+
+_OWN = "understudy"
+_HOOKS = ("on_", "before_", "process")
+"""How the names begin of methods that the runtime calls."""
 
 
 def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
@@ -38,6 +45,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
         refuse_keyed_state(type(operator))
     check_private_names(type(operator))
     check_hooks(operator)
+    _warn_of_misspelt_hooks(operator)
     check_settings(operator)
     return operator
 
@@ -51,6 +59,7 @@ def source_of(given: Any) -> Source:
     refuse_keyed_state(type(source))
     check_private_names(type(source))
     check_hooks(source)
+    _warn_of_misspelt_hooks(source)
     return source
 
 
@@ -117,6 +126,23 @@ def _misspelt(operator: Operator, method: str) -> str:
     """The end of a text about a method that is missing: a name of the user's own that is much like it."""
     close = get_close_matches(method, [name for name in dir(operator) if not hasattr(KeyedOperator, name)], 1)
     return f"; it defines {close[0]}: rename it" if close else ""
+
+
+def _warn_of_misspelt_hooks(operator: Operator) -> None:
+    """A method with such a name may be the user's own, so it is no error."""
+    kind, ours = type(operator), [each for each in type(operator).__mro__ if each.__module__.partition(".")[0] == _OWN]
+    known = sorted({name for each in ours for name in vars(each) if name.startswith(_HOOKS)})
+    for each in kind.__mro__[: kind.__mro__.index(ours[0])] if ours else ():
+        for name, value in vars(each).items():
+            is_new = name.startswith(_HOOKS) and inspect.isfunction(value) and name not in known
+            if is_new and (close := get_close_matches(name, known, 1, cutoff=0.85)):
+                log.warning(
+                    "%s.%s is called by nothing here; is %s meant? If it is a method of your own, another name would "
+                    "not look like one of ours",
+                    kind.__name__,
+                    name,
+                    close[0],
+                )
 
 
 def _overrides(operator: Operator, base: type[Operator], method: str) -> bool:

@@ -36,6 +36,8 @@ class ReadOptions:
     columns: pa.Schema
     batch_rows: int
     null_values: tuple[str, ...]
+    are_guessed: bool = False
+    """The columns are those of the beginning of the files, and a field that comes later is an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,29 @@ def _json_schema(file: BinaryIO, _null_values: tuple[str, ...]) -> pa.Schema:
 
 
 def _json_batches(file: BinaryIO, _split: FileSplit, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-    parse_options = pa.json.ParseOptions(explicit_schema=options.columns, unexpected_field_behavior="ignore")
+    others = "error" if options.are_guessed else "ignore"
+    parse_options = pa.json.ParseOptions(explicit_schema=options.columns, unexpected_field_behavior=others)
     while lines := _some_lines(file):
         if lines.strip():
-            table = pa.json.read_json(io.BytesIO(lines), read_options=_one_block(lines), parse_options=parse_options)
+            try:
+                table = pa.json.read_json(
+                    io.BytesIO(lines), read_options=_one_block(lines), parse_options=parse_options
+                )
+            except pa.ArrowInvalid:
+                if options.are_guessed:
+                    _check_fields(lines, options.columns)
+                raise
             yield from table.to_batches()
+
+
+def _check_fields(lines: bytes, columns: pa.Schema) -> None:
+    """Raises ValueError for a field that is no column."""
+    found = pa.json.read_json(io.BytesIO(lines), read_options=_one_block(lines)).column_names
+    if new := [repr(name) for name in found if name not in columns.names]:
+        raise ValueError(
+            f"the field {', '.join(new)} comes later than the first megabyte, from which the columns were taken: name "
+            "all columns with schema=, or those that you want with columns="
+        )
 
 
 def _some_lines(file: BinaryIO) -> bytes:

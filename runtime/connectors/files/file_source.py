@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 
 import pyarrow as pa
@@ -53,13 +52,14 @@ class FileSource(SplitSource):
         found = _describe(fs, files, format, tuple(null_values))
         splits = [split for splits, _ in found.values() for split in splits]
         self.settle(self.path, splits, chosen(_one_schema(found, format, schema), columns, self.path))
-        self._options = ReadOptions(self.schema, self.batch_rows, tuple(null_values))
+        are_guessed = schema is None and columns is None
+        self._options = ReadOptions(self.schema, self.batch_rows, tuple(null_values), are_guessed)
 
     def for_columns(self, names: Sequence[str], batch_rows: int = COLUMN_BATCH_ROWS) -> FileSource:
         narrowed = copy.copy(self)
         narrowed.schema = chosen(self.schema, names, self.path)
         narrowed.batch_rows = self.batch_rows_or(batch_rows)
-        narrowed._options = replace(self._options, columns=narrowed.schema, batch_rows=narrowed.batch_rows)
+        narrowed._options = ReadOptions(narrowed.schema, narrowed.batch_rows, self._options.null_values)
         return narrowed
 
     def open_split(self, split: FileSplit) -> Iterator[pa.RecordBatch]:

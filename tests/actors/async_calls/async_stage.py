@@ -15,6 +15,7 @@ from understudy.actors.async_calls.async_calls import AsyncCalls
 from understudy.actors.async_calls.call import Call
 from understudy.actors.async_calls.event_loop import Begin
 from understudy.actors.async_calls.frozen_calls import CallInFlight
+from understudy.actors.async_calls.permits import Permits
 from understudy.actors.async_calls.run import Run
 from understudy.actors.flow.elements import NO_WATERMARK, TimedBatch, Watermark
 from understudy.actors.flow.key_selector import KeySelector
@@ -55,6 +56,8 @@ class Hand:
     begun: list[Call] = field(default_factory=list)
     ended: list[Any] = field(default_factory=list)
     begin: Begin | None = None
+    opening: list[Callable[[BaseException | None], None]] = field(default_factory=list)
+    """What is to be called when an operator has opened."""
     is_closed = False
     made = 0
 
@@ -90,7 +93,7 @@ class Hand:
         return ended
 
     def run(self, make: Callable[[], Coroutine[Any, Any, Any]], then: Callable[[BaseException | None], None]) -> None:
-        raise AssertionError("these operators open at once")
+        self.opening.append(then)
 
     def close(self, within_ms: float, last: Callable[[], Coroutine[Any, Any, Any]] | None) -> None:
         self.is_closed = True
@@ -117,27 +120,27 @@ class Hand:
 
 class Asking(Operator):
     async def process(self, record: Any, out: Collector) -> None:
-        await _never()
+        await Never()
 
 
 class ByKey(KeyedOperator):
     count = ValueState(int, default=0)
 
     async def process(self, record: Any, out: Collector) -> None:
-        await _never()
+        await Never()
 
 
 class WithTimers(ByKey):
     seen: list[int]
 
     async def on_timer(self, timer: Any, out: Collector) -> None:
-        await _never()
+        await Never()
 
     def on_watermark(self, watermark_ms: int, out: Collector) -> None:
         self.seen.append(watermark_ms)
 
 
-class _never:
+class Never:
     def __await__(self) -> Any:
         yield
 
@@ -152,6 +155,7 @@ class Stage:
         *,
         where: dict[str, Any] | None = None,
         opened: bool = True,
+        permits: Permits | None = None,
         **settings: Any,
     ) -> None:
         self.clock, self.hand, self.operator = Hands(), Hand(), operator
@@ -161,7 +165,7 @@ class Stage:
         groups = key_group_range(at.max_parallelism, at.parallelism, at.subtask_index)
         self.backend = SharedBackend(HeapBackend(groups.first, groups.last, at.max_parallelism), nullcontext())
         given = operator.async_settings
-        self.calls = AsyncCalls(operator, given, self.backend, self.hand, lambda retry, tries: 100.0)
+        self.calls = AsyncCalls(operator, given, self.backend, self.hand, lambda retry, tries: 100.0, permits)
         bind_states(operator, self.backend, OperatorStateBackend(), "the-operator", None)
         if isinstance(operator, KeyedOperator):
             operator._backend, operator.timers = self.backend, Timers(self.backend)

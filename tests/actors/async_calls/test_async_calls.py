@@ -8,10 +8,12 @@ import pytest
 
 from understudy import Retry
 from understudy.actors.async_calls.failed_record import ERRORS, FailedRecord
+from understudy.actors.async_calls.permits import Permits
 from understudy.actors.errors import UserCodeError
 from understudy.actors.flow.elements import END_OF_TIME, Watermark
+from understudy.messages import ExecutionAttemptId, GrantPermits, JobId, OperatorId
 
-from .async_stage import DAY_MS, Asking, ByKey, Stage, WithTimers
+from .async_stage import DAY_MS, Asking, ByKey, Never, Stage, WithTimers
 
 # ---- the way of a call
 
@@ -295,3 +297,28 @@ def test_the_end_of_time_waits_for_all_and_the_operator_learns_of_it() -> None:
     assert stage.emitted() == ["A"]
     assert operator.seen == [END_OF_TIME]
     assert not stage.calls.advance(END_OF_TIME)
+
+
+GRANT = GrantPermits(JobId("job"), ExecutionAttemptId("attempt"), OperatorId("the-operator"), 2, 100.0)
+
+
+class OpensLate(ByKey):
+    async def open(self) -> None:  # type: ignore[override]
+        await Never()
+
+
+@pytest.mark.parametrize("granted_first", [False, True])
+def test_records_that_came_before_it_was_open_get_their_permits(granted_first: bool) -> None:
+    """No other record may ever come."""
+    wanted: list[int] = []
+    stage = Stage(OpensLate(), permits=Permits(wanted.append, lambda _: None), rate_per_second=100)
+    stage.take(("a", 1), ("b", 2))
+    if granted_first:
+        stage.calls.granted(GRANT)
+    (opened,) = stage.hand.opening
+    opened(None)
+    stage.turn()
+    if not granted_first:
+        assert wanted == [2]
+        stage.calls.granted(GRANT)
+    assert stage.hand.records() == [("a", 1), ("b", 2)]

@@ -26,7 +26,7 @@ from understudy.actors.flow.key_selector import KeySelector
 from understudy.actors.operators.collector import Collector
 
 from ...examples import examples
-from .async_stage import Stage, _never
+from .async_stage import Never, Stage
 
 SIDE = OutputTag("side")
 ELSEWHERE = ("elsewhere",)
@@ -85,7 +85,7 @@ class Follows(KeyedOperator):
                 case "timer" if isinstance(self, FollowsWithTimers):
                     self.timers.at_processing_time(record.number)
                 case "waits":
-                    await _never()
+                    await Never()
                 case "raises":
                     raise ValueError(record.number)
                 case "returns":
@@ -102,7 +102,7 @@ class Follows(KeyedOperator):
 
 class FollowsWithTimers(Follows):
     async def on_timer(self, timer: Any, out: Collector) -> None:
-        await _never()
+        await Never()
 
 
 @dataclass

@@ -95,3 +95,12 @@ def test_an_error_in_a_later_piece_names_the_record(opened: Callable[..., Totals
     batch = pa.RecordBatch.from_pydict({"key": ["a"] * 3000, "value": [*range(2500), None, *range(499)]})
     with pytest.raises(UserCodeError, match="at record 2500 "):
         OperatorChain([opened(Totals(1), "key"), opened(Sizes())], [].append).process(batch)
+
+
+@pytest.mark.parametrize("record", [{"a": 1}, "ann", (1, 2), b"ann", 5])
+def test_one_record_is_no_batch(record: Any) -> None:
+    """Its keys, letters or items would come out as records."""
+    out = Collector()
+    with pytest.raises(TypeError, match=r"out.emit takes a whole batch.*out\.collect\(record\)"):
+        out.emit(record)
+    assert not out

@@ -474,6 +474,14 @@ class TestLog:
             stage.passes(1_000)
         assert warnings.messages == []
 
+    def test_nor_does_one_of_which_a_part_has_ended(self, tmp_path: Path, warnings: pytest.LogCaptureFixture) -> None:
+        stage = TaskStage(Map(lambda each: each), deployment(inputs=2), str(tmp_path), watermark_warn_ms=10_000)
+        stage.arrives(1, Watermark(END_OF_TIME))
+        for second in range(30):
+            stage.arrives(0, [second])
+            stage.passes(1_000)
+        assert warnings.messages == []
+
     def test_a_source_that_brings_nothing_is_not_logged(self, start: Start, warnings: pytest.LogCaptureFixture) -> None:
         stage = start(Feed("ab"), warn_ms=10_000)
         gives(stage, split("a", 5))

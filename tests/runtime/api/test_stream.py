@@ -160,6 +160,18 @@ class TestOperators:
         with pytest.raises(InvalidOperator, match=r"process_batch\(.*; it defines process_bacth: rename it"):
             env.from_collection([1]).process(batched)
 
+    @pytest.mark.parametrize(
+        ("name", "meant"), [("on_ends", "on_end"), ("on_timers", "on_timer"), ("on_order", ""), ("on_end", "")]
+    )
+    def test_a_hook_that_seems_to_be_misspelt_is_warned_of(
+        self, env: StreamEnvironment, name: str, meant: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        body = {"process": lambda self, record, out: None, name: lambda self, out: None}
+        env.from_collection([1]).key_by(0).process(type("Keyed", (KeyedOperator,), body))
+        said = [each for each in caplog.messages if "is called by nothing here" in each]
+        assert len(said) == bool(meant)
+        assert all(f"Keyed.{name} " in each and f"is {meant} meant?" in each for each in said)
+
     def test_a_source_is_no_operator_and_no_sink(self, env: StreamEnvironment, program: Any) -> None:
         for method in ("process", "sink_to"):
             with pytest.raises(InvalidOperator, match="Flights is a source and takes no input"):

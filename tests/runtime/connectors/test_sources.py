@@ -275,6 +275,21 @@ def test_jsonl_objects_may_leave_out_columns(tmp_path: Path) -> None:
     assert rows == [{"a": 1, "b": None, "c": None}, {"a": None, "b": "x", "c": None}, {"a": None, "b": None, "c": 2.5}]
 
 
+def test_a_field_that_comes_after_the_columns_were_taken_is_named_and_never_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "late.jsonl"
+    path.write_text('{"a": 1}\n' * 150_000 + '{"a": 2, "refund": 7}\n')
+    with pytest.raises(UnreadableInput, match=r"the field 'refund' comes later .* schema=, or .* columns="):
+        all_rows(FileSource(str(path), "jsonl"))
+    whole = pa.schema([("a", pa.int64()), ("refund", pa.int64())])
+    for wanted in (
+        {"columns": ["a"]},
+        {"schema": whole},
+        {"schema": pa.schema([("a", pa.int64())])},
+    ):
+        assert all_rows(FileSource(str(path), "jsonl", **wanted))[-1]["a"] == 2  # type: ignore[arg-type]
+    assert all_rows(FileSource(str(path), "jsonl").for_columns(["a"]))[-1] == {"a": 2}
+
+
 def test_columns_are_chosen_and_ordered(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1], "b": [2], "c": [3]}), tmp_path / "1.parquet")
     assert all_rows(FileSource(str(tmp_path), columns=["c", "a"])) == [{"c": 3, "a": 1}]
