@@ -339,6 +339,8 @@ class CheckpointCoordinator:
             if pending.is_waiting_for(attempt_id):
                 who = who_is(attempt_id, pending, self._vertices)
                 why = f"{who} ended before it had acknowledged"
+                if self._requests.final.is_taken:
+                    why = f"{who} has finished: the data has ended, and the final checkpoint is complete"
                 effects.extend(self._abort(pending, CheckpointFailure.TASK_FAILED, why))
                 effects.extend(self._resume_unless_newer_pending(pending.checkpoint_id))
         return effects

@@ -45,6 +45,11 @@ class FinalCheckpoint:
         return self._state is _State.NOT_DUE
 
     @property
+    def is_taken(self) -> bool:
+        """It has completed, and tasks finish."""
+        return self._state is _State.TAKEN
+
+    @property
     def promises(self) -> tuple[SavepointRequest, ...]:
         """The savepoints that it is to be."""
         return tuple(self._promises)

@@ -43,3 +43,7 @@ def test_a_user_whose_savepoint_fits_no_other_parallelism_keeps_the_old_one() ->
 def test_what_an_earlier_attempt_of_a_sink_left_is_removed_for_ever() -> None:
     """Also if the power fails before the sink has written anything."""
     assert run_history(standard_history(2_104_578, "answered")).violations == ()
+
+
+def test_a_savepoint_that_was_under_way_when_the_final_checkpoint_completed_is_no_trouble() -> None:
+    assert run_history(standard_history(2_103_913, "asked")).violations == ()
