@@ -169,6 +169,7 @@ def test_a_stop_with_a_savepoint_holds_what_was_acknowledged_and_another_job_goe
     job = shared_cluster.submit(env)
     inlet = job.inlet("orders", sender="service")
     inlet.send(order("a", 1)).result(timeout=WAIT_S)
+    job.ready().result(timeout=WAIT_S)
     open_ones = [inlet.send(order("a", number)) for number in range(2, 200)]
     path = job.stop_with_savepoint().result(timeout=WAIT_S)
     job.wait(timeout=WAIT_S)
