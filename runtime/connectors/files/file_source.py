@@ -28,7 +28,8 @@ class FileSource(SplitSource):
 
     Parquet is split by row groups, text by files. Hidden files (`.…`, `_…`) are left out, and subfolders are not
     looked into. All files must have the same columns; types are the files' own, or guessed from their first
-    megabyte, or `schema`'s. A file that was written or removed since raises InputChanged in the subtask that reads it.
+    megabyte, or `schema`'s. A field of JSON lines that first comes later raises UnreadableInput, unless `schema` or
+    `columns` is given. A file that was written or removed since raises InputChanged in the subtask that reads it.
     """
 
     def __init__(
