@@ -1,5 +1,4 @@
-"""Names that our bases use for themselves, and that a user's subclass must not take: those with an underscore, and what
-the runtime sets, as `key`.
+"""Names with an underscore that our bases use for themselves, and that a user's subclass must not take.
 
 Python lets a subclass replace them silently: a sink of a user's that keeps `self._pending` would lose what its base
 keeps there. Names with two underscores are the class's own, by Python's rule, and are not looked at.
@@ -11,30 +10,18 @@ import dis
 from collections.abc import Iterator
 from functools import cache
 from types import FunctionType
-from typing import Any, Final
+from typing import Any
 
-from ...actors.operators.keyed_operator import KeyedOperator
-from ...actors.operators.operator import Operator
 from .errors import InvalidOperator
-
-_GIVEN: Final = frozenset({"context", "key", "timers", "timestamp", "timestamps", "watermark"})
 
 _OURS = __name__.partition(".")[0] + "."
 
 
 def check_private_names(kind: type[Any]) -> None:
-    """Raises InvalidOperator for a class of a user's that defines or assigns a private name of a base of ours, or one
-    that the runtime sets.
-    """
+    """Raises InvalidOperator for a class of a user's that defines or assigns a private name of a base of ours."""
     for place, each in enumerate(kind.__mro__):
         if not _is_ours(each):
             for base in filter(_is_ours, kind.__mro__[place + 1 :]):
-                given = _named_by(base) & _GIVEN if base in (KeyedOperator, Operator) else frozenset()
-                for name in sorted(given & _set_by(each)):
-                    raise InvalidOperator(
-                        f"{each.__name__} sets {name!r}, which the runtime sets, with each record or before `open`: "
-                        f"name yours differently, for example `{each.__name__.lower()}_{name}`"
-                    )
                 for name in sorted(_taken_by(each) & _taken_by(base)):
                     raise InvalidOperator(
                         f"{each.__name__} uses the name {name!r}, which its base {base.__name__} keeps something of "
@@ -52,19 +39,11 @@ def _other(name: str, kind: type[Any]) -> str:
 
 @cache
 def _taken_by(kind: type[Any]) -> frozenset[str]:
-    """The private names among those, that are its own to choose."""
-    names = _named_by(kind) - _set_by_us(kind)
-    return frozenset(name for name in names if name.startswith("_") and not _is_its_own(name, kind))
-
-
-def _named_by(kind: type[Any]) -> frozenset[str]:
-    """The names that the class itself defines, declares, or assigns in its methods."""
-    return _set_by(kind).union(vars(kind).get("__annotations__", ()))
-
-
-def _set_by(kind: type[Any]) -> frozenset[str]:
-    """The same but for those that it only declares, as in `key: str`."""
-    return frozenset(vars(kind)).union(*map(_assigned, vars(kind).values()))
+    """The private names that the class itself defines, declares, or assigns in its methods."""
+    names = {*vars(kind), *vars(kind).get("__annotations__", ())}
+    for value in vars(kind).values():
+        names.update(_assigned(value))
+    return frozenset(name for name in names - _set_by_us(kind) if name.startswith("_") and not _is_its_own(name, kind))
 
 
 def _set_by_us(kind: type[Any]) -> set[str]:
