@@ -62,7 +62,7 @@ class SinkContract(Contract):
         self._run(life, "without any fault")
         calls = life.calls[0].names
         self._print(f"{len(calls)} calls to the outside are recorded")
-        assert calls, "no call to the outside was seen: name the module that it calls, as in outside = ('psycopg',)"
+        assert calls, "no call to the outside was seen: name the module that the sink calls, as in outside = ('psycopg',)"
         self._check_outside(life)
 
     def test_a_kill_before_and_after_each_call(self) -> None:
