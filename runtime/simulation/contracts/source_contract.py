@@ -116,7 +116,6 @@ class SourceContract(Contract):
         life = self._life()
         self._run(life, "without any fault")
         self._print(f"{len(life.calls[0].names)} calls are recorded")
-        self._check_outside(life)
 
     def test_a_kill_before_and_after_each_call(self) -> None:
         self._at_each_call("kill", "it was killed")
