@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .actors.context import Timer as Timer
     from .actors.errors import ActorError as ActorError
     from .actors.errors import CallTimedOut as CallTimedOut
+    from .actors.errors import CannotLoad as CannotLoad
     from .actors.errors import CannotRescale as CannotRescale
     from .actors.errors import CannotRestore as CannotRestore
     from .actors.errors import EndlessTimers as EndlessTimers
@@ -390,7 +391,7 @@ _HOMES = {
     "actors.compiled.errors": "CannotCompile NullRead NumbaMissing",
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
-        "ActorError CallTimedOut CannotRescale CannotRestore EndlessTimers InvalidTimeout MarkerMismatch "
+        "ActorError CallTimedOut CannotLoad CannotRescale CannotRestore EndlessTimers InvalidTimeout MarkerMismatch "
         "MarkerMoved NoEventTime NoReadableCheckpoint OutsideUnavailable RecordNotSent StateDoesNotFit "
         "SuperNotCalled UnknownJob UnusableRecord UnwantedResult"
     ),
