@@ -338,10 +338,11 @@ class CheckpointCoordinator:
         for pending in self.pending:
             if pending.is_waiting_for(attempt_id):
                 who = who_is(attempt_id, pending, self._vertices)
-                why = f"{who} ended before it had acknowledged"
+                failure, why = CheckpointFailure.TASK_FAILED, f"{who} ended before it had acknowledged"
                 if self._requests.final.is_taken:
-                    why = f"{who} has finished: the data has ended, and the final checkpoint is complete"
-                effects.extend(self._abort(pending, CheckpointFailure.TASK_FAILED, why))
+                    failure = CheckpointFailure.JOB_IS_ENDING
+                    why += ": the data has ended, and the final checkpoint is complete"
+                effects.extend(self._abort(pending, failure, why))
                 effects.extend(self._resume_unless_newer_pending(pending.checkpoint_id))
         return effects
 

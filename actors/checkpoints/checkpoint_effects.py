@@ -55,6 +55,8 @@ class CheckpointFailure(Enum):
     EXPIRED = "expired"
     SUBSUMED = "subsumed"
     TASK_FAILED = "task_failed"
+    JOB_IS_ENDING = "job_is_ending"
+    """A task ended before it had acknowledged, as tasks do once the final checkpoint is complete."""
     REGION_RESTARTING = "region_restarting"
     METADATA_FAILED = "metadata_failed"
     SCHEDULER_STOPPED = "scheduler_stopped"

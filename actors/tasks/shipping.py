@@ -57,6 +57,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
 
     def reducer_override(self, obj: Any) -> Any:
         reduced = super().reducer_override(obj)
-        if reduced is NotImplemented and isinstance(obj, (type, types.FunctionType)):
+        is_named = reduced is NotImplemented and isinstance(obj, (type, types.FunctionType))
+        if is_named and isinstance(obj.__module__, str):  # a decorator may have left None
             self.named.add(obj.__module__)
         return reduced

@@ -9,6 +9,7 @@ import inspect
 import logging
 from difflib import get_close_matches
 from inspect import iscoroutinefunction
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from ...actors.operators.keyed_operator import KeyedOperator
@@ -19,13 +20,12 @@ from ...state import refuse_keyed_state
 from .async_settings import check_settings
 from .errors import InvalidOperator
 from .hook_checks import check_function, check_hooks, check_runs
-from .private_names import check_private_names
+from .private_names import check_private_names, is_ours
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Operator)
 
-_OWN = "understudy"
 _HOOKS = ("on_", "before_", "process")
 """How the names begin of methods that the runtime calls."""
 
@@ -130,9 +130,9 @@ def _misspelt(operator: Operator, method: str) -> str:
 
 def _warn_of_misspelt_hooks(operator: Operator) -> None:
     """A method with such a name may be the user's own, so it is no error."""
-    kind, ours = type(operator), [each for each in type(operator).__mro__ if each.__module__.partition(".")[0] == _OWN]
-    known = sorted({name for each in ours for name in vars(each) if name.startswith(_HOOKS)})
-    for each in kind.__mro__[: kind.__mro__.index(ours[0])] if ours else ():
+    kind = type(operator)
+    known = sorted({name for each in filter(is_ours, kind.__mro__) for name in vars(each) if name.startswith(_HOOKS)})
+    for each in takewhile(lambda base: not is_ours(base), kind.__mro__):
         for name, value in vars(each).items():
             is_new = name.startswith(_HOOKS) and inspect.isfunction(value) and name not in known
             if is_new and (close := get_close_matches(name, known, 1, cutoff=0.85)):

@@ -20,8 +20,8 @@ _OURS = __name__.partition(".")[0] + "."
 def check_private_names(kind: type[Any]) -> None:
     """Raises InvalidOperator for a class of a user's that defines or assigns a private name of a base of ours."""
     for place, each in enumerate(kind.__mro__):
-        if not _is_ours(each):
-            for base in filter(_is_ours, kind.__mro__[place + 1 :]):
+        if not is_ours(each):
+            for base in filter(is_ours, kind.__mro__[place + 1 :]):
                 for name in sorted(_taken_by(each) & _taken_by(base)):
                     raise InvalidOperator(
                         f"{each.__name__} uses the name {name!r}, which its base {base.__name__} keeps something of "
@@ -29,7 +29,8 @@ def check_private_names(kind: type[Any]) -> None:
                     )
 
 
-def _is_ours(kind: type[Any]) -> bool:
+def is_ours(kind: type[Any]) -> bool:
+    """Whether it is a class of this library."""
     return kind.__module__.startswith(_OURS)
 
 
@@ -48,7 +49,7 @@ def _taken_by(kind: type[Any]) -> frozenset[str]:
 
 def _set_by_us(kind: type[Any]) -> set[str]:
     """What a base of ours, or Python, sets on each subclass."""
-    hooks = [vars(each).get("__init_subclass__") for each in kind.__mro__ if _is_ours(each)]
+    hooks = [vars(each).get("__init_subclass__") for each in kind.__mro__ if is_ours(each)]
     return {"_abc_impl", "_is_protocol", "_is_runtime_protocol", *(name for hook in hooks for name in _assigned(hook))}
 
 

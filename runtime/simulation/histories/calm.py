@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....messages import CheckpointAborted, CheckpointCompleted, JobId, JobStatusChanged
+from ....messages import CheckpointAborted, CheckpointCompleted, JobStatusChanged
 from ...oracles import Violation
 from ..world.trace import Trace
 from .catalogue import CATALOGUE
@@ -19,20 +19,17 @@ _ACTION_MS = 5_000.0
 _LONG_MS = 20_000.0
 """Half of this is enough for event time to go on, and for a checkpoint after that."""
 
-_USERS_OWN = ("subsumed", "region_restarting", "scheduler_stopped", "coordinator_shut_down")
-"""Why checkpoints are given up in a calm history too: newer ones are complete, or the user has ended the job."""
+_USERS_OWN = ("subsumed", "region_restarting", "scheduler_stopped", "coordinator_shut_down", "job_is_ending")
+"""Why checkpoints are given up in a calm history too: newer ones are complete, or the user, or the data, has ended the
+job.
+"""
 
 
 def needless_trouble(scenario: Scenario, trace: Trace) -> Iterator[Violation]:
     """Checkpoints that failed for no reason, and an end that came too late, in virtual time."""
     ended_ms = 0.0
-    ending: set[JobId] = set()
     for now_ms, _, _, details in trace.entries:
         match details:
-            case (CheckpointCompleted(job_id=job_id, final=True),):
-                ending.add(job_id)
-            case (CheckpointAborted(job_id=job_id),) if job_id in ending:
-                pass  # its tasks have finished meanwhile
             case (CheckpointAborted(checkpoint_id=checkpoint_id, reason=reason),) if not reason.startswith(_USERS_OWN):
                 yield Violation("calm", f"checkpoint {checkpoint_id} failed, and nothing was wrong: {reason}")
             case (JobStatusChanged(status=status),) if status.is_terminal:

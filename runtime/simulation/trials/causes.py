@@ -20,10 +20,9 @@ from ....actors.operators.source import Source
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages import CheckpointId
 from ...api.captured_changes import changes_of
+from ...api.private_names import is_ours
 from ..harness.attribute_watch import Held, same_data, what_is_held, what_was_lost
 from .transactional_log import logs_of_this_world
-
-_OURS = __name__.partition(".")[0]
 
 _Place = tuple[str, str, int, int]
 """A subtask of an operator: job, operator, parallelism and index."""
@@ -51,7 +50,7 @@ class Causes:
         """Stand before what a new operator is called with."""
         self._look_at_variables(operator)
         if isinstance(operator, Source):
-            if not _is_ours(operator):
+            if not is_ours(type(operator)):
                 self._look_at_offsets(operator)
         else:
             self._look_at_attributes(operator)
@@ -161,10 +160,6 @@ class Causes:
         return [name for name, size in sizes.items() if size > before.get(name, 0)]
 
 
-def _is_ours(operator: Operator) -> bool:
-    return type(operator).__module__.partition(".")[0] == _OURS
-
-
 def _place(operator: Operator) -> _Place:
     context = operator.context
     return context.job_id, context.name, context.parallelism, context.subtask_index
@@ -172,10 +167,10 @@ def _place(operator: Operator) -> _Place:
 
 def _held(operator: Operator) -> Held:
     """What its user gave it: the attributes of our own classes are found again by other means."""
-    is_ours = _is_ours(operator)
+    is_of_us = is_ours(type(operator))
     own = {f"attribute {name!r} of {type(operator).__name__}" for name in TwoPhaseCommitSink.__annotations__}
     return {
         what: value
         for what, value in what_is_held([operator]).items()
-        if what not in own and not (is_ours and what.startswith("attribute "))
+        if what not in own and not (is_of_us and what.startswith("attribute "))
     }

@@ -62,3 +62,15 @@ def test_what_has_arrived_is_shipped_on_with_its_file(script: dict[str, Any]) ->
 
 def test_an_imported_function_goes_by_its_name() -> None:
     assert cloudpickle.loads(pickled(traceback.extract_tb)) is traceback.extract_tb
+
+
+def nameless(record: Any) -> Any:
+    """Some decorators and libraries leave functions without the name of their module."""
+    return record
+
+
+def test_a_function_without_the_name_of_its_module_is_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nameless, "__module__", None)
+    modules: dict[str, str] = {}
+    assert cloudpickle.loads(pickled([nameless, Path], modules))[0](1) == 1
+    assert None not in modules
