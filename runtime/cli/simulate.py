@@ -30,7 +30,18 @@ INTERRUPTED = 130
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group(cls=CommandGroup, invoke_without_command=True)
+class _Simulate(CommandGroup):
+    """A second topology behind `--topology` is not taken for a command."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in CATALOGUE:
+            ctx.fail(f"--topology takes one name, and {args[0]!r} is a second one: write --topology {args[0]}, too")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Simulate, invoke_without_command=True)
 @click.option("--seeds", type=click.IntRange(1), help="How many histories.  [default: 1000]")
 @click.option("--first-seed", type=int, help="The seed of the first one; the others follow.  [default: 0]")
 @click.option("--seed", type=int, help="One history only; print its story.")

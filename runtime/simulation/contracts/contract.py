@@ -19,7 +19,8 @@ class Contract:
     """The base of both."""
 
     outside: ClassVar[Sequence[str]] = ()
-    """Modules of the client: a call into one of them is a call to the outside."""
+    """Modules of the client: a call into one of them is a call to the outside. Only calls of the thread that calls the
+    connector are seen: leave it empty when another thread makes them all."""
     most_points: ClassVar[int] = 400
     """Of one test: if there are more, they are taken evenly from all."""
     hooks: ClassVar[Collection[str]] = ()
@@ -54,6 +55,19 @@ class Contract:
             raise AssertionError(self._story(f"{what}: {error}", life.story, (), life)) from error.__cause__
         self._check(life)
 
+    def _undisturbed(self) -> Life:
+        """A life without any fault. Raises AssertionError where it calls no module of `outside`: what the hooks alone
+        prove is little."""
+        life = self._life()
+        self._run(life, "without any fault")
+        prefixes = tuple(f"{name}." for name in self.outside)
+        called = any(name.startswith(prefixes) for name in life.calls[0].names)
+        assert called or not self.outside, (
+            f"no call into {' or '.join(map(repr, self.outside))} was seen: name the modules that the connector calls "
+            "in `outside`; those that only other threads call are not seen, and do not belong there"
+        )
+        return life
+
     def _at_each_call(self, what: What, done: str) -> None:
         points = self._points(what)
         with quick_collections():
@@ -70,8 +84,7 @@ class Contract:
         self._print(f"{len(points)} pairs of points at which it was killed")
 
     def _points(self, what: What) -> list[Fault]:
-        life = self._life()
-        self._run(life, "without any fault")
+        life = self._undisturbed()
         moments: tuple[When, When] = ("before", "after")
         points = [Fault(number, when, what) for number in range(1, len(life.calls[0].names) + 1) for when in moments]
         step = -(-len(points) // self.most_points) or 1

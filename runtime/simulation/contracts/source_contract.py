@@ -113,8 +113,7 @@ class SourceContract(Contract):
     # -- the tests
 
     def test_it_reads_what_is_there(self) -> None:
-        life = self._life()
-        self._run(life, "without any fault")
+        life = self._undisturbed()
         self._print(f"{len(life.calls[0].names)} calls are recorded")
 
     def test_a_kill_before_and_after_each_call(self) -> None:

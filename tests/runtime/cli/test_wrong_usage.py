@@ -48,6 +48,7 @@ SET = "-D security.key-file=key -D storage.dir=storage"
         ("state verfy folder", 2, r"no such command 'verfy'; did you mean 'understudy state verify'\?"),
         ("cluster strat", 2, r"no such command 'strat'; did you mean 'understudy cluster start'\?"),
         ("simulate nosuch", 2, r"no such command 'nosuch'; there are "),
+        ("simulate --topology asked paid", 2, r"--topology takes one name, and 'paid' is a second one: write --topo"),
         (
             "--jobmanager tcp://h:1 list",
             2,

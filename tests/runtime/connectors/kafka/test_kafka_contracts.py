@@ -14,12 +14,11 @@ from .topics import put, values
 
 pytestmark = pytest.mark.processes
 
-OUTSIDE = ("cimpl", "confluent_kafka", "understudy.runtime.connectors.kafka.connection")
 RECORDS = 24
 
 
 class _Sink(SinkContract):
-    outside = OUTSIDE
+    outside = ("cimpl", "confluent_kafka", "understudy.runtime.connectors.kafka.connection")
     broker: ClassVar[KafkaBroker]
     topic: ClassVar[str]
 
@@ -47,7 +46,8 @@ class TestKafkaSink(_Sink):
 
 
 class _Source(SourceContract):
-    outside = OUTSIDE
+    """A thread of its own polls the broker: its calls are not seen."""
+
     broker: ClassVar[KafkaBroker]
     topic: ClassVar[str]
 

@@ -168,9 +168,8 @@ def test_what_makes_no_sense_is_refused() -> None:
 
 
 class TestSseSource(SourceContract):
-    """One subtask reads, so there is nothing to rescale."""
+    """One subtask reads, so there is nothing to rescale. A thread of its own calls httpx."""
 
-    outside = ("httpx",)
     most_points = 14
     parallelisms = (1,)
 

@@ -79,13 +79,13 @@ class TestTheFileSink(SinkContract):
                 yield from map(json.loads, path.read_text().splitlines())
 
 
-def found(kind: Any, tmp_path: Path, test: str, guarantee: Any = "exactly once") -> str:
+def found(kind: Any, tmp_path: Path, test: str, guarantee: Any = "exactly once", outside: Any = ("sqlite3",)) -> str:
     """What the contract says of a sink that is wrong."""
 
     class Contract(SqliteContract):
         pass
 
-    Contract.kind, Contract.guarantee = kind, guarantee
+    Contract.kind, Contract.guarantee, Contract.outside = kind, guarantee, outside
     contract = Contract()
     contract.folder, contract.tables = tmp_path, 0
     with pytest.raises(AssertionError) as caught:
@@ -108,6 +108,12 @@ def test_a_mistake_is_found(kind: Any, test: str, guarantee: str, tmp_path: Path
     story = found(kind, tmp_path, test, guarantee)
     assert f"{kind.__name__}: " in story
     assert "What happened:" in story
+
+
+@pytest.mark.parametrize("test", ["test_it_writes_what_it_is_given", "test_a_zombie_that_wakes_up_after_its_successor"])
+def test_a_module_of_outside_that_is_never_called_is_named(test: str, tmp_path: Path) -> None:
+    """The sink's own hooks are points, too; without the calls between them most mistakes would pass."""
+    assert "no call into 'sqlite33' was seen" in found(sinks.ToSqlite, tmp_path, test, outside=("sqlite33",))
 
 
 def test_the_story_says_what_was_killed_when_and_what_is_wrong(tmp_path: Path) -> None:
