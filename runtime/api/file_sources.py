@@ -82,7 +82,10 @@ class FileSources(Beginnings):
         return self.from_files(path, "parquet", **options)
 
     def from_csv(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
-        """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns."""
+        """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns.
+
+        Without a `schema` their types are guessed from the first megabyte of each file; values such as 01234 are text.
+        """
         return self.from_files(path, "csv", **options)
 
     def from_jsonl(self, path: str, **options: Unpack[FileOptions]) -> DataStream:

@@ -40,6 +40,7 @@ from .errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NotPicklab
 from .event_time import check_assigners, check_event_times
 from .null_keys import warn_of_null_keys
 from .optimizer import optimized
+from .own_output import check_own_output
 from .pickling import check_picklable
 from .spark_sources import local
 from .stream_graph import StreamEdge, StreamNode
@@ -136,6 +137,7 @@ def translate(
     job_id = job_id or JobId(f"job-{uuid.uuid4().hex}")
     checkpoints = _checkpoints(environment.checkpoints, work_dir)
     operators = {node.position: _placed(node, checkpoints.directory, job_id) for node in nodes}
+    check_own_output({node.name: operators[node.position] for node in nodes})
     place = quote(name if environment.checkpoints.directory else job_id, safe="")
     queries = tuple(
         _query(node, operators, f"{checkpoints.directory}/spark-streams/{place}") for node in nodes if node.spark_stream

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
@@ -73,7 +74,19 @@ def _whole_file(file: BinaryIO, path: str) -> Sequence[FileSplit]:
 
 
 def _csv_schema(file: BinaryIO, null_values: tuple[str, ...]) -> pa.Schema:
-    return _csv_reader(file, null_values).schema
+    """Digits behind a 0, as in a zip code, are text: as numbers they would lose it."""
+    schema = _csv_reader(file, null_values).schema
+    whole = [field.name for field in schema if pa.types.is_integer(field.type)]
+    if not whole:
+        return schema
+    file.seek(0)
+    texts = _csv_reader(file, null_values, pa.schema([(name, pa.string()) for name in whole])).read_next_batch()
+    padded = {
+        name
+        for name, column in zip(whole, texts.columns, strict=True)
+        if pc.any(pc.match_substring_regex(column, r"^\s*[+-]?0[0-9]")).as_py()
+    }
+    return pa.schema([pa.field(each.name, pa.string()) if each.name in padded else each for each in schema])
 
 
 def _csv_batches(file: BinaryIO, _split: FileSplit, options: ReadOptions) -> Iterator[pa.RecordBatch]:

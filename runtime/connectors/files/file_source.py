@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
@@ -147,12 +148,15 @@ def _describe(fs: AbstractFileSystem, files: Sequence[str], format: str, null_va
 
 
 def _one_schema(found: _Described, format: str, wanted: pa.Schema | None) -> pa.Schema:
-    """The one schema of all files. Guessed types are widened until they fit all files."""
+    """The one schema of all files. Guessed types are widened until they fit all files, unless they are `wanted`."""
     first_path, (_, schema) = next(iter(found.items()))
     guessed = READ_FORMATS[format].guessed
     for path, (_, other) in found.items():
+        (name, times), *_ = Counter(other.names).most_common(1) or [("", 0)]
+        if times > 1:
+            raise UnreadableInput(f"{path} has {times} columns {name!r}: give each a name of its own")
         if format == "jsonl" or (guessed and other.names == schema.names):
-            schema = _widened(schema, other, path, first_path)
+            schema = schema if wanted is not None else _widened(schema, other, path, first_path)
         elif not other.equals(schema):
             raise UnreadableInput(
                 f"{first_path} and {path} have different columns: {columns_text(schema)}; and {columns_text(other)}"

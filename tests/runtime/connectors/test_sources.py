@@ -261,6 +261,35 @@ def test_guessed_types_of_several_files_are_widened(tmp_path: Path) -> None:
     assert all_rows(source) == [{"n": 1.0, "s": "a"}, {"n": 1.5, "s": None}]
 
 
+def test_digits_behind_a_zero_are_text(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("zip,n,x\n98765,0,0.5\n01234,-10,00.5\n,,\n")
+    rows = all_rows(FileSource(str(tmp_path), "csv"))
+    assert [row["zip"] for row in rows] == ["98765", "01234", None]
+    assert [row["n"] for row in rows] == [0, -10, None]
+    assert [row["x"] for row in rows] == [0.5, 0.5, None]
+    whole = pa.schema([("zip", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
+    assert all_rows(FileSource(str(tmp_path), "csv", schema=whole))[1]["zip"] == 1234
+
+
+@pytest.mark.parametrize(
+    ("format", "texts"), [("csv", ("n\n1\n", "n\nx\n")), ("jsonl", ('{"n": "1"}', '{"n": {"x": 1}}'))]
+)
+def test_types_that_do_not_fit_each_other_want_a_schema_and_are_read_with_one(
+    format: str, texts: tuple[str, str], tmp_path: Path
+) -> None:
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.{format}").write_text(text)
+    with pytest.raises(UnreadableInput, match=r"columns of different types: .* Give a schema= that fits both"):
+        FileSource(str(tmp_path), format)
+    assert FileSource(str(tmp_path), format, schema=pa.schema([("n", pa.string())]))
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("a,n,n\n1,2,3\n")
+    with pytest.raises(UnreadableInput, match=r"1\.csv has 2 columns 'n': give each a name of its own"):
+        FileSource(str(tmp_path), "csv")
+
+
 def test_a_value_that_does_not_fit_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("n\n1\nx\n")
     source = FileSource(str(tmp_path), "csv", schema=pa.schema([("n", pa.int64())]))
