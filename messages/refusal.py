@@ -14,7 +14,7 @@ from typing import Any
 from .errors import MessageError
 from .record_shape import shape_of
 from .record_types import is_record, record_parts
-from .registry import is_message
+from .registry import is_message, is_own
 from .row import Row
 from .serializers import serializer_for
 from .shown import full_name, shown
@@ -70,6 +70,8 @@ class _Place:
 
 def not_carried(value: Any) -> str:
     """The text for a value of a type that does not travel."""
+    if is_own(type(value)):
+        return f"{value!r:.120} is an object of this library, and no record: emit or store what you need of it"
     return f"a {full_name(type(value))} cannot be sent or stored: {shown(value)}; allowed are {ALLOWED}; {ADVICE}"
 
 

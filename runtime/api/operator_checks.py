@@ -21,6 +21,7 @@ from .async_settings import check_settings
 from .errors import InvalidOperator
 from .hook_checks import check_function, check_hooks, check_runs
 from .private_names import check_private_names, is_ours
+from .replaced_states import check_replaced_states
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
     if not isinstance(operator, KeyedOperator):
         refuse_keyed_state(type(operator))
     check_private_names(type(operator))
+    check_replaced_states(type(operator))
     check_hooks(operator)
     _warn_of_misspelt_hooks(operator)
     check_settings(operator)
@@ -58,6 +60,7 @@ def source_of(given: Any) -> Source:
             raise InvalidOperator(f"source {type(source).__name__} does not define {method}")
     refuse_keyed_state(type(source))
     check_private_names(type(source))
+    check_replaced_states(type(source))
     check_hooks(source)
     _warn_of_misspelt_hooks(source)
     return source

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 from collections.abc import Iterator
 from functools import cache
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from .errors import InvalidOperator
@@ -43,14 +43,19 @@ def _taken_by(kind: type[Any]) -> frozenset[str]:
     """The private names that the class itself defines, declares, or assigns in its methods."""
     names = {*vars(kind), *vars(kind).get("__annotations__", ())}
     for value in vars(kind).values():
-        names.update(_assigned(value))
+        names.update(name for name, _ in assigned(value))
     return frozenset(name for name in names - _set_by_us(kind) if name.startswith("_") and not _is_its_own(name, kind))
 
 
 def _set_by_us(kind: type[Any]) -> set[str]:
     """What a base of ours, or Python, sets on each subclass."""
     hooks = [vars(each).get("__init_subclass__") for each in kind.__mro__ if is_ours(each)]
-    return {"_abc_impl", "_is_protocol", "_is_runtime_protocol", *(name for hook in hooks for name in _assigned(hook))}
+    return {
+        "_abc_impl",
+        "_is_protocol",
+        "_is_runtime_protocol",
+        *(name for hook in hooks for name, _ in assigned(hook)),
+    }
 
 
 def _is_its_own(name: str, kind: type[Any]) -> bool:
@@ -58,14 +63,24 @@ def _is_its_own(name: str, kind: type[Any]) -> bool:
     return name.startswith("__") or any(name.startswith(f"_{each.__name__.lstrip('_')}__") for each in kind.__mro__)
 
 
-def _assigned(value: Any) -> Iterator[str]:
-    """What a function, method or property assigns to attributes of its first argument."""
+def assigned(value: Any) -> Iterator[tuple[str, str]]:
+    """What a function, method or property assigns to attributes of its first argument, and where: `file:line`."""
     function = getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", value)
-    if not isinstance(function, FunctionType) or not function.__code__.co_argcount:
-        return
-    itself, before = function.__code__.co_varnames[0], None
-    for each in dis.get_instructions(function):
-        if each.opname == "STORE_ATTR" and before is not None and before.argval == itself:
-            yield each.argval
+    if isinstance(function, FunctionType) and function.__code__.co_argcount:
+        yield from _assigned_in(function.__code__, function.__code__.co_varnames[0])
+
+
+def _assigned_in(code: CodeType, itself: str) -> Iterator[tuple[str, str]]:
+    """In functions within it, too. `x += 1` takes x of a copy of the object, and swaps the sum and the object."""
+    line, before, added_to = 0, ("", ""), set[str]()
+    for each in dis.get_instructions(code):
+        line = each.starts_line or line
+        if each.opname == "LOAD_ATTR" and before == ("COPY", itself):
+            added_to.add(each.argval)
+        elif each.opname == "STORE_ATTR" and (before[1] == itself or (before[0] == "SWAP" and each.argval in added_to)):
+            yield each.argval, f"{code.co_filename}:{line}"
         if each.opname not in ("EXTENDED_ARG", "CACHE"):
-            before = each
+            before = (each.opname, before[1] if each.opname == "COPY" else each.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType) and itself in inner.co_freevars:
+            yield from _assigned_in(inner, itself)

@@ -1,4 +1,4 @@
-"""Misnamed: a state that is used as if it were a list or a dict says which of its methods does that."""
+"""Misnamed: a state that is used as if it were what it holds says which of its methods gives that."""
 
 from __future__ import annotations
 
@@ -34,9 +34,24 @@ _METHODS: Final[Mapping[str, str]] = {
     "FoldingState": _RESULTS,
 }
 
+_CONTENTS: Final[Mapping[str, str]] = {
+    "ValueState": ".value()",
+    "MapState": ".get(key), .items() or .is_empty()",
+}
+"""By kind of state, what gives what it holds; of the others it is `.get()`."""
+
+_OPERATORS: Final = (
+    *("lt", "le", "gt", "ge", "eq", "ne", "bool", "format", "int", "float", "index", "round", "abs", "neg", "invert"),
+    *(f"{side}{name}" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow") for side in ("", "r")),
+    *(f"{side}{name}" for name in ("or", "and", "xor") for side in ("", "r")),
+)
+"""What a value has, and a state has not. In place, as in `+=`, Python takes the same."""
+
 
 class Misnamed:
-    """What accessors of state have beside their methods. They have a `declaration`."""
+    """What accessors of state have beside their methods. They have a `declaration`, and are equal to none but
+    themselves.
+    """
 
     __slots__ = ()
 
@@ -55,18 +70,29 @@ class Misnamed:
                 f"state {self.declaration.name!r} is a {kind}, which has no {name!r}: {hint}", name=name, obj=self
             )
 
-        def __iter__(self) -> NoReturn:
-            raise self._no_collection()
+        def _no_collection(self, *_: Any) -> NoReturn:
+            kind = self.declaration.kind
+            raise TypeError(
+                f"state {self.declaration.name!r} is a {kind}, and neither a list nor a dict: it has "
+                f"{_METHODS.get(kind, 'other methods')}"
+            )
 
-        def __getitem__(self, key: Any) -> NoReturn:
-            raise self._no_collection()
+        __iter__ = __len__ = __contains__ = __getitem__ = __setitem__ = __delitem__ = _no_collection
 
-        def __setitem__(self, key: Any, value: Any) -> NoReturn:
-            raise self._no_collection()
+        def _no_value(self, *_: Any) -> NoReturn:
+            raise TypeError(
+                f"state {self.declaration.name!r} is a {self.declaration.kind}, and not what it holds, which comes of "
+                f"{self._contents_by()}"
+            )
 
-    def _no_collection(self) -> TypeError:
-        kind = self.declaration.kind
-        return TypeError(
-            f"state {self.declaration.name!r} is a {kind}, and neither a list nor a dict: it has "
-            f"{_METHODS.get(kind, 'other methods')}"
-        )
+        for _name in _OPERATORS:
+            locals()[f"__{_name}__"] = _no_value
+        del _name
+
+        __hash__ = object.__hash__
+
+        def __repr__(self) -> str:
+            return f"<{self.declaration.kind} {self.declaration.name!r}, which holds {self._contents_by()}>"
+
+        def _contents_by(self) -> str:
+            return _CONTENTS.get(self.declaration.kind, ".get()")

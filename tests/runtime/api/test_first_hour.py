@@ -23,7 +23,6 @@ from understudy import (
     KeyedTimer,
     ListState,
     LocalCluster,
-    MapState,
     RecordMismatch,
     ResultsUnavailable,
     Retry,
@@ -32,12 +31,10 @@ from understudy import (
     monotonous,
     tumbling,
 )
-from understudy.actors.errors import UserCodeError
 from understudy.messages.plain import pack_plain
 from understudy.runtime.api.environment import StreamEnvironment
 from understudy.runtime.api.translation import translate
 from understudy.runtime.clusters.record_packer import RecordPacker
-from understudy.testing import OperatorHarness
 
 
 class StateInInit(KeyedOperator):
@@ -271,51 +268,6 @@ def test_what_is_written_otherwise_here_says_how(build: Callable[[], Any], error
     with pytest.raises(error) as caught:
         build()
     assert says in str(caught.value)
-
-
-class Appending(KeyedOperator):
-    seen = ListState(int)
-
-    def process(self, record: Any, out: Collector) -> None:
-        self.seen.append(record["t"])  # type: ignore[attr-defined]
-
-
-class Looping(Appending):
-    def process(self, record: Any, out: Collector) -> None:
-        out.collect([*self.seen])  # type: ignore[misc]
-
-
-class Setting(KeyedOperator):
-    seen = MapState(str, int)
-
-    def process(self, record: Any, out: Collector) -> None:
-        self.seen["t"] = record["t"]  # type: ignore[index]
-
-
-class Getting(KeyedOperator):
-    seen = ValueState(int)
-
-    def process(self, record: Any, out: Collector) -> None:
-        out.collect(self.seen.getvalue())  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("backend", ["memory", "rocksdb"])
-@pytest.mark.parametrize(
-    ("operator", "says"),
-    [
-        (Appending, "state 'seen' is a ListState, which has no 'append': write add(...) in its place"),
-        (Looping, "state 'seen' is a ListState, and neither a list nor a dict: it has get, add"),
-        (Setting, "state 'seen' is a MapState, and neither a list nor a dict: it has get, put"),
-        (Getting, "state 'seen' is a ValueState, which has no 'getvalue': it has value, update and clear"),
-    ],
-)
-def test_a_state_that_is_taken_for_a_collection_says_what_it_has(operator: Any, says: str, backend: str) -> None:
-    with (
-        OperatorHarness(operator, key_by="k", state_backend=backend) as harness,
-        pytest.raises(UserCodeError) as caught,
-    ):
-        harness.process([{"k": 1, "t": 1}])
-    assert says in str(caught.value.__cause__)
 
 
 def test_a_timer_is_no_record() -> None:
