@@ -157,3 +157,14 @@ class NotifyCheckpointAborted:
     attempt_id: ExecutionAttemptId
     checkpoint_id: CheckpointId
     reason: str
+
+
+@message
+class OrderTogether:
+    """JobManager -> TaskManager: what several of its tasks are told of checkpoints, in order. Each means what it does
+    alone.
+    """
+
+    orders: tuple[
+        TriggerCheckpoint | ExpectBarrier | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted, ...
+    ]

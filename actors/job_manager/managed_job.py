@@ -78,6 +78,7 @@ from ..jobs.job_effects import (
 )
 from ..jobs.job_master import JobMaster
 from ..jobs.job_timeline import JobTimeline
+from ..jobs.orders_together import together
 from ..known_names import there_are
 from .job_files import JobFiles, Tidy
 from .job_lease import Lease
@@ -389,7 +390,7 @@ class ManagedJob:
     # -- effects
 
     def _carry_out(self, effects: list[JobEffect]) -> None:
-        for effect in effects:
+        for effect in together(effects):
             match effect:
                 case Tell(_, message):
                     tell = partial(self._tell, effect)

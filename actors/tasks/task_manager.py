@@ -32,6 +32,7 @@ from ...messages import (
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     OfferedTask,
+    OrderTogether,
     OutletReport,
     PutIntoInlet,
     RefuseRegistration,
@@ -265,12 +266,19 @@ class TaskManager(Actor):
                 | AnnounceWatermark()
                 | GrantPermits()
             ):
-                if (hosted := self._tasks.get(message.attempt_id)) is not None:
-                    hosted.is_stopping |= _is_the_end(message)
-                    hosted.ref.tell(message)
+                self._order(message)
+            case OrderTogether(orders):
+                for each in orders:
+                    self._order(each)
             case _:
                 return super().on_receive(message)
         return None
+
+    def _order(self, order: Any) -> None:
+        """To a task; one that is gone hears nothing."""
+        if (hosted := self._tasks.get(order.attempt_id)) is not None:
+            hosted.is_stopping |= _is_the_end(order)
+            hosted.ref.tell(order)
 
     def _deploy(self, deployment: TaskDeployment) -> None:
         if deployment.attempt_id in self._tasks or self._ending is not None:

@@ -18,6 +18,7 @@ from ....messages import (
     LeaderSessionId,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
+    OrderTogether,
     SubmitTask,
     TriggerCheckpoint,
 )
@@ -93,6 +94,9 @@ class LedCourse:
 
     def _directed(self, session: _Session, message: object) -> None:
         match message:
+            case OrderTogether(orders):
+                for each in orders:
+                    self._directed(session, each)
             case TriggerCheckpoint(checkpoint_id=checkpoint_id):
                 session.triggered[checkpoint_id] = message
             case NotifyCheckpointComplete(checkpoint_id=checkpoint_id):

@@ -16,12 +16,15 @@ from understudy.actors.tasks.offers import AnotherLeads
 from understudy.actors.tasks.task_manager import _Hosted, _is_the_end
 from understudy.messages import (
     CheckpointId,
+    ExecutionAttemptId,
     ExecutionState,
+    LeaderSessionId,
     LeaderSessionMessage,
     Message,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
+    OrderTogether,
     StopTask,
     TriggerCheckpoint,
 )
@@ -92,3 +95,36 @@ def test_a_job_that_was_ordered_to_stop_is_offered_as_such(stage: TaskStage) -> 
     (offer,) = manager.actor._offers()
     assert offer.is_stopping
     assert told == [StopTask(JOB, ATTEMPT)]
+
+
+def test_orders_that_come_together_are_given_to_each_task_as_if_they_came_alone(stage: TaskStage) -> None:
+    manager = Stage()
+    manager.acknowledge(ONE)
+    told: dict[str, list[Any]] = {"one": [], "two": []}
+    attempts = {name: ExecutionAttemptId(name) for name in told}
+    for name, attempt in attempts.items():
+        ref: Any = SimpleNamespace(address=name, tell=told[name].append)
+        manager.actor._tasks[attempt] = _Hosted(stage.task, ref)
+    one, two, gone = attempts["one"], attempts["two"], ExecutionAttemptId("gone")
+    first, second = CheckpointId(1), CheckpointId(2)
+    orders = (
+        NotifyCheckpointComplete(JOB, one, first, 0),
+        NotifyCheckpointComplete(JOB, gone, first, 0),
+        NotifyCheckpointComplete(JOB, two, first, 0),
+        TriggerCheckpoint(JOB, one, second, 0, True),
+    )
+    manager.tell(LeaderSessionMessage(ONE, OrderTogether(orders)))
+    assert told == {"one": [orders[0], orders[3]], "two": [orders[2]]}
+    assert [manager.actor._tasks[each].is_stopping for each in attempts.values()] == [True, False]
+
+
+def test_orders_of_another_leader_are_dropped_together(stage: TaskStage) -> None:
+    manager = Stage()
+    manager.acknowledge(ONE)
+    told: list[Any] = []
+    ref: Any = SimpleNamespace(address="task", tell=told.append)
+    manager.actor._tasks[ATTEMPT] = _Hosted(stage.task, ref)
+    orders = (TriggerCheckpoint(JOB, ATTEMPT, CheckpointId(1), 0),) * 2
+    manager.tell(LeaderSessionMessage(LeaderSessionId("another"), OrderTogether(orders)))
+    assert told == []
+    assert manager.actor.stale_messages == 1

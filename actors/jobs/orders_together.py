@@ -1,0 +1,45 @@
+"""Orders together: what tasks of one TaskManager are told of a checkpoint goes in one message.
+
+A checkpoint of a thousand subtasks is two or three thousand orders, and few TaskManagers: a message for each would be
+most of the JobManager's work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...messages import (
+    ExpectBarrier,
+    Message,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
+    OrderTogether,
+    SwitchToUnaligned,
+    TaskManagerId,
+    TriggerCheckpoint,
+)
+from .job_effects import JobEffect, Tell
+
+_Order = TriggerCheckpoint | ExpectBarrier | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted
+
+
+def together(effects: Iterable[JobEffect]) -> Iterator[JobEffect]:
+    """The same effects, with orders that stand side by side put together by TaskManager. No message overtakes another
+    one to the same TaskManager, and nothing else an order.
+    """
+    waiting: dict[TaskManagerId, list[_Order]] = {}
+    for effect in effects:
+        match effect:
+            case Tell(task_manager_id, message) if isinstance(message, _Order):
+                waiting.setdefault(task_manager_id, []).append(message)
+            case _:
+                yield from _told(waiting)
+                waiting = {}
+                yield effect
+    yield from _told(waiting)
+
+
+def _told(waiting: dict[TaskManagerId, list[_Order]]) -> Iterator[Tell]:
+    for task_manager_id, orders in waiting.items():
+        message: Message = orders[0] if len(orders) == 1 else OrderTogether(tuple(orders))
+        yield Tell(task_manager_id, message)
