@@ -161,7 +161,7 @@ class NotifyCheckpointAborted:
 
 @message
 class OrderTogether:
-    """JobManager -> TaskManager: what several of its tasks are told of checkpoints, in order. Each means what it does
+    """JobManager -> TaskManager: orders about checkpoints for several of its tasks, in order. Each means what it does
     alone.
     """
 

@@ -1,4 +1,4 @@
-"""Orders together: what tasks of one TaskManager are told of a checkpoint goes in one message.
+"""Orders together: those about checkpoints to the tasks of one TaskManager go in one message.
 
 A checkpoint of a thousand subtasks is two or three thousand orders, and few TaskManagers: a message for each would be
 most of the JobManager's work.

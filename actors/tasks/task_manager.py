@@ -275,7 +275,7 @@ class TaskManager(Actor):
         return None
 
     def _order(self, order: Any) -> None:
-        """To a task; one that is gone hears nothing."""
+        """To its task, if that is here."""
         if (hosted := self._tasks.get(order.attempt_id)) is not None:
             hosted.is_stopping |= _is_the_end(order)
             hosted.ref.tell(order)
