@@ -20,8 +20,8 @@ from ...state import refuse_keyed_state
 from .async_settings import check_settings
 from .errors import InvalidOperator
 from .hook_checks import check_function, check_hooks, check_runs
+from .names_set_by_us import check_names_set_by_us
 from .private_names import check_private_names, is_ours
-from .replaced_states import check_replaced_states
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
     if not isinstance(operator, KeyedOperator):
         refuse_keyed_state(type(operator))
     check_private_names(type(operator))
-    check_replaced_states(type(operator))
+    check_names_set_by_us(type(operator))
     check_hooks(operator)
     _warn_of_misspelt_hooks(operator)
     check_settings(operator)
@@ -60,7 +60,7 @@ def source_of(given: Any) -> Source:
             raise InvalidOperator(f"source {type(source).__name__} does not define {method}")
     refuse_keyed_state(type(source))
     check_private_names(type(source))
-    check_replaced_states(type(source))
+    check_names_set_by_us(type(source))
     check_hooks(source)
     _warn_of_misspelt_hooks(source)
     return source
