@@ -17,6 +17,15 @@ _OF_EVENT_LOOPS = {
     "attached to a different loop": "what belongs to an event loop is made in `async def open(self)`, where it runs",
 }
 """By what Python says about them."""
+_OF_TYPES = {
+    "list.append() takes exactly one argument": (
+        "out.collect(...) takes one record, as a list's append: write out.collect((key, record)) for several values"
+    ),
+    "'Collector' object is not callable": "write out.collect(record) in place of out(record)",
+    "NoneType can't be used in 'await' expression": (
+        "out.collect, register_event_time_timer and methods of state are called without await"
+    ),
+}
 
 
 def remedy(error: BaseException) -> str:
@@ -32,8 +41,9 @@ def remedy(error: BaseException) -> str:
         return "is it a state that was assigned to? write self.x.update(value) in place of self.x = value"
     if isinstance(error, TypeError) and _ACCESSOR.search(str(error)):
         return "a state is read by value() or get() and changed by update() or add(), as in n.update(n.value() + 1)"
-    if isinstance(error, RuntimeError):
-        return next((told for text, told in _OF_EVENT_LOOPS.items() if text in str(error)), "")
+    if isinstance(error, RuntimeError | TypeError):
+        known = _OF_EVENT_LOOPS if isinstance(error, RuntimeError) else _OF_TYPES
+        return next((told for text, told in known.items() if text in str(error)), "")
     if type(error).__name__ == "CancelledError":
         return (
             "what the coroutine awaited was cancelled, and not by its operator: whoever called cancel() meant it, or "

@@ -7,6 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
+from ...actors.known_names import check_arguments
 from ...actors.operators.source import Source
 from ..connectors import ConnectorError, FileSource, WatchedFileSource
 from .beginnings import Beginnings
@@ -79,12 +80,16 @@ class FileSources(Beginnings):
 
     def from_parquet(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`."""
-        return self.from_files(path, "parquet", **options)
+        return self._from_format("parquet", path, options)
 
     def from_csv(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns."""
-        return self.from_files(path, "csv", **options)
+        return self._from_format("csv", path, options)
 
     def from_jsonl(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; an absent field is None."""
-        return self.from_files(path, "jsonl", **options)
+        return self._from_format("jsonl", path, options)
+
+    def _from_format(self, format: str, path: str, options: FileOptions) -> DataStream:
+        check_arguments(f"from_{format}", options, ("path", *FileOptions.__annotations__))
+        return self.from_files(path, format, **options)

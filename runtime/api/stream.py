@@ -37,6 +37,7 @@ from ...actors.operators.source import Source
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
+from ...state.kinds.aggregates import misgiven
 from ...state.kinds.durations import Duration
 from ..connectors import CollectSink, OutletSink, PrintSink
 from ..connectors.files.outlet_sink import DAY_MS
@@ -365,6 +366,8 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
         together for some milliseconds; None chooses "end" when all sources are bounded. Operator options are no names
         for result columns.
         """
+        if emit not in (None, "end", "updates") and not (specs and isinstance(emit, str)):
+            raise InvalidProgram(f"aggregate: {misgiven(emit)}")
         if not specs:
             raise InvalidProgram("aggregate: wanted at least one aggregate, as in flights=Count(), found none")
         emit = emit or ("end" if self.bounded else "updates")

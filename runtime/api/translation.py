@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import logging
 import os
 import uuid
@@ -42,7 +43,9 @@ from .null_keys import warn_of_null_keys
 from .optimizer import optimized
 from .pickling import check_picklable
 from .spark_sources import local
+from .stream import ConnectedStreams, DataStream, DataStreamSink
 from .stream_graph import StreamEdge, StreamNode
+from .windowed_stream import WindowedStream
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +124,7 @@ def translate(
     `work_dir`: where checkpoints go when the environment names no folder. `slots`: per TaskManager; None leaves it to
     the JobManager to find that there are too few.
     """
+    _check_environment(environment)
     runnable = environment.graph.runnable()
     check_event_times(runnable)
     nodes = optimized(runnable)
@@ -206,6 +210,26 @@ def _warn_of_unread_errors(nodes: Sequence[StreamNode]) -> None:
                 "dropped. Read them, as in stream.errors.collect(name=...), or leave on_error out",
                 node.name,
             )
+
+
+def _check_environment(found: Any) -> None:
+    """Raises InvalidProgram for what was submitted in its place."""
+    if isinstance(found, StreamEnvironment):
+        return
+    if isinstance(found, str):
+        told = f"{found!r} (str): the environment comes first, as in submit(env, name={found!r})"
+    elif callable(found):
+        called = getattr(found, "__name__", type(found).__name__)
+        kind = "class" if isinstance(found, type) else "function"
+        told = f"the {kind} {called}: call it, as in submit({called}())"
+    elif isinstance(found, DataStream | DataStreamSink | ConnectedStreams | WindowedStream):
+        told = f"a {type(found).__name__}: give the StreamEnvironment that it was built on"
+    elif inspect.iscoroutine(found):
+        found.close()
+        told = "a coroutine: await what gives the environment, or make it with a plain def"
+    else:
+        told = f"{found!r:.80} ({type(found).__name__})"
+    raise InvalidProgram(f"submit: wanted a StreamEnvironment, found {told}")
 
 
 def _checkpoints(config: CheckpointConfig, work_dir: str) -> CheckpointConfig:
