@@ -83,7 +83,11 @@ class FileSources(Beginnings):
         return self._from_format("parquet", path, options)
 
     def from_csv(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
-        """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns."""
+        """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns.
+
+        Types are guessed from the first megabyte, where a value such as 01234 makes its column text: `schema` says
+        otherwise.
+        """
         return self._from_format("csv", path, options)
 
     def from_jsonl(self, path: str, **options: Unpack[FileOptions]) -> DataStream:

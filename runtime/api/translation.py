@@ -41,6 +41,7 @@ from .errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NotPicklab
 from .event_time import check_assigners, check_event_times
 from .null_keys import warn_of_null_keys
 from .optimizer import optimized
+from .own_output import check_own_output
 from .pickling import check_picklable
 from .spark_sources import local
 from .stream import ConnectedStreams, DataStream, DataStreamSink
@@ -159,6 +160,7 @@ def translate(
         watermark_warn_ms=environment.watermark_warn_ms,
     )
     validate(graph)
+    check_own_output(nodes)
     _check_intervals(nodes, checkpoints)
     _warn_of_sinks_that_wait(nodes, checkpoints)
     _warn_of_unread_errors(nodes)

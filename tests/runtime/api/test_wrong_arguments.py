@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from understudy import (
     Count,
+    FileSink,
     InvalidProgram,
     LocalCluster,
     StreamEnvironment,
@@ -84,3 +87,28 @@ def test_an_aggregate_without_a_name_or_a_column_is_shown_as_it_is_written(
     rows = [{"origin": "JFK", "distance": 4.0}]
     with pytest.raises(ValueError, match=text):
         call(StreamEnvironment().from_collection(rows).key_by("origin"))
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "is_refused"),
+    [
+        ("data", "data", True),
+        ("data/*.csv", "data", True),
+        ("data/**/*.csv", "data/out", True),
+        ("data/*", "data/", True),
+        ("data/flights.csv", "data", False),
+        ("data/fl*.csv", "data", False),
+        ("data/*.csv", "data/out", False),
+        ("data", "data-out", False),
+    ],
+)
+def test_a_sink_into_the_folder_that_its_job_reads_is_refused(
+    tmp_path: Path, read: str, written: str, is_refused: bool
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "flights.csv").write_text("origin\nJFK\n")
+    env = StreamEnvironment()
+    env.from_csv(f"{tmp_path}/{read}").sink_to(FileSink(f"{tmp_path}/{written}", format="csv"), name="out")
+    text = "sink 'out' writes into .* source 'file-source-1' reads .* give the sink a folder of its own"
+    with pytest.raises(InvalidProgram, match=text) if is_refused else nullcontext():
+        LocalCluster().translate(env)
