@@ -52,6 +52,7 @@ class FileSources(Beginnings):
 
         A record is a Row: `row["delay"]`, `row.delay`, `row[3]`, `row.asdict()`. The subtasks share the files out in
         splits (a file, or a row group of a Parquet file); the rows of a split come in order.
+        `records_per_second` is the rate of all subtasks together.
 
         With `watch_ms` the stream has no end: files that come later are read too, each once; the folder is looked at
         at this interval. A file is read when it has not changed for `settle_ms`: a second, or 0 in an object store,
