@@ -39,6 +39,12 @@ def remedy(error: BaseException) -> str:
         return f"it is an item of this dict: write record[{error.name!r}]"
     if isinstance(error, AttributeError) and type(error.obj) in _PLAIN and error.name in _OF_STATES:
         return "is it a state that was assigned to? write self.x.update(value) in place of self.x = value"
+    if (
+        isinstance(error, AttributeError)
+        and type(error.obj).__name__ == "OperatorContext"
+        and "state" in str(error.name)
+    ):
+        return "a state is declared in the operator's class, as in total = ValueState(int, default=0)"
     if isinstance(error, TypeError) and _ACCESSOR.search(str(error)):
         return "a state is read by value() or get() and changed by update() or add(), as in n.update(n.value() + 1)"
     if isinstance(error, RuntimeError | TypeError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from understudy import Collector
+from understudy import Collector, OperatorContext
 from understudy.actors.failure import describe
 
 
@@ -47,6 +47,11 @@ def _calls_the_collector() -> None:
     out(1)
 
 
+def _gets_state_of_the_context() -> Any:
+    context: Any = OperatorContext.__new__(OperatorContext)
+    return context.get_state("total")
+
+
 async def _awaits_collect() -> None:
     out: Any = Collector()
     await out.collect(1)
@@ -56,6 +61,7 @@ async def _awaits_collect() -> None:
     ("fail", "text"),
     [
         (_collects_two, "write out.collect((key, record))"),
+        (_gets_state_of_the_context, "total = ValueState(int, default=0)"),
         (_calls_the_collector, "write out.collect(record) in place of out(record)"),
         (lambda: asyncio.run(_awaits_collect()), "are called without await"),
         (_reads_what_was_a_state, "self.x.update(value)"),
