@@ -21,6 +21,7 @@ from .async_settings import check_settings
 from .errors import InvalidOperator
 from .hook_checks import check_function, check_hooks, check_runs
 from .private_names import check_private_names, is_ours
+from .replaced_states import check_states_stay
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
         refuse_keyed_state(type(operator))
     check_private_names(type(operator))
     check_hooks(operator)
+    check_states_stay(operator)
     _warn_of_misspelt_hooks(operator)
     check_settings(operator)
     return operator

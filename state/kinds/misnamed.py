@@ -1,4 +1,4 @@
-"""Misnamed: a state that is used as if it were a list or a dict says which of its methods does that."""
+"""Misnamed: a state that is used as if it were a list, a dict or its value says which of its methods does that."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ _OF_LISTS: Final = {
     "value": "get",
 }
 _OF_RESULTS: Final = {"value": "get", "update": "add", "put": "add", "append": "add"}
+_PLAIN = (int, float, str, bool, bytes, list, dict, tuple, set, type(None))
+_OF_GET = frozenset({"ListState", "OperatorListState", "ReducingState", "FoldingState"})
 _LISTS, _RESULTS = "get, add, add_all, update and clear", "get, add and clear"
 
 _INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
@@ -61,8 +63,28 @@ class Misnamed:
         def __getitem__(self, key: Any) -> NoReturn:
             raise self._no_collection()
 
+        def __bool__(self) -> NoReturn:
+            raise self._no_value()
+
+        def __eq__(self, other: object) -> bool:
+            if type(other) in _PLAIN:
+                raise self._no_value()
+            return self is other
+
+        __hash__ = object.__hash__
+
+        def __format__(self, spec: str) -> NoReturn:
+            raise self._no_value()
+
         def __setitem__(self, key: Any, value: Any) -> NoReturn:
             raise self._no_collection()
+
+    def _no_value(self) -> TypeError:
+        kind = self.declaration.kind
+        read = "value" if kind == "ValueState" else "get" if kind in _OF_GET else "items"
+        return TypeError(
+            f"state {self.declaration.name!r} is a {kind}, and not what it holds: write .{read}() behind it"
+        )
 
     def _no_collection(self) -> TypeError:
         kind = self.declaration.kind
