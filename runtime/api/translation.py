@@ -229,6 +229,8 @@ def _check_environment(found: Any) -> None:
     elif inspect.iscoroutine(found):
         found.close()
         told = "a coroutine: await what gives the environment, or make it with a plain def"
+    elif found is None:
+        told = "None: does the function that builds it end without `return env`?"
     else:
         told = f"{found!r:.80} ({type(found).__name__})"
     raise InvalidProgram(f"submit: wanted a StreamEnvironment, found {told}")

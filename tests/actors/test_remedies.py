@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
-from understudy import Collector, OperatorContext
+from understudy import Collector, Operator, OperatorContext
 from understudy.actors.failure import describe
+
+
+class Unkeyed(Operator): ...
 
 
 def _imports() -> None:
@@ -47,6 +50,11 @@ def _calls_the_collector() -> None:
     out(1)
 
 
+def _registers_a_timer_as_in_flink() -> Any:
+    operator: Any = Unkeyed()
+    return operator.register_event_time_timer(5)
+
+
 def _gets_state_of_the_context() -> Any:
     context: Any = OperatorContext.__new__(OperatorContext)
     return context.get_state("total")
@@ -61,6 +69,7 @@ async def _awaits_collect() -> None:
     ("fail", "text"),
     [
         (_collects_two, "write out.collect((key, record))"),
+        (_registers_a_timer_as_in_flink, "self.timers.at_event_time(ms)"),
         (_gets_state_of_the_context, "total = ValueState(int, default=0)"),
         (_calls_the_collector, "write out.collect(record) in place of out(record)"),
         (lambda: asyncio.run(_awaits_collect()), "are called without await"),

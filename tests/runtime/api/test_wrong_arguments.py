@@ -39,7 +39,8 @@ def build() -> StreamEnvironment:
             "word_count",
             r"found 'word_count' \(str\): the environment comes first, as in submit\(env, name='word_count'\)",
         ),
-        (None, r"found None"),
+        (None, r"found None: does the function that builds it end without `return env`\?"),
+        (3, r"found 3 \(int\)"),
     ],
 )
 def test_what_is_no_environment_cannot_be_submitted(given: Any, text: str) -> None:
