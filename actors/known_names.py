@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -30,6 +30,15 @@ def there_are(found: str, known: Iterable[str]) -> str:
     return f"; it has {those_there_are(found, names) if names else 'none'}"
 
 
+def check_arguments(called: str, named: Iterable[str], known: Sequence[str], accepted: Container[str] = ()) -> None:
+    """Raises TypeError for a name that is neither known nor accepted."""
+    for name in named:
+        if name not in known and name not in accepted:
+            raise TypeError(
+                f"{called} has no argument {name!r}{meant(name, known) or '.'} There are {', '.join(known)}"
+            )
+
+
 def known_arguments(called: str, *, first: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorates a function that the user calls as `called`. The parameters before `first` are not the user's."""
 
@@ -39,10 +48,7 @@ def known_arguments(called: str, *, first: int = 0) -> Callable[[Callable[P, R]]
 
         @wraps(function)
         def checked(*values: P.args, **named: P.kwargs) -> R:
-            for name in named:
-                if name not in accepted:
-                    hint = meant(name, known) or ";"
-                    raise TypeError(f"{called} has no argument {name!r}{hint} There are {', '.join(known)}")
+            check_arguments(called, named, known, accepted)
             return function(*values, **named)
 
         return checked

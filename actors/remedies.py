@@ -8,6 +8,10 @@ from bdb import BdbQuit
 
 _PLAIN = (int, float, str, bool, list, tuple, type(None))
 _OF_STATES = frozenset({"value", "update", "add", "add_all", "get", "put", "clear"})
+_OF_TIMERS = frozenset(
+    {"register_timer", "register_event_time_timer", "register_processing_time_timer", "timer_service"}
+)
+"""As Flink calls them."""
 _ACCESSOR = re.compile(r"'(Heap|Slot)\w+'")
 """How accessors of state are called in Python's own errors."""
 _OF_EVENT_LOOPS = {
@@ -17,6 +21,15 @@ _OF_EVENT_LOOPS = {
     "attached to a different loop": "what belongs to an event loop is made in `async def open(self)`, where it runs",
 }
 """By what Python says about them."""
+_OF_TYPES = {
+    "list.append() takes exactly one argument": (
+        "out.collect(...) takes one record, as a list's append: write out.collect((key, record)) for several values"
+    ),
+    "'Collector' object is not callable": "write out.collect(record) in place of out(record)",
+    "NoneType can't be used in 'await' expression": (
+        "out.collect, self.timers.at_event_time and methods of state are called without await"
+    ),
+}
 
 
 def remedy(error: BaseException) -> str:
@@ -26,14 +39,13 @@ def remedy(error: BaseException) -> str:
             f"install it where TaskManagers run (the Python here is {sys.executable}); on Spark, a module of your own "
             "can be shipped with spark.sparkContext.addPyFile(...)"
         )
-    if isinstance(error, AttributeError) and isinstance(error.obj, dict) and error.name in error.obj:
-        return f"it is an item of this dict: write record[{error.name!r}]"
-    if isinstance(error, AttributeError) and type(error.obj) in _PLAIN and error.name in _OF_STATES:
-        return "is it a state that was assigned to? write self.x.update(value) in place of self.x = value"
+    if isinstance(error, AttributeError):
+        return _of_attribute(error.obj, str(error.name))
     if isinstance(error, TypeError) and _ACCESSOR.search(str(error)):
         return "a state is read by value() or get() and changed by update() or add(), as in n.update(n.value() + 1)"
-    if isinstance(error, RuntimeError):
-        return next((told for text, told in _OF_EVENT_LOOPS.items() if text in str(error)), "")
+    if isinstance(error, RuntimeError | TypeError):
+        known = _OF_EVENT_LOOPS if isinstance(error, RuntimeError) else _OF_TYPES
+        return next((told for text, told in known.items() if text in str(error)), "")
     if type(error).__name__ == "CancelledError":
         return (
             "what the coroutine awaited was cancelled, and not by its operator: whoever called cancel() meant it, or "
@@ -41,4 +53,17 @@ def remedy(error: BaseException) -> str:
         )
     if isinstance(error, BdbQuit):
         return "TaskManagers have no terminal for a debugger: LocalCluster(debug=True) runs the job in this process"
+    return ""
+
+
+def _of_attribute(owner: object, name: str) -> str:
+    """The same, where the owner has no attribute of this name."""
+    if isinstance(owner, dict) and name in owner:
+        return f"it is an item of this dict: write record[{name!r}]"
+    if type(owner) in _PLAIN and name in _OF_STATES:
+        return "is it a state that was assigned to? write self.x.update(value) in place of self.x = value"
+    if name in _OF_TIMERS:
+        return "a timer is set by self.timers.at_event_time(ms) or self.timers.at_processing_time(ms)"
+    if type(owner).__name__ == "OperatorContext" and "state" in name:
+        return "a state is declared in the operator's class, as in total = ValueState(int, default=0)"
     return ""

@@ -38,7 +38,9 @@ StateError
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from types import FrameType
 
 from ..messages.shown_url import url_shown
 
@@ -66,7 +68,30 @@ class UnboundState(StateError, RuntimeError):
     """State was used on a class, or on an operator that no task has opened."""
 
     def __init__(self, state: str) -> None:
-        super().__init__(f"state {state!r} is not bound: it can be used once a task has opened the operator")
+        if not state:
+            told = (
+                "a state was used in the body of its class, and is not bound: only its declaration stands there; "
+                "use it as self.NAME in `process`"
+            )
+        elif _is_within("__init__"):
+            told = (
+                f"state {state!r} is not bound: `__init__` runs where the program is built, before any record and key; "
+                "use it in `process`, and give a first value as default=..."
+            )
+        else:
+            told = (
+                f"state {state!r} is not bound: it was used on the class, or on an operator that no task has opened; "
+                f"write self.{state} in `process`; a test opens the operator with OperatorHarness"
+            )
+        super().__init__(told)
+
+
+def _is_within(function: str) -> bool:
+    """Whether one of this name is among the callers of whoever made the error."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name != function:
+        frame = frame.f_back
+    return frame is not None
 
 
 class NoCurrentKey(StateError, RuntimeError):

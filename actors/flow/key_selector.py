@@ -219,7 +219,7 @@ def _there(part: KeyPart, record: Any) -> str:
     if record is None:
         return "only None: does the function before it return nothing?"
     if isinstance(record, tuple | list) and not names:
-        return f"a {type(record).__name__} of {len(record)} items"
+        return f"a {type(record).__name__} of {len(record)} items, which go by their positions: key_by(0) is the first"
     return those_there_are(part, names) if names else f"only a value of type {type(record).__name__}"
 
 

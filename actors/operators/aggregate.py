@@ -15,7 +15,7 @@ from ...messages import CheckpointId, StateDescription
 from ...state.columnar.columnar_backend import ColumnarBackend
 from ...state.columnar.columnar_table import ColumnarTable
 from ...state.keys.key_groups import key_group_range
-from ...state.kinds.aggregates import Aggregate, Avg, Count, Max, Min, Sum, columns_read
+from ...state.kinds.aggregates import Aggregate, Avg, Count, Max, Min, Sum, columns_read, misgiven
 from ...state.kinds.aggregation_fit import describe_aggregation
 from .collector import Collector
 from .operator import Operator, Takes
@@ -206,6 +206,6 @@ def _check(keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
         raise ValueError("wanted at least one key column and one aggregate")
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
-            raise ValueError(f"{name}: wanted an aggregate such as Count() or Sum('column'), found {aggregate!r:.80}")
+            raise ValueError(f"{name}: {misgiven(aggregate, name)}")
         if name in keys:
             raise ValueError(f"{name!r} is a key column already: give the aggregate {aggregate} another name")

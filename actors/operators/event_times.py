@@ -94,6 +94,16 @@ def times_of_list(values: Sequence[Any], what: str) -> Times:
     return _checked(times, what)
 
 
+def _conversion(value: Any) -> str:
+    """The remedy for a value that is no time yet, as the end of a text."""
+    if isinstance(value, float):
+        seconds = 1e8 < abs(value) < 1e11  # from 1973 to 5138
+        return ": map it to int(time * 1000) first, if it is in seconds" if seconds else ": map it to int(time) first"
+    if isinstance(value, str):
+        return ": map it to datetime.fromisoformat(time), or to int(time), first"
+    return ""
+
+
 def _time_of(value: Any, what: str, position: int) -> int:
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).__sub__(_EPOCH) // _MS
@@ -104,5 +114,5 @@ def _time_of(value: Any, what: str, position: int) -> int:
     if value is None:
         wanted = "every record needs an event time; filter such records out before assign_timestamps"
     else:
-        wanted = "wanted whole milliseconds since 1970 as an int, or a datetime"
+        wanted = f"wanted whole milliseconds since 1970 as an int, or a datetime{_conversion(value)}"
     raise UnusableTime(f"{what} is {shown(value)} ({type(value).__name__}) at record {position} of the batch: {wanted}")

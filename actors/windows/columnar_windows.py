@@ -23,7 +23,7 @@ from ...state.columnar.session_table import SessionTable
 from ...state.columnar.window_backend import WindowBackend
 from ...state.columnar.window_rows import MOST_ROWS, WINDOW_END, WINDOW_START, WindowRows
 from ...state.keys.key_groups import KeyGroupRange, key_group_range
-from ...state.kinds.aggregates import Aggregate, columns_read
+from ...state.kinds.aggregates import Aggregate, columns_read, misgiven
 from ..errors import NoEventTime
 from ..operators.collector import Collector, OutputTag
 from ..operators.lateness import most_late_ms
@@ -172,4 +172,4 @@ def _check(keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
         raise ValueError(f"two columns of the result are called {twice[0]!r}: choose another name")
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
-            raise ValueError(f"{name}: wanted an aggregate such as Count() or Sum('column'), found {aggregate!r:.80}")
+            raise ValueError(f"{name}: {misgiven(aggregate, name)}")

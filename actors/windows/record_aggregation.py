@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...messages import row_type
-from ...state.kinds.aggregates import Aggregate, Avg, Count, Part, beyond_64_bits
+from ...state.kinds.aggregates import Aggregate, Avg, Count, Part, beyond_64_bits, misgiven
 from ..errors import UnusableRecord
 from ..flow.key_selector import getter_of
 from ..operators.collector import Collector
@@ -113,9 +113,7 @@ class AggregatedRows(ProcessWindowFunction):
         self._has_times, self._keys = has_times, len(keys)
         for name, aggregate in aggregates.items():
             if not isinstance(aggregate, Aggregate):
-                raise InvalidWindow(
-                    f"aggregate: {name}: wanted an aggregate such as Count() or Sum('column'), found {aggregate!r:.80}"
-                )
+                raise InvalidWindow(f"aggregate: {name}: {misgiven(aggregate, name)}")
         names = (*keys, *(WINDOW_COLUMNS if has_times else ()), *aggregates)
         if twice := [name for name in names if names.count(name) > 1]:
             raise InvalidWindow(f"aggregate: two columns of the result are called {twice[0]!r}: choose another name")

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...actors.operators.source import Source
 from ..connectors.spark.stream_query import SparkStream
+from .elsewhere import OF_ENVIRONMENTS, instead_of
 from .stream import DataStream
 
 
 class Beginnings:
     """Base of the parts of a StreamEnvironment."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Only for what there is not."""
+            hint = "" if name.startswith("_") else instead_of(name, OF_ENVIRONMENTS, dir(self))
+            raise AttributeError(f"a {type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
 
     @abstractmethod
     def _batching(self) -> dict[str, Any]:

@@ -217,6 +217,7 @@ class StreamEnvironment(
         between several. What follows has as many subtasks as the source and takes the records in order too, up to
         `key_by`, `rebalance`, `broadcast`, `union` or an operator with a `parallelism` of its own: from there on
         the work is shared out. With `parallelism=2` here, subtask i reads every second record, from the i-th on.
+        `records_per_second` is the rate of all subtasks together, as of each source.
 
         A record is what stands in `items`. A plain dict is given as a DictRow, which is the same dict and can be read
         by attribute as well: `record["delay"]` or `record.delay`, as the rows of files and DataFrames.
@@ -250,7 +251,8 @@ class StreamEnvironment(
         It must be pure: after a restore it is asked for the same records again.
 
         A record is what the function of one argument returns, as it is: a dict is read by brackets alone. Of columns it
-        is a Row: `row["delay"]` or `row.delay`. Subtask i of p gives every p-th record, or block of rows.
+        is a Row: `row["delay"]` or `row.delay`. Subtask i of p gives every p-th record, or block of rows;
+        `records_per_second` is the rate of all subtasks together.
         """
         source = GeneratorSource(
             function_of(function, "generate"),

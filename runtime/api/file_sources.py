@@ -7,6 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
+from ...actors.known_names import check_arguments
 from ...actors.operators.source import Source
 from ..connectors import ConnectorError, FileSource, WatchedFileSource
 from .beginnings import Beginnings
@@ -51,6 +52,7 @@ class FileSources(Beginnings):
 
         A record is a Row: `row["delay"]`, `row.delay`, `row[3]`, `row.asdict()`. The subtasks share the files out in
         splits (a file, or a row group of a Parquet file); the rows of a split come in order.
+        `records_per_second` is the rate of all subtasks together.
 
         With `watch_ms` the stream has no end: files that come later are read too, each once; the folder is looked at
         at this interval. A file is read when it has not changed for `settle_ms`: a second, or 0 in an object store,
@@ -79,15 +81,20 @@ class FileSources(Beginnings):
 
     def from_parquet(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`."""
-        return self.from_files(path, "parquet", **options)
+        return self._from_format("parquet", path, options)
 
     def from_csv(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns.
 
-        Without a `schema` their types are guessed from the first megabyte of each file; values such as 01234 are text.
+        Types are guessed from the first megabyte, where a value such as 01234 makes its column text: `schema` says
+        otherwise.
         """
-        return self.from_files(path, "csv", **options)
+        return self._from_format("csv", path, options)
 
     def from_jsonl(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; an absent field is None."""
-        return self.from_files(path, "jsonl", **options)
+        return self._from_format("jsonl", path, options)
+
+    def _from_format(self, format: str, path: str, options: FileOptions) -> DataStream:
+        check_arguments(f"from_{format}", options, ("path", *FileOptions.__annotations__))
+        return self.from_files(path, format, **options)

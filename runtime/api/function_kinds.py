@@ -17,6 +17,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 _WITH_A_FUNCTION = (MethodType, staticmethod, classmethod)
+_IN_PLACE = frozenset({"update", "append", "extend", "insert", "sort", "reverse", "clear", "add", "discard"})
 _CACHED = type(functools.cache(len))
 
 
@@ -34,13 +35,15 @@ class FunctionKind(Enum):
 @dataclass(frozen=True, slots=True)
 class FunctionFound:
     """`name`: the function's own. `where`: its file and line, of a generator those of its first `yield`.
-    `returns_nothing`: it ends without a value wherever it returns.
+    `returns_nothing`: it ends without a value wherever it returns. `in_place`: the method of a dict or list that a
+    lambda does nothing but call, such as `update`, which returns None.
     """
 
     kind: FunctionKind
     name: str
     where: str
     returns_nothing: bool = False
+    in_place: str = ""
 
     def __str__(self) -> str:
         match self.kind:
@@ -60,7 +63,8 @@ def found(given: Callable[..., Any]) -> FunctionFound:
     kind = _kind(function)
     code = getattr(inspect.unwrap(function) if kind is FunctionKind.PLAIN else function, "__code__", None)
     name = getattr(function, "__qualname__", type(function).__qualname__)
-    return FunctionFound(kind, name, _where(code, kind), _returns_nothing(getattr(function, "__code__", None), kind))
+    own = getattr(function, "__code__", None)
+    return FunctionFound(kind, name, _where(code, kind), _returns_nothing(own, kind), _in_place(own))
 
 
 def _called(given: Any) -> Any:
@@ -107,6 +111,19 @@ def _returns_nothing(code: Any, kind: FunctionKind) -> bool:
         if each.opname in ("RETURN_VALUE", "RETURN_CONST")
     ]
     return bool(returned) and all(each is None for each in returned)
+
+
+def _in_place(code: Any) -> str:
+    """The one method that a lambda calls, if it is one that changes a dict, list or set in place."""
+    if not isinstance(code, CodeType) or code.co_name != "<lambda>":
+        return ""
+    steps = [(each.opname, each.argval) for each in dis.get_instructions(code)]
+    if any("JUMP" in name for name, _ in steps) or sum(name.startswith("CALL") for name, _ in steps) != 1:
+        return ""
+    if len(steps) < 2 or not steps[-2][0].startswith("CALL"):
+        return ""
+    called = [value for name, value in steps if name in ("LOAD_METHOD", "LOAD_ATTR") and value in _IN_PLACE]
+    return str(called[0]) if called else ""
 
 
 def _constant(step: dis.Instruction | None) -> Any:

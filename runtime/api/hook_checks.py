@@ -200,6 +200,12 @@ def check_function(method: str, function: Callable[..., Any]) -> None:
         if method != "map":  # which may be called for what it does
             raise InvalidOperator(f"{problem}; is a `return` missing?")
         warnings.warn(f"{problem}, if a `return` is missing", stacklevel=4)
+    elif method == "map" and there.in_place:
+        warnings.warn(
+            f"{what} ({there.where}) gives what .{there.in_place}(...) returns, which is None for a dict, list or set: "
+            "make a new record, as in `lambda record: {**record, 'x': 1}`",
+            stacklevel=4,
+        )
 
 
 def _check_takes(what: str, function: Callable[..., Any], given: Sequence[str]) -> None:

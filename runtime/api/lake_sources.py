@@ -23,7 +23,10 @@ class LakeSources(Beginnings):
         parallelism: int | None = None,
         **options: Any,
     ) -> DataStream:
-        """Read a Delta table: `DeltaSource(path, **options)`. A record is a Row."""
+        """Read a Delta table: `DeltaSource(path, **options)`. A record is a Row.
+
+        `records_per_second` is the rate of all subtasks together.
+        """
         source = DeltaSource(path, records_per_second=rate(records_per_second), **self._batching(), **options)
         return self._start(source, name, parallelism)
 
@@ -36,6 +39,9 @@ class LakeSources(Beginnings):
         parallelism: int | None = None,
         **options: Any,
     ) -> DataStream:
-        """Read an Iceberg table: `IcebergSource(table, **options)`. A record is a Row."""
+        """Read an Iceberg table: `IcebergSource(table, **options)`. A record is a Row.
+
+        `records_per_second` is the rate of all subtasks together.
+        """
         source = IcebergSource(table, records_per_second=rate(records_per_second), **self._batching(), **options)
         return self._start(source, name, parallelism)

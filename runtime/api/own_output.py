@@ -1,36 +1,42 @@
-"""A job that would read its own output is refused when it is submitted."""
+"""A job that would read what it writes: a FileSink into the folder, or the glob, of one of its file sources.
+
+A source with `watch_ms` would take up its own output without end; any other, that of the run before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import PurePosixPath
+import re
+from collections.abc import Sequence
 
-from ...actors.operators.operator import Operator
+from fsspec.utils import glob_translate
+
 from ..connectors import FileSink, FileSource, WatchedFileSource
 from ..connectors.files.file_writers import WRITE_FORMATS
-from ..connectors.files.locations import located
 from .errors import InvalidProgram
+from .stream_graph import StreamNode
 
 
-def check_own_output(operators: Mapping[str, Operator]) -> None:
-    """Raises InvalidProgram where a FileSink writes what a source of files reads: while the job runs, or in the next
-    job. `operators`: by name.
-    """
-    sinks = {name: operator for name, operator in operators.items() if isinstance(operator, FileSink)}
-    for source, operator in operators.items():
-        if isinstance(operator, FileSource | WatchedFileSource):
-            for name, sink in sinks.items():
-                if _reads(operator.path, sink):
-                    when = "this job" if isinstance(operator, WatchedFileSource) else "the next job"
-                    raise InvalidProgram(
-                        f"sink {name!r} writes into {sink.path}, and source {source!r} reads {operator.path}: {when} "
-                        "would read what was written. Give the sink a folder of its own"
-                    )
+def check_own_output(nodes: Sequence[StreamNode]) -> None:
+    """Raises InvalidProgram, naming source, sink and folder."""
+    sources = [
+        (node.name, node.operator) for node in nodes if isinstance(node.operator, FileSource | WatchedFileSource)
+    ]
+    for node in nodes:
+        if not isinstance(node.operator, FileSink):
+            continue
+        for name, source in sources:
+            if isinstance(source, FileSource | WatchedFileSource) and _reads(source.path, node.operator):
+                raise InvalidProgram(
+                    f"sink {node.name!r} writes into {node.operator.path}, and source {name!r} reads {source.path}: "
+                    "this job, or its next run, would read its own output; give the sink a folder of its own"
+                )
 
 
 def _reads(path: str, sink: FileSink) -> bool:
-    """Whether who reads this path, a folder or a glob, finds the sink's files."""
-    (_, found), (_, folder) = located(path), located(sink.path)
-    if any(sign in found for sign in "*?["):
-        return PurePosixPath(folder, f"part-0{WRITE_FORMATS[sink.format].extension}").match(found)
-    return PurePosixPath(found) == PurePosixPath(folder)
+    folder = sink.path.rstrip("/")
+    if path.rstrip("/") == folder:
+        return True
+    if not any(sign in path for sign in "*?["):
+        return False
+    written = f"{folder}/part-{'x' * 8}{WRITE_FORMATS[sink.format].extension}"
+    return re.match(glob_translate(path), written) is not None

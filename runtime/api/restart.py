@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...actors.known_names import known_arguments
 from ...messages import RestartStrategyConfig, RestartStrategyKind
 from .checks import at_least, more_than
 from .errors import InvalidSetting
@@ -12,6 +13,7 @@ def no_restart() -> RestartStrategyConfig:
     return RestartStrategyConfig(RestartStrategyKind.NONE)
 
 
+@known_arguments("fixed_delay")
 def fixed_delay(attempts: int, delay_ms: int = 1000) -> RestartStrategyConfig:
     """Up to `attempts` restarts in the job's life, each `delay_ms` after the failure."""
     return RestartStrategyConfig(
@@ -21,6 +23,7 @@ def fixed_delay(attempts: int, delay_ms: int = 1000) -> RestartStrategyConfig:
     )
 
 
+@known_arguments("failure_rate")
 def failure_rate(max_failures: int, interval_ms: int = 60_000, delay_ms: int = 1000) -> RestartStrategyConfig:
     """Restart until there are more than `max_failures` failures within `interval_ms`."""
     return RestartStrategyConfig(
@@ -31,6 +34,7 @@ def failure_rate(max_failures: int, interval_ms: int = 60_000, delay_ms: int = 1
     )
 
 
+@known_arguments("exponential_delay")
 def exponential_delay(
     initial_ms: int = 1000,
     max_ms: int = 60_000,

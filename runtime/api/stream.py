@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from ...actors.async_calls.failed_record import ERRORS
 from ...actors.flow.key_selector import KeySelector
 from ...actors.joins.tagged_records import CoGroup, OfTagged, Side, TagSide, key_of
-from ...actors.known_names import known_arguments, meant
+from ...actors.known_names import known_arguments
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.async_functions import AsyncFilter, AsyncFlatMap, AsyncMap
@@ -37,11 +37,13 @@ from ...actors.operators.source import Source
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
+from ...state.kinds.aggregates import misgiven
 from ...state.kinds.durations import Duration
 from ..connectors import CollectSink, OutletSink, PrintSink
 from ..connectors.files.outlet_sink import DAY_MS
 from ..connectors.lakes.lake_sink import LakeSink
 from .async_settings import check_has_errors, settings_with
+from .elsewhere import OF_STREAMS, instead_of
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
 from .hook_checks import is_async_function
@@ -112,7 +114,7 @@ class DataStream(
             """Only for what there is not: says so of what there is on keyed streams."""
             if hasattr(KeyedStream, name) and not name.startswith("_"):
                 raise AttributeError(f"{name} needs a keyed stream: {self._how_keyed(name)}", name=name, obj=self)
-            hint = "" if name.startswith("_") else meant(name, [each for each in dir(self) if each[0] != "_"])
+            hint = "" if name.startswith("_") else instead_of(name, OF_STREAMS, dir(self))
             raise AttributeError(f"a {type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
 
     def _how_keyed(self, method: str) -> str:
@@ -365,6 +367,8 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
         together for some milliseconds; None chooses "end" when all sources are bounded. Operator options are no names
         for result columns.
         """
+        if emit not in (None, "end", "updates") and not (specs and isinstance(emit, str)):
+            raise InvalidProgram(f"aggregate: {misgiven(emit)}")
         if not specs:
             raise InvalidProgram("aggregate: wanted at least one aggregate, as in flights=Count(), found none")
         emit = emit or ("end" if self.bounded else "updates")

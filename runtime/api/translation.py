@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import logging
 import os
 import uuid
@@ -43,7 +44,9 @@ from .optimizer import optimized
 from .own_output import check_own_output
 from .pickling import check_picklable
 from .spark_sources import local
+from .stream import ConnectedStreams, DataStream, DataStreamSink
 from .stream_graph import StreamEdge, StreamNode
+from .windowed_stream import WindowedStream
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +125,7 @@ def translate(
     `work_dir`: where checkpoints go when the environment names no folder. `slots`: per TaskManager; None leaves it to
     the JobManager to find that there are too few.
     """
+    _check_environment(environment)
     runnable = environment.graph.runnable()
     check_event_times(runnable)
     nodes = optimized(runnable)
@@ -137,7 +141,6 @@ def translate(
     job_id = job_id or JobId(f"job-{uuid.uuid4().hex}")
     checkpoints = _checkpoints(environment.checkpoints, work_dir)
     operators = {node.position: _placed(node, checkpoints.directory, job_id) for node in nodes}
-    check_own_output({node.name: operators[node.position] for node in nodes})
     place = quote(name if environment.checkpoints.directory else job_id, safe="")
     queries = tuple(
         _query(node, operators, f"{checkpoints.directory}/spark-streams/{place}") for node in nodes if node.spark_stream
@@ -157,6 +160,7 @@ def translate(
         watermark_warn_ms=environment.watermark_warn_ms,
     )
     validate(graph)
+    check_own_output(nodes)
     _check_intervals(nodes, checkpoints)
     _warn_of_sinks_that_wait(nodes, checkpoints)
     _warn_of_unread_errors(nodes)
@@ -208,6 +212,28 @@ def _warn_of_unread_errors(nodes: Sequence[StreamNode]) -> None:
                 "dropped. Read them, as in stream.errors.collect(name=...), or leave on_error out",
                 node.name,
             )
+
+
+def _check_environment(found: Any) -> None:
+    """Raises InvalidProgram for what was submitted in its place."""
+    if isinstance(found, StreamEnvironment):
+        return
+    if isinstance(found, str):
+        told = f"{found!r} (str): the environment comes first, as in submit(env, name={found!r})"
+    elif callable(found):
+        called = getattr(found, "__name__", type(found).__name__)
+        kind = "class" if isinstance(found, type) else "function"
+        told = f"the {kind} {called}: call it, as in submit({called}())"
+    elif isinstance(found, DataStream | DataStreamSink | ConnectedStreams | WindowedStream):
+        told = f"a {type(found).__name__}: give the StreamEnvironment that it was built on"
+    elif inspect.iscoroutine(found):
+        found.close()
+        told = "a coroutine: await what gives the environment, or make it with a plain def"
+    elif found is None:
+        told = "None: does the function that builds it end without `return env`?"
+    else:
+        told = f"{found!r:.80} ({type(found).__name__})"
+    raise InvalidProgram(f"submit: wanted a StreamEnvironment, found {told}")
 
 
 def _checkpoints(config: CheckpointConfig, work_dir: str) -> CheckpointConfig:

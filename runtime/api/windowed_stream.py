@@ -24,6 +24,7 @@ from ...actors.windows.window_contents import Aggregated, AggregateFunction, All
 from ...actors.windows.window_function import PlainWindowFunction, ProcessWindowFunction
 from ...actors.windows.window_operator import WindowOperator
 from ...actors.windows.window_settings import Mode, WindowSettings
+from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration, Units, duration_ms
 from .errors import InvalidOperator, InvalidProgram
 from .operator_checks import function_of
@@ -123,6 +124,8 @@ class WindowedStream(Generic[S]):
             raise InvalidProgram(
                 f"aggregate: wanted named aggregates, as in bids=Count(), or one AggregateFunction, found {found}"
             )
+        if isinstance(function, str | Aggregate) or (isinstance(function, type) and issubclass(function, Aggregate)):
+            raise InvalidProgram(f"aggregate: {misgiven(function)}")
         if function is not None:
             return self._operator("window-aggregate", Aggregated(_aggregate_of(function)), final, given)
         if final is not None:

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ...messages import ClusterMetrics, JobMetrics
+from ...messages import ClusterMetrics, JobId, JobMetrics
 from ..clusters.remote_cluster import RemoteCluster
 from .connection import connect, connection_options
 from .figures import short, table_of
@@ -20,6 +20,7 @@ from .output import print_json, told
 
 
 @click.command()
+@click.argument("job", required=False)
 @click.option("--once", is_flag=True, help="Print it once, and end.")
 @click.option("--subtasks", is_flag=True, help="A line per subtask.")
 @click.option("--interval", type=click.FloatRange(0.1, 3600), default=1.0, show_default=True, metavar="SECONDS")
@@ -27,6 +28,7 @@ from .output import print_json, told
 @connection_options
 @told
 def top(
+    job: str | None,
     once: bool,
     subtasks: bool,
     interval: float,
@@ -35,24 +37,25 @@ def top(
     key_file: str | None,
     timeout: float | None,
 ) -> None:
-    """What all jobs of a JobManager do: where the time of each vertex goes, records in a second, checkpoints, restarts,
-    and their TaskManagers. Ctrl-C ends it.
+    """What JOB does, or all jobs of a JobManager: where the time of each vertex goes, records in a second, checkpoints,
+    restarts, and their TaskManagers. Ctrl-C ends it.
     """
     with connect(jobmanager, key_file, timeout) as cluster:
+        job_id = None if job is None else cluster.find(job).job_id
         console = Console(highlight=False)
         if as_json:
-            print_json(cluster.metrics())
+            print_json(cluster.metrics(job_id))
         elif once or not console.is_terminal:
-            Console(width=200, highlight=False).print(screen(cluster.metrics(), subtasks))
+            Console(width=200, highlight=False).print(screen(cluster.metrics(job_id), subtasks))
         else:
-            _watch(cluster, console, subtasks, interval)
+            _watch(cluster, job_id, console, subtasks, interval)
 
 
-def _watch(cluster: RemoteCluster, console: Console, subtasks: bool, interval: float) -> None:
-    with Live(screen(cluster.metrics(), subtasks), console=console, screen=True, auto_refresh=False) as live:
+def _watch(cluster: RemoteCluster, job_id: JobId | None, console: Console, subtasks: bool, interval: float) -> None:
+    with Live(screen(cluster.metrics(job_id), subtasks), console=console, screen=True, auto_refresh=False) as live:
         while True:
             time.sleep(interval)
-            live.update(screen(cluster.metrics(), subtasks), refresh=True)
+            live.update(screen(cluster.metrics(job_id), subtasks), refresh=True)
 
 
 def screen(metrics: ClusterMetrics, subtasks: bool) -> Group:

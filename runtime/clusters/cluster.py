@@ -63,7 +63,7 @@ from .launching import launch_of
 from .leading import leading
 from .metric_reporters import MetricReporters
 from .module_path import searched_folders
-from .paths import AnyPath, savepoint_at
+from .paths import AnyPath, looked_at_here, savepoint_at
 from .resuming import to_be_resumed
 from .stream_queries import StreamQueries
 from .task_manager_process import TaskManagerLaunch
@@ -355,7 +355,8 @@ class Cluster(WebSide, ABC):
             working_directory,
             resume is not None,
         )
-        submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
+        with looked_at_here(from_savepoint):
+            submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
         if submitted.restored_from is None and self._runs_on_this_machine():
             translation.warn_of_earlier_output()
         if submitted.left_behind:

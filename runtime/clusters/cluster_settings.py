@@ -49,8 +49,8 @@ class ClusterSettings:
         for name in settings:
             if name not in known:
                 close = difflib.get_close_matches(name, known, 1)
-                hint = f"did you mean {close[0]!r}? " if close else ""
-                raise TypeError(f"a cluster has no setting {name!r}; {hint}There are {', '.join(known)}")
+                hint = f"; did you mean {close[0]!r}?" if close else "."
+                raise TypeError(f"a cluster has no setting {name!r}{hint} There are {', '.join(known)}")
         return cls(task_managers, slots_per_task_manager, **settings)
 
     def __post_init__(self) -> None:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
+from ...actors.errors import CannotRestore
+from ...state.errors import OutsideRoot
 from ..api.errors import InvalidSetting
 
 AnyPath = str | os.PathLike[str]
@@ -24,6 +27,31 @@ def savepoint_at(path: AnyPath) -> tuple[str, str]:
         with suppress(OSError):  # the working directory may have been deleted
             folder = os.getcwd()
     return written, folder
+
+
+@contextmanager
+def looked_at_here(path: AnyPath | None) -> Iterator[None]:
+    """A savepoint that the JobManager finds below none of its folders: says what this machine has at the path."""
+    try:
+        yield
+    except CannotRestore as error:
+        if path is not None and isinstance(error.__cause__, OutsideRoot):
+            written, folder = savepoint_at(path)
+            told = "" if "://" in written or "::" in written else _what_is_at(os.path.join(folder, written))
+            error.args = (str(error).replace(f"{written}: ", f"{written}: {told}", 1),)
+        raise
+
+
+def _what_is_at(place: str) -> str:
+    """The beginning of a sentence; empty for a savepoint or checkpoint."""
+    if not os.path.exists(place):
+        return f"there is no {place} on this machine: correct the path; it "
+    if os.path.isdir(place) and not os.path.exists(f"{place}/_metadata"):
+        return (
+            f"{place} is a folder and neither a savepoint nor a checkpoint: give the path that `understudy savepoint` "
+            "printed or trigger_savepoint() returned, or a checkpoint's folder, chk-N; it "
+        )
+    return ""
 
 
 def target_folder(path: AnyPath | None) -> str | None:

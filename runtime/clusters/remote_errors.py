@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...actors.known_names import meant
 from ...messages import JobSummary
 
 
@@ -36,7 +37,8 @@ class NoSuchJob(RemoteError, LookupError):
     """The JobManager knows no such job."""
 
     def __init__(self, wanted: str, jobs: Sequence[JobSummary]) -> None:
-        super().__init__(f"no job has the id, a prefix of it, or the name {wanted!r}; there are: {_names(jobs)}")
+        near = meant(wanted, [job.name for job in jobs]) or "."
+        super().__init__(f"no job has the id, a prefix of it, or the name {wanted!r}{near} There are: {_names(jobs)}")
 
 
 class AmbiguousJob(RemoteError, LookupError):

@@ -125,7 +125,9 @@ class Aggregate:
             raise WrongColumn(f"{self}: there is no such column, or not once; there are {known}")
         kind = _value_type(schema, self.column)
         if not self._takes(kind):
-            raise WrongColumn(f"{self}: wanted {self.wants}, found a column of type {kind}")
+            raise WrongColumn(
+                f"{self}: wanted {self.wants}, found a column of type {kind}{_conversion(self.column, kind)}"
+            )
 
     def result(self, values: Sequence[Numbers], kinds: Sequence[pa.DataType]) -> pa.Array:
         """The column of results from the values of the parts, which are of these types."""
@@ -210,6 +212,29 @@ class Max(Min):
 
     column: str
     operation: ClassVar[Operation] = "max"
+
+
+def misgiven(found: Any, name: str = "") -> str:
+    """The text about something that is no named aggregate, and how one is written; `name`: of the result's column."""
+    if isinstance(found, Aggregate):
+        return f"{found} has no name: write aggregate({type(found).__name__.lower()}={found})"
+    written, what = ("Sum('column')", f"{found!r:.80}")
+    if isinstance(found, str):
+        written = f"Sum({found!r})"
+    elif isinstance(found, type) and issubclass(found, Aggregate):
+        written = "Count()" if found is Count else f"{found.__name__}('column')"
+        what = f"the class {found.__name__}"
+    example = f"{name}={written}" if name else f"aggregate({written.partition('(')[0].lower()}={written})"
+    return f"wanted an aggregate such as Count() or Sum('column') with a name, found {what}: write {example}"
+
+
+def _conversion(column: str, kind: pa.DataType) -> str:
+    """What to do about such a column."""
+    if pt.is_decimal(kind):
+        return f": map it to float(record[{column!r}]), or to whole cents (int) where the result must be exact"
+    if pt.is_string(kind) or pt.is_large_string(kind):
+        return f": map it to float(record[{column!r}]) first, if it holds numbers"
+    return ""
 
 
 def columns_read(keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> tuple[str, ...]:

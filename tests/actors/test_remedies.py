@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from bdb import BdbQuit
 from collections.abc import Callable
@@ -9,7 +10,11 @@ from typing import Any
 
 import pytest
 
+from understudy import Collector, Operator, OperatorContext
 from understudy.actors.failure import describe
+
+
+class Unkeyed(Operator): ...
 
 
 def _imports() -> None:
@@ -35,9 +40,39 @@ def _has_a_breakpoint() -> Any:
     raise BdbQuit
 
 
+def _collects_two() -> None:
+    out: Any = Collector()
+    out.collect("key", 1)
+
+
+def _calls_the_collector() -> None:
+    out: Any = Collector()
+    out(1)
+
+
+def _registers_a_timer_as_in_flink() -> Any:
+    operator: Any = Unkeyed()
+    return operator.register_event_time_timer(5)
+
+
+def _gets_state_of_the_context() -> Any:
+    context: Any = OperatorContext.__new__(OperatorContext)
+    return context.get_state("total")
+
+
+async def _awaits_collect() -> None:
+    out: Any = Collector()
+    await out.collect(1)
+
+
 @pytest.mark.parametrize(
     ("fail", "text"),
     [
+        (_collects_two, "write out.collect((key, record))"),
+        (_registers_a_timer_as_in_flink, "self.timers.at_event_time(ms)"),
+        (_gets_state_of_the_context, "total = ValueState(int, default=0)"),
+        (_calls_the_collector, "write out.collect(record) in place of out(record)"),
+        (lambda: asyncio.run(_awaits_collect()), "are called without await"),
         (_reads_what_was_a_state, "self.x.update(value)"),
         (_adds_to_a_state, "n.update(n.value() + 1)"),
         (_has_a_breakpoint, "LocalCluster(debug=True)"),

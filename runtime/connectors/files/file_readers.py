@@ -19,6 +19,9 @@ import pyarrow.parquet
 _BLOCK_BYTES = 1 << 20
 """How much text is parsed at a time, and from how much of it the types of a column are guessed."""
 
+_LEADING_ZERO = r"^\s*[-+]?0[0-9]"
+_KEPT = b"understudy:leading zero"
+
 
 @dataclass(frozen=True, slots=True)
 class FileSplit:
@@ -74,30 +77,40 @@ def _whole_file(file: BinaryIO, path: str) -> Sequence[FileSplit]:
 
 
 def _csv_schema(file: BinaryIO, null_values: tuple[str, ...]) -> pa.Schema:
-    """Digits behind a 0, as in a zip code, are text: as numbers they would lose it."""
-    schema = _csv_reader(file, null_values).schema
-    whole = [field.name for field in schema if pa.types.is_integer(field.type)]
-    if not whole:
-        return schema
+    """Columns that would be numbers, but for values such as 01234, are text: a field's metadata has the first one."""
+    guessed = _csv_reader(file, null_values).schema
+    numbers = [field for field in guessed if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)]
+    if not numbers:
+        return guessed
     file.seek(0)
-    texts = _csv_reader(file, null_values, pa.schema([(name, pa.string()) for name in whole])).read_next_batch()
-    padded = {
-        name
-        for name, column in zip(whole, texts.columns, strict=True)
-        if pc.any(pc.match_substring_regex(column, r"^\s*[+-]?0[0-9]")).as_py()
-    }
-    return pa.schema([pa.field(each.name, pa.string()) if each.name in padded else each for each in schema])
+    as_text = {field.name: pa.string() for field in numbers}
+    try:
+        rows = _csv_reader(file, null_values, column_types=as_text).read_next_batch()
+    except (pa.ArrowInvalid, StopIteration):
+        return guessed  # no rows, or an error that is said again, with its place, when the file is read
+    for field in numbers:
+        position = guessed.get_field_index(field.name)  # -1: two of the name
+        if position < 0:
+            continue
+        values = rows.column(position)
+        zeros = values.filter(pc.match_substring_regex(values, _LEADING_ZERO))
+        if len(zeros):
+            guessed = guessed.set(position, pa.field(field.name, pa.string(), metadata={_KEPT: zeros[0].as_py()}))
+    return guessed
+
+
+def texts_kept(schema: pa.Schema) -> dict[str, str]:
+    """The columns that are text for the zeros that their values begin with, and such a value."""
+    return {field.name: field.metadata[_KEPT].decode() for field in schema if _KEPT in (field.metadata or {})}
 
 
 def _csv_batches(file: BinaryIO, _split: FileSplit, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-    yield from _csv_reader(file, options.null_values, options.columns)
+    columns = options.columns
+    yield from _csv_reader(file, options.null_values, column_types=columns, include_columns=columns.names)
 
 
-def _csv_reader(
-    file: BinaryIO, null_values: tuple[str, ...], columns: pa.Schema | None = None
-) -> pa.csv.CSVStreamingReader:
+def _csv_reader(file: BinaryIO, null_values: tuple[str, ...], **chosen: Any) -> pa.csv.CSVStreamingReader:
     """A quoted value is never null, so an empty string differs from null, as FileSink writes them."""
-    chosen: dict[str, Any] = {} if columns is None else {"column_types": columns, "include_columns": columns.names}
     return pa.csv.open_csv(
         file,
         read_options=pa.csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),

@@ -6,9 +6,10 @@ Which files there are, and of which version, is settled when the source is made,
 from __future__ import annotations
 
 import copy
+import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 import pyarrow as pa
@@ -19,9 +20,11 @@ from ....messages import those_there_are
 from ..errors import InputChanged, NoInput, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS
 from .file_look import version_now
-from .file_readers import READ_FORMATS, FileSplit, ReadOptions
+from .file_readers import READ_FORMATS, FileSplit, ReadOptions, texts_kept
 from .locations import located
 from .split_source import SplitSource
+
+log = logging.getLogger(__name__)
 
 
 class FileSource(SplitSource):
@@ -29,8 +32,9 @@ class FileSource(SplitSource):
 
     Parquet is split by row groups, text by files. Hidden files (`.…`, `_…`) are left out, and subfolders are not
     looked into. All files must have the same columns; types are the files' own, or guessed from their first
-    megabyte, or `schema`'s. A field of JSON lines that first comes later raises UnreadableInput, unless `schema` or
-    `columns` is given. A file that was written or removed since raises InputChanged in the subtask that reads it.
+    megabyte, or `schema`'s. A CSV column with a value such as 01234 in that megabyte is text, and a warning says so.
+    A field of JSON lines that first comes later raises UnreadableInput, unless `schema` or `columns` is given. A file
+    that was written or removed since raises InputChanged in the subtask that reads it.
     """
 
     def __init__(
@@ -51,7 +55,9 @@ class FileSource(SplitSource):
         self.format = format
         fs, files = find_files(self.path)
         self._versions = {file: version_now(fs, file) for file in files}  # before they are looked into
-        found = _describe(fs, files, format, tuple(null_values))
+        found, texts = _without_texts(_describe(fs, files, format, tuple(null_values)))
+        if schema is None:
+            warn_of_texts(self.path, texts, columns)
         splits = [split for splits, _ in found.values() for split in splits]
         self.settle(self.path, splits, chosen(_one_schema(found, format, schema), columns, self.path))
         are_guessed = schema is None and columns is None
@@ -115,7 +121,7 @@ def find_files(url: str) -> tuple[AbstractFileSystem, list[str]]:
 
 def read_table(fs: AbstractFileSystem, files: Sequence[str], format: str) -> pa.Table:
     """All rows of these files, in their order, as FileSink has written them. Raises as FileSource does."""
-    described = _describe(fs, files, format, ("",))
+    described, _ = _without_texts(_describe(fs, files, format, ("",)))
     schema = _one_schema(described, format, None)
     options = ReadOptions(schema, COLUMN_BATCH_ROWS, ("",))
     batches = []
@@ -145,6 +151,32 @@ def _describe(fs: AbstractFileSystem, files: Sequence[str], format: str, null_va
     if not described:
         raise NoInput(f"{files[0]}: wanted {format}, found {len(files)} empty file(s)")
     return described
+
+
+def _without_texts(found: _Described) -> tuple[_Described, Mapping[str, str]]:
+    """A column that is text in one file for its leading zeros is text in all; and these columns, each with a value."""
+    texts = {name: value for _, schema in found.values() for name, value in texts_kept(schema).items()}
+    return {path: (splits, as_text(schema, texts)) for path, (splits, schema) in found.items()}, texts
+
+
+def as_text(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    """The same columns; those of these names are text."""
+    for name in names:
+        if (position := schema.get_field_index(name)) >= 0:
+            schema = schema.set(position, pa.field(name, pa.string()))
+    return schema
+
+
+def warn_of_texts(path: str, texts: Mapping[str, str], columns: Sequence[str] | None) -> None:
+    """A line in the log for all columns that are text for their leading zeros, of those that are read."""
+    read = {name: value for name, value in texts.items() if columns is None or name in columns}
+    if read:
+        name, value = next(iter(read.items()))
+        log.warning(
+            "%s: column %s is read as text, as a number would lose the zeros of %r; if it is a number, say so with "
+            "schema=, or write int(record[%r])",
+            *(path, ", ".join(map(repr, read)), value, name),
+        )
 
 
 def _one_schema(found: _Described, format: str, wanted: pa.Schema | None) -> pa.Schema:

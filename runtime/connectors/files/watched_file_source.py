@@ -25,8 +25,8 @@ from ....state import DurableFiles
 from ..errors import ConnectorError, NoInput, OffsetMismatch, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS, RECORD_BATCH_ROWS, PacedSource
 from .file_look import look, root_of, version_now
-from .file_readers import READ_FORMATS, ReadOptions
-from .file_source import chosen, unreadable
+from .file_readers import READ_FORMATS, ReadOptions, texts_kept
+from .file_source import as_text, chosen, unreadable, warn_of_texts
 from .files_seen import FilesSeen, changed
 from .locations import is_object_store, located
 
@@ -81,7 +81,7 @@ class WatchedFileSource(PacedSource):
         self.format = format
         self.watch_ms = watch_ms
         self.settle_ms = (0.0 if is_object_store(self.path) else SETTLE_MS) if settle_ms is None else settle_ms
-        found = self._oldest_schema(tuple(null_values)) if schema is None else schema
+        found = self._oldest_schema(tuple(null_values), columns) if schema is None else schema
         self._check_folder()
         self._file_columns = None if columns is not None or format == "jsonl" else found
         """What each file has to have, and no more; None: the columns of the stream are enough."""
@@ -293,7 +293,7 @@ class WatchedFileSource(PacedSource):
 
     # -- when it is made
 
-    def _oldest_schema(self, null_values: tuple[str, ...]) -> pa.Schema:
+    def _oldest_schema(self, null_values: tuple[str, ...], columns: Sequence[str] | None) -> pa.Schema:
         reader = READ_FORMATS[self.format]
         fs, _ = located(self.path)
         try:
@@ -304,7 +304,10 @@ class WatchedFileSource(PacedSource):
             try:
                 with fs.open(each.name, "rb") as file:
                     if reader.splits(file, each.name) or not reader.guessed:
-                        return reader.schema(_at_start(file), null_values)
+                        found = reader.schema(_at_start(file), null_values)
+                        texts = texts_kept(found)
+                        warn_of_texts(self.path, texts, columns)
+                        return as_text(found, texts)
             except (ValueError, TypeError, NotImplementedError, OSError) as error:
                 raise unreadable(each.name, self.format, error) from error
         raise NoInput(f"{self.path}: no file says the columns yet: give schema=pa.schema([...]), or write a first file")

@@ -106,7 +106,7 @@ def test_a_key_that_is_none_names_the_record(records: Any, parts: tuple[int, ...
         (rows_of(FLIGHTS), "there is origin, day, air time"),
         ([{"origin": 1}], "there is origin"),
         ([Flight("JFK", 1)], "there is origin, day"),
-        ([("JFK", 1)], "there is a tuple of 2 items"),
+        ([("JFK", 1)], r"there is a tuple of 2 items, which go by their positions: key_by\(0\)"),
         ([7], "there is only a value of type int"),
     ],
 )

@@ -103,6 +103,19 @@ def test_a_value_that_is_no_time_is_refused_with_its_record(value: Any) -> None:
         times_of_list([5, value], "the time column 't'")
 
 
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [
+        (1_700_000_000.5, r"map it to int\(time \* 1000\) first, if it is in seconds"),
+        (1_700_000_000_000.5, r"map it to int\(time\) first"),
+        ("2026-11-26", r"map it to datetime.fromisoformat\(time\)"),
+    ],
+)
+def test_a_float_or_text_that_is_a_time_gets_the_conversion(value: Any, remedy: str) -> None:
+    with pytest.raises(UnusableTime, match=remedy):
+        times_of_list([value], "the time column 't'")
+
+
 def test_a_date_is_its_midnight() -> None:
     assert times_of_list([date(1970, 1, 2)], "it").tolist() == [24 * HOUR]
 

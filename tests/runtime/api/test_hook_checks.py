@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -149,6 +150,30 @@ class TestFunctions:
         with pytest.warns(UserWarning, match=r"map: .*forgotten.* returns nothing .*the record that takes") as warned:
             env.from_collection([1]).map(function)
         assert warned[0].filename == __file__
+
+    @pytest.mark.parametrize(
+        "function", [lambda record: record.update(x=1), lambda record: record["seen"].append(record["x"])]
+    )
+    def test_map_warns_of_a_lambda_that_only_changes_its_record_in_place(
+        self, env: StreamEnvironment, function: Any
+    ) -> None:
+        with pytest.warns(UserWarning, match=r"map: .*<lambda> .* gives what \.\w+\(\.\.\.\) returns, which is None"):
+            env.from_collection([1]).map(function)
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda record: record.update(x=1) or record,
+            lambda record: (record.update(x=1), record)[1],
+            lambda record: record.get("update"),
+            lambda record: str(record.update(x=1)),
+            lambda record: record.update,
+        ],
+    )
+    def test_map_does_not_warn_of_one_that_gives_something(self, env: StreamEnvironment, function: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            env.from_collection([1]).map(function)
 
     @pytest.mark.parametrize("function", [found_sometimes, always_fails, lambda record: record.get("flag"), print])
     def test_one_that_returns_something_at_times_is_not(self, env: StreamEnvironment, function: Any) -> None:

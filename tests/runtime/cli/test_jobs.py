@@ -118,6 +118,10 @@ class TestNamingAJob:
         with pytest.raises(AmbiguousJob):
             find_job(ended, "job-")
 
+    def test_a_misspelt_name_gets_the_nearest_one(self) -> None:
+        with pytest.raises(NoSuchJob, match=r"the name 'filghts'; did you mean 'flights'\? There are: job-1 \(flights"):
+            find_job([job("job-1"), job("job-2")], "filghts")
+
     @pytest.mark.parametrize("wanted", ["", "light", "job-3", "JOB-1"])
     def test_nothing_else_names_a_job(self, wanted: str) -> None:
         with pytest.raises(NoSuchJob, match="job-1"):

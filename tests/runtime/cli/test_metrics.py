@@ -42,6 +42,10 @@ def test_top_prints_once_where_there_is_no_terminal(shared: Shell, running: Runn
     assert "running" in done.out
     assert "TaskManager" in done.out
     assert shared("top", "--json").json["jobs"][0]["name"] == "job"
+    assert "counting" in shared("top", "job").out
+    wrong = shared("top", "jbo")
+    assert wrong.code == 1
+    assert "or the name 'jbo'; did you mean 'job'? There are: " in wrong.err
 
 
 def test_back_pressure_and_flame_graph_by_the_same_samples(shared: Shell, running: Running) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from understudy import ActorFuture, JobFuture
+from understudy import ActorFuture, CannotRestore, JobFuture, StreamEnvironment
 from understudy.runtime.api.errors import InvalidSetting
 from understudy.runtime.clusters.paths import savepoint_at, target_folder
+from understudy.testing import DebugCluster
 
 
 @pytest.mark.parametrize("path", ["/savepoints/a", Path("/savepoints/a"), "s3://bucket/a", "jobmanager://savepoints/a"])
@@ -63,3 +64,26 @@ def test_a_future_in_place_of_its_path_says_how_to_get_the_path() -> None:
 
 def test_the_usual_folder_is_none() -> None:
     assert target_folder(None) is None
+
+
+@pytest.mark.parametrize("checkpoint_dir", [None, "checkpoints"])
+@pytest.mark.parametrize("written", ["{folder}/nope", "nope"])
+def test_a_savepoint_that_is_nowhere_is_said_to_be(
+    written: str, checkpoint_dir: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    env = StreamEnvironment(checkpoint_dir=checkpoint_dir)
+    env.from_collection([1]).collect()
+    text = rf"cannot be started from {written.format(folder=tmp_path)}: .*{tmp_path}/nope"
+    with DebugCluster() as cluster, pytest.raises(CannotRestore, match=text):
+        cluster.submit(env, from_savepoint=written.format(folder=tmp_path))
+
+
+def test_a_folder_that_is_no_savepoint_is_said_to_be_none(tmp_path: Path) -> None:
+    env = StreamEnvironment()
+    env.from_collection([1]).collect()
+    text = (
+        f"started from {tmp_path}: {tmp_path} is a folder and neither a savepoint nor a checkpoint: give the path that"
+    )
+    with DebugCluster() as cluster, pytest.raises(CannotRestore, match=text):
+        cluster.submit(env, from_savepoint=tmp_path)

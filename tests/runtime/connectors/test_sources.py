@@ -27,6 +27,7 @@ from understudy.runtime.connectors import (
     PartitionFeed,
     SparkSource,
     UnreadableInput,
+    WatchedFileSource,
 )
 
 from ...contracts.source import RECORDS, SourceContract
@@ -261,16 +262,6 @@ def test_guessed_types_of_several_files_are_widened(tmp_path: Path) -> None:
     assert all_rows(source) == [{"n": 1.0, "s": "a"}, {"n": 1.5, "s": None}]
 
 
-def test_digits_behind_a_zero_are_text(tmp_path: Path) -> None:
-    (tmp_path / "1.csv").write_text("zip,n,x\n98765,0,0.5\n01234,-10,00.5\n,,\n")
-    rows = all_rows(FileSource(str(tmp_path), "csv"))
-    assert [row["zip"] for row in rows] == ["98765", "01234", None]
-    assert [row["n"] for row in rows] == [0, -10, None]
-    assert [row["x"] for row in rows] == [0.5, 0.5, None]
-    whole = pa.schema([("zip", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
-    assert all_rows(FileSource(str(tmp_path), "csv", schema=whole))[1]["zip"] == 1234
-
-
 @pytest.mark.parametrize(
     ("format", "texts"), [("csv", ("n\n1\n", "n\nx\n")), ("jsonl", ('{"n": "1"}', '{"n": {"x": 1}}'))]
 )
@@ -288,6 +279,26 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("a,n,n\n1,2,3\n")
     with pytest.raises(UnreadableInput, match=r"1\.csv has 2 columns 'n': give each a name of its own"):
         FileSource(str(tmp_path), "csv")
+
+
+def test_numbers_with_leading_zeros_stay_text_and_a_warning_names_the_column(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "1.csv").write_text("n,zip,share\n1,99999,0.5\n2,10001,-0.25\n")
+    (tmp_path / "2.csv").write_text("n,zip,share\n0,01234,0\n")
+    zips = [
+        {"n": 1, "zip": "99999", "share": 0.5},
+        {"n": 2, "zip": "10001", "share": -0.25},
+        {"n": 0, "zip": "01234", "share": 0.0},
+    ]
+    assert all_rows(FileSource(str(tmp_path), "csv")) == zips
+    assert "column 'zip' is read as text, as a number would lose the zeros of '01234'" in caplog.text
+    caplog.clear()
+    schema = pa.schema([("n", pa.int64()), ("zip", pa.int64()), ("share", pa.float64())])
+    assert all_rows(FileSource(str(tmp_path), "csv", schema=schema))[2]["zip"] == 1234
+    assert WatchedFileSource(str(tmp_path / "2.csv"), "csv").source_schema().field("zip").type == pa.string()
+    assert FileSource(str(tmp_path), "csv", columns=["n"]).source_schema() == pa.schema([("n", pa.int64())])
+    assert caplog.text.count("is read as text") == 1
 
 
 def test_a_value_that_does_not_fit_names_the_file(tmp_path: Path) -> None:

@@ -89,6 +89,25 @@ def test_an_unbound_state_says_so() -> None:
             use()
 
 
+def test_a_state_that_is_used_too_early_says_where_it_can_be_used() -> None:
+    with pytest.raises(UnboundState, match=r"in the body of its class.*use it as self\.NAME in `process`"):
+
+        class InBody:
+            total = ValueState(int, default=0)
+            first = total.value()
+
+    class InInit:
+        total = ValueState(int, default=0)
+
+        def __init__(self) -> None:
+            self.total.value()
+
+    with pytest.raises(UnboundState, match=r"state 'total' is not bound: `__init__` runs where .*use it in `process`"):
+        InInit()
+    with pytest.raises(UnboundState, match=r"on the class, or .*write self\.total in `process`"):
+        InInit.total.value()
+
+
 def test_a_mode_that_does_not_exist_is_refused() -> None:
     with pytest.raises(InvalidState, match="'split', 'union' or 'broadcast', found 'all'"):
         OperatorListState(int, "all")  # type: ignore[arg-type]

@@ -1,0 +1,65 @@
+"""Elsewhere: names that Flink, Spark and pandas have, and what is written here in their place.
+
+Looked up only where an attribute is missing, for the text of the AttributeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from ...actors.known_names import meant
+
+_NOT_YET: Final = "iterations are not there yet"
+_AGGREGATE: Final = "write key_by(...).aggregate({name}={kind}) in its place"
+_SUBMIT: Final = "write `with LocalCluster() as cluster: cluster.submit(env).wait()` in its place"
+_MAP: Final = "write map(...), which makes a new record of each, in its place"
+
+OF_STREAMS: Final[Mapping[str, str]] = {
+    "iterate": _NOT_YET,
+    "delta_iterate": _NOT_YET,
+    "count": _AGGREGATE.format(name="count", kind="Count()"),
+    "sum": _AGGREGATE.format(name="sum", kind='Sum("column")'),
+    "min": _AGGREGATE.format(name="min", kind='Min("column")'),
+    "max": _AGGREGATE.format(name="max", kind='Max("column")'),
+    "avg": _AGGREGATE.format(name="avg", kind='Avg("column")'),
+    "mean": _AGGREGATE.format(name="mean", kind='Avg("column")'),
+    "select": _MAP,
+    "with_column": _MAP,
+    "apply": _MAP,
+    "group_by": "write key_by(...) in its place",
+    "groupby": "write key_by(...) in its place",
+    "where": "write filter(...) in its place",
+    "for_each": "write map(...), or sink_to(...) with a sink of your own, in its place",
+    "foreach": "write map(...), or sink_to(...) with a sink of your own, in its place",
+    "add_sink": "write sink_to(...) in its place",
+    "set_parallelism": "write parallelism=... in the call that made this stream, as in map(f, parallelism=2)",
+    "execute": _SUBMIT,
+    "assign_timestamps_and_watermarks": "write assign_timestamps(column_or_function, bounded_out_of_orderness(ms))",
+    "get_side_output": "write side_output(tag) in its place",
+}
+
+OF_ENVIRONMENTS: Final[Mapping[str, str]] = {
+    "execute": _SUBMIT,
+    "execute_async": _SUBMIT,
+    "add_source": "write from_source(...) in its place",
+    "from_list": "write from_collection(...) in its place",
+    "from_elements": "write from_collection([...]) in its place",
+    "read_csv": "write from_csv(...) in its place",
+    "read_parquet": "write from_parquet(...) in its place",
+    "read_json": "write from_jsonl(...) in its place",
+    "from_json": "write from_jsonl(...) in its place",
+    "set_parallelism": "write StreamEnvironment(parallelism=...)",
+    "set_max_parallelism": "write StreamEnvironment(max_parallelism=...)",
+    "enable_checkpointing": "write StreamEnvironment(checkpoint_interval_ms=...)",
+    "set_restart_strategy": "write StreamEnvironment(restart_strategy=...)",
+    "set_state_backend": 'write StreamEnvironment(state_backend="rocksdb"), or leave it out for memory',
+    "set_buffer_timeout": "write StreamEnvironment(buffer_timeout_ms=...)",
+}
+
+
+def instead_of(name: str, elsewhere: Mapping[str, str], known: Iterable[str]) -> str:
+    """The end of a text about an attribute that is missing: what is written here, or the name most like it."""
+    if name in elsewhere:
+        return f": {elsewhere[name]}"
+    return meant(name, [each for each in known if each[0] != "_"])

@@ -1,0 +1,115 @@
+"""A call with what it does not take says what it takes: clusters, aggregates, restart strategies, file sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy import (
+    Count,
+    FileSink,
+    InvalidProgram,
+    LocalCluster,
+    StreamEnvironment,
+    Sum,
+    exponential_delay,
+    failure_rate,
+    fixed_delay,
+)
+
+
+def build() -> StreamEnvironment:
+    env = StreamEnvironment()
+    env.from_collection([{"origin": "JFK", "distance": 4.0}]).collect(name="all")
+    return env
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (build, r"found the function build: call it, as in submit\(build\(\)\)"),
+        (build().from_collection([1]), r"found a DataStream: give the StreamEnvironment that it was built on"),
+        (build().from_collection([1]).collect(), r"found a DataStreamSink: give the StreamEnvironment that it was"),
+        (StreamEnvironment, r"found the class StreamEnvironment: call it, as in submit\(StreamEnvironment\(\)\)"),
+        (
+            "word_count",
+            r"found 'word_count' \(str\): the environment comes first, as in submit\(env, name='word_count'\)",
+        ),
+        (None, r"found None: does the function that builds it end without `return env`\?"),
+        (3, r"found 3 \(int\)"),
+    ],
+)
+def test_what_is_no_environment_cannot_be_submitted(given: Any, text: str) -> None:
+    with pytest.raises(InvalidProgram, match=f"submit: wanted a StreamEnvironment, {text}"):
+        LocalCluster().translate(given)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: fixed_delay(retries=3), "fixed_delay has no argument 'retries'. There are attempts, delay_ms"),
+        (lambda: fixed_delay(3, delay=10), "fixed_delay has no argument 'delay'; did you mean 'delay_ms'"),
+        (lambda: failure_rate(failures=3), "failure_rate has no argument 'failures'; did you mean 'max_failures'"),
+        (lambda: exponential_delay(max_delay_ms=3), "exponential_delay has no argument 'max_delay_ms'; did you mean"),
+        (lambda: StreamEnvironment().from_csv("x.csv", delimeter=","), "from_csv has no argument 'delimeter'"),
+        (
+            lambda: StreamEnvironment().from_jsonl("x", colums=["a"]),
+            "from_jsonl has no argument 'colums'; did you mean 'columns'",
+        ),
+    ],
+)
+def test_a_keyword_that_there_is_not_gets_those_that_there_are(call: Callable[[], Any], text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda stream: stream.aggregate(Count()),
+            r"aggregate: Count\(\) has no name: write aggregate\(count=Count\(\)\)",
+        ),
+        (lambda stream: stream.aggregate(Sum("distance")), r"write aggregate\(sum=Sum\('distance'\)\)"),
+        (lambda stream: stream.aggregate("distance"), r"found 'distance': write aggregate\(sum=Sum\('distance'\)\)"),
+        (lambda stream: stream.aggregate(Count), r"found the class Count: write aggregate\(count=Count\(\)\)"),
+        (lambda stream: stream.aggregate(n=Count), r"n: .*found the class Count: write n=Count\(\)"),
+        (lambda stream: stream.aggregate(n=Sum), r"n: .*found the class Sum: write n=Sum\('column'\)"),
+        (lambda stream: stream.aggregate(n="distance"), r"n: .*found 'distance': write n=Sum\('distance'\)"),
+    ],
+)
+def test_an_aggregate_without_a_name_or_a_column_is_shown_as_it_is_written(
+    call: Callable[[Any], Any], text: str
+) -> None:
+    rows = [{"origin": "JFK", "distance": 4.0}]
+    with pytest.raises(ValueError, match=text):
+        call(StreamEnvironment().from_collection(rows).key_by("origin"))
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "is_refused"),
+    [
+        ("data", "data", True),
+        ("data/*.csv", "data", True),
+        ("data/**/*.csv", "data/out", True),
+        ("data/*", "data/", True),
+        ("data/flights.csv", "data", False),
+        ("data/fl*.csv", "data", False),
+        ("data/*.csv", "data/out", False),
+        ("data", "data-out", False),
+    ],
+)
+def test_a_sink_into_the_folder_that_its_job_reads_is_refused(
+    tmp_path: Path, read: str, written: str, is_refused: bool
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "flights.csv").write_text("origin\nJFK\n")
+    env = StreamEnvironment()
+    env.from_csv(f"{tmp_path}/{read}").sink_to(FileSink(f"{tmp_path}/{written}", format="csv"), name="out")
+    text = "sink 'out' writes into .* source 'file-source-1' reads .* give the sink a folder of its own"
+    with pytest.raises(InvalidProgram, match=text) if is_refused else nullcontext():
+        LocalCluster().translate(env)
