@@ -15,7 +15,7 @@ from itertools import chain, islice
 from sys import getsizeof
 from typing import Any, Final
 
-from ..backends.private_copy import MISSING
+from ..backends.private_copy import IMMUTABLE, MISSING
 from .memory import RocksMemory
 from .row_codec import may_change
 from .store import RocksStore
@@ -26,6 +26,7 @@ _ENTRY_BYTES: Final = 200
 """What an entry takes beside its value, about."""
 _ROWS_PER_WRITE: Final = 1024
 _ABSENT: Final = object()
+_ABSENCE: Final = type(MISSING)
 
 
 class CachedRows:
@@ -154,20 +155,28 @@ class CachedRows:
             young, old = self._young, self._old
             self._write_some(some, [young[key] if key in young else old[key] for key in some])
 
-    def _write_some(self, keys: list[Any], held: list[Any]) -> None:
-        there = [number for number, each in enumerate(held) if each is not MISSING]
-        packed = self._pack([keys[number] for number in there], [held[number] for number in there])
-        raws: list[bytes | None] = [None] * len(keys)
-        for number, raw in zip(there, packed, strict=True):
-            raws[number] = raw
-        as_read = self._as_read
-        differ = [number for number, key in enumerate(keys) if (raw := raws[number]) is None or raw != as_read.get(key)]
-        rows = self._rows_of([keys[number] for number in differ])
+    def _write_some(self, keys: Sequence[Any], held: Sequence[Any]) -> None:
+        changed, as_read = self._changed, self._as_read
+        differing = list(zip(keys, self._packed(keys, held), held, strict=True))
+        if as_read:
+            differing = [each for each in differing if each[1] is None or each[1] != as_read.get(each[0])]
+        rows = self._rows_of([key for key, _, _ in differing])
         self._check(rows)
-        self._store.write([(row, raws[number]) for row, number in zip(rows, differ, strict=True)])
-        for key, each, raw in zip(keys, held, raws, strict=True):
-            self._changed.pop(key, None)
-            if raw is not None and may_change(each):
-                as_read[key] = raw
-            else:
-                as_read.pop(key, None)
+        self._store.write([(row, raw) for row, (_, raw, _) in zip(rows, differing, strict=True)])
+        for key in keys:
+            changed.pop(key, None)
+        some_may_change = not IMMUTABLE.issuperset(map(type, held))
+        if as_read or some_may_change:
+            for key, raw, each in differing:
+                if raw is not None and may_change(each):
+                    as_read[key] = raw
+                else:
+                    as_read.pop(key, None)
+
+    def _packed(self, keys: Sequence[Any], held: Sequence[Any]) -> Sequence[bytes | None]:
+        """None for those that are known to be absent."""
+        if _ABSENCE not in set(map(type, held)):
+            return self._pack(keys, held)
+        there = [(key, each) for key, each in zip(keys, held, strict=True) if each is not MISSING]
+        packed = iter(self._pack([key for key, _ in there], [each for _, each in there]))
+        return [None if each is MISSING else next(packed) for each in held]
