@@ -27,7 +27,7 @@ from .row_keys import end_of
 _FILE_BYTES: Final = 16 * 1024 * 1024
 """Of a table file: what is fetched, checked and sent as one piece."""
 _MANIFEST_BYTES: Final = 256 * 1024
-_MOST_OVERLAPPING: Final = 6
+_MOST_OVERLAPPING: Final = 12
 """Runs of files that overlap, beyond which some are merged."""
 _MOST_STALE_PERCENT: Final = 100
 """Of the size of what counts: beyond it all is merged, and what was overwritten goes."""
