@@ -28,7 +28,7 @@ from ...messages import (
     OperatorDescription,
     VertexId,
 )
-from ...state import InvalidState
+from ...state import ROCKSDB, InvalidState
 from ...state.keyring import Keyring
 from ..connectors import CollectSink, FileSink, OutletSink
 from ..connectors.spark.stream_query import SparkStream
@@ -158,6 +158,7 @@ def translate(
     _check_intervals(nodes, checkpoints)
     _warn_of_sinks_that_wait(nodes, checkpoints)
     _warn_of_unread_errors(nodes)
+    _warn_of_plain_files(graph)
     warn_of_null_keys(runnable)
     for node in nodes:
         warn_of_captured_changes(node.name, operators[node.position])
@@ -206,6 +207,17 @@ def _warn_of_unread_errors(nodes: Sequence[StreamNode]) -> None:
                 "dropped. Read them, as in stream.errors.collect(name=...), or leave on_error out",
                 node.name,
             )
+
+
+def _warn_of_plain_files(graph: JobGraph) -> None:
+    """RocksDB's own files are not encrypted, as what is made of them for checkpoints is."""
+    if graph.checkpoints.encryption_key and graph.state_backend == ROCKSDB:
+        log.warning(
+            "job %r encrypts its checkpoints, but RocksDB's working files (%s) are not encrypted: set state_dir to a "
+            "folder on an encrypted disk of each TaskManager, or use another state_backend",
+            graph.name,
+            graph.local_state.directory or "in the folder for temporary files, as state_dir is not set",
+        )
 
 
 def _checkpoints(config: CheckpointConfig, work_dir: str) -> CheckpointConfig:
