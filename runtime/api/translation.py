@@ -210,7 +210,7 @@ def _warn_of_unread_errors(nodes: Sequence[StreamNode]) -> None:
 
 
 def _warn_of_plain_files(graph: JobGraph) -> None:
-    """RocksDB's own files are not encrypted, as what is made of them for checkpoints is."""
+    """RocksDB's own files are not encrypted; the copies of them in checkpoints are."""
     if graph.checkpoints.encryption_key and graph.state_backend == ROCKSDB:
         log.warning(
             "job %r encrypts its checkpoints, but RocksDB's working files (%s) are not encrypted: set state_dir to a "
