@@ -97,12 +97,15 @@ def _measured(
     again.close()
     first, later = taken[0], taken[1:]
     next_bytes, next_ms = (statistics.median(each[what] for each in later) for what in ("bytes", "ms"))
+    shares = [each["bytes"] / first["bytes"] for each in later]
     return {
         "first_mb": round(first["bytes"] / 1e6, 2),
         "first_ms": round(first["ms"], 1),
         "next_mb": round(next_bytes / 1e6, 3),
         "next_ms": round(next_ms, 1),
-        "bytes_share": round(next_bytes / first["bytes"], 4),
+        "bytes_share": round(statistics.median(shares), 4),
+        "mean_bytes_share": round(statistics.mean(shares), 4),
+        "max_bytes_share": round(max(shares), 4),
         "time_share": round(next_ms / first["ms"], 4),
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import logging
 import os
 import uuid
@@ -29,7 +28,7 @@ from ...messages import (
     OperatorDescription,
     VertexId,
 )
-from ...state import InvalidState
+from ...state import ROCKSDB, InvalidState
 from ...state.keyring import Keyring
 from ..connectors import CollectSink, FileSink, OutletSink
 from ..connectors.spark.stream_query import SparkStream
@@ -44,9 +43,8 @@ from .optimizer import optimized
 from .own_output import check_own_output
 from .pickling import check_picklable
 from .spark_sources import local
-from .stream import ConnectedStreams, DataStream, DataStreamSink
 from .stream_graph import StreamEdge, StreamNode
-from .windowed_stream import WindowedStream
+from .submitted import check_environment
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +123,7 @@ def translate(
     `work_dir`: where checkpoints go when the environment names no folder. `slots`: per TaskManager; None leaves it to
     the JobManager to find that there are too few.
     """
-    _check_environment(environment)
+    check_environment(environment)
     runnable = environment.graph.runnable()
     check_event_times(runnable)
     nodes = optimized(runnable)
@@ -164,6 +162,7 @@ def translate(
     _check_intervals(nodes, checkpoints)
     _warn_of_sinks_that_wait(nodes, checkpoints)
     _warn_of_unread_errors(nodes)
+    _warn_of_plain_files(graph)
     warn_of_null_keys(runnable)
     for node in nodes:
         warn_of_captured_changes(node.name, operators[node.position])
@@ -214,26 +213,15 @@ def _warn_of_unread_errors(nodes: Sequence[StreamNode]) -> None:
             )
 
 
-def _check_environment(found: Any) -> None:
-    """Raises InvalidProgram for what was submitted in its place."""
-    if isinstance(found, StreamEnvironment):
-        return
-    if isinstance(found, str):
-        told = f"{found!r} (str): the environment comes first, as in submit(env, name={found!r})"
-    elif callable(found):
-        called = getattr(found, "__name__", type(found).__name__)
-        kind = "class" if isinstance(found, type) else "function"
-        told = f"the {kind} {called}: call it, as in submit({called}())"
-    elif isinstance(found, DataStream | DataStreamSink | ConnectedStreams | WindowedStream):
-        told = f"a {type(found).__name__}: give the StreamEnvironment that it was built on"
-    elif inspect.iscoroutine(found):
-        found.close()
-        told = "a coroutine: await what gives the environment, or make it with a plain def"
-    elif found is None:
-        told = "None: does the function that builds it end without `return env`?"
-    else:
-        told = f"{found!r:.80} ({type(found).__name__})"
-    raise InvalidProgram(f"submit: wanted a StreamEnvironment, found {told}")
+def _warn_of_plain_files(graph: JobGraph) -> None:
+    """RocksDB's own files are not encrypted; the copies of them in checkpoints are."""
+    if graph.checkpoints.encryption_key and graph.state_backend == ROCKSDB:
+        log.warning(
+            "job %r encrypts its checkpoints, but RocksDB's working files (%s) are not encrypted: set state_dir to a "
+            "folder on an encrypted disk of each TaskManager, or use another state_backend",
+            graph.name,
+            graph.local_state.directory or "in the folder for temporary files, as state_dir is not set",
+        )
 
 
 def _checkpoints(config: CheckpointConfig, work_dir: str) -> CheckpointConfig:

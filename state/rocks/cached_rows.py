@@ -10,12 +10,12 @@ read. That holds until it is dropped, which is at least half of the cache later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice
 from sys import getsizeof
 from typing import Any, Final
 
-from ..backends.private_copy import MISSING
+from ..backends.private_copy import IMMUTABLE, MISSING
 from .memory import RocksMemory
 from .row_codec import may_change
 from .store import RocksStore
@@ -26,11 +26,12 @@ _ENTRY_BYTES: Final = 200
 """What an entry takes beside its value, about."""
 _ROWS_PER_WRITE: Final = 1024
 _ABSENT: Final = object()
+_ABSENCE: Final = type(MISSING)
 
 
 class CachedRows:
     """Of one state. `rows_of` gives the rows of keys, in bytes, and `check` refuses those that may not be written;
-    `pack` gives the bytes of a key's value, `unpack` the value.
+    `pack` gives the bytes of the values of keys, `unpack` the value of some bytes.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class CachedRows:
         memory: RocksMemory,
         rows_of: Callable[[Sequence[Any]], list[bytes]],
         check: Callable[[Sequence[bytes]], None],
-        pack: Callable[[Any, Any], bytes],
+        pack: Callable[[Sequence[Any], Sequence[Any]], list[bytes]],
         unpack: Callable[[bytes], Any],
     ) -> None:
         self._store = store
@@ -108,8 +109,7 @@ class CachedRows:
 
     def write_back(self) -> None:
         """From now on RocksDB has all that is held."""
-        self._write(self._old)
-        self._write(self._young)
+        self._write(dict.fromkeys(chain(self._changed, self._as_read)))
 
     def forget(self) -> None:
         """Let go of all that is held."""
@@ -142,34 +142,41 @@ class CachedRows:
             self._age()
 
     def _age(self) -> None:
-        old = self._old
-        self._write(old)
-        for key in old:
-            self._as_read.pop(key, None)
+        old, changed, as_read = self._old, self._changed, self._as_read
+        self._write([key for key in old if key in changed or key in as_read])
+        for key in old.keys() & as_read.keys():
+            del as_read[key]
         self._old, self._young, self._young_bytes = self._young, {}, 0
 
-    def _write(self, generation: dict[Any, Any]) -> None:
-        """What of it RocksDB does not have."""
-        changes = self._changes(generation)
-        while some := list(islice(changes, _ROWS_PER_WRITE)):
-            rows = self._rows_of([key for key, _ in some])
-            self._check(rows)
-            self._store.write([(row, raw) for row, (_, raw) in zip(rows, some, strict=True)])
-            for key, raw in some:
-                self._changed.pop(key, None)
-                self._as_read.pop(key, None)
-                if raw is not None and may_change(generation[key]):
-                    self._as_read[key] = raw
+    def _write(self, keys: Iterable[Any]) -> None:
+        """Of these, which are changed or were read to be changed, what RocksDB does not have."""
+        left = iter(keys)
+        while some := list(islice(left, _ROWS_PER_WRITE)):
+            young, old = self._young, self._old
+            self._write_some(some, [young[key] if key in young else old[key] for key in some])
 
-    def _changes(self, generation: dict[Any, Any]) -> Iterator[tuple[Any, bytes | None]]:
-        changed, as_read, pack = self._changed, self._as_read, self._pack
-        for key, held in generation.items():
-            if held is MISSING:
-                if key in changed:
-                    yield key, None
-            elif may_change(held):
-                raw = pack(key, held)
-                if raw != as_read.get(key):
-                    yield key, raw
-            elif key in changed:
-                yield key, pack(key, held)
+    def _write_some(self, keys: Sequence[Any], held: Sequence[Any]) -> None:
+        changed, as_read = self._changed, self._as_read
+        differing = list(zip(keys, self._packed(keys, held), held, strict=True))
+        if as_read:
+            differing = [each for each in differing if each[1] is None or each[1] != as_read.get(each[0])]
+        rows = self._rows_of([key for key, _, _ in differing])
+        self._check(rows)
+        self._store.write([(row, raw) for row, (_, raw, _) in zip(rows, differing, strict=True)])
+        for key in keys:
+            changed.pop(key, None)
+        some_may_change = not IMMUTABLE.issuperset(map(type, held))
+        if as_read or some_may_change:
+            for key, raw, each in differing:
+                if raw is not None and may_change(each):
+                    as_read[key] = raw
+                else:
+                    as_read.pop(key, None)
+
+    def _packed(self, keys: Sequence[Any], held: Sequence[Any]) -> Sequence[bytes | None]:
+        """None for those that are known to be absent."""
+        if _ABSENCE not in set(map(type, held)):
+            return self._pack(keys, held)
+        there = [(key, each) for key, each in zip(keys, held, strict=True) if each is not MISSING]
+        packed = iter(self._pack([key for key, _ in there], [each for _, each in there]))
+        return [None if each is MISSING else next(packed) for each in held]

@@ -8,6 +8,7 @@ whole: a list or map of one key has to fit into memory.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence, Set
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
@@ -175,15 +176,25 @@ class RocksState(HeapState):
         keys, unpack = scope.row_keys, self.codec.held
         if default:
             rows_of = partial(keys.rows, number, NO_NAMESPACE)
-            return CachedRows(scope.store, scope.memory, rows_of, keys.check_own, self._packed, unpack)
+            return CachedRows(scope.store, scope.memory, rows_of, keys.check_own, self._packed_each, unpack)
         return CachedRows(
             scope.store,
             scope.memory,
             lambda pairs: [keys.row(number, namespace, key) for namespace, key in pairs],
             keys.check_own,
-            lambda pair, held: self._packed(pair[1], held),
+            lambda pairs, held: self._packed_each([key for _, key in pairs], held),
             unpack,
         )
+
+    def _packed_each(self, keys: Sequence[Any], held: Sequence[Any]) -> list[bytes]:
+        """Raises as `_packed`."""
+        contents, shape = self.contents, self.codec.shape
+        if self._rocks.row_keys.are_stored(keys):
+            values = held if shape is None else [each[0] for each in held]
+            with suppress(Exception):  # one by one, below, it comes again, and with its key
+                if contents is None or contents.all_fit(values):
+                    return self.codec.packed_each(held)
+        return [self._packed(key, each) for key, each in zip(keys, held, strict=True)]
 
     def _packed(self, key: Any, held: Any) -> bytes:
         """Raises WrongStateType, StateNotStorable."""

@@ -6,6 +6,7 @@ the key is not its canonical form.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +14,7 @@ from ...messages import MalformedMessage, unpack_plain
 from ..backends.private_copy import IMMUTABLE
 from ..backends.timed_values import Shape
 from ..kinds.record_serializer import Convert
-from .row_keys import pack
+from .row_keys import pack, packed_each
 
 _NO_KEY: Final = object()
 
@@ -64,6 +65,13 @@ class RowCodec:
         if self.shape is not None:
             held, times = held[0], self.shape.stored(held)
         return packed_parts(held if self.encode is None else self.encode(held), times, key)
+
+    def packed_each(self, held: Sequence[Any]) -> list[bytes]:
+        """The same for many whose keys are their canonical form."""
+        if self.shape is not None:
+            return list(map(self.packed, held))
+        encode = self.encode
+        return [b"\x91" + raw for raw in packed_each(held if encode is None else list(map(encode, held)))]
 
     def held(self, raw: bytes) -> Any:
         """The opposite. Raises MalformedMessage."""

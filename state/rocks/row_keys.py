@@ -45,6 +45,14 @@ def pack(value: Any) -> bytes:
         return pack_plain(value)
 
 
+def packed_each(values: Sequence[Any]) -> list[bytes]:
+    """`pack` for each."""
+    try:
+        return list(map(_FAST, values))
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return list(map(pack, values))
+
+
 def canonical(key: Any) -> Any:
     """What equal keys have in common; the key itself where that is it. Lists in it tag what else would be a tuple."""
     kind = type(key)
@@ -137,9 +145,8 @@ class RowKeys:
         groups = key_groups_of_list(keys, self.max_parallelism).tolist()
         tail = self.namespace_prefix(namespace)
         heads = {group: _PREFIX.pack(group, state) + tail for group in set(groups)}
-        if self._encode_key is None and _AS_IT_IS.issuperset(map(type, keys)):
-            return [heads[group] + pack(key) for group, key in zip(groups, keys, strict=True)]
-        return [heads[group] + pack(self.stored(key)) for group, key in zip(groups, keys, strict=True)]
+        stored = keys if self.are_stored(keys) else [self.stored(key) for key in keys]
+        return [heads[group] + raw for group, raw in zip(groups, packed_each(stored), strict=True)]
 
     def check_own(self, rows: Sequence[bytes]) -> None:
         """That all belong to this subtask's key groups. Raises StateNotStorable."""
@@ -151,6 +158,10 @@ class RowKeys:
             f"key {key!r:.60} is of key group {place_of(row)[0]}, and this subtask owns {own[0]} to {own[-1]}: it was "
             "used without being this record's key"
         )
+
+    def are_stored(self, keys: Sequence[Any]) -> bool:
+        """Whether each of these is what stands for it in its row; of some that are, it says no."""
+        return self._encode_key is None and _AS_IT_IS.issuperset(map(type, keys))
 
     def stored(self, key: Any) -> Any:
         """What stands for the key in its row."""

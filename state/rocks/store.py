@@ -27,10 +27,14 @@ from .row_keys import end_of
 _FILE_BYTES: Final = 16 * 1024 * 1024
 """Of a table file: what is fetched, checked and sent as one piece."""
 _MANIFEST_BYTES: Final = 256 * 1024
-_MOST_OVERLAPPING: Final = 6
-"""Runs of files that overlap, beyond which some are merged."""
-_MOST_STALE_PERCENT: Final = 100
-"""Of the size of what counts: beyond it all is merged, and what was overwritten goes."""
+_MOST_OVERLAPPING: Final = 16
+"""Runs of files that overlap, beyond which some are merged: each merge is written by the next checkpoint once more, and
+each run is one more that a read may have to look into."""
+_WRITES_WAIT_AT: Final = 48
+"""Runs: so far may merges lag behind before RocksDB slows writes down."""
+_MOST_STALE_PERCENT: Final = 300
+"""What newer runs may have, of the size of the oldest: beyond it all is merged. State that was loaded in several runs
+has nothing stale, and counts here; runs that together are as large as the oldest are merged with it anyway."""
 _BLOOM_BITS: Final = 10
 _EVERYTHING: Final = b"\xff\xff\xff"
 """Behind all rows: there are at most 2**15 key groups."""
@@ -187,6 +191,8 @@ class RocksStore:
         options.set_compaction_style(DBCompactionStyle.universal())
         options.set_universal_compaction_options(merging)
         options.set_level_zero_file_num_compaction_trigger(_MOST_OVERLAPPING)
+        options.set_level_zero_slowdown_writes_trigger(_WRITES_WAIT_AT)
+        options.set_level_zero_stop_writes_trigger(2 * _WRITES_WAIT_AT)
         options.set_compression_type(DBCompressionType.lz4())
         options.set_write_buffer_manager(write_buffers)
         options.set_write_buffer_size(memory.write_buffer_bytes)

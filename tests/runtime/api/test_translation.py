@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import types
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from understudy import ListState
 from understudy.messages import JobId, Partitioning, register_serializer
 from understudy.runtime.api.environment import StreamEnvironment
 from understudy.runtime.api.errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NoSink, NotPicklable
+from understudy.state.keyring import VARIABLE, add_key
 
 
 class _DataFrame:
@@ -339,3 +341,32 @@ def test_an_operators_rate_is_in_the_graph(env: StreamEnvironment, program: Any)
     vertices = program.translated(env).graph.vertices
     rates = {each.name: each.rate_per_second for vertex in vertices for each in vertex.operators}
     assert rates == {"a": None, "fetch": 2.5, "b": None}
+
+
+@pytest.mark.parametrize(
+    ("backend", "folder", "has_key", "said"),
+    [
+        ("rocksdb", None, True, "in the folder for temporary files"),
+        ("rocksdb", "/fast", True, "/fast"),
+        ("rocksdb", None, False, None),
+        ("filesystem", None, True, None),
+    ],
+)
+def test_files_of_rocksdb_that_are_not_encrypted_are_warned_of(
+    program: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    backend: str,
+    folder: str | None,
+    has_key: bool,
+    said: str | None,
+) -> None:
+    if has_key:
+        add_key(str(tmp_path / "keys"))
+        monkeypatch.setenv(VARIABLE, str(tmp_path / "keys"))
+    env = StreamEnvironment(state_backend=backend, state_dir=folder)
+    env.from_collection([1]).sink_to(program.Swallow)
+    program.translated(env)
+    assert ("RocksDB's working files" in caplog.text) == (said is not None)
+    assert said is None or said in caplog.text

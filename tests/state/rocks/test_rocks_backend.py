@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from tempfile import TemporaryDirectory
 from uuid import uuid4
+from weakref import WeakSet
 
 import pytest
 
@@ -32,6 +33,7 @@ class _Rocks:
     """Backends in a folder of the test, which is in memory where it can be: RocksDB syncs its files."""
 
     options: StoreOptions
+    made: WeakSet[RocksBackend]
 
     @pytest.fixture(autouse=True)
     def _folder(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -40,10 +42,15 @@ class _Rocks:
         in_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         with TemporaryDirectory(dir=in_memory, ignore_cleanup_errors=True) as folder:
             type(self).options = StoreOptions(folder, RocksMemory(8))
+            type(self).made = WeakSet()
             yield
+            for backend in list(self.made):  # RocksDB waits long for files of a folder that is gone
+                backend.close()
 
     def make_backend(self, key_groups: range = range(MAX_PARALLELISM)) -> RocksBackend:
-        return RocksBackend(key_groups[0], key_groups[-1], MAX_PARALLELISM, self.options)
+        backend = RocksBackend(key_groups[0], key_groups[-1], MAX_PARALLELISM, self.options)
+        self.made.add(backend)
+        return backend
 
 
 class RocksContract(_Rocks, KeyedStateContract):

@@ -153,7 +153,7 @@ def test_a_cache_of_three_entries_is_a_dict(script: list[tuple[str, int, int]]) 
         RocksMemory(8),
         rows_of,
         ROWS.check_own,
-        lambda _, held: codec.packed(held),
+        lambda _, held: codec.packed_each(held),
         codec.held,
     )
     for what, key, argument in script:
