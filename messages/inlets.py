@@ -41,3 +41,5 @@ class InletAnswer:
     """If not, nothing was taken, and nothing is known."""
     has_ended: bool = False
     """Nothing more is taken at all: the job's data is being ended."""
+    trouble: str = ""
+    """Why it is not ready, where it knows."""

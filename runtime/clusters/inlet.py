@@ -49,6 +49,10 @@ class InletWay:
         self._sender = InletSender(client.job_manager, job_id, name, self._inbox)
         self._ref: Ref = client.start(self._sender)
 
+    @property
+    def trouble(self) -> str:
+        return self._sender.trouble
+
     def put(self, items: list[tuple[Item, int, bool]]) -> None:
         """Items, with the subtask of their sender and whether its name is new."""
         self._inbox.extend(items)
@@ -82,6 +86,13 @@ class Inlet:
 
     def __repr__(self) -> str:
         return f"<inlet {self._way.name!r}, sender {self.sender!r}>"
+
+    @property
+    def trouble(self) -> str:
+        """Why records do not last at the moment, such as a log that cannot be written; empty: all is well, or it is not
+        known.
+        """
+        return self._way.trouble
 
     def send(self, record: Any, *, number: int | None = None, timeout: float | None = None) -> Sent:
         """Send one record. The Sent is done when the record lasts: await it, or call its `result()`; it gives the

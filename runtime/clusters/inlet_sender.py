@@ -40,6 +40,8 @@ a request takes as long as dozens of records.
 _LINGER_MS = 1.0
 """For those who were just answered, and mostly send again at once: a few that wait go with them."""
 _PAUSE_MS, _LONGEST_PAUSE_MS = 5.0, 200.0
+_FULL = "the job takes its records more slowly than they come, and has no room for more"
+_RESTARTING = "its job is restarting, or its TaskManager does not answer"
 """Before something is sent again; doubled each time."""
 
 
@@ -131,6 +133,8 @@ class InletSender(Actor):
         """Whether a Wake is on its way."""
         self.closed: Exception | None = None
         """Why nothing more can be sent."""
+        self.trouble = ""
+        """Why the last request brought nothing, as far as that is known. Any thread may read it."""
 
     def on_receive(self, message: Any) -> None:
         match message:
@@ -276,6 +280,7 @@ class InletSender(Actor):
         elif last_numbers:
             done = [item for item in asked if item.last <= last_numbers.get(item.sender, item.last)]
         self._learn(last_numbers)
+        self.trouble = answer.trouble or (_FULL if answer.is_full else "")
         if done:
             self._last(lane, done, last_numbers)
         lane.is_full = answer.is_full
@@ -338,9 +343,9 @@ class InletSender(Actor):
         own = self._job_manager.address
         match error:
             case NotRunning(is_over=False) | AskTimeout() | RemoteActorError(type_name=NotRunning.__name__):
-                pass
+                self.trouble = _RESTARTING
             case ActorDead() | Unreachable() if error.address != own:
-                pass  # the TaskManager's process is gone
+                self.trouble = _RESTARTING  # the TaskManager's process is gone
             case _:
                 closed = InletClosed(f"inlet {self._inlet!r} takes no more records: {error}; {SEND_AGAIN}")
                 closed.__cause__ = error
@@ -362,7 +367,7 @@ class InletSender(Actor):
 
 def _question(sender: str) -> Item:
     """For the last number of this sender, and whether there is room."""
-    return Item(sender, Sent("", None, None), is_probe=True)
+    return Item(sender, Sent(None, None, None), is_probe=True)
 
 
 def _is_few(waiting: Sequence[Item], others: int) -> bool:

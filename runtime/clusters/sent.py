@@ -10,12 +10,22 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Generator, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from ...actors.timeouts import timeout_seconds
 from ..system.future import ActorFuture
 
 Promise = Callable[[], ActorFuture[None]]
+
+
+class Way(Protocol):
+    """Where records are sent to; its repr is shown by errors."""
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing gets through at the moment; empty if that is not known."""
+        ...
+
 
 _lock = threading.Lock()
 """Of all: held for a moment by who begins to wait, and by who wakes."""
@@ -26,9 +36,9 @@ class Sent:
 
     __slots__ = ("_error", "_is_done", "_promise", "_timeout", "_waiters", "_what", "number")
 
-    def __init__(self, what: object, timeout: float | None, promise: Promise | None) -> None:
-        """`what`: shown by errors. `promise`: makes what one waits for where time goes on only then; None: loops and
-        threads wait.
+    def __init__(self, what: Way | None, timeout: float | None, promise: Promise | None) -> None:
+        """`what`: where it goes; None: nobody waits for it. `promise`: makes what one waits for where time goes on only
+        then; None: loops and threads wait.
         """
         self.number = 0
         self._what = what
@@ -91,10 +101,11 @@ class Sent:
 
     def _overdue(self, seconds: float | None) -> TimeoutError:
         which = f"record {self.number}" if self.number else "the record"
+        why = f" ({self._what.trouble})" if self._what is not None and self._what.trouble else ""
         again = f"send it again with number={self.number}, or " if self.number else ""
         return TimeoutError(
-            f"{which} of {self._what} is not known to last after {seconds} seconds; it is under way still: {again}wait "
-            "for what send() returned"
+            f"{which} of {self._what} is not known to last after {seconds} seconds{why}; it is under way still: "
+            f"{again}wait for what send() returned"
         )
 
     def _outcome(self) -> int:

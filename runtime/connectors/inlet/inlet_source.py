@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -314,8 +314,9 @@ class InletSource(Source):
         groups = [self._next] if self._writing is None else [self._writing, self._next]
         self._writing, self._next = None, _Group()
         self._taken = self._lasting.copy()
+        answer = replace(_NOT_READY, trouble=f"its log cannot be written: {type(error).__name__}: {error}")
         for _, promise in (waiting for group in groups for waiting in group.waiting):
-            promise.set(_NOT_READY)
+            promise.set(answer)
 
     @property
     def _named(self) -> str:

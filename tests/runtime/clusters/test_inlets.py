@@ -27,6 +27,7 @@ from understudy import (
 )
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
+from understudy.state import LogWriter
 
 from .jobs import WAIT_S, Witness, environment, eventually, read_records, visible_files
 
@@ -156,10 +157,31 @@ def test_senders_wait_when_the_job_does_not_keep_up(shared_cluster: LocalCluster
     parts[0].result(timeout=WAIT_S)
     with pytest.raises(TimeoutError, match=r"is not known to last after 0\.2 seconds"):
         parts[-1].result(timeout=0.2)
+    eventually(lambda: inlet.trouble, "an answer that there is no room")
+    with pytest.raises(TimeoutError, match=r"after 0\.01 seconds \(the job takes its records more slowly than they"):
+        parts[-1].result(timeout=0.01)
     assert not parts[-1].done()
     gate.touch()
     assert parts[-1].result(timeout=WAIT_S) == len(records)
     assert stopped(job) == records
+
+
+def test_a_log_that_cannot_be_written_is_named_by_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError("the disk is full")
+
+    with LocalCluster(debug=True) as cluster:
+        job = cluster.submit(orders())
+        inlet = job.inlet("orders")
+        assert inlet.send(order("a", 1)).result(timeout=WAIT_S) == 1
+        with monkeypatch.context() as patch:
+            patch.setattr(LogWriter, "append", fail)
+            sent = inlet.send(order("a", 2))
+            with pytest.raises(TimeoutError, match=r"\(its log cannot be written: OSError: the disk is full\); it is"):
+                sent.result(timeout=2)
+        assert sent.result(timeout=WAIT_S) == 2
+        assert inlet.trouble == ""
+        assert stopped(job) == [("a", 1), ("a", 2)]
 
 
 def test_a_stop_with_a_savepoint_holds_what_was_acknowledged_and_another_job_goes_on(

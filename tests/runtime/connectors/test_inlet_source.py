@@ -236,8 +236,9 @@ def test_what_could_not_be_written_is_taken_when_it_comes_again(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LogWriter, "append", fail)
-        assert stage.sent(numbers("a", 2, 2)) == InletAnswer({}, is_ready=False)
-        assert stage.sent(numbers("a", 2, 2)) == InletAnswer({}, is_ready=False)
+        refused = InletAnswer({}, is_ready=False, trouble="its log cannot be written: OSError: the disk is full")
+        assert stage.sent(numbers("a", 2, 2)) == refused
+        assert stage.sent(numbers("a", 2, 2)) == refused
     assert stage.sent(numbers("a", 2, 2)) == InletAnswer({})
     first, second = [record.getMessage() for record in caplog.records]
     assert "cannot be written to its log: OSError: the disk is full; nothing is lost, and its senders wait" in first
