@@ -57,7 +57,10 @@ class Collector(list[Any]):
     processed; whoever processes several one after the other calls `stamp` after each.
     """
 
-    __slots__ = ("_batches", "_misuse", "_sides", "stamps", "time_ms")
+    __slots__ = ("_batches", "_misuse", "_sides", "_watch", "stamps", "time_ms")
+
+    _watch: tuple[Any, list[Any]]
+    """Of one that is watched: by whom, and what it has seen. Here, as a class that it may become has to have it too."""
 
     if TYPE_CHECKING:
 

@@ -27,6 +27,10 @@ _EMITTING = ("on_end", "before_barrier")
 """Hooks that emit to a collector, and so return nothing."""
 
 
+def plain_collector(_: Operator) -> Collector:
+    return Collector()
+
+
 class OperatorChain:
     """Feeds batches and watermarks through operators. What comes out at the end goes to `emit`, with the name of the
     side output if it is one; watermarks and statuses go to `broadcast`.
@@ -37,11 +41,13 @@ class OperatorChain:
         operators: Sequence[Operator],
         emit: Callable[..., None],
         broadcast: Callable[[Watermark | WatermarkStatus], None] = lambda _: None,
+        make_collector: Callable[[Operator], Collector] = plain_collector,
     ) -> None:
         self.operators = tuple(operators)
         self._emit = emit
         self._broadcast = broadcast
-        self._collectors = [Collector() for _ in self.operators]
+        self._make_collector = make_collector
+        self._collectors = [make_collector(each) for each in self.operators]
         self._misused: list[tuple[Operator, CallIsOver]] = []
         """Uses of an `out` that was kept: threads add them."""
         self._kept: list[tuple[Operator, Collector, Callable[[], None]]] = []
@@ -289,7 +295,7 @@ class OperatorChain:
             self._misused.append((operator, error))
             raise error
 
-        self._collectors[index] = Collector()
+        self._collectors[index] = self._make_collector(operator)
         kept.close_kept(misuse)
         self._kept.append((operator, kept, misuse))
         self._look_at_kept()

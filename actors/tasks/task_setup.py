@@ -18,11 +18,12 @@ from ..flow.channels import DataPlane
 from ..flow.output_buffer import OutputBuffer
 from ..flow.outputs import OutputEdge, TaskOutputs
 from ..flow.partitioner import make_partitioner
+from ..operators.collector import Collector
 from ..operators.operator import Operator, OperatorContext, unheard
 from ..operators.task_access import TaskAccess
 from ..stacks import NO_STACKS, Stacks
 from .job_program import JobProgram
-from .operator_chain import OperatorChain
+from .operator_chain import OperatorChain, plain_collector
 from .task_state import StateServices, TaskState
 
 WhenFailed = Callable[[BaseException], None]
@@ -52,6 +53,7 @@ class TaskServices:
     """What is known of the process, by name."""
     watermark_warn_ms: int | None = None
     """Event time that stands still for so long while records come is logged; None: it is not."""
+    make_collector: Callable[[Operator], Collector] = plain_collector
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def build_task(
         )
     )
     return TaskParts(
-        chain=OperatorChain(operators, outputs.emit, outputs.send_watermark),
+        chain=OperatorChain(operators, outputs.emit, outputs.send_watermark, services.make_collector),
         gate=_gate(deployment, services, context),
         outputs=outputs,
         state=state,

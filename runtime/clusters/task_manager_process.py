@@ -21,9 +21,12 @@ import pyarrow as pa
 from ...actors.async_calls.event_loop import CallLoop
 from ...actors.context import Ref
 from ...actors.flow.channels import DataPlane
+from ...actors.operators.collector import Collector
+from ...actors.operators.operator import Operator
 from ...actors.stacks import NO_STACKS, Stacks
 from ...actors.tasks.job_program import JobProgram
 from ...actors.tasks.leader_link import TaskManagerSpec
+from ...actors.tasks.operator_chain import plain_collector
 from ...actors.tasks.outbox import Outbox
 from ...actors.tasks.task_manager import NO_OUTBOX, TaskManager
 from ...actors.tasks.task_setup import TaskServices, WhenFailed, ignore_failure
@@ -159,6 +162,7 @@ def make_task_manager(
     local: WorkingState = WorkingState(),  # noqa: B008 - it is frozen
     stacks: Stacks = NO_STACKS,
     process_figures: Callable[[], dict[str, float]] = dict,
+    make_collector: Callable[[Operator], Collector] = plain_collector,
 ) -> TaskManager:
     """The actor that a TaskManager process is there for; the simulator makes its own from the same launch."""
     services = TaskServices(
@@ -182,6 +186,7 @@ def make_task_manager(
         watermark_warn_ms=launch.watermark_warn_ms,
         stacks=stacks,
         process_figures=process_figures,
+        make_collector=make_collector,
     )
     spec = TaskManagerSpec(
         task_manager_id,

@@ -27,6 +27,7 @@ from ....actors.tasks.task_watermarks import TaskWatermarks
 from ....messages import CheckpointId, ExecutionAttemptId, JobId, SlotIndex, SubtaskIndex, SubtaskState, TaskDeployment
 from ....state import CheckpointStorage, backend_named, key_group_range
 from ....state.backends.shared_backend import SharedBackend
+from ..world.watched_collector import watched_collector
 from .harness_clock import EPOCH_MS, HarnessClock
 from .harness_snapshot import HarnessMisused, HarnessSnapshot, files_of, share_of_state
 from .hosted_chain import VERTEX, HostedChain
@@ -105,7 +106,7 @@ class HostedAttempt:
         )
         self.state = TaskState(self.deployment, by_id(operators), services)
         self.state.give_calls(self._calls_of)
-        self.chain = OperatorChain(operators, self._emit, self._say)
+        self.chain = OperatorChain(operators, self._emit, self._say, watched_collector)
         self._inputs = [_Input(index, SubtaskIndex(0), index) for index in range(max(job.chain.inputs, 1))]
         self._watermarks = TaskWatermarks(len(self._inputs))
         self.source = operators[0] if isinstance(operators[0], Source) else None

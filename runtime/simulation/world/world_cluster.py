@@ -35,6 +35,7 @@ from .launcher import SimulatedLauncher
 from .network import Network, NetworkOptions
 from .transport import SimulatedTransport
 from .waiting import SimulatedClient, SimulatedJobHandle, WaitingRef
+from .watched_collector import watched_collector
 from .world import Process, World
 
 T = TypeVar("T")
@@ -222,6 +223,7 @@ class WorldCluster(Cluster):
                 call_loop=SimulatedCallLoop(process),
                 when_failed=partial(self._task_failed, launch.job_id),
                 local=WorkingState(memory_mb=8, compacts=False),
+                make_collector=watched_collector,
             ),
             name="task-manager",
         )
