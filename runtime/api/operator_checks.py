@@ -19,6 +19,7 @@ from ...actors.unrun import COLLECT
 from ...state import refuse_keyed_state
 from .async_settings import check_settings
 from .errors import InvalidOperator
+from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_function, check_hooks, check_runs
 from .names_set_by_us import check_names_set_by_us
 from .private_names import check_private_names, is_ours
@@ -46,6 +47,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
         refuse_keyed_state(type(operator))
     check_private_names(type(operator))
     check_names_set_by_us(type(operator))
+    check_forgotten_lists(type(operator))
     check_hooks(operator)
     _warn_of_misspelt_hooks(operator)
     check_settings(operator)

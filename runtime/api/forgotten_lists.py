@@ -1,0 +1,53 @@
+"""`self.items.get().append(x)`: `get` of a ListState gives a list of the caller's own, so this changes no state.
+
+Found in an operator's methods when it is put into a stream. A list that is kept in a variable may be put back.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Iterator
+from itertools import takewhile
+from types import CodeType, FunctionType
+
+from ...state.kinds.declared_states import declared_states
+from .errors import InvalidOperator
+from .private_names import is_ours
+
+_INSTEAD = {"append": "add(item)", "extend": "add_all(items)"}
+"""By method of the list; for the others it is `update`."""
+
+_CHANGES = frozenset({*_INSTEAD, "insert", "remove", "clear", "sort", "reverse"})
+"""Those that give None: nothing can come of such a call."""
+
+_BETWEEN = frozenset({"EXTENDED_ARG", "CACHE", "PRECALL", "PUSH_NULL"})
+
+
+def check_forgotten_lists(kind: type) -> None:
+    """Raises InvalidOperator, with the line, for a method of the user's that changes such a list and drops it."""
+    lists = {name for name, state in declared_states(kind).items() if state.kind == "ListState"}
+    for cls in takewhile(lambda base: not is_ours(base), kind.__mro__ if lists else ()):
+        for method, value in vars(cls).items():
+            for name, change, place in _changed_in(value.__code__) if isinstance(value, FunctionType) else ():
+                if name in lists:
+                    raise InvalidOperator(
+                        f"{place}: {cls.__name__}.{method} calls self.{name}.get().{change}(...): get() of a ListState "
+                        "gives a list of your own, so the state would not change. Write "
+                        f"self.{name}.{_INSTEAD.get(change, 'update(items) with the changed list')}"
+                    )
+
+
+def _changed_in(code: CodeType) -> Iterator[tuple[str, str, str]]:
+    """Attribute, method and place of each `x.attribute.get().method`, in functions within it, too."""
+    line, last = 0, [("", None, 0)] * 3
+    for each in dis.get_instructions(code):
+        line = each.starts_line or line
+        if each.opname in _BETWEEN:
+            continue
+        (_, name, _), (_, get, _), (call, _, count) = last
+        if each.argval in _CHANGES and get == "get" and call == "CALL" and count == 0:
+            yield str(name), each.argval, f"{code.co_filename}:{line}"
+        last = [*last[1:], (each.opname, each.argval, each.arg or 0)]
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _changed_in(inner)

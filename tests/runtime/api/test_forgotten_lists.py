@@ -1,0 +1,47 @@
+"""A list that `get` of a ListState gave, changed and dropped at once, is refused where the stream is built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from understudy import InvalidOperator, KeyedOperator, ListState, StreamEnvironment
+
+
+class Appending(KeyedOperator):
+    items = ListState(int)
+
+    def process(self, record: Any, out: Any) -> None:
+        self.items.get().append(record)
+
+
+class Clearing(KeyedOperator):
+    items = ListState(int)
+
+    async def process(self, record: Any, out: Any) -> None:
+        self.items.get().clear()
+
+
+class PuttingBack(KeyedOperator):
+    items = ListState(int)
+
+    def process(self, record: Any, out: Any) -> None:
+        items = self.items.get()
+        items.append(record)
+        self.items.update(items)
+        out.collect(self.items.get().pop())
+        {"items": [1]}.get("items", []).append(2)
+
+
+@pytest.mark.parametrize(("kind", "instead"), [(Appending, "add(item)"), (Clearing, "update(items)")])
+def test_it_is_refused_with_its_line(kind: type[KeyedOperator], instead: str) -> None:
+    stream = StreamEnvironment().from_collection([1]).key_by(lambda record: record)
+    with pytest.raises(InvalidOperator, match=r"self\.items\.get\(\)\.(append|clear)") as caught:
+        stream.process(kind)
+    assert f"{__file__}:" in str(caught.value)
+    assert f"Write self.items.{instead}" in str(caught.value)
+
+
+def test_a_list_that_is_put_back_or_only_read_is_not() -> None:
+    StreamEnvironment().from_collection([1]).key_by(lambda record: record).process(PuttingBack)
