@@ -9,6 +9,7 @@ import dis
 from collections.abc import Iterator
 from itertools import takewhile
 from types import CodeType, FunctionType
+from typing import Any
 
 from ...state.kinds.declared_states import declared_states
 from .errors import InvalidOperator
@@ -39,7 +40,8 @@ def check_forgotten_lists(kind: type) -> None:
 
 def _changed_in(code: CodeType) -> Iterator[tuple[str, str, str]]:
     """Attribute, method and place of each `x.attribute.get().method`, in functions within it, too."""
-    line, last = 0, [("", None, 0)] * 3
+    line = 0
+    last: list[tuple[str, Any, int]] = [("", None, 0)] * 3
     for each in dis.get_instructions(code):
         line = each.starts_line or line
         if each.opname in _BETWEEN:
