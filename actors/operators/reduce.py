@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...state.backends.private_copy import CHANGEABLE, private_copy
 from ...state.kinds.descriptors import ValueState
 from ..unrun import UNRUN, refuse
 from .collector import Collector
@@ -12,7 +13,11 @@ from .keyed_operator import KeyedOperator
 
 
 class KeyedReduce(KeyedOperator):
-    """Emits, for each record, its key's result so far: first the record itself, then `function(result, record)`."""
+    """Emits, for each record, its key's result so far: first the record itself, then `function(result, record)`.
+
+    The function may change the result in place and return it: what was emitted is not changed by that. Results that are
+    dicts, lists or sets are copied for it.
+    """
 
     _result: ValueState[Any] = ValueState(object, name="reduced")
 
@@ -21,8 +26,13 @@ class KeyedReduce(KeyedOperator):
 
     def process(self, record: Any, out: Collector) -> None:
         held = self._result.value()
-        result = record if held is None else self._function(held, record)
-        if UNRUN[type(result)]:
-            refuse("the function of reduce", result, "return the new result")
-        self._result.update(result)
+        if held is None:
+            result, kept = record, private_copy(record)
+        else:
+            result = kept = self._function(private_copy(held) if type(held) in CHANGEABLE else held, record)
+            if UNRUN[type(result)]:
+                refuse("the function of reduce", result, "return the new result")
+            if result is held:
+                result = private_copy(held)
+        self._result.update(kept)
         out.collect(result)

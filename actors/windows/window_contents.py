@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any, Final, Protocol, TypeAlias
 
+from ...state.backends.private_copy import CHANGEABLE, private_copy
 from ...state.kinds.descriptors import FoldingState, ListState, MergingStateDeclaration, ReducingState
 from .errors import InvalidWindow
 
@@ -97,10 +98,11 @@ class Reduced(Contents):
         return ReducingState(object, self._function, name=CONTENTS)
 
     def given(self, held: Any) -> Sequence[Any]:
-        return (held,)
+        return (_own(held),)
 
     def combined(self, records: Iterable[Any]) -> Sequence[Any]:
-        return (reduce(self._function, records),)
+        first, *others = records
+        return (reduce(self._function, others, private_copy(first)),)
 
 
 class Aggregated(Contents):
@@ -120,7 +122,12 @@ class Aggregated(Contents):
         return FoldingState(object, initial, function.add, merge=function.merge, name=CONTENTS)
 
     def given(self, held: Any) -> Sequence[Any]:
-        return (self._function.get_result(held),)
+        return (_own(self._function.get_result(held)),)
 
     def combined(self, records: Sequence[Any]) -> Sequence[Any]:
         return self.given(reduce(self._function.add, records, self._function.create_accumulator()))
+
+
+def _own(held: Any) -> Any:
+    """For the function, and whoever gets what it emits: the window may go on to change in place what it holds."""
+    return private_copy(held) if type(held) in CHANGEABLE else held

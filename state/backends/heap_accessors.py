@@ -263,6 +263,8 @@ class HeapReducing(HeapState):
         self._check_writable()
         held = self._read()
         result = value if held is MISSING else self._reduce(held, value)
+        if result is value:  # others may hold it: the next call may change it in place
+            result = private_copy(value)
         self._write(result if type(result) is self._kind else self._fitting(result))
 
     def merge_namespaces(self, target: Hashable, sources: Iterable[Hashable]) -> None:

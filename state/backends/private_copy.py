@@ -17,6 +17,9 @@ IMMUTABLE: Final = frozenset(
     {bool, int, float, str, bytes, type(None), datetime, date, time, timedelta, Decimal, UUID, complex, type(MISSING)}
 )
 
+CHANGEABLE: Final = frozenset({dict, list, set, DictRow})
+"""Of what records and accumulators are made of, what is quick to copy and may be changed in place."""
+
 
 def private_copy(value: Any) -> Any:
     """A deep copy, quick for lists, dicts and tuples of immutable values; the value itself if nothing in it changes."""

@@ -8,16 +8,13 @@ than all the rest.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from ....actors.errors import UnwantedResult
 from ....actors.operators.collector import Collector
 from ....actors.operators.operator import Operator
 from ....actors.tasks.operator_chain import blame
-from ....messages import DictRow
-from ....state.backends.private_copy import is_changed, private_copy
-
-_CHANGEABLE: Final = frozenset({dict, list, set, DictRow})
+from ....state.backends.private_copy import CHANGEABLE, is_changed, private_copy
 
 
 class WatchedCollector(Collector):
@@ -26,7 +23,7 @@ class WatchedCollector(Collector):
     __slots__ = ()
 
     def collect(self, record: Any, /) -> None:
-        if type(record) in _CHANGEABLE:
+        if type(record) in CHANGEABLE:
             self._watch[1].append((record, private_copy(record)))
         self.append(record)
 
