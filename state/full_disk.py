@@ -30,27 +30,27 @@ ADVICE = {
 
 
 @contextmanager
-def folder_named(path: str, *, is_local: bool) -> Iterator[None]:
+def folder_named(path: str, *, is_local: bool, wanted_bytes: int = 0) -> Iterator[None]:
     """While the file `path` is written: raises UnwritableFolder, with the same errno, where ADVICE knows it. The text
     says which folder is meant, how much is free there if it `is_local`, and what to do. Any other error as it is, also
-    one that names its folder already.
+    one that names its folder already. `wanted_bytes`: what had to be free, where that may be more than what is.
     """
     try:
         yield
     except OSError as error:
-        ours = named(error, path, is_local=is_local)
+        ours = named(error, path, is_local=is_local, wanted_bytes=wanted_bytes)
         if ours is error:
             raise
         raise ours from error
 
 
-def named(error: OSError, path: str, *, is_local: bool) -> OSError:
+def named(error: OSError, path: str, *, is_local: bool, wanted_bytes: int = 0) -> OSError:
     """What `folder_named` raises for this error."""
     advice = ADVICE.get(error.errno or 0)
     if advice is None or isinstance(error, UnwritableFolder):
         return error
     folder = posixpath.dirname(path) or path
-    free = _free(folder) if is_local and error.errno == errno.ENOSPC else ""
+    free = _free(folder, wanted_bytes) if is_local and error.errno == errno.ENOSPC else ""
     text = f"{error.strerror}: cannot write to {folder}: {advice.found}{free}: {advice.todo}"
     return UnwritableFolder(error.errno, text)
 
@@ -60,7 +60,7 @@ def as_said(error: OSError) -> BaseException:
     return error.__cause__ or error if isinstance(error, UnwritableFolder) else error
 
 
-def _free(folder: str) -> str:
+def _free(folder: str, wanted_bytes: int) -> str:
     """Of the disk of a folder, or of one above it. Space may be left, but no place for a file."""
     while True:
         try:
@@ -73,4 +73,5 @@ def _free(folder: str) -> str:
             continue
         size, free = (count * disk.f_frsize for count in (disk.f_blocks, disk.f_bavail))
         files = f", and {disk.f_favail:,} of {disk.f_files:,} files" if disk.f_files and not disk.f_favail else ""
-        return f" ({free:,} of {size:,} bytes are free{files})"
+        wanted = f"; {wanted_bytes:,} are needed" if free < wanted_bytes else ""
+        return f" ({free:,} of {size:,} bytes are free{files}{wanted})"

@@ -275,7 +275,7 @@ class _ZeroedSegment:
         self.path = path
         self._at = 0
         self._descriptor = -1
-        with folder_named(path, is_local=True):
+        with folder_named(path, is_local=True, wanted_bytes=ZEROED_BYTES):
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
             try:
                 _write(self._descriptor, bytes(ZEROED_BYTES), 0)

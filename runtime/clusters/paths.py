@@ -17,6 +17,7 @@ from ..api.errors import InvalidSetting
 
 AnyPath = str | os.PathLike[str]
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def savepoint_at(path: AnyPath) -> tuple[str, str]:
@@ -67,4 +68,6 @@ def _text(name: str, path: AnyPath) -> str:
         raise InvalidSetting(f"{name}: wanted a path that is not empty, found {path!r:.80}")
     if _CONTROL.search(written):
         raise InvalidSetting(f"{name}: wanted a path without line breaks and control characters, found {path!r:.80}")
+    if _SURROGATE.search(written):
+        raise InvalidSetting(f"{name}: wanted a path that can be written as UTF-8, found {path!r:.80}")
     return os.path.expanduser(written)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,17 @@ def test_the_folder_is_named_with_what_to_do(use: Use, tmp_path: Path, monkeypat
     assert raised.value.errno == errno.ENOSPC
     assert str(raised.value).count("cannot write to") == 1
     assert "No space left" in str(raised.value)
+
+
+def test_a_log_says_how_much_it_needs_where_the_disk_is_not_quite_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its segment is of zeros: what there was room for is removed again, and so is free when the text is made."""
+    disk = os.statvfs_result((4096, 4096, 256, 256, 256, 100, 100, 100, 0, 255))
+    monkeypatch.setattr("os.pwrite", no_room)
+    monkeypatch.setattr("os.statvfs", lambda folder: disk)
+    with pytest.raises(UnwritableFolder, match="1,048,576 of 1,048,576 bytes are free; 4,194,304 are needed"):
+        USES["log"](DurableFiles.at(str(tmp_path))[0], str(tmp_path))
 
 
 def test_so_is_that_of_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

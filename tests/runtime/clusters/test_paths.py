@@ -55,6 +55,12 @@ def test_a_line_break_in_a_path_is_refused(path: str) -> None:
             use(path)
 
 
+def test_a_path_that_utf_8_cannot_write_is_refused() -> None:
+    for use in (savepoint_at, target_folder):
+        with pytest.raises(InvalidSetting, match="wanted a path that can be written as UTF-8, found "):
+            use("daily-\udcff")
+
+
 def test_a_future_in_place_of_its_path_says_how_to_get_the_path() -> None:
     future: Any = JobFuture(ActorFuture(), "the savepoint")
     for use in (savepoint_at, target_folder):
