@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ...messages import END_OF_TIME, NO_WATERMARK, CheckpointId
+from ...state.backends.private_copy import IMMUTABLE, private_copy
 from ...state.columns.timed_batch import TimedBatch, Times, joined
 
 __all__ = ["END_OF_TIME", "NO_WATERMARK", "TimedBatch", "Times", "joined"]
@@ -98,3 +99,16 @@ def _record_bytes(record: Any) -> int:
         fields = sum(len(field) for field in record if isinstance(field, (str, bytes)))
         return (1 + len(record)) * RECORD_BYTES + fields
     return RECORD_BYTES
+
+
+def copied(batch: AnyBatch) -> AnyBatch:
+    """The same for one of several readers, as they may run in one process: a list that it may change, and so its
+    records.
+    """
+    if isinstance(batch, TimedBatch):
+        records = copied(batch.records)
+        assert not isinstance(records, TimedBatch)
+        return TimedBatch(records, batch.times, batch.column, batch.watermarks)
+    if isinstance(batch, list):
+        return batch[:] if IMMUTABLE.issuperset(map(type, batch)) else list(map(private_copy, batch))
+    return batch

@@ -15,7 +15,7 @@ from math import inf
 from ..context import Clock
 from ..errors import ChannelBroken, RecordNotSent, UserCodeError
 from .channels import OutputChannel
-from .elements import NO_WATERMARK, AnyBatch, Control, Watermark, WatermarkStatus
+from .elements import NO_WATERMARK, AnyBatch, Control, Watermark, WatermarkStatus, copied
 from .output_buffer import OutputBuffer
 from .partitioner import Partitioner
 
@@ -68,6 +68,8 @@ class TaskOutputs:
     def __init__(self, edges: Sequence[OutputEdge], clock: Clock) -> None:
         self._edges = tuple(edges)
         self.channels = tuple(channel for edge in self._edges for channel in edge.channels)
+        self._last_by_tag = {edge.output_tag: index for index, edge in enumerate(self._edges)}
+        """The edge that gets the batch itself; each before it a copy."""
         self._clock = clock
         self._held = [NO_WATERMARK] * len(self._edges)
         """By edge, the watermark that stays behind what the edge's buffer keeps."""
@@ -95,9 +97,10 @@ class TaskOutputs:
         if output_tag:
             self._filled.add(output_tag)
         now_ms = self._clock.now_ms()
+        last = self._last_by_tag.get(output_tag)
         for index, edge in enumerate(self._edges):
             if edge.output_tag == output_tag:
-                edge.send(edge.buffer.add(batch, now_ms))
+                edge.send(edge.buffer.add(batch if index == last else copied(batch), now_ms))
                 if edge.buffer.due_ms == inf:
                     self._send_held(index)
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ...messages import Partitioning
 from ..errors import UserCodeError
-from .elements import AnyBatch, Batch, TimedBatch
+from .elements import AnyBatch, Batch, TimedBatch, copied
 from .key_selector import KeySelectionFailed, KeySelector
 
 MAX_BATCH_RECORDS = 65_536
@@ -89,13 +89,18 @@ class Rebalance:
 
 
 class Broadcast:
-    """The same batch to every channel; consumers do not change what they get. Flink: BroadcastPartitioner."""
+    """The same batch to every channel, to each its own. Flink: BroadcastPartitioner."""
 
     def __init__(self, channels: int) -> None:
         self._channels = range(channels)
 
     def split(self, batch: AnyBatch) -> Parts:
-        return [(channel, part) for part in _bounded(batch) for channel in self._channels]
+        *others, last = self._channels
+        return [
+            (channel, part)
+            for whole in _bounded(batch)
+            for channel, part in (*((each, copied(whole)) for each in others), (last, whole))
+        ]
 
 
 class HashByKey:

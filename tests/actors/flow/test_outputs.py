@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 import pytest
 
 from understudy.actors.errors import ChannelBroken, UserCodeError
-from understudy.actors.flow.elements import CheckpointBarrier, Control, EndOfData, EndOfPartition, Watermark
+from understudy.actors.flow.elements import CheckpointBarrier, Control, EndOfData, EndOfPartition, TimedBatch, Watermark
 from understudy.actors.flow.key_selector import KeySelector
 from understudy.actors.flow.output_buffer import ROWS_PER_CHANNEL, OutputBuffer
 from understudy.actors.flow.outputs import OutputEdge, TaskOutputs
@@ -42,6 +47,11 @@ class Stage:
 
     def sent(self, edge: int = 0, channel: int = 0) -> list[object]:
         return list(self.wires[edge][channel].elements)
+
+
+@dataclass
+class Record:
+    n: list[int]
 
 
 class Failing(Wire):
@@ -141,3 +151,25 @@ def test_records_count_when_they_are_emitted() -> None:
     stage = Stage((Forward(), 1), (Forward(), 1))
     stage.outputs.emit([1, 2, 3])
     assert stage.outputs.records_out == 3
+
+
+@pytest.mark.parametrize("edges", [[(Forward(), 1), (Forward(), 1)], [(Broadcast(2), 2)]])
+@pytest.mark.parametrize("make", [lambda: {"n": [1]}, lambda: [1], lambda: ({"n": 1},), lambda: Record([1])])
+def test_each_reader_may_change_its_records(edges: list[tuple[Partitioner, int]], make: Callable[[], Any]) -> None:
+    """They may run in one process, and get what was emitted without its being packed."""
+    stage = Stage(*edges, timeout_ms=0)
+    emitted = [make(), make()]
+    stage.outputs.emit(TimedBatch(emitted, np.array([5, 6])))
+    (one,), (other,) = (wire.elements for wires in stage.wires for wire in wires)
+    assert isinstance(one, TimedBatch)
+    assert isinstance(other, TimedBatch)
+    assert one == other == TimedBatch([make(), make()], np.array([5, 6]))
+    assert one.records is not other.records
+    assert not any(mine is its for mine, its in zip(one.records, other.records, strict=True))
+
+
+def test_what_cannot_be_changed_is_not_copied() -> None:
+    stage = Stage((Forward(), 1), (Forward(), 1), timeout_ms=0)
+    record = ("a", 1)
+    stage.outputs.emit([record])
+    assert stage.sent(0)[0][0] is stage.sent(1)[0][0] is record  # type: ignore[index]
