@@ -208,3 +208,18 @@ def test_a_process_keeps_descriptors_for_its_checkpoints(monkeypatch: pytest.Mon
     for soft, most in ((1_024, 256), (256, 64), (20, 8), (1_000_000, 256), (resource.RLIM_INFINITY, 256)):
         monkeypatch.setattr(descriptors.resource, "getrlimit", lambda _, soft=soft: (soft, soft))
         assert Limits.of_process().most == most
+
+
+def test_garbage_is_logged_once_and_not_with_each_request(
+    serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = serve(Limits(64, NEVER, NEVER))
+    for _ in range(20):
+        stranger = connect(server)
+        stranger.sendall(b"\x00\xffgarbage\r\n\r\n")
+        assert b" 400 " in stranger.makefile("rb").readline()
+    said = [each.getMessage() for each in caplog.records if "Invalid HTTP request" in each.getMessage()]
+    assert said == ["Invalid HTTP request received. (said once a minute, however many there are)"]
+    honest = connect(server)
+    honest.sendall(ASKED)
+    assert answer_of(honest)[0] == 200

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from understudy.messages import pack_plain, unpack_plain
 from understudy.state.keys.column_hash import hashes_of
-from understudy.state.keys.key_hash import KEY_TYPES, InvalidKey, java_hash
+from understudy.state.keys.key_hash import _LONG_FROM, KEY_TYPES, InvalidKey, java_hash
 
 
 class Side(Enum):
@@ -247,3 +247,18 @@ def test_members_of_enums_are_what_they_are_equal_to() -> None:
 def test_the_types_known_to_be_keys_are() -> None:
     assert {int, str, bool, tuple, Decimal} <= KEY_TYPES
     assert not KEY_TYPES & {list, dict, set, complex, type(None)}
+
+
+@pytest.mark.parametrize("length", [_LONG_FROM - 1, _LONG_FROM, 4096, 4097, 10_000])
+@pytest.mark.parametrize("unit", ["a", "ü", "\U0001f600", "\ud800"])
+def test_long_keys_have_the_hash_that_java_gives(unit: str, length: int) -> None:
+    """By Java's own rule, one unit after the other."""
+    text = "".join(chr(97 + n % 26) for n in range(length)) + unit
+    data = bytes((31 * n + length) % 256 for n in range(length))
+    of_text, of_data = 0, 1
+    for code in memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H"):
+        of_text = (31 * of_text + code) % 2**32
+    for byte in data:
+        of_data = (31 * of_data + (byte - 256 if byte > 127 else byte)) % 2**32
+    assert java_hash(text) % 2**32 == of_text
+    assert java_hash(data) % 2**32 == of_data
