@@ -15,8 +15,8 @@ from .keyed_operator import KeyedOperator
 class KeyedReduce(KeyedOperator):
     """Emits, for each record, its key's result so far: first the record itself, then `function(result, record)`.
 
-    The function may change the result in place and return it: what was emitted is not changed by that. Results that are
-    dicts, lists or sets are copied for it.
+    The function may change the result in place and return it: emitted records stay as they are. Results that are dicts,
+    lists or sets are copied for it.
     """
 
     _result: ValueState[Any] = ValueState(object, name="reduced")

@@ -1,4 +1,4 @@
-"""What strangers bring about is logged now and then: a line for each of their requests would fill the log."""
+"""Seldom: a filter for warnings that strangers cause: a line for each of their requests would fill the log."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _ONCE_IN_S = 60.0
 
 
 class Seldom(logging.Filter):
-    """Lets a warning through once in a minute, and whatever is worse each time. By the text, before its values are put
-    in: so there are few.
+    """Lets a warning through once in a minute, and anything worse each time. By the text, before its values are put in:
+    so there are few.
     """
 
     def __init__(self) -> None:

@@ -189,7 +189,7 @@ def _number_hash(value: int | Decimal | Fraction) -> int:
 
 
 _LONG_FROM = 1024
-"""From so many units on NumPy is quicker than a loop."""
+"""From this length on NumPy is quicker than a loop."""
 _POWERS = np.cumprod([1, *[31] * 4095], dtype=np.uint32)[::-1]
 """31 ** 4095 to 31 ** 0, of 32 bits."""
 
