@@ -108,6 +108,8 @@ class StandaloneCluster(RemoteCluster):
         names = {each.job_id: each.name for each in self.jobs()}
         return why_waiting(job_id, self.hosts(), names, len(self.settings.workers))
 
+    why_waiting_async = async_twin(why_waiting)
+
     def submit(
         self,
         env: StreamEnvironment,

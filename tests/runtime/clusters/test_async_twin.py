@@ -87,7 +87,7 @@ TWINS = {
         "explain_watermarks",
         *{"metrics", "back_pressure", "flame_graph", "logs"},
     },
-    StandaloneCluster: {"start", "close", "hosts", "submit"},
+    StandaloneCluster: {"start", "close", "hosts", "why_waiting", "submit"},
     Inlet: set(),
     Outlet: {"read"},
 }
