@@ -22,7 +22,6 @@ from typing import Any
 
 from ..system.descriptors import descriptors_of_process, spare_descriptors
 from .http import Receive, Scope, Send
-from .seldom import seldom_logger
 
 log = logging.getLogger(__name__)
 
@@ -64,17 +63,13 @@ class Connections:
         self._open: dict[Any, _Connection] = {}
         """By the client's address and port, the oldest first."""
         self._has_warned = False
-        self._logger = seldom_logger(f"{__name__}.requests")
-        """In place of uvicorn's, which has a line for each request that is none."""
 
     def __len__(self) -> int:
         return len(self._open)
 
     def make(self, **of_uvicorn: Any) -> asyncio.Protocol:
         """The protocol of a new connection, as uvicorn asks for it."""
-        made: Any = self._protocol(**of_uvicorn)
-        made.logger = self._logger
-        return _Connection(made, self)
+        return _Connection(self._protocol(**of_uvicorn), self)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = self._open.get(scope.get("client"))

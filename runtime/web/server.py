@@ -11,17 +11,31 @@ import asyncio
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from ..connectors.errors import require
 from .app import App
 from .binding import check_binding
 from .connections import Connections, Limits
+from .seldom import seldom_logger
 
 STOP_SECONDS = 2
 """So long open connections may take to end before they are cut."""
 _QUEUE = 128
 """Clients that may wait in the kernel until they are accepted."""
+
+
+def _quiet(protocol: Callable[..., Any]) -> Callable[..., Any]:
+    """With a logger in place of uvicorn's, which has a line for each request that is none."""
+    logger = seldom_logger(f"{__name__}.requests")
+
+    def make(**of_uvicorn: Any) -> Any:
+        made = protocol(**of_uvicorn)
+        made.logger = logger
+        return made
+
+    return make
 
 
 class WebServer:
@@ -55,7 +69,7 @@ class WebServer:
         self._app = app
         limits = limits or Limits.of_process()
         app.limit_streams(max(1, limits.most // 2))
-        self._connections = Connections(app, H11Protocol, limits)
+        self._connections = Connections(app, _quiet(H11Protocol), limits)
         config = uvicorn.Config(
             self._connections,
             interface="asgi3",
