@@ -146,6 +146,12 @@ def lost_task_manager(task_manager: str, reason: str) -> FailureCause:
     return FailureCause("TaskManagerLost", text, task_manager=task_manager, kind=FailureKind.TASK_MANAGER_LOST)
 
 
+def ended_unheard(task_manager: str) -> FailureCause:
+    """Why an attempt failed that is not among those which its TaskManager runs, though it has not reported its end."""
+    text = f"TaskManager {task_manager} was without a JobManager for a while, and does not run this task now"
+    return FailureCause("TaskManagerLost", text, task_manager=task_manager, kind=FailureKind.TASK_MANAGER_LOST)
+
+
 def raised(failure: FailureCause) -> FailureCause:
     """What was raised first of all, as the user sees it: without what this package has put around it."""
     step = failure

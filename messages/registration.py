@@ -69,6 +69,8 @@ class RegisterTaskManager:
     host: str
     tasks: tuple[OfferedTask, ...] = ()
     """What it runs still, when it has outlived the leader that it was registered with."""
+    search: int = 0
+    """Counts how often it has looked for a leader. Between searches it took no orders, and its reports were lost."""
 
 
 @message
@@ -97,6 +99,8 @@ class AcknowledgeRegistration:
     task_manager_id: TaskManagerId
     heartbeat_interval_ms: int
     heartbeat_timeout_ms: int
+    search: int = 0
+    """Of the registration that this answers; 0: a JobManager of an earlier release, which does not say."""
 
 
 @message

@@ -38,6 +38,7 @@ from .checkpoint_effects import (
     Discard,
     Publish,
     Schedule,
+    Send,
     StoreMetadata,
 )
 from .checkpoint_events import (
@@ -51,6 +52,7 @@ from .checkpoint_events import (
     JobAdopted,
     MetadataFailed,
     MetadataStored,
+    OrdersLost,
     RegionRestarting,
     Shutdown,
     StartScheduler,
@@ -166,6 +168,8 @@ class CheckpointCoordinator:
                 return self._region_restarting()
             case JobAdopted(given_up):
                 return self._adopted(given_up)
+            case OrdersLost(attempts):
+                return self._orders_lost(attempts)
             case StartScheduler(keep_pending):
                 return self._start_scheduler(keep_pending)
             case StopScheduler():
@@ -291,12 +295,15 @@ class CheckpointCoordinator:
         return [*finished, published, *dropped, *answers, *subsumed, *told, *self._resume_queued()]
 
     def _adopted(self, given_up: Iterable[CheckpointId]) -> Effects:
-        """Repeats are harmless: sinks commit a complete checkpoint once."""
-        newest = next(self.store.restorable(), None)
-        told = [] if newest is None else list(self._tasks.notify_complete(newest, self._oldest_needed()))
+        told = self._repeat_newest()
         for checkpoint_id in given_up:
             told.extend(self._tasks.notify_lost(self._job_id, checkpoint_id))
         return [*told]
+
+    def _repeat_newest(self) -> list[Send]:
+        """Repeats are harmless: sinks commit a complete checkpoint once."""
+        newest = next(self.store.restorable(), None)
+        return [] if newest is None else [*self._tasks.notify_complete(newest, self._oldest_needed())]
 
     def _oldest_needed(self) -> CheckpointId | None:
         return min((each.checkpoint_id for each in self.store.restorable()), default=None)
@@ -331,6 +338,16 @@ class CheckpointCoordinator:
             *self._failures.count(checkpoint_id, f"expired: {what}"),
             *self._resume_queued(),
         ]
+
+    def _orders_lost(self, attempts: Iterable[ExecutionAttemptId]) -> Effects:
+        effects: Effects = []
+        for pending in self.pending:
+            unheard = next((each for each in attempts if pending.is_waiting_for(each)), None)
+            if unheard is not None:
+                who = who_is(unheard, pending, self._vertices)
+                why = f"the TaskManager of {who} was without a JobManager for a while"
+                effects.extend(self._abort(pending, CheckpointFailure.ORDERS_LOST, why))
+        return [*effects, *self._repeat_newest(), *(self._resume_queued() if effects else [])]
 
     def _attempt_failed(self, attempt_id: ExecutionAttemptId) -> Effects:
         self._tasks.fail(attempt_id)

@@ -59,6 +59,8 @@ class CheckpointFailure(Enum):
     """A task ended before it had acknowledged, as tasks do once the final checkpoint is complete."""
     REGION_RESTARTING = "region_restarting"
     METADATA_FAILED = "metadata_failed"
+    ORDERS_LOST = "orders_lost"
+    """A TaskManager was without a leader while it was under way, so its trigger may be lost."""
     SCHEDULER_STOPPED = "scheduler_stopped"
     COORDINATOR_SHUT_DOWN = "coordinator_shut_down"
 

@@ -31,6 +31,13 @@ class JobAdopted:
 
 
 @dataclass(frozen=True, slots=True)
+class OrdersLost:
+    """These attempts run on, but their TaskManager was without a leader: what was said to and by them may be lost."""
+
+    attempts: tuple[ExecutionAttemptId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StopScheduler:
     """No periodic checkpoints any more; all pending ones are given up."""
 
@@ -185,6 +192,7 @@ RequestEvent: TypeAlias = (
 CheckpointEvent: TypeAlias = (
     RequestEvent
     | JobAdopted
+    | OrdersLost
     | StartScheduler
     | StopScheduler
     | CheckpointExpired

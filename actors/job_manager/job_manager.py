@@ -394,7 +394,7 @@ class JobManager(Actor):
             self._owner[message.task_manager_id] = message.job_id
             self.context.watch(ref)
         pace = self._settings.heartbeat_interval_ms, self._settings.heartbeat_timeout_ms
-        ref.tell(AcknowledgeRegistration(self._services.session, message.task_manager_id, *pace))
+        ref.tell(AcknowledgeRegistration(self._services.session, message.task_manager_id, *pace, message.search))
 
     def _refuse(self, message: RegisterTaskManager, ref: Ref, why: str) -> None:
         ref.tell(RefuseRegistration(message.task_manager_id, why, self._services.session))

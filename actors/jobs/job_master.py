@@ -39,7 +39,7 @@ from ..checkpoints.checkpoint_effects import AnswerSavepoint, FailJob
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.checkpoint_plan import CheckpointPlan
 from ..checkpoints.savepoint_request import SavepointRequest
-from ..failure import lost_task_manager
+from ..failure import ended_unheard, lost_task_manager
 from ..job_graph import Region, SubtaskKey
 from ..restore.restore_points import Origin, RestorePoints
 from .adoption import adopted_tasks, given_up
@@ -84,6 +84,8 @@ _HEARD_AFTER_THE_END = (
     checkpoint.TriggerSavepointNow,
 )
 """They bring state that has to be discarded, or want an answer."""
+
+_DEPLOYED = (ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING)
 
 _ALIVE = (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING)
 
@@ -260,13 +262,25 @@ class JobMaster:
 
     def _register(self, message: RegisterTaskManager) -> Effects:
         if message.task_manager_id in self._roster:
-            return []
+            return self._go_on_after_silence(message) if self._roster.register_again(message) else []
         earlier, effects = self._roster.register(message), Effects()
         if earlier is not None:
             replaced = TaskManagerLost(earlier.task_manager_id, "another process took its place", process_ended=True)
             effects = self._lose(replaced)
         self._slots.add(message.task_manager_id, message.index, message.slots)
         return [*effects, Tidings(changed(message, True, "", self._wall_ms)), *self._deploy_waiting()]
+
+    def _go_on_after_silence(self, worker: RegisterTaskManager) -> Effects:
+        """It was without a leader for a while, in which orders to it and reports of it were lost."""
+        here = [each for each in self.graph.executions() if each.task_manager_id == worker.task_manager_id]
+        runs = {each.attempt_id for each in worker.tasks}
+        effects: Effects = []
+        for execution in here:
+            if execution.state in _DEPLOYED and execution.attempt_id not in runs:
+                cause = ended_unheard(worker.task_manager_id)
+                effects.extend(self._attempt_ended(execution, ExecutionState.FAILED, cause))
+        silent = tuple(each.attempt_id for each in here)
+        return [*effects, *self._coordinate(checkpoint.OrdersLost(silent)), *self._orders.stop_sources()]
 
     def _lose(self, event: TaskManagerLost) -> Effects:
         if event.task_manager_id not in self._roster:

@@ -84,6 +84,12 @@ class TaskManagerRoster:
         self._awaited.discard(message.index)
         return earlier[0] if earlier else None
 
+    def register_again(self, message: RegisterTaskManager) -> bool:
+        """Whether this one, which is listed, has been without a leader since, so that orders and reports are lost."""
+        life = self._lives[message.task_manager_id]
+        was_alone, life.registration = life.registration.search != message.search, message
+        return was_alone
+
     def lose(self, event: TaskManagerLost, wall_ms: int) -> Iterator[Tidings | KillTaskManager]:
         """This life, which is listed, is over: listeners are notified, and its process is ended if it may be there."""
         registration = self._lives.pop(event.task_manager_id).registration

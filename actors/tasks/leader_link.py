@@ -92,7 +92,7 @@ class LeaderLink:
         self._offers = offers
         self._leader: Ref = context.actor_of(spec.job_manager_address)
         self._wanted: LeaderSessionId | None = None
-        """Of the leader, if that is known: an answer of another one comes too late."""
+        """Of the leader, if that is known and it is not lost: an answer of another one comes too late."""
         self._registration: AcknowledgeRegistration | None = None
         self._search = 0
         self._alone_since: int | None = None
@@ -132,13 +132,18 @@ class LeaderLink:
                 pid=spec.pid,
                 host=spec.host,
                 tasks=self._offers(),
+                search=self._search,
             )
         )
         self._context.schedule(REGISTRATION_RETRY_MS, due)
 
     def registered(self, answer: AcknowledgeRegistration) -> bool:
-        """Whether this is a registration, and no repetition or late answer."""
-        is_wanted = self._wanted in (None, answer.leader_session_id)
+        """Whether this is a registration, and no repetition or late answer.
+
+        A leader that follows where the last one was may answer before the host says that it leads. It gives orders from
+        then on, so its answer counts.
+        """
+        is_wanted = self._wanted in (None, answer.leader_session_id) and answer.search in (0, self._search)
         if answer.task_manager_id != self._spec.task_manager_id or self._registration is not None or not is_wanted:
             return False
         if self._alone_since is not None:
@@ -170,8 +175,10 @@ class LeaderLink:
             return
         if self._registration is not None:
             self._is_alone("another one leads")
+        is_asked = self._registration is None and self.is_from(leader.address)
         self._wanted, self._leader = leader.leader_session_id, self._context.actor_of(leader.address)
-        self._seek()
+        if not is_asked:
+            self._seek()
 
     def lost(self, reason: str) -> bool:
         """The leader is gone; whether that is the end of this TaskManager."""
@@ -179,6 +186,7 @@ class LeaderLink:
             return True
         if self._registration is not None or self._alone_since is None:
             self._is_alone(reason)
+            self._wanted = None
             self._seek()
         return False
 

@@ -237,7 +237,8 @@ class TaskManager(Actor):
         self._link.heard_ms = self.context.clock.now_ms()
         if session != self._link.session:
             self.stale_messages += 1
-            log.warning("%s: dropped %s of leader session %s", self._spec.task_manager_id, message, session)
+            what = type(message).__name__
+            log.warning("%s: dropped %s of leader session %s", self._spec.task_manager_id, what, session)
             return None
         match message:
             case SubmitTask(deployment):

@@ -76,7 +76,8 @@ class LedCluster(SimulatedCluster):
         return self._waiting
 
     def take_over(self, host: str | None = None) -> None:
-        """Wait until the leader's session has ended; then the process that stands by leads, or a new one.
+        """Wait until the leader's session has ended; then the process that stands by leads, or a new one. On the same
+        machine as a leader that is dead it has that one's address, as with a port that is set.
 
         Submitting a job by the name of one that was left gives the handle of that. Raises Stalled when the one that
         waits does not come to lead.
@@ -84,6 +85,9 @@ class LedCluster(SimulatedCluster):
         waiting = self._waiting or self.stand_by(host)
         if not self.run_until(lambda: waiting.leads, TAKEOVER_S):
             raise Stalled(f"{waiting.process.name} does not lead, and the queue is {sorted(self.zookeeper.nodes)}")
+        before = self._started_driver()
+        if waiting.process.host == before.host and not before.is_alive:
+            waiting.process.reached_as = before.reached_as
         self._start_driver(waiting.process)
         self._waiting = None
         assert self._kept is not None, "it leads"

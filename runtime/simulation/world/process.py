@@ -96,6 +96,8 @@ class Process:
         self.name = name
         self.host = host or name
         """The machine it is on: what goes wrong between two machines does so for all of their processes."""
+        self.reached_as = name
+        """The first part of its addresses. A process may take that of one that is dead, like a port on its machine."""
         self.loop: asyncio.AbstractEventLoop
         """Set by the world, which makes it."""
         self.is_alive = True

@@ -15,8 +15,8 @@ from .network import End, ProcessNetwork
 _PORT = 7000
 
 
-def control_address(process_name: str) -> str:
-    return f"tcp://{process_name}:{_PORT}"
+def control_address(reached_as: str) -> str:
+    return f"tcp://{reached_as}:{_PORT}"
 
 
 class SimulatedTransport:
@@ -24,7 +24,7 @@ class SimulatedTransport:
 
     def __init__(self, network: ProcessNetwork) -> None:
         self._network = network
-        self._address = control_address(network.process.name)
+        self._address = control_address(network.process.reached_as)
         self._receiver: Receiver
         self._peers: dict[str, _Peer] = {}
         self._is_open = False

@@ -70,7 +70,8 @@ class Stage:
         return list(self.context.said)
 
     def acknowledge(self, session: LeaderSessionId) -> list[tuple[str, Any]]:
-        return self.tell(AcknowledgeRegistration(session, ME, 1_000, 10_000))
+        """The answer of that leader to what was asked last."""
+        return self.tell(AcknowledgeRegistration(session, ME, 1_000, 10_000, self.newest(RegisterDue).search))
 
     def newest(self, kind: type) -> Any:
         return [event for _, event in self.context.scheduled if isinstance(event, kind)][-1]
@@ -170,6 +171,32 @@ def test_a_leader_that_wakes_late_orders_nothing(stage: Stage) -> None:
     assert stage.actor.stale_messages == 2
     stage.tell(LeaderSessionMessage(TWO, ReleaseTaskManager(ME, "the job is over")))
     assert stage.ended == ["the job is over"]
+
+
+def test_the_next_leader_may_answer_where_the_last_one_was_before_the_host_says_so(stage: Stage) -> None:
+    stage.tell(LeaderIs(FIRST, ONE))
+    stage.tell(Terminated(FIRST, "it leads no more"))
+    stage.acknowledge(TWO)
+    stage.tell(LeaderSessionMessage(TWO, ReleaseTaskManager(ME, "the job is over")))
+    assert stage.ended == ["the job is over"], "its orders count from its answer on"
+
+
+def test_one_that_asks_the_leader_already_goes_on_asking_when_its_host_names_it() -> None:
+    stage = Stage()
+    asked = stage.newest(RegisterDue).search
+    assert stage.tell(LeaderIs(FIRST, ONE)) == []
+    stage.tell(AcknowledgeRegistration(ONE, ME, 1_000, 10_000, asked))
+    stage.tell(LeaderSessionMessage(ONE, ReleaseTaskManager(ME, "the job is over")))
+    assert stage.ended == ["the job is over"], "the answer was on its way, and with it the leader's orders"
+
+
+def test_an_answer_to_an_earlier_search_comes_too_late(stage: Stage) -> None:
+    earlier = stage.newest(RegisterDue).search
+    stage.tell(Terminated(FIRST, "the connection broke"))
+    stage.tell(AcknowledgeRegistration(ONE, ME, 1_000, 10_000, earlier))
+    assert stage.registers_at(stage.tell(stage.newest(RegisterDue))) == [FIRST]
+    stage.acknowledge(ONE)
+    assert stage.registers_at(stage.tell(stage.newest(RegisterDue))) == []
 
 
 def test_one_that_the_next_leader_does_not_want_ends(stage: Stage) -> None:

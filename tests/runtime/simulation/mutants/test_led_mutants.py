@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import pytest
 
+from understudy.actors.jobs.job_master import JobMaster
+from understudy.actors.tasks.leader_link import LeaderLink
 from understudy.messages import CheckpointId, SubmitJob
 from understudy.runtime.high_availability import term
 from understudy.runtime.high_availability.kept_jobs import KeptJobs, KeptRecord
@@ -81,6 +83,12 @@ def who_follows_watches_the_queue_alone(patch: Patch) -> None:
     patch.setattr(zookeeper, "who_leads", half_watched)
 
 
+def what_was_lost_before_a_registration_stays_lost(patch: Patch) -> None:
+    """Orders that a TaskManager dropped, as it asked once more whom it had asked already."""
+    patch.setattr(JobMaster, "_go_on_after_silence", lambda *_: [])
+    patch.setattr(LeaderLink, "is_from", lambda *_: False)
+
+
 def in_led_histories(seed: int) -> None:
     verdict = judge_led(seed)
     assert not verdict.violations, verdict.violations
@@ -100,6 +108,7 @@ MUTANTS = [
     (a_candidate_does_not_watch_the_one_before_it, in_led_histories, 1),
     (a_candidate_does_not_look_again_when_its_connection_is_back, WAITS_CUT_OFF, 1),
     (who_follows_watches_the_queue_alone, in_led_histories, 1),
+    (what_was_lost_before_a_registration_stays_lost, in_led_histories, 30),
 ]
 
 
