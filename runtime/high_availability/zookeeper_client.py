@@ -96,7 +96,7 @@ def connected(settings: HighAvailabilitySettings, *, withdraw: threading.Event |
             client = _client(settings)
             try:
                 _start(client, settings, withdraw)
-                make_nodes(client, settings)
+                _prepare(client, settings, withdraw)
             except BaseException as error:
                 if isinstance(error, NoAuthError):
                     error = _denied(client, settings)
@@ -271,6 +271,20 @@ def _unconnected(settings: HighAvailabilitySettings, problems: Mapping[str, str]
     """Empty where TLS is not to blame."""
     found = "; ".join(f"{server}: {problem}" for server, problem in problems.items() if problem)
     return found and f"no connection with ZooKeeper at {settings.quorum} comes about. {found}"
+
+
+def _prepare(client: _Client, settings: HighAvailabilitySettings, withdraw: threading.Event) -> None:
+    """Our nodes are there. A connection that breaks meanwhile is waited for as long as the first one was."""
+    began = time.monotonic()
+    while True:
+        try:
+            make_nodes(client, settings)
+        except NO_ANSWER:
+            if client.is_refused or withdraw.is_set() or time.monotonic() - began >= CONNECT_SECONDS:
+                raise
+            withdraw.wait(AGAIN_SECONDS)
+        else:
+            return
 
 
 def make_nodes(client: KazooClient, settings: HighAvailabilitySettings) -> None:

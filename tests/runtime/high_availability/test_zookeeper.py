@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss
 
 from understudy.messages import JobId
+from understudy.runtime.high_availability import zookeeper_client
 from understudy.runtime.high_availability.errors import NotOurs, NotReachable
 from understudy.runtime.high_availability.kept_jobs import KeptJobs
 from understudy.runtime.high_availability.leader import Leader
@@ -32,6 +36,26 @@ def expire(leader: Leadership) -> None:
     """Its session ends, and it has not heard of that yet."""
     assert isinstance(leader, ZooKeeperLeadership)
     end_session(leader._client, leader._settings.quorum)
+
+
+@pytest.mark.parametrize("broken", [0, 1, 2])
+def test_a_connection_that_breaks_at_the_start_is_made_again(
+    tmp_path: Path, zookeeper: Ensemble, monkeypatch: pytest.MonkeyPatch, broken: int
+) -> None:
+    """A request of the first ones is lost, as on a machine that is busy."""
+    asked, requests = zookeeper_client.asked, itertools.count()
+
+    def lossy(answer: Any) -> Any:
+        if next(requests) == broken:
+            raise ConnectionLoss
+        return asked(answer)
+
+    monkeypatch.setattr(zookeeper_client, "asked", lossy)
+    candidates = Candidates(config(tmp_path, zookeeper.quorum, timeout_ms=4_000))
+    try:
+        assert candidates.win().is_sure
+    finally:
+        candidates.close()
 
 
 class TestZooKeeper(DurableHighAvailabilityContract):
