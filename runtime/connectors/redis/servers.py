@@ -71,7 +71,7 @@ class Servers:
         nodes = [cluster.ClusterNode(*each) for each in {*map(_place, others), *self._known}]
         options = {name: value for name, value in self._options.items() if name != "retry"}
         try:
-            client = cluster.RedisCluster.from_url(
+            client = _who_has_what(cluster.RedisCluster).from_url(
                 first, startup_nodes=nodes, require_full_coverage=False, cluster_error_retry_attempts=0, **options
             )
         except cluster.RedisClusterException as error:
@@ -86,6 +86,13 @@ class Servers:
             raise cause from None
         self._known |= {(node.host, node.port) for node in client.get_nodes()}
         return client
+
+
+def _who_has_what(redis_cluster: Any) -> Any:
+    """RedisCluster, but without the list of all commands that it asks for at each connect, which takes longer than all
+    the rest of it: where a command's keys stand matters only to commands that it sends itself.
+    """
+    return type(redis_cluster.__name__, (redis_cluster,), {"command": lambda _: {}})
 
 
 def nodes_of(url: str) -> list[str]:

@@ -129,6 +129,18 @@ def test_streams_in_several_slots_are_read_and_waited_for(cluster: RedisClusterS
         successor.source.close()
 
 
+def test_no_server_is_asked_for_the_list_of_all_commands(cluster: RedisClusterServers) -> None:
+    """Its answer takes longer to read than all the rest of connecting."""
+    for server in cluster.servers:
+        server.client.config_resetstat()
+    sink = Running(RedisListSink(cluster.url, "out")).operator
+    assert isinstance(sink, RedisListSink)
+    sink.apply([[{"n": 1}]], Marker("s", "s-w", 1, 0))
+    asked = {each for server in cluster.servers for each in server.client.info("commandstats")}
+    assert "cmdstat_rpush" in asked
+    assert not {each for each in asked if each.startswith("cmdstat_command")}
+
+
 def _all(url: str) -> list[Any]:
     return [RedisStreamSink(url, "out"), RedisUpsertSink(url, key="id"), RedisStreamSource(url, "in")]
 
