@@ -130,7 +130,8 @@ def _import_file(path: str, attribute: str) -> ModuleType:
     file = Path(path).resolve()
     if not file.is_file():
         raise click.ClickException(
-            f"no file {path} (looked for {file}): wanted path/to/file.py:build, or module:build{program_meant(path, attribute)}"
+            f"no file {path} (looked for {file}): wanted path/to/file.py:build, or module:build"
+            f"{program_meant(path, attribute)}"
         )
     if file.suffix != ".py":
         raise click.ClickException(f"{path} is no Python file: wanted path/to/file.py:build, or module:build")
