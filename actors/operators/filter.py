@@ -6,6 +6,7 @@ comes as an Arrow batch stays one. A null condition is not true, as in SQL.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -21,8 +22,12 @@ from .collector import Collector
 from .operator import Takes
 from .record_function import RecordFunction
 
+log = logging.getLogger(__name__)
+
 _CHECKED = 10_000
 """The number of records whose result is looked at per attempt: a look costs as much as a short condition."""
+_MANY = 1_000
+"""After this many results, or at the end of the data, if each was None, a warning says that no record is kept."""
 _SMALL = 16
 """And of those of a batch that is no larger, as other things cost more there."""
 
@@ -32,11 +37,31 @@ class Filter(RecordFunction):
 
     takes: ClassVar[Takes] = "any"
 
+    _only_none: bool = True
+    """Each result of this attempt was None, and that was not said."""
+
     def __init__(self, condition: Callable[[Any], Any] | pc.Expression) -> None:
         self._expression = condition if isinstance(condition, pc.Expression) else None
         super().__init__(condition)
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
+        self._process(batch, out)
+        if self._only_none and self._taken >= _MANY:
+            self._say_that_nothing_is_kept()
+
+    def on_end(self, out: Collector) -> None:
+        if self._only_none and self._taken:
+            self._say_that_nothing_is_kept()
+
+    def _say_that_nothing_is_kept(self) -> None:
+        self._only_none = False
+        log.warning(
+            "filter %r%s returned None for each of its first %d records, so none was kept: is a `return` missing? If "
+            "that is what you want, return False, as bool(...) does",
+            *(self.context.name, _place(self._function), self._taken),
+        )
+
+    def _process(self, batch: Batch, out: Collector) -> None:
         if self.timestamps is not None:
             self._process_timed(batch, self.timestamps, out)
         elif self._expression is not None:
@@ -47,7 +72,8 @@ class Filter(RecordFunction):
             out.emit(batch.filter(pa.array(self._over(batch, self._test), pa.bool_())))
         else:
             is_checked = self._taken < _CHECKED or len(batch) <= _SMALL
-            out.emit(self._over(batch, self._keep_checked if is_checked else self._keep))
+            keep = self._keep_checked if is_checked else self._keep
+            out.emit(self._over(batch, self._keep_watched if self._only_none else keep))
 
     def _process_timed(self, batch: Batch, times: Times, out: Collector) -> None:
         """The same where each record has an event time, which stays with it."""
@@ -85,7 +111,18 @@ class Filter(RecordFunction):
 
     def _test(self, records: Iterator[Any]) -> list[bool]:
         condition = self._function
+        if self._only_none:
+            return [_checked(self._watched(condition(record))) for record in records]
         return [_checked(condition(record)) for record in records]
+
+    def _keep_watched(self, records: Iterator[Any]) -> list[Any]:
+        condition = self._function
+        return [record for record in records if _checked(self._watched(condition(record)))]
+
+    def _watched(self, kept: Any) -> Any:
+        if kept is not None:
+            self._only_none = False
+        return kept
 
     def _keep_checked(self, records: Iterator[Any]) -> list[Any]:
         condition = self._function
@@ -101,6 +138,12 @@ def _checked(kept: Any) -> bool:
     if UNRUN[type(kept)]:
         refuse("the condition of filter", kept, "return True or False")
     return bool(kept)
+
+
+def _place(function: Any) -> str:
+    """Its file and line, in brackets, where Python knows them."""
+    code = getattr(function, "__code__", None)
+    return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
 
 
 def _filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:

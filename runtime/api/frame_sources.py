@@ -30,6 +30,8 @@ class FrameSources(Beginnings):
         """Read an Arrow table: a `pa.Table`, a RecordBatch or a list of them, or anything with `__arrow_c_stream__`,
         such as a DuckDB relation. Of dictionary columns the values are read.
 
+        `records_per_second` is the rate of all subtasks together.
+
         Raises UnreadableInput for what is no table, and for columns without a name of their own.
         """
         return self._from_table(table_of(table, "from_arrow"), **options)
@@ -38,14 +40,14 @@ class FrameSources(Beginnings):
         """Read a pandas DataFrame without its index, of which `frame.reset_index()` makes columns. NaN and NaT are
         null; a category is its value; a column of objects has the one type of all its values.
 
-        Raises UnreadableInput as `from_arrow`.
+        `records_per_second` is the rate of all subtasks together. Raises UnreadableInput as `from_arrow`.
         """
         return self._from_table(table_of(frame, "from_pandas"), **options)
 
     def from_polars(self, frame: Any, **options: Unpack[TableOptions]) -> DataStream:
         """Read a Polars DataFrame; of a LazyFrame what its `collect()` gives.
 
-        Raises UnreadableInput as `from_arrow`.
+        `records_per_second` is the rate of all subtasks together. Raises UnreadableInput as `from_arrow`.
         """
         return self._from_table(table_of(frame, "from_polars"), **options)
 

@@ -36,7 +36,8 @@ class FunctionKind(Enum):
 class FunctionFound:
     """`name`: the function's own. `where`: its file and line, of a generator those of its first `yield`.
     `returns_nothing`: it ends without a value wherever it returns. `in_place`: the method of a dict or list that a
-    lambda does nothing but call, such as `update`, which returns None.
+    lambda does nothing but call, such as `update`, which returns None. `prints`: it is `print`, or a lambda that does
+    nothing but call it.
     """
 
     kind: FunctionKind
@@ -44,6 +45,7 @@ class FunctionFound:
     where: str
     returns_nothing: bool = False
     in_place: str = ""
+    prints: bool = False
 
     def __str__(self) -> str:
         match self.kind:
@@ -64,7 +66,9 @@ def found(given: Callable[..., Any]) -> FunctionFound:
     code = getattr(inspect.unwrap(function) if kind is FunctionKind.PLAIN else function, "__code__", None)
     name = getattr(function, "__qualname__", type(function).__qualname__)
     own = getattr(function, "__code__", None)
-    return FunctionFound(kind, name, _where(code, kind), _returns_nothing(own, kind), _in_place(own))
+    return FunctionFound(
+        kind, name, _where(code, kind), _returns_nothing(own, kind), _in_place(own), _only_prints(function, own)
+    )
 
 
 def _called(given: Any) -> Any:
@@ -113,14 +117,31 @@ def _returns_nothing(code: Any, kind: FunctionKind) -> bool:
     return bool(returned) and all(each is None for each in returned)
 
 
+def _only_prints(function: Any, code: Any) -> bool:
+    """Whether it is `print`, or a lambda that returns what `print` does."""
+    if not isinstance(code, CodeType):
+        return function is print
+    if code.co_name != "<lambda>" or "print" in (*code.co_varnames, *code.co_freevars):
+        return False
+    steps = [(each.opname, each.argval) for each in dis.get_instructions(code)]
+    loaded = [name for name, value in steps if name == "LOAD_GLOBAL" and value == "print"]
+    is_python_s = function.__globals__.get("print", print) is print
+    return bool(loaded) and is_python_s and _calls_one(steps)
+
+
+def _calls_one(steps: list[tuple[str, Any]]) -> bool:
+    """Whether a lambda of these steps makes one call, always, and returns its result."""
+    if len(steps) < 2 or any("JUMP" in name for name, _ in steps):
+        return False
+    return sum(name.startswith("CALL") for name, _ in steps) == 1 and steps[-2][0].startswith("CALL")
+
+
 def _in_place(code: Any) -> str:
     """The one method that a lambda calls, if it is one that changes a dict, list or set in place."""
     if not isinstance(code, CodeType) or code.co_name != "<lambda>":
         return ""
     steps = [(each.opname, each.argval) for each in dis.get_instructions(code)]
-    if any("JUMP" in name for name, _ in steps) or sum(name.startswith("CALL") for name, _ in steps) != 1:
-        return ""
-    if len(steps) < 2 or not steps[-2][0].startswith("CALL"):
+    if not _calls_one(steps):
         return ""
     called = [value for name, value in steps if name in ("LOAD_METHOD", "LOAD_ATTR") and value in _IN_PLACE]
     return str(called[0]) if called else ""

@@ -194,16 +194,27 @@ def check_function(method: str, function: Callable[..., Any]) -> None:
         instead = "write an operator with `async def process_batch`" if method == "map_batches" else NOT_ASYNC
         check_runs(what, function, FUNCTIONS[method], instead)
     _check_takes(what, function, ARGUMENTS.get(method, ()))
-    if there.returns_nothing and method not in _MAY_RETURN_NOTHING:
-        wanted = _RESULTS.get(method) or FUNCTIONS[method]
+    if method in _MAY_RETURN_NOTHING:
+        return
+    wanted = _RESULTS.get(method) or FUNCTIONS[method] or ""
+    if there.prints:
+        at = "" if function is print else f" ({there.where})"
+        problem = (
+            f"{what}{at} gives what print(...) returns, which is None: {wanted}; to see records, .print() ends a stream"
+        )
+        if method != "map":
+            raise InvalidOperator(problem)
+        warnings.warn(problem, stacklevel=4)
+    elif there.returns_nothing:
         problem = f"{what} returns nothing ({there.where}), so each result is None: {wanted}"
         if method != "map":  # which may be called for what it does
             raise InvalidOperator(f"{problem}; is a `return` missing?")
         warnings.warn(f"{problem}, if a `return` is missing", stacklevel=4)
-    elif method == "map" and there.in_place:
+    elif method in ("map", "filter") and there.in_place:
+        instead = "make a new record, as in `lambda record: {**record, 'x': 1}`" if method == "map" else wanted
         warnings.warn(
             f"{what} ({there.where}) gives what .{there.in_place}(...) returns, which is None for a dict, list or set: "
-            "make a new record, as in `lambda record: {**record, 'x': 1}`",
+            f"{instead}",
             stacklevel=4,
         )
 

@@ -13,6 +13,9 @@ from ...actors.operators.operator import Operator
 from ...messages import those_there_are
 from .errors import InvalidProgram, InvalidSetting, SchemaMismatch, UnknownColumn
 from .hook_checks import check_function
+from .no_keys import how_to_name, why_no_key
+
+_WANTED = "wanted column names, positions or one function"
 
 
 def check_keys(keys: Sequence[Any], schema: pa.Schema | None) -> None:
@@ -20,11 +23,13 @@ def check_keys(keys: Sequence[Any], schema: pa.Schema | None) -> None:
     if not keys:
         raise InvalidProgram("key_by: wanted column names, positions or a function, found nothing")
     if len(keys) == 1 and callable(keys[0]):
+        if why := why_no_key(keys[0]):
+            raise InvalidProgram(f"key_by: found {why}: {_WANTED}, such as key_by('origin')")
         check_function("key_by", keys[0])
         return
     for key in keys:
         if isinstance(key, bool) or not isinstance(key, str | int):
-            raise InvalidProgram(f"key_by: wanted column names, positions or one function, found {key!r:.80}")
+            raise InvalidProgram(f"key_by: {how_to_name(key) or f'{_WANTED}, found {key!r:.80}'}")
         if schema is not None:
             _check_column("key_by", key, schema)
 

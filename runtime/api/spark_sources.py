@@ -42,7 +42,8 @@ class SparkSources(Beginnings):
         `batches_ahead`: how many batches wait in front of the source before the query does.
 
         A record is a Row: `row["delay"]`, `row.delay`. One subtask reads the batches, in order; what follows has one,
-        too, up to `key_by`, `rebalance` or an operator with a `parallelism` of its own.
+        too, up to `key_by`, `rebalance` or an operator with a `parallelism` of its own. `records_per_second`
+        is its rate.
         """
         schema = streaming_schema(dataframe)
         if yes_or_no("available_now", available_now) and trigger_ms is not None:

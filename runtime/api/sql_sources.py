@@ -55,7 +55,8 @@ class SqlSources(Beginnings):
         **options: Unpack[TableOptions],
     ) -> DataStream:
         """Read a table, or `query=`, of the database at `url`: each row once, split by ranges of its key. A record is a
-        Row: `row["delay"]`, `row.delay`. Options: those of `SqlSource`. See docs/connectors/sql.md.
+        Row: `row["delay"]`, `row.delay`. Options: those of `SqlSource`; `records_per_second` is the rate of all
+        subtasks together. See docs/connectors/sql.md.
         """
         return self._start(SqlSource(url, table, **self._batching(), **options), name, parallelism)
 

@@ -22,8 +22,10 @@ from typing import Any
 import click
 
 from ...actors.failure import chain_of
+from ...messages import those_there_are
 from ...messages.shown_url import url_shown
 from ..api.environment import StreamEnvironment
+from .program_meant import program_meant
 
 _PACKAGE = Path(__file__).parents[2]
 _NOT_THEIRS = (str(Path(__file__)), "<frozen importlib", str(Path(importlib.__file__).parent))
@@ -91,8 +93,8 @@ def load_program(spec: str) -> Program:
     """
     where, colon, attribute = spec.rpartition(":")
     if not (colon and where and attribute):
-        raise click.UsageError(f"wanted module:build or path/to/file.py:build, found {spec!r}")
-    module = _import_file(where) if where.endswith(".py") or os.sep in where else _import_module(where)
+        raise click.UsageError(f"wanted module:build or path/to/file.py:build, found {spec!r}{program_meant(spec)}")
+    module = (_import_file if where.endswith(".py") or os.sep in where else _import_module)(where, attribute)
     target: Any = module
     for part in attribute.split("."):
         if not hasattr(target, part):
@@ -100,7 +102,7 @@ def load_program(spec: str) -> Program:
                 raise click.ClickException(
                     f"{where} is a folder without a module; name a file in it, as in {where}/job.py:{attribute}"
                 )
-            raise click.ClickException(f"{where} ({file}) has no {attribute!r}{_candidates(module)}")
+            raise click.ClickException(f"{where} ({file}) has no {attribute!r}{_candidates(module, part)}")
         target = getattr(target, part)
     if not isinstance(target, StreamEnvironment) and not callable(target):
         raise click.ClickException(
@@ -109,7 +111,7 @@ def load_program(spec: str) -> Program:
     return Program(spec, module.__name__.rpartition(".")[2], target)
 
 
-def _import_module(name: str) -> ModuleType:
+def _import_module(name: str, attribute: str) -> ModuleType:
     _add_to_path(Path.cwd())
     try:
         return importlib.import_module(name)
@@ -117,16 +119,20 @@ def _import_module(name: str) -> ModuleType:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise click.ClickException(
                 f"no module {name!r} in {Path.cwd()} or on the Python path; a file is named as path/to/file.py:build"
+                f"{program_meant(name, attribute)}"
             ) from error
         raise UserCodeFailed(f"importing {name}", error) from error
     except Exception as error:
         raise UserCodeFailed(f"importing {name}", error) from error
 
 
-def _import_file(path: str) -> ModuleType:
+def _import_file(path: str, attribute: str) -> ModuleType:
     file = Path(path).resolve()
     if not file.is_file():
-        raise click.ClickException(f"no file {path} (looked for {file}): wanted path/to/file.py:build, or module:build")
+        raise click.ClickException(
+            f"no file {path} (looked for {file}): wanted path/to/file.py:build, or module:build"
+            f"{program_meant(path, attribute)}"
+        )
     if file.suffix != ".py":
         raise click.ClickException(f"{path} is no Python file: wanted path/to/file.py:build, or module:build")
     if not file.stem.isidentifier():
@@ -181,7 +187,7 @@ def _own_frames(frames: TracebackType | None) -> TracebackType | None:
     return step
 
 
-def _candidates(module: ModuleType) -> str:
+def _candidates(module: ModuleType, wanted: str) -> str:
     """What the user may have meant."""
     names = [
         name
@@ -189,7 +195,7 @@ def _candidates(module: ModuleType) -> str:
         if isinstance(value, StreamEnvironment)
         or (inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_"))
     ]
-    return f"; it has {', '.join(names)}" if names else ""
+    return f"; it has {those_there_are(wanted, names)}" if names else ""
 
 
 def _described(value: Any) -> str:

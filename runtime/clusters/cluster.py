@@ -63,6 +63,7 @@ from .launching import launch_of
 from .leading import leading
 from .metric_reporters import MetricReporters
 from .module_path import searched_folders
+from .not_called import NotCalled
 from .paths import AnyPath, looked_at_here, savepoint_at
 from .resuming import to_be_resumed
 from .stream_queries import StreamQueries
@@ -81,7 +82,7 @@ CANCEL_TIMEOUT_SECONDS = 2.5
 """How long `close` waits for jobs to be cancelled, before it ends their processes."""
 
 
-class Cluster(WebSide, ABC):
+class Cluster(WebSide, ABC, metaclass=NotCalled):
     """One JobManager, and TaskManagers wherever the subclass starts them."""
 
     def __init__(self, settings: ClusterSettings) -> None:

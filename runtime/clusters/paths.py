@@ -47,6 +47,11 @@ def _what_is_at(place: str) -> str:
     """The beginning of a sentence; empty for a savepoint or checkpoint."""
     if not os.path.exists(place):
         return f"there is no {place} on this machine: correct the path; it "
+    if not os.path.isdir(place) and os.path.basename(place) != "_metadata":
+        return (
+            f"{place} is a file, and a savepoint is a folder: give the path that `understudy savepoint` printed or "
+            "trigger_savepoint() returned; it "
+        )
     if os.path.isdir(place) and not os.path.exists(f"{place}/_metadata"):
         return (
             f"{place} is a folder and neither a savepoint nor a checkpoint: give the path that `understudy savepoint` "

@@ -67,6 +67,7 @@ from .job_errors import how_it_ended
 from .job_figures import SAMPLE_SECONDS, FlameKind, check_flame_kind
 from .job_future import JobFuture
 from .leader_line import AnswerLost, LeaderLine, NoLeader
+from .not_called import NotCalled
 from .outlet import Outlet
 from .paths import AnyPath, savepoint_at, target_folder
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused
@@ -80,7 +81,7 @@ SAVEPOINT_TIMEOUT_MS = 900_000.0
 """Longer than a checkpoint may take by default, so that the JobManager's own answer comes first."""
 
 
-class RemoteCluster(Blocking):
+class RemoteCluster(Blocking, metaclass=NotCalled):
     """`address` is the JobManager's, tcp://host:port; `keys` those of its cluster.
 
     Use it as a context manager, plain or async. Raises InvalidSetting for a timeout that is none.

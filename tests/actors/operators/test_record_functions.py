@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -47,6 +48,32 @@ def test_filter_keeps_records_in_order(opened: Opened, run: Run) -> None:
 def test_filter_by_function_leaves_an_arrow_batch_columnar(opened: Opened, run: Run) -> None:
     (kept,) = run(opened(Filter(lambda row: row.delay)), DELAYS)
     assert kept == pa.RecordBatch.from_pydict({"origin": ["JFK", "LGA"], "delay": [5, 1]})
+
+
+def helper_without_return(_record: Any) -> None: ...
+
+
+@pytest.mark.parametrize("batches", [[[1, 2], [3]], [list(range(500))] * 3, [DELAYS]], ids=["few", "many", "Arrow"])
+def test_a_filter_whose_results_are_all_none_is_named_once(
+    opened: Opened, run: Run, batches: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    operator = opened(Filter(lambda record: helper_without_return(record)))
+    run(operator, *batches)
+    operator.on_end(Collector())
+    assert len(re.findall(r"filter 'the-operator' \(.*:\d+\) returned None for each of its first", caplog.text)) == 1
+
+
+@pytest.mark.parametrize(
+    "condition", [lambda n: None if n < 4 else True, lambda n: False, lambda n: None if n else 0, pc.field("n") > 9]
+)
+def test_a_filter_that_gives_anything_else_is_not(
+    opened: Opened, run: Run, condition: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    operator = opened(Filter(condition))
+    records = pa.RecordBatch.from_pydict({"n": [1, 0, 4]}) if isinstance(condition, pc.Expression) else [1, 0, 4]
+    run(operator, records)
+    operator.on_end(Collector())
+    assert "returned None" not in caplog.text
 
 
 def test_filter_by_expression_takes_columns_and_records(opened: Opened, run: Run) -> None:

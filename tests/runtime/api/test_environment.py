@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -161,3 +164,24 @@ def test_a_collection_of_what_is_no_record_is_refused_when_it_is_given(
 def test_records_of_all_kinds_and_none_at_all_are_taken(env: StreamEnvironment) -> None:
     env.from_collection([])
     env.from_collection([1, "a", None, (1, 2), {"a": [1]}] * 100)
+
+
+def test_each_source_with_a_rate_says_whose_rate_it_is() -> None:
+    sources = {name: method for name, method in vars_of(StreamEnvironment).items() if name.startswith(("from_", "gen"))}
+    paced = [name for name, method in sources.items() if "records_per_second" in options_of(method)]
+    assert len(paced) > 10
+    for name in paced:
+        told = " ".join((sources[name].__doc__ or "").split())
+        assert re.search("`records_per_second` is (the rate of all subtasks|its rate)|^As `from_files`", told), name
+
+
+def vars_of(kind: type) -> dict[str, Any]:
+    return {name: getattr(kind, name) for name in dir(kind) if callable(getattr(kind, name))}
+
+
+def options_of(method: Any) -> set[str]:
+    parameters = inspect.signature(method).parameters
+    packed = str(parameters["options"].annotation) if "options" in parameters else ""
+    named = re.search(r"Unpack\[(\w+)\]", packed)
+    module = sys.modules[method.__module__]
+    return {*parameters, *(vars(module)[named[1]].__annotations__ if named else ())}

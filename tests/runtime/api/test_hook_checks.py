@@ -160,6 +160,34 @@ class TestFunctions:
         with pytest.warns(UserWarning, match=r"map: .*<lambda> .* gives what \.\w+\(\.\.\.\) returns, which is None"):
             env.from_collection([1]).map(function)
 
+    def test_filter_warns_of_it_too(self, env: StreamEnvironment) -> None:
+        with pytest.warns(UserWarning, match=r"filter: .*<lambda> .* returns, which is None .*: return True or False"):
+            env.from_collection([1]).filter(lambda record: record.update(x=1))
+
+    @pytest.mark.parametrize("function", [print, lambda record: print(record), lambda record: print("seen", record)])
+    def test_one_that_only_prints_keeps_nothing_and_says_so(self, env: StreamEnvironment, function: Any) -> None:
+        text = (
+            r"the function .* gives what print\(\.\.\.\) returns, which is None: return .*to see records, \.print\(\)"
+        )
+        with pytest.raises(InvalidOperator, match=f"filter: {text}"):
+            env.from_collection([1]).filter(function)
+        with pytest.warns(UserWarning, match=f"map: {text}") as warned:
+            env.from_collection([1]).map(function)
+        assert warned[0].filename == __file__
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda record: print(record) or True,
+            lambda record: (print(record), True)[1],
+            lambda record, print=abs: print(record),
+        ],
+    )
+    def test_one_that_prints_and_gives_something_is_taken(self, env: StreamEnvironment, function: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            env.from_collection([1]).filter(function).map(function)
+
     @pytest.mark.parametrize(
         "function",
         [
@@ -175,7 +203,7 @@ class TestFunctions:
             warnings.simplefilter("error")
             env.from_collection([1]).map(function)
 
-    @pytest.mark.parametrize("function", [found_sometimes, always_fails, lambda record: record.get("flag"), print])
+    @pytest.mark.parametrize("function", [found_sometimes, always_fails, lambda record: record.get("flag"), breakpoint])
     def test_one_that_returns_something_at_times_is_not(self, env: StreamEnvironment, function: Any) -> None:
         env.from_collection([1]).filter(function)
         env.from_collection([1]).map(function)
@@ -409,4 +437,4 @@ def test_a_function_of_other_arguments_is_refused_where_it_is_written(made: Any,
 
 def test_functions_whose_arguments_fit_or_cannot_be_known_are_not() -> None:
     stream = StreamEnvironment().from_collection([1])
-    stream.map(int).map(str).map(print).map(lambda one, by=2: one * by).map(lambda *all: all).key_by(abs).reduce(max)
+    stream.map(int).map(str).map(repr).map(lambda one, by=2: one * by).map(lambda *all: all).key_by(abs).reduce(max)

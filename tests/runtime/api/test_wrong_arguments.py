@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import pyarrow.compute as pc
 import pytest
 
 from understudy import (
@@ -14,12 +19,21 @@ from understudy import (
     FileSink,
     InvalidProgram,
     LocalCluster,
+    RemoteCluster,
+    SparkCluster,
+    StandaloneCluster,
     StreamEnvironment,
     Sum,
+    ValueState,
     exponential_delay,
     failure_rate,
     fixed_delay,
 )
+from understudy.testing import DebugCluster
+
+
+class Colour(Enum):
+    RED = 1
 
 
 def build() -> StreamEnvironment:
@@ -113,3 +127,60 @@ def test_a_sink_into_the_folder_that_its_job_reads_is_refused(
     text = "sink 'out' writes into .* source 'file-source-1' reads .* give the sink a folder of its own"
     with pytest.raises(InvalidProgram, match=text) if is_refused else nullcontext():
         LocalCluster().translate(env)
+
+
+@pytest.mark.parametrize("cluster", [LocalCluster, DebugCluster, SparkCluster, StandaloneCluster, RemoteCluster])
+def test_a_cluster_class_without_its_brackets_says_so(cluster: Any) -> None:
+    text = rf"with: wanted a cluster, found the class {cluster.__name__}: write `with {cluster.__name__}\(...\) as"
+    with pytest.raises(TypeError, match=text), cluster:
+        raise AssertionError("entered")
+
+    async def enter() -> None:
+        async with cluster:
+            raise AssertionError("entered")
+
+    with pytest.raises(TypeError, match=f"async {text}".replace("`with", "`async with")):
+        asyncio.run(enter())
+
+
+@dataclass
+class Flight:
+    origin: str
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (
+            Any,
+            r"found typing.Any, which makes no key of a record: wanted column names, positions or one function",
+        ),
+        (list[int], r"found list\[int\], which makes no key"),
+        (int | None, r"wanted column names, positions or one function, found int \| None"),
+        (object, r"found the class object, whose objects are no keys: wanted column names"),
+        (dict, "found the class dict, whose objects are no keys"),
+        (list, "found the class list, whose objects are no keys"),
+        (Flight, r"found the class Flight, whose objects are no keys: .* such as key_by\('origin'\)"),
+        (ValueState, "found the class ValueState, whose objects are no keys"),
+        (
+            print,
+            r"the function print gives what print\(...\) returns, which is None: return the key; to see records",
+        ),
+        (
+            lambda record: print(record),
+            r"the function <lambda> \(.*test_wrong_arguments.py:\d+\) gives what print\(...\) returns",
+        ),
+        (pc.field("origin"), r"found an expression of columns: write the column's name, as in key_by\('origin'\)"),
+        (["origin", "carrier"], r"found a list: write key_by\('origin', 'carrier'\)"),
+        (("origin",), r"found a tuple: write key_by\('origin'\)"),
+        ({"origin"}, r"found a set: write key_by\('origin'\)"),
+    ],
+)
+def test_what_gives_no_key_is_refused_where_it_is_written(key: Any, text: str) -> None:
+    with pytest.raises(InvalidProgram, match=f"key_by: .*{text}"):
+        StreamEnvironment().from_collection([{"origin": "JFK"}]).key_by(key)
+
+
+@pytest.mark.parametrize("key", [int, str, float, bytes, tuple, frozenset, bool, len, hash, UUID, Colour])
+def test_classes_that_make_keys_are_taken(key: Any) -> None:
+    StreamEnvironment().from_collection([1]).key_by(key)

@@ -85,6 +85,15 @@ def test_a_savepoint_that_is_nowhere_is_said_to_be(
         cluster.submit(env, from_savepoint=written.format(folder=tmp_path))
 
 
+def test_a_file_that_is_no_savepoint_is_said_to_be_a_file(tmp_path: Path) -> None:
+    (written := tmp_path / "savepoint.txt").write_text("x")
+    env = StreamEnvironment()
+    env.from_collection([1]).collect()
+    text = f"started from {written}: {written} is a file, and a savepoint is a folder: give the path that"
+    with DebugCluster() as cluster, pytest.raises(CannotRestore, match=text):
+        cluster.submit(env, from_savepoint=written)
+
+
 def test_a_folder_that_is_no_savepoint_is_said_to_be_none(tmp_path: Path) -> None:
     env = StreamEnvironment()
     env.from_collection([1]).collect()

@@ -1,0 +1,36 @@
+"""Arguments of `key_by` that are neither column names nor a function, as newcomers write them, and what to write."""
+
+from __future__ import annotations
+
+import typing
+from enum import Enum
+from types import GenericAlias, UnionType
+from typing import Any
+
+import pyarrow.compute as pc
+
+_TYPING = (GenericAlias, UnionType, type(typing.Optional[int]), type(typing.List[int]))  # noqa: UP006, UP045
+
+
+def why_no_key(called: Any) -> str:
+    """Something that Python can call, and that gives no key of any record; empty for what may give one."""
+    if called is Any or isinstance(called, _TYPING):
+        return f"{called}, which makes no key of a record"
+    if isinstance(called, type) and not issubclass(called, Enum) and called.__hash__ in (None, object.__hash__):
+        return f"the class {called.__name__}, whose objects are no keys"
+    return ""
+
+
+def how_to_name(given: Any) -> str:
+    """What was given in place of names, if it holds them, and how they are written; empty otherwise."""
+    if isinstance(given, pc.Expression):
+        return f"found an expression of columns: write the column's name, as in key_by({_name_in(given)!r})"
+    if isinstance(given, list | tuple | set | frozenset) and given and all(isinstance(each, str) for each in given):
+        names = sorted(given) if isinstance(given, set | frozenset) else given
+        return f"found a {type(given).__name__}: write key_by({', '.join(map(repr, names))})"
+    return ""
+
+
+def _name_in(expression: pc.Expression) -> str:
+    shown = str(expression)
+    return shown if shown.isidentifier() else "origin"
