@@ -15,8 +15,8 @@ from .keyed_operator import KeyedOperator
 class KeyedReduce(KeyedOperator):
     """Emits, for each record, its key's result so far: first the record itself, then `function(result, record)`.
 
-    The function may change the result in place and return it: emitted records stay as they are. Results that are dicts,
-    lists or sets are copied for it.
+    The function may change the result in place and return it, and whoever takes what was emitted may change that: of
+    results that are dicts, lists or sets a copy is emitted, and of a record that is one itself a copy is kept.
     """
 
     _result: ValueState[Any] = ValueState(object, name="reduced")
@@ -27,12 +27,14 @@ class KeyedReduce(KeyedOperator):
     def process(self, record: Any, out: Collector) -> None:
         held = self._result.value()
         if held is None:
-            result, kept = record, private_copy(record)
+            result = kept = record
         else:
-            result = kept = self._function(private_copy(held) if type(held) in CHANGEABLE else held, record)
+            result = kept = self._function(held, record)
             if UNRUN[type(result)]:
                 refuse("the function of reduce", result, "return the new result")
-            if result is held:
-                result = private_copy(held)
+        if result is record:
+            kept = private_copy(record)
+        elif result is held or type(result) in CHANGEABLE:
+            result = private_copy(result)
         self._result.update(kept)
         out.collect(result)

@@ -24,13 +24,17 @@ CHANGEABLE: Final = frozenset({dict, list, set, DictRow})
 def private_copy(value: Any) -> Any:
     """A deep copy, quick for lists, dicts and tuples of immutable values; the value itself if nothing in it changes."""
     kind = type(value)
+    if kind is dict:  # before all else, and without a comprehension where it holds nothing to be copied: records do not
+        for item in value.values():
+            if type(item) not in IMMUTABLE:
+                return {key: item if type(item) in IMMUTABLE else private_copy(item) for key, item in value.items()}
+        return value.copy()
     if kind in IMMUTABLE:
         return value
     if kind is list:
         return [item if type(item) in IMMUTABLE else private_copy(item) for item in value]
-    if kind is dict or kind is DictRow:
-        copied = {key: item if type(item) in IMMUTABLE else private_copy(item) for key, item in value.items()}
-        return copied if kind is dict else DictRow(copied)
+    if kind is DictRow:
+        return DictRow(private_copy(dict(value)))
     if isinstance(value, tuple) and IMMUTABLE.issuperset(map(type, value)) and not hasattr(value, "__dict__"):
         return value
     if kind is tuple:

@@ -56,6 +56,18 @@ def test_whichever_argument_it_gives() -> None:
         assert [each["n"] for each in harness.output()] == [1, 3, 5, 7, 9]
 
 
+@pytest.mark.parametrize("function", [grow, lambda total, record: {"n": total["n"] + record["n"]}])
+def test_who_changes_a_result_changes_no_total(function: Any) -> None:
+    with OperatorHarness(KeyedReduce(function), key_by=lambda _: 1) as harness:
+        found = []
+        for _ in range(3):
+            harness.process([{"n": 1}])
+            (result,) = harness.output()[-1:]
+            found.append(result["n"])
+            result["n"] = 100
+        assert found == [1, 2, 3]
+
+
 class Sums(KeyedOperator):
     total: ReducingState[Any] = ReducingState(object, grow)
 
