@@ -39,11 +39,12 @@ class UserCodeError(ActorError):
     """User code raised; `__cause__` is what it raised. `record_position` is None outside of a record function.
 
     `record_key`: the idempotency key of a record in flight; `others_ended`: whether other records of its operator have
-    been answered in this attempt, so that it is not the whole service that fails.
+    been answered in this attempt, so that it is not the whole service that fails. `record_origin`: see FailureCause.
     """
 
     record_key = ""
     others_ended = False
+    record_origin = ""
 
     def __init__(self, operator_name: str, record_position: int | None) -> None:
         where = "" if record_position is None else f" at record {record_position} of this attempt"

@@ -110,10 +110,10 @@ def describe_in_task(error: BaseException, deployment: TaskDeployment, task_mana
     """The same, with the place: vertex, operator, subtask, attempt, and the position of the record that user code
     took.
     """
-    operator_name, position, record_key = "", None, ""
+    operator_name, position, record_key, record_origin = "", None, "", ""
     repeatable = is_repeatable(chain_of(error))
     if isinstance(error, UserCodeError):
-        operator_name, position = error.operator_name, error.record_position
+        operator_name, position, record_origin = error.operator_name, error.record_position, error.record_origin
         record_key = error.record_key if repeatable or error.others_ended else ""
     return replace(
         describe(error),
@@ -124,6 +124,7 @@ def describe_in_task(error: BaseException, deployment: TaskDeployment, task_mana
         attempt_number=deployment.attempt_number,
         record_position=-1 if position is None else position,
         record_key=record_key,
+        record_origin=record_origin,
         task_manager=task_manager,
     )
 
@@ -177,7 +178,8 @@ def tell_place(failure: FailureCause) -> str:
     numbers = (("subtask", failure.subtask_index), ("attempt", failure.attempt_number))
     told = [f"{'operator' if failure.operator_name else 'vertex'} {name!r}"]
     told += [f"{what} {number}" for what, number in numbers if number >= 0]
-    return ", ".join([*told, f"record {failure.record_position}"] if failure.record_position >= 0 else told)
+    told += [f"record {failure.record_position}"] if failure.record_position >= 0 else []
+    return ", ".join([*told, failure.record_origin] if failure.record_origin else told)
 
 
 def tell_story(failure: FailureCause) -> str:
@@ -199,6 +201,8 @@ def tell_story(failure: FailureCause) -> str:
             )
             if value >= 0
         ]
+        if step.record_origin:
+            place.append(step.record_origin)
         if step.task_manager:
             place.append(f"on {step.task_manager}")
         prefix = "" if not lines else "caused by "

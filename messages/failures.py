@@ -49,6 +49,8 @@ class FailureCause:
     connection, a timeout or a disk that is full for now may pass by itself.
     """
     kind: FailureKind = FailureKind.OTHER
+    record_origin: str = ""
+    """What its sender calls the record that raised, or the records among which it is; empty where that is not known."""
 
     @property
     def is_secondhand(self) -> bool:

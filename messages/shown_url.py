@@ -21,3 +21,15 @@ def url_shown(url: str) -> str:
     (password, token, api_key, ...). Never raises: other text is treated in the same way.
     """
     return _PARAMETER.sub(rf"\g<1>{_HIDDEN}", _PASSWORD.sub(rf"\g<1>{_HIDDEN}@", url))
+
+
+LONGEST_PATH = 500
+
+
+def path_shown(path: str) -> str:
+    """The same of a path, which may be anything that a user has given: of a long one, its two ends."""
+    shown = url_shown(path)
+    if len(shown) <= LONGEST_PATH:
+        return shown
+    end = LONGEST_PATH // 2
+    return f"{shown[:end]}...({len(shown) - 2 * end} characters)...{shown[-end:]}"

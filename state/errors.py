@@ -42,7 +42,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from ..messages.shown_url import url_shown
+from ..messages.shown_url import path_shown
 
 
 def of_operator(name: str) -> str:
@@ -252,7 +252,7 @@ class StorageError(StateError):
     """Base of what is wrong with stored files. `path` says which; the text shows no password of a URL."""
 
     def __init__(self, path: str, text: str) -> None:
-        super().__init__(f"{url_shown(path)}: {text}")
+        super().__init__(f"{path_shown(path)}: {text}")
         self.path = path
 
 

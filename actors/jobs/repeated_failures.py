@@ -31,6 +31,7 @@ CERTAIN = frozenset(
         "CannotLoad",
         "NumbaMissing",
         "EndlessTimers",
+        "InletLogDamaged",
         "SuperNotCalled",
         "UnregisteredMessage",
         "UnsupportedValue",
@@ -149,7 +150,8 @@ def _gave_up(failure: FailureCause, count: int, why: str) -> FailureCause:
     error = raised(failure)
     where = f"operator {failure.operator_name!r}" if failure.operator_name else f"vertex {failure.vertex_name!r}"
     place = f" at record {failure.record_position} of {where}" if failure.record_position >= 0 else f" in {where}"
-    place = f"{place} (subtask {failure.subtask_index})" if failure.subtask_index >= 0 else ""
+    details = [f"subtask {failure.subtask_index}", *filter(None, [failure.record_origin])]
+    place = f"{place} ({', '.join(details)})" if failure.subtask_index >= 0 else ""
     what = tell_line(replace(error, operator_name="", vertex_name=""))
     times = "once" if count == 1 else f"{count} times"
     text = f"failed {times}{place}: {what}; {why}"

@@ -120,6 +120,12 @@ class Source(Operator):
     def _forget_before(self, checkpoint_id: CheckpointId) -> None:
         """No attempt will be restored from a checkpoint of this job that is older than this one."""
 
+    def _origin_of(self, index: int | None) -> str:
+        """What a sender calls a record of the batch that `poll` returned last; `index` None: one of these. Empty, as
+        here: not known.
+        """
+        return ""
+
     def _own_states(self) -> tuple[StateDescription, ...]:
         offset = {"source": type(self).__name__, "rescales": can_rescale(self)}
         return (StateDescription("source-offset", "SourceOffset", offset),)

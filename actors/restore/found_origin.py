@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...messages import CheckpointId, JobId, JobSubmitted, RestoredFrom, SubmitJob
+from ...messages.shown_url import path_shown
 from ...state import CheckpointStorage, OutsideRoot, StateError, state_handles
 from ...state.checkpoints.checkpoint_metadata import decode_metadata
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
@@ -118,6 +119,6 @@ def _checkpoints_below(storage: CheckpointStorage, path: str) -> list[str]:
 
 
 def cannot_restore(wanted: SubmitJob, error: BaseException, more: str = "") -> CannotRestore:
-    told = f"{wanted.restore_from}: "
+    told = f"{path_shown(wanted.restore_from or '')}: "
     what = str(error).removeprefix(told)  # most errors begin with the path themselves
     return CannotRestore(f"job {wanted.graph.name!r} cannot be started from {told}{what}{more}")

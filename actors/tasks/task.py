@@ -454,8 +454,21 @@ class Task(Actor):
         if batch is END:
             self._end_of_data()
         else:
-            self._process(batch, 0, 1)
+            self._process_own(source, batch)
         return True
+
+    def _process_own(self, source: Source, batch: AnyBatch) -> None:
+        """A batch of the source, whose sender may know its records by another name."""
+        taken = self.counters.records_in
+        try:
+            self._process(batch, 0, 1)
+        except UserCodeError as error:
+            operators, index = self._running_parts().chain.operators, None
+            if len(operators) > 1 and error.operator_name == operators[1].context.name:
+                index = None if error.record_position is None else error.record_position - taken
+            if index is None or 0 <= index < len(batch):
+                error.record_origin = source._origin_of(index)
+            raise
 
     def _step_gate(self, parts: TaskParts, *, may_be_full: bool = False) -> bool:
         takes_all = may_be_full or (self._expected is not None and not self._own_checkpoints().is_over(self._expected))

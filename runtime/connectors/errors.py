@@ -127,7 +127,9 @@ class InletLogDamaged(ConnectorError):
     def __init__(self, inlet: str, found: str) -> None:
         super().__init__(
             f"inlet {inlet!r}: {found}: a file of the log is missing or damaged; restore its files, or start the job "
-            "from a savepoint, which needs none"
+            "from a savepoint, which needs none. Without a savepoint, make one of a checkpoint below "
+            "checkpoint_dir: Savepoint.open(checkpoint).edit().write(checkpoint_dir); what was acknowledged later is "
+            "not in it, and inlet.last_number() says what to send again"
         )
 
 

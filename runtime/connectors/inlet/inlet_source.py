@@ -37,6 +37,9 @@ from .sent_records import SentRecords, batch_to_emit, checked, columns_text, fro
 log = logging.getLogger(__name__)
 
 Promise = pykka.Future[InletAnswer]
+SENDERS_NAMED = 3
+"""Of the records among which one has failed."""
+
 Waiting = tuple[list[SentRecords], Promise]
 """A request without an answer."""
 
@@ -95,6 +98,8 @@ class InletSource(Source):
         self._ready: deque[SentRecords] = deque()
         self._records = self._bytes = 0
         """Of `_ready`."""
+        self._emitted: list[SentRecords] = []
+        """What the last batch was made of."""
         self._writing: _Group | None = None
         self._next = _Group()
         self._unanswered: list[Waiting] = []
@@ -194,7 +199,18 @@ class InletSource(Source):
             rows += taken[-1].rows
         self._records -= rows
         self._bytes -= sum(len(each.data) for each in taken)
+        self._emitted = taken
         return batch_to_emit(taken, self.schema)
+
+    def _origin_of(self, index: int | None) -> str:
+        """By sender and number, as whoever sent it knows it."""
+        if index is None:
+            return _among(self._emitted)
+        for each in self._emitted:
+            if index < each.rows:
+                return _numbers(each._replace(first=each.first + index, rows=1))
+            index -= each.rows
+        return ""
 
     def _make_ready(self, sent: Iterable[SentRecords]) -> None:
         for each in sent:
@@ -337,6 +353,17 @@ class InletSource(Source):
         self._is_held = is_held
         if not is_held:
             self._answer_all()
+
+
+def _among(sent: Sequence[SentRecords]) -> str:
+    """Of a failure of one of them. The last ones of many are not named."""
+    more = f" and of {len(sent) - SENDERS_NAMED} other messages" if len(sent) > SENDERS_NAMED else ""
+    return f"one of: {', '.join(map(_numbers, sent[:SENDERS_NAMED]))}{more}"
+
+
+def _numbers(sent: SentRecords) -> str:
+    numbers = f"number {sent.first}" if sent.rows == 1 else f"numbers {sent.first} to {sent.last}"
+    return f"{numbers} of sender {sent.sender!r:.80}"
 
 
 _NOT_READY = InletAnswer({}, is_ready=False)

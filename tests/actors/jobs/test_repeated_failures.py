@@ -197,3 +197,16 @@ def test_a_module_that_is_missing_is_no_end_where_another_error_came_of_it() -> 
     assert failure.cause is not None
     cause = replace(failure.cause, cause=FailureCause("ModuleNotFoundError", "No module named 'orjson'"))
     assert ends(RepeatedFailures(5), replace(failure, cause=cause)) == [False]
+
+
+def test_a_damaged_log_of_an_inlet_is_the_end_at_once() -> None:
+    failures = RepeatedFailures(5)
+    end = failures.add(FailureCause("InletLogDamaged", "a file is missing", vertex_name="orders", repeatable=True))
+    assert end.kind is FailureKind.REPEATED
+    assert end.error_message.startswith("failed once in vertex 'orders': InletLogDamaged: a file is missing;")
+
+
+def test_the_end_names_a_record_as_its_sender_does() -> None:
+    end = RepeatedFailures(1).add(replace(typo(), record_origin="number 7 of sender 'shop'"))
+    assert "at record 17 of operator 'worst' (subtask 0, number 7 of sender 'shop'): KeyError" in end.error_message
+    assert tell_line(end).endswith("record 17, number 7 of sender 'shop')")

@@ -17,6 +17,7 @@ import pytest
 
 from understudy import (
     InletClosed,
+    JobFailed,
     JobHandle,
     JobStatus,
     LocalCluster,
@@ -231,6 +232,16 @@ def test_a_retained_checkpoint_goes_on_in_the_log(shared_cluster: LocalCluster, 
     assert successor.inlet("orders", sender="service").last_number().result(timeout=WAIT_S) == 49
     committed = job.results("out")
     assert by_sender(committed + stopped(successor)) == {"a": list(range(1, 50))}
+
+
+def test_a_record_that_fails_the_job_is_named_by_its_senders_number(
+    shared_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    job = shared_cluster.submit(orders(checkpoint_dir=str(tmp_path), max_same_failures=1))
+    records = [order("a", number) for number in (1, 2, 3)]
+    job.inlet("orders", sender="service").send_many([*records, {"number": 4}]).result(timeout=WAIT_S)
+    with pytest.raises(JobFailed, match=r"operator 'plain' \(subtask 0, number 4 of sender 'service'\): KeyError"):
+        job.wait(timeout=WAIT_S)
 
 
 def test_a_cluster_that_closes_before_the_first_checkpoint_keeps_the_log(
