@@ -76,6 +76,7 @@ def run(vertices: int, parallelism: int, checkpoint_interval_ms: int | None) -> 
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=BROWSER)
             for _ in range(SLICES):
+                before = job.checkpoint_history().completed
                 alone.append(_share_of_a_core(process))
                 page = browser.new_page()
                 page.goto(f"{cluster.web_url}#/{job.job_id.removeprefix('job-')}")
@@ -83,6 +84,11 @@ def run(vertices: int, parallelism: int, checkpoint_interval_ms: int | None) -> 
                 shown.append(_share_of_a_core(process))
                 frames = page.evaluate(FRAMES)
                 page.close()
+                completed = job.checkpoint_history().completed - before
+                if checkpoint_interval_ms and checkpoint_interval_ms <= 1000 * SLICE_S and not completed:
+                    problems.append(
+                        f"no checkpoint was completed in {2 * SLICE_S:.0f} s: the figures are of a job without"
+                    )
             browser.close()
         job.cancel().result(timeout=60)
     figures = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TypeAlias
 
 from .ids import CheckpointId, ExecutionAttemptId, JobId
 from .registry import message
@@ -159,12 +160,16 @@ class NotifyCheckpointAborted:
     reason: str
 
 
+CheckpointOrder: TypeAlias = (
+    TriggerCheckpoint | ExpectBarrier | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted
+)
+"""What the JobManager orders a task to do about a checkpoint."""
+
+
 @message
 class OrderTogether:
     """JobManager -> TaskManager: orders about checkpoints for several of its tasks, in order. Each means what it does
     alone.
     """
 
-    orders: tuple[
-        TriggerCheckpoint | ExpectBarrier | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted, ...
-    ]
+    orders: tuple[CheckpointOrder, ...]

@@ -52,6 +52,11 @@ class ChannelDescriptor:
     producer_endpoint: str
     """Data endpoint of the producer's TaskManager; the consumer connects to it."""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether both ends are in one TaskManager."""
+        return self.producer_task_manager == self.consumer_task_manager
+
 
 @message
 class OutputDescriptor:

@@ -14,15 +14,11 @@ from ...messages import (
     CheckpointCompleted,
     CheckpointId,
     CheckpointNotTaken,
+    CheckpointOrder,
     CheckpointTaken,
     ExecutionAttemptId,
-    ExpectBarrier,
     FailureCause,
-    NotifyCheckpointAborted,
-    NotifyCheckpointComplete,
     SubtaskState,
-    SwitchToUnaligned,
-    TriggerCheckpoint,
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
@@ -70,7 +66,7 @@ class Send:
     """Tell the TaskManager of this attempt. It may be gone by now: then the message is lost."""
 
     attempt_id: ExecutionAttemptId
-    message: TriggerCheckpoint | ExpectBarrier | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted
+    message: CheckpointOrder
 
 
 E_co = TypeVar("E_co", covariant=True)

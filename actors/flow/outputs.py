@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from ..context import Clock
@@ -17,7 +17,7 @@ from ..errors import ChannelBroken, RecordNotSent, UserCodeError
 from .channels import OutputChannel
 from .elements import NO_WATERMARK, AnyBatch, Control, Watermark, WatermarkStatus, copied
 from .output_buffer import OutputBuffer
-from .partitioner import Partitioner
+from .partitioner import Broadcast, Partitioner
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +42,16 @@ class OutputEdge:
     """The operator that takes the records, if it does so by key."""
     output_tag: str = ""
     """Which side output of the operator goes along this edge; empty: its main output."""
+    local: frozenset[int] | None = None
+    """The channels to tasks in this process, which get records as they are; others get them packed. None: all."""
+    copies_local: bool = False
+    """Other edges send the same records: those that go to this process are copied first."""
+
+    @property
+    def local_share(self) -> float:
+        """Which part of what it sends goes to tasks in this process, as far as is known; 1 for a broadcast to any."""
+        share = 1 if self.local is None else len(self.local) / len(self.channels)
+        return 1 if share and isinstance(self.partitioner, Broadcast) else share
 
     def send(self, batches: Sequence[AnyBatch]) -> None:
         """Raises UserCodeError and ChannelBroken."""
@@ -51,7 +61,8 @@ class OutputEdge:
             except Exception as error:
                 raise UserCodeError(self.keyed or self.producer, None) from error
             for index, part in parts:
-                self._send(index, part)
+                own = self.copies_local and self.local is not None and index in self.local
+                self._send(index, copied(part) if own else part)
 
     def _send(self, index: int, part: AnyBatch) -> None:
         try:
@@ -66,10 +77,8 @@ class TaskOutputs:
     """All out-edges of one task. A task without out-edges (a sink) is always available."""
 
     def __init__(self, edges: Sequence[OutputEdge], clock: Clock) -> None:
-        self._edges = tuple(edges)
+        self._edges, self._get_copies = _apart(edges)
         self.channels = tuple(channel for edge in self._edges for channel in edge.channels)
-        self._last_by_tag = {edge.output_tag: index for index, edge in enumerate(self._edges)}
-        """The edge that gets the batch itself; each before it a copy."""
         self._clock = clock
         self._held = [NO_WATERMARK] * len(self._edges)
         """By edge, the watermark that stays behind what the edge's buffer keeps."""
@@ -97,10 +106,9 @@ class TaskOutputs:
         if output_tag:
             self._filled.add(output_tag)
         now_ms = self._clock.now_ms()
-        last = self._last_by_tag.get(output_tag)
         for index, edge in enumerate(self._edges):
             if edge.output_tag == output_tag:
-                edge.send(edge.buffer.add(batch if index == last else copied(batch), now_ms))
+                edge.send(edge.buffer.add(copied(batch) if index in self._get_copies else batch, now_ms))
                 if edge.buffer.due_ms == inf:
                     self._send_held(index)
 
@@ -168,3 +176,21 @@ class TaskOutputs:
             edge.buffer.take()
         for channel in self.channels:
             channel.close()
+
+
+def _apart(edges: Sequence[OutputEdge]) -> tuple[tuple[OutputEdge, ...], frozenset[int]]:
+    """The edges, so that each reader in this process gets records of its own, and which of them are to get a copy of
+    each batch. Buffers keep what was emitted: while they do, no reader may have the same to change it.
+    """
+    found, copies = list(edges), set[int]()
+    for tag in {edge.output_tag for edge in edges}:
+        readers = [index for index, edge in enumerate(edges) if edge.output_tag == tag]
+        if sum(edges[index].local_share for index in readers) > len(readers) - 1:
+            copies.update(readers[:-1])  # the last gets the batch itself
+            continue
+        for index in readers:  # none gets it itself but for readers elsewhere
+            if edges[index].local_share == 1:
+                copies.add(index)
+            elif edges[index].local_share > 0:
+                found[index] = replace(edges[index], copies_local=True)
+    return tuple(found), frozenset(copies)

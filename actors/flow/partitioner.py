@@ -45,10 +45,11 @@ def make_partitioner(
     selector: KeySelector | None = None,
     max_parallelism: int = 128,
     subtask_index: int = 0,
+    local: frozenset[int] | None = None,
 ) -> Partitioner:
     """The partitioner of one edge of subtask `subtask_index`, whose consumer has `channels` subtasks.
 
-    A forward edge has one channel. Only a hash edge has a selector.
+    `local`: those of them in this process; None: all. A forward edge has one channel. Only a hash edge has a selector.
     """
     match partitioning:
         case Partitioning.FORWARD:
@@ -57,7 +58,7 @@ def make_partitioner(
         case Partitioning.REBALANCE:
             return Rebalance(channels, subtask_index)
         case Partitioning.BROADCAST:
-            return Broadcast(channels)
+            return Broadcast(channels, local)
         case Partitioning.HASH:
             assert selector is not None, "a hash edge has a key selector"
             return Forward() if channels == 1 else HashByKey(channels, selector, max_parallelism)
@@ -89,18 +90,23 @@ class Rebalance:
 
 
 class Broadcast:
-    """The same batch to every channel, to each its own. Flink: BroadcastPartitioner."""
+    """The same batch to every channel, to each reader in this process its own. Flink: BroadcastPartitioner.
 
-    def __init__(self, channels: int) -> None:
-        self._channels = range(channels)
+    `local`: the channels to this process; None: all. Only the last of them gets the batch itself, behind all others:
+    a channel to another process has encoded it by then.
+    """
+
+    def __init__(self, channels: int, local: frozenset[int] | None = None) -> None:
+        local = frozenset(range(channels)) if local is None else local
+        *others, self._last = sorted(range(channels), key=lambda channel: channel in local)
+        self._others = [(channel, channel in local) for channel in others]
 
     def split(self, batch: AnyBatch) -> Parts:
-        *others, last = self._channels
-        return [
-            (channel, part)
-            for whole in _bounded(batch)
-            for channel, part in (*((each, copied(whole)) for each in others), (last, whole))
-        ]
+        parts: Parts = []
+        for whole in _bounded(batch):
+            parts += [(channel, copied(whole) if is_local else whole) for channel, is_local in self._others]
+            parts.append((self._last, whole))
+        return parts
 
 
 class HashByKey:

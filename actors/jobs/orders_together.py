@@ -8,29 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...messages import (
-    ExpectBarrier,
-    Message,
-    NotifyCheckpointAborted,
-    NotifyCheckpointComplete,
-    OrderTogether,
-    SwitchToUnaligned,
-    TaskManagerId,
-    TriggerCheckpoint,
-)
+from ...messages import CheckpointOrder, Message, OrderTogether, TaskManagerId
 from .job_effects import JobEffect, Tell
-
-_Order = TriggerCheckpoint | ExpectBarrier | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted
 
 
 def together(effects: Iterable[JobEffect]) -> Iterator[JobEffect]:
     """The same effects, with orders that stand side by side put together by TaskManager. No message overtakes another
     one to the same TaskManager, and nothing else an order.
     """
-    waiting: dict[TaskManagerId, list[_Order]] = {}
+    waiting: dict[TaskManagerId, list[CheckpointOrder]] = {}
     for effect in effects:
         match effect:
-            case Tell(task_manager_id, message) if isinstance(message, _Order):
+            case Tell(task_manager_id, message) if isinstance(message, CheckpointOrder):
                 waiting.setdefault(task_manager_id, []).append(message)
             case _:
                 yield from _told(waiting)
@@ -39,7 +28,7 @@ def together(effects: Iterable[JobEffect]) -> Iterator[JobEffect]:
     yield from _told(waiting)
 
 
-def _told(waiting: dict[TaskManagerId, list[_Order]]) -> Iterator[Tell]:
+def _told(waiting: dict[TaskManagerId, list[CheckpointOrder]]) -> Iterator[Tell]:
     for task_manager_id, orders in waiting.items():
         message: Message = orders[0] if len(orders) == 1 else OrderTogether(tuple(orders))
         yield Tell(task_manager_id, message)

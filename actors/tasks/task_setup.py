@@ -174,6 +174,10 @@ def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorCont
 
 
 def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskOutputs:
+    local_of = {
+        edge.edge: frozenset(index for index, channel in enumerate(edge.channels) if channel.is_local)
+        for edge in deployment.outputs
+    }
     edges = [
         OutputEdge(
             make_partitioner(
@@ -182,12 +186,14 @@ def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorC
                 selector=services.program.edge_selector(edge.edge),
                 max_parallelism=services.program.max_parallelism,
                 subtask_index=deployment.subtask_index,
+                local=local_of[edge.edge],
             ),
             tuple(services.data_plane.open_output(descriptor, context.wake) for descriptor in edge.channels),
             OutputBuffer(len(edge.channels), services.buffer_timeout_ms),
             producer=deployment.operators[-1].name,
             keyed=edge.keyed_operator,
             output_tag=edge.output_tag,
+            local=local_of[edge.edge],
         )
         for edge in deployment.outputs
     ]

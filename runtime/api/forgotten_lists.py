@@ -5,7 +5,6 @@ Found in an operator's methods when it is put into a stream. A list that is kept
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Iterator
 from itertools import takewhile
 from types import CodeType, FunctionType
@@ -13,15 +12,13 @@ from typing import Any
 
 from ...state.kinds.declared_states import declared_states
 from .errors import InvalidOperator
-from .private_names import is_ours
+from .private_names import inner_functions, is_ours, placed_instructions
 
 _INSTEAD = {"append": "add(item)", "extend": "add_all(items)"}
 """By method of the list; for the others it is `update`."""
 
 _CHANGES = frozenset({*_INSTEAD, "insert", "remove", "clear", "sort", "reverse"})
 """Those that give None: nothing can come of such a call."""
-
-_BETWEEN = frozenset({"EXTENDED_ARG", "CACHE", "PRECALL", "PUSH_NULL"})
 
 
 def check_forgotten_lists(kind: type) -> None:
@@ -40,16 +37,11 @@ def check_forgotten_lists(kind: type) -> None:
 
 def _changed_in(code: CodeType) -> Iterator[tuple[str, str, str]]:
     """Attribute, method and place of each `x.attribute.get().method`, in functions within it, too."""
-    line = 0
     last: list[tuple[str, Any, int]] = [("", None, 0)] * 3
-    for each in dis.get_instructions(code):
-        line = each.starts_line or line
-        if each.opname in _BETWEEN:
-            continue
+    for each, place in placed_instructions(code):
         (_, name, _), (_, get, _), (call, _, count) = last
         if each.argval in _CHANGES and get == "get" and call == "CALL" and count == 0:
-            yield str(name), each.argval, f"{code.co_filename}:{line}"
+            yield str(name), each.argval, place
         last = [*last[1:], (each.opname, each.argval, each.arg or 0)]
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _changed_in(inner)
+    for inner in inner_functions(code):
+        yield from _changed_in(inner)

@@ -14,6 +14,8 @@ from typing import Any
 
 from .errors import InvalidOperator
 
+_BETWEEN = frozenset({"EXTENDED_ARG", "CACHE", "PRECALL", "PUSH_NULL"})
+
 _OURS = __name__.partition(".")[0] + "."
 
 
@@ -72,15 +74,26 @@ def assigned(value: Any) -> Iterator[tuple[str, str]]:
 
 def _assigned_in(code: CodeType, itself: str) -> Iterator[tuple[str, str]]:
     """In functions within it, too. `x += 1` takes x of a copy of the object, and swaps the sum and the object."""
-    line, before, added_to = 0, ("", ""), set[str]()
-    for each in dis.get_instructions(code):
-        line = each.starts_line or line
+    before, added_to = ("", ""), set[str]()
+    for each, place in placed_instructions(code):
         if each.opname == "LOAD_ATTR" and before == ("COPY", itself):
             added_to.add(each.argval)
         elif each.opname == "STORE_ATTR" and (before[1] == itself or (before[0] == "SWAP" and each.argval in added_to)):
-            yield each.argval, f"{code.co_filename}:{line}"
-        if each.opname not in ("EXTENDED_ARG", "CACHE"):
-            before = (each.opname, before[1] if each.opname == "COPY" else each.argval)
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType) and itself in inner.co_freevars:
+            yield each.argval, place
+        before = (each.opname, before[1] if each.opname == "COPY" else each.argval)
+    for inner in inner_functions(code):
+        if itself in inner.co_freevars:
             yield from _assigned_in(inner, itself)
+
+
+def placed_instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, str]]:
+    """Those that do something, each with where it stands: `file:line`."""
+    line = 0
+    for each in dis.get_instructions(code):
+        line = each.starts_line or line
+        if each.opname not in _BETWEEN:
+            yield each, f"{code.co_filename}:{line}"
+
+
+def inner_functions(code: CodeType) -> Iterator[CodeType]:
+    return (each for each in code.co_consts if isinstance(each, CodeType))

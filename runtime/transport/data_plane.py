@@ -17,7 +17,7 @@ from ...actors.flow.channels import InputChannel, OutputChannel
 from ...messages import ChannelDescriptor
 from ..system.remote.curve import CurveKeys
 from .dealer import Dealer
-from .in_process import LocalChannels, Wake, is_local
+from .in_process import LocalChannels, Wake
 from .input_channels import InputChannels
 from .limits import MAX_EARLY_CHANNELS, WINDOW_BYTES, ChannelLimits
 from .payloads import MAX_PAYLOAD_BYTES
@@ -81,7 +81,7 @@ class ZmqDataPlane:
     def open_output(self, descriptor: ChannelDescriptor, wake: Wake) -> OutputChannel:
         """The producer's end; its consumer may be there already, or come later."""
         remote = self._started()
-        if is_local(descriptor):
+        if descriptor.is_local:
             return self._local.open_output(descriptor.channel_id, wake)
         return remote.outputs.open(descriptor.channel_id, wake)
 
@@ -92,7 +92,7 @@ class ZmqDataPlane:
         """
         window_bytes = self._limits.window_of_one(channels)
         remote = self._started()
-        if is_local(descriptor):
+        if descriptor.is_local:
             return self._local.open_input(descriptor.channel_id, wake, window_bytes)
         self._options.check(descriptor.producer_endpoint)
         return remote.inputs.open(descriptor.channel_id, descriptor.producer_endpoint, wake, window_bytes)

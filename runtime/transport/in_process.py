@@ -19,7 +19,7 @@ import pyarrow as pa
 from ...actors.errors import ChannelBroken
 from ...actors.flow.channels import InputChannel, OutputChannel
 from ...actors.flow.elements import Element, EndOfPartition, TimedBatch, estimated_bytes
-from ...messages import ChannelDescriptor, ChannelId
+from ...messages import ChannelId
 from .limits import FRAME_BYTES, grown
 
 Wake = Callable[[], None]
@@ -139,11 +139,6 @@ class _LocalInput:
         self._shared.consumer_closed = self._shared.abandoned = True
         self._shared.elements.clear()
         self._shared.wake_producer()
-
-
-def is_local(descriptor: ChannelDescriptor) -> bool:
-    """Whether both ends are in one TaskManager."""
-    return descriptor.producer_task_manager == descriptor.consumer_task_manager
 
 
 class LocalChannels:

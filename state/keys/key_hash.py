@@ -194,10 +194,14 @@ _POWERS = np.cumprod([1, *[31] * 4095], dtype=np.uint32)[::-1]
 """31 ** 4095 to 31 ** 0, of 32 bits."""
 
 
-@lru_cache(maxsize=65536)
 def _str_hash(value: str) -> int:
-    if len(value) >= _LONG_FROM:
+    if len(value) >= _LONG_FROM:  # not remembered, or some thousands of keys of megabytes would fill the memory
         return signed(_polynomial(0, np.frombuffer(value.encode("utf-16-le", "surrogatepass"), "<u2")))
+    return _short_hash(value)
+
+
+@lru_cache(maxsize=65536)
+def _short_hash(value: str) -> int:
     units = value.encode() if value.isascii() else _utf16(value)
     found = 0
     for unit in units:

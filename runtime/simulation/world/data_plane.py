@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ....actors.flow.channels import InputChannel, OutputChannel
 from ....messages import ChannelDescriptor
-from ...transport.in_process import LocalChannels, Wake, is_local
+from ...transport.in_process import LocalChannels, Wake
 from ...transport.input_channels import InputChannels
 from ...transport.limits import MAX_EARLY_CHANNELS, WINDOW_BYTES, ChannelLimits
 from ...transport.output_channels import OutputChannels
@@ -50,7 +50,7 @@ class SimulatedDataPlane:
 
     def open_output(self, descriptor: ChannelDescriptor, wake: Wake) -> OutputChannel:
         """The producer's end; its consumer may be there already, or come later."""
-        if is_local(descriptor):
+        if descriptor.is_local:
             return self._local.open_output(descriptor.channel_id, wake)
         return self._consumers.channels.open(descriptor.channel_id, wake)
 
@@ -60,7 +60,7 @@ class SimulatedDataPlane:
         `channels`: how many its task reads from; they share `window_bytes`.
         """
         window_bytes = self._limits.window_of_one(channels)
-        if is_local(descriptor):
+        if descriptor.is_local:
             return self._local.open_input(descriptor.channel_id, wake, window_bytes)
         return self._inputs.open(descriptor.channel_id, descriptor.producer_endpoint, wake, window_bytes)
 

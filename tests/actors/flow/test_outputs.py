@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from understudy.actors.errors import ChannelBroken, UserCodeError
 from understudy.actors.flow.elements import CheckpointBarrier, Control, EndOfData, EndOfPartition, TimedBatch, Watermark
@@ -166,6 +168,66 @@ def test_each_reader_may_change_its_records(edges: list[tuple[Partitioner, int]]
     assert one == other == TimedBatch([make(), make()], np.array([5, 6]))
     assert one.records is not other.records
     assert not any(mine is its for mine, its in zip(one.records, other.records, strict=True))
+
+
+ALL = frozenset({0, 1})
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["forward", "hash", "broadcast"]), st.sampled_from([frozenset(), {0}, {1}, ALL])),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from([0, 5]),
+)
+@settings(deadline=None)
+def test_a_reader_in_this_process_shares_no_record(edges: list[tuple[str, frozenset[int]]], timeout_ms: int) -> None:
+    """Neither with another one, nor with a buffer whose records are packed later, for a process elsewhere."""
+    wires, made, given_away, broken = [], [], set[int](), list[object]()
+
+    class Reader(Wire):
+        def __init__(self, *, is_local: bool) -> None:
+            super().__init__()
+            self.is_local = is_local
+
+        def send(self, element: object) -> None:
+            assert isinstance(element, list)
+            broken.extend(record for record in element if id(record) in given_away)
+            given_away.update(id(record) for record in element if self.is_local)
+            super().send(list(element))
+
+    for kind, local in edges:
+        channels = 1 if kind == "forward" else 2
+        own = frozenset(local) & frozenset(range(channels))
+        partitioner: Partitioner = Forward()
+        if kind == "hash":
+            partitioner = HashByKey(2, KeySelector("n"), 128)
+        elif kind == "broadcast":
+            partitioner = Broadcast(2, own)
+        readers = tuple(Reader(is_local=channel in own) for channel in range(channels))
+        wires.append(readers)
+        made.append(OutputEdge(partitioner, readers, OutputBuffer(channels, timeout_ms), local=own))
+    outputs = TaskOutputs(made, Clock())
+    emitted = [{"n": number} for number in range(8)]
+    outputs.emit(emitted)
+    outputs.flush()
+    assert broken == []
+    for (kind, _), readers in zip(edges, wires, strict=True):
+        found = sorted(record["n"] for wire in readers for part in wire.elements for record in part)  # type: ignore[union-attr]
+        assert found == sorted([*range(8)] * (2 if kind == "broadcast" else 1))
+
+
+@pytest.mark.parametrize("edges", [[(Forward(), 1), (Forward(), 1)], [(Broadcast(2, frozenset()), 2)]])
+def test_what_goes_to_other_processes_is_not_copied(edges: list[tuple[Partitioner, int]]) -> None:
+    wires = [tuple(Wire() for _ in range(channels)) for _, channels in edges]
+    made = [
+        OutputEdge(partitioner, own, OutputBuffer(len(own), 0), local=frozenset())
+        for (partitioner, _), own in zip(edges, wires, strict=True)
+    ]
+    record = {"n": 1}
+    TaskOutputs(made, Clock()).emit([record])
+    assert all(wire.elements[0][0] is record for own in wires for wire in own)  # type: ignore[index]
 
 
 def test_what_cannot_be_changed_is_not_copied() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -262,3 +263,15 @@ def test_long_keys_have_the_hash_that_java_gives(unit: str, length: int) -> None
         of_data = (31 * of_data + (byte - 256 if byte > 127 else byte)) % 2**32
     assert java_hash(text) % 2**32 == of_text
     assert java_hash(data) % 2**32 == of_data
+
+
+class Text(str):
+    """One that can be referred to weakly."""
+
+
+def test_a_long_key_is_not_kept_for_its_hash() -> None:
+    key = Text("x" * _LONG_FROM)
+    assert java_hash(key) == java_hash(str(key))
+    seen = weakref.ref(key)
+    del key
+    assert seen() is None
