@@ -111,6 +111,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _in_folders(item.path):
             item.add_marker("processes")
+    if unmarked := [item.nodeid for item in items if _has_jvm(item) and not _starts_processes(item)]:
+        raise pytest.UsageError(f"to be marked `spark` or `processes`, as a JVM is started: {', '.join(unmarked)}")
     kind = config.getoption("--kind")
     if kind is not None:
         parts: dict[bool, list[pytest.Item]] = {True: [], False: []}
@@ -168,6 +170,11 @@ def _in_folders(path: Path) -> bool:
 
 def _starts_processes(item: pytest.Item) -> bool:
     return not _MARKS.isdisjoint(mark.name for mark in item.iter_markers())
+
+
+def _has_jvm(item: pytest.Item) -> bool:
+    """Another worker would start a JVM of its own for it, of twelve seconds of the processor."""
+    return not {"spark", "kafka", "zookeeper"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.runtime.savepoints.made import KEYS, savepoint
 from understudy import Savepoint
+
+pytestmark = pytest.mark.spark
 
 
 def test_a_state_is_a_dataframe_read_in_parallel_by_key_group(spark: Any, tmp_path: Path) -> None:
