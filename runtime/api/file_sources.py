@@ -86,8 +86,8 @@ class FileSources(Beginnings):
     def from_csv(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns.
 
-        Types are guessed from the first megabyte, where a value such as 01234 makes its column text: `schema` says
-        otherwise.
+        Types are guessed from the first megabyte, where a value such as 01234 makes its column text; one that comes
+        later is an error: `schema` says otherwise.
         """
         return self._from_format("csv", path, options)
 

@@ -16,10 +16,11 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
-_BLOCK_BYTES = 1 << 20
+from .late_zeros import LEADING_ZERO, LateZeros
+
+BLOCK_BYTES = 1 << 20
 """How much text is parsed at a time, and from how much of it the types of a column are guessed."""
 
-_LEADING_ZERO = r"^\s*[-+]?0[0-9]"
 _KEPT = b"understudy:leading zero"
 
 
@@ -42,6 +43,8 @@ class ReadOptions:
     null_values: tuple[str, ...]
     are_guessed: bool = False
     """The columns are those of the beginning of the files, and a field that comes later is an error."""
+    checked_bytes: int | None = None
+    """Types of CSV are guessed: how much of each file's beginning was looked at for that. None: they were given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def _whole_file(file: BinaryIO, path: str) -> Sequence[FileSplit]:
 def _csv_schema(file: BinaryIO, null_values: tuple[str, ...]) -> pa.Schema:
     """Columns that would be numbers, but for values such as 01234, are text: a field's metadata has the first one."""
     guessed = _csv_reader(file, null_values).schema
-    numbers = [field for field in guessed if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)]
+    numbers = list(filter(_is_number, guessed))
     if not numbers:
         return guessed
     file.seek(0)
@@ -93,10 +96,14 @@ def _csv_schema(file: BinaryIO, null_values: tuple[str, ...]) -> pa.Schema:
         if position < 0:
             continue
         values = rows.column(position)
-        zeros = values.filter(pc.match_substring_regex(values, _LEADING_ZERO))
+        zeros = values.filter(pc.match_substring_regex(values, LEADING_ZERO))
         if len(zeros):
             guessed = guessed.set(position, pa.field(field.name, pa.string(), metadata={_KEPT: zeros[0].as_py()}))
     return guessed
+
+
+def _is_number(field: pa.Field) -> bool:
+    return bool(pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
 
 
 def texts_kept(schema: pa.Schema) -> dict[str, str]:
@@ -104,16 +111,24 @@ def texts_kept(schema: pa.Schema) -> dict[str, str]:
     return {field.name: field.metadata[_KEPT].decode() for field in schema if _KEPT in (field.metadata or {})}
 
 
-def _csv_batches(file: BinaryIO, _split: FileSplit, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+def _csv_batches(file: BinaryIO, split: FileSplit, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     columns = options.columns
-    yield from _csv_reader(file, options.null_values, column_types=columns, include_columns=columns.names)
+    numbers = {field.name for field in columns if _is_number(field)}
+    if options.checked_bytes is None or not numbers or split.size <= options.checked_bytes:
+        yield from _csv_reader(file, options.null_values, column_types=columns, include_columns=columns.names)
+        return
+    watched = LateZeros(file, numbers, options.checked_bytes)
+    for batch in _csv_reader(watched, options.null_values, column_types=columns, include_columns=columns.names):
+        watched.check()
+        yield batch
+    watched.check()
 
 
-def _csv_reader(file: BinaryIO, null_values: tuple[str, ...], **chosen: Any) -> pa.csv.CSVStreamingReader:
+def _csv_reader(file: BinaryIO | LateZeros, null_values: tuple[str, ...], **chosen: Any) -> pa.csv.CSVStreamingReader:
     """A quoted value is never null, so an empty string differs from null, as FileSink writes them."""
     return pa.csv.open_csv(
         file,
-        read_options=pa.csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
+        read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False),
         parse_options=pa.csv.ParseOptions(newlines_in_values=True),
         convert_options=pa.csv.ConvertOptions(
             null_values=list(null_values), strings_can_be_null=True, quoted_strings_can_be_null=False, **chosen
@@ -154,7 +169,7 @@ def _check_fields(lines: bytes, columns: pa.Schema) -> None:
 
 def _some_lines(file: BinaryIO) -> bytes:
     """The next lines, about a block of them; none at the end. fsspec's files have no `readlines(hint)`."""
-    block = file.read(_BLOCK_BYTES)
+    block = file.read(BLOCK_BYTES)
     return block if block.endswith(b"\n") else block + file.readline()
 
 

@@ -10,6 +10,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from ....messages import those_there_are
 from ..errors import InputChanged, NoInput, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS
 from .file_look import version_now
-from .file_readers import READ_FORMATS, FileSplit, ReadOptions, texts_kept
+from .file_readers import BLOCK_BYTES, READ_FORMATS, FileSplit, ReadOptions, texts_kept
 from .locations import located
 from .split_source import SplitSource
 
@@ -32,7 +33,8 @@ class FileSource(SplitSource):
 
     Parquet is split by row groups, text by files. Hidden files (`.…`, `_…`) are left out, and subfolders are not
     looked into. All files must have the same columns; types are the files' own, or guessed from their first
-    megabyte, or `schema`'s. A CSV column with a value such as 01234 in that megabyte is text, and a warning says so.
+    megabyte, or `schema`'s. A CSV column with a value such as 01234 in that megabyte is text, and a warning says so;
+    one that first comes later raises UnreadableInput, unless `schema` is given.
     A field of JSON lines that first comes later raises UnreadableInput, unless `schema` or `columns` is given. A file
     that was written or removed since raises InputChanged in the subtask that reads it.
     """
@@ -61,13 +63,17 @@ class FileSource(SplitSource):
         splits = [split for splits, _ in found.values() for split in splits]
         self.settle(self.path, splits, chosen(_one_schema(found, format, schema), columns, self.path))
         are_guessed = schema is None and columns is None
-        self._options = ReadOptions(self.schema, self.batch_rows, tuple(null_values), are_guessed)
+        self._options = ReadOptions(
+            self.schema, self.batch_rows, tuple(null_values), are_guessed, BLOCK_BYTES if schema is None else None
+        )
 
     def for_columns(self, names: Sequence[str], batch_rows: int = COLUMN_BATCH_ROWS) -> FileSource:
         narrowed = copy.copy(self)
         narrowed.schema = chosen(self.schema, names, self.path)
         narrowed.batch_rows = self.batch_rows_or(batch_rows)
-        narrowed._options = ReadOptions(narrowed.schema, narrowed.batch_rows, self._options.null_values)
+        narrowed._options = replace(
+            self._options, columns=narrowed.schema, batch_rows=narrowed.batch_rows, are_guessed=False
+        )
         return narrowed
 
     def open_split(self, split: FileSplit) -> Iterator[pa.RecordBatch]:

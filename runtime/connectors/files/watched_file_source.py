@@ -86,7 +86,8 @@ class WatchedFileSource(PacedSource):
         self._file_columns = None if columns is not None or format == "jsonl" else found
         """What each file has to have, and no more; None: the columns of the stream are enough."""
         self.schema = chosen(found, columns, self.path)
-        self._options = ReadOptions(self.schema, self.batch_rows, tuple(null_values))
+        checked = 0 if schema is None else None
+        self._options = ReadOptions(self.schema, self.batch_rows, tuple(null_values), checked_bytes=checked)
 
     def for_columns(self, names: Sequence[str], batch_rows: int = COLUMN_BATCH_ROWS) -> WatchedFileSource:
         """The same source with these columns only, in batches of `batch_rows` rows unless the user chose their size."""

@@ -301,6 +301,37 @@ def test_numbers_with_leading_zeros_stay_text_and_a_warning_names_the_column(
     assert caplog.text.count("is read as text") == 1
 
 
+LATE = 15_000
+LONG = 100 * "a"
+
+
+@pytest.mark.parametrize("late", ["01234,x", " 01234,x", '"01234",x', "-007,x", "00.5,x"])
+def test_leading_zeros_that_first_come_after_the_types_were_guessed_are_no_number(late: str, tmp_path: Path) -> None:
+    path = tmp_path / "late.csv"
+    path.write_text("n,zip,name\n" + f"1,99999,{LONG}\n" * LATE + f"2,{late}\n" + "3,10001,b\n" * 9)
+    for source in (
+        FileSource(str(path), "csv"),
+        FileSource(str(path), "csv", columns=["zip"]),
+        FileSource(str(path), "csv").for_columns(["zip"]),
+    ):
+        with pytest.raises(
+            UnreadableInput, match=r"late\.csv .*column 'zip' .* it has '.*0.*', whose zeros .* schema="
+        ):
+            all_rows(source)
+    assert all_rows(FileSource(str(path), "csv", columns=["n"]))[-1] == {"n": 3}
+    whole = pa.schema([("n", pa.int64()), ("zip", pa.string()), ("name", pa.string())])
+    found = all_rows(FileSource(str(path), "csv", schema=whole))[LATE]["zip"]
+    assert found.strip() == late.partition(",")[0].strip(' "')
+
+
+@pytest.mark.parametrize(
+    "late", ["5,a,01/02/2024", "5,0123,x", '5,"a\n01,02",x', "0,a,0", "0.5,00:00:01,007", '5,"x,01",-01']
+)
+def test_zeros_in_columns_of_text_are_no_matter(late: str, tmp_path: Path) -> None:
+    (tmp_path / "late.csv").write_text("n,name,day\n" + f"1.5,{LONG},b\n" * LATE + f"{late}\n" * 2 * LATE)
+    assert len(all_rows(FileSource(str(tmp_path / "late.csv"), "csv"))) == 3 * LATE
+
+
 def test_a_value_that_does_not_fit_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("n\n1\nx\n")
     source = FileSource(str(tmp_path), "csv", schema=pa.schema([("n", pa.int64())]))

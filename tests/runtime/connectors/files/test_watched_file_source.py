@@ -344,6 +344,20 @@ def test_the_columns_are_those_of_the_oldest_file_and_a_file_with_others_is_an_e
         after.look()
 
 
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_file_that_comes_later_with_leading_zeros_in_a_column_of_numbers_is_refused(
+    is_first: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("n,00\n99999,1\n" if is_first else "00,n\n1,99999\n")
+    attempt = Attempt(tmp_path, schema=None)
+    assert attempt.polls() == [99999]
+    (tmp_path / "b.csv").write_text("n,00\n01234,1\n" if is_first else "00,n\n1,01234\n")
+    with pytest.raises(UnreadableInput, match=r"b\.csv .*column 'n' was taken for numbers, and later it has '01234'"):
+        attempt.look()
+    wanted = pa.schema([("00", pa.int64()), ("n", pa.string())][:: -1 if is_first else 1])
+    assert Attempt(tmp_path, schema=wanted).polls() == ["99999", "01234"]
+
+
 @pytest.mark.parametrize(("format", "text"), [("csv", "n\nx\n"), ("jsonl", '{"n": "x"}\n'), ("parquet", "PAR")])
 def test_a_file_that_cannot_be_read_is_an_error_with_its_name(tmp_path: Path, format: str, text: str) -> None:
     attempt = Attempt(tmp_path, format=format)
