@@ -128,7 +128,7 @@ class InletLogDamaged(ConnectorError):
         super().__init__(
             f"inlet {inlet!r}: {found}: a file of the log is missing or damaged; restore its files, or start the job "
             "from a savepoint, which needs none. Without a savepoint, make one of a checkpoint below "
-            "checkpoint_dir: Savepoint.open(checkpoint).edit().write(checkpoint_dir); what was acknowledged later is "
+            "checkpoint_dir: Savepoint.open(checkpoint).edit().write(checkpoint_dir); records acknowledged later are "
             "not in it, and inlet.last_number() says what to send again"
         )
 

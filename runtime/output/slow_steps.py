@@ -122,7 +122,7 @@ class SlowSteps:
                     self._see(group, _actor_of(cell), code, began_ms)
 
     def _run(self) -> None:
-        while not self._closed.wait(self.slow_ms / 4000):
+        while not self._closed.wait(min(self.slow_ms / 4000, threading.TIMEOUT_MAX)):
             self.look()
             self._also()
 

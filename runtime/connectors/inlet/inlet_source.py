@@ -99,7 +99,7 @@ class InletSource(Source):
         self._records = self._bytes = 0
         """Of `_ready`."""
         self._emitted: list[SentRecords] = []
-        """What the last batch was made of."""
+        """Those of the last batch."""
         self._writing: _Group | None = None
         self._next = _Group()
         self._unanswered: list[Waiting] = []

@@ -203,7 +203,7 @@ def test_a_damaged_log_of_an_inlet_is_the_end_at_once() -> None:
     failures = RepeatedFailures(5)
     end = failures.add(FailureCause("InletLogDamaged", "a file is missing", vertex_name="orders", repeatable=True))
     assert end.kind is FailureKind.REPEATED
-    assert end.error_message.startswith("failed once in vertex 'orders': InletLogDamaged: a file is missing;")
+    assert end.error_message.startswith("failed once: InletLogDamaged: a file is missing;")
 
 
 def test_the_end_names_a_record_as_its_sender_does() -> None:

@@ -240,7 +240,7 @@ def test_a_record_that_fails_the_job_is_named_by_its_senders_number(
     job = shared_cluster.submit(orders(checkpoint_dir=str(tmp_path), max_same_failures=1))
     records = [order("a", number) for number in (1, 2, 3)]
     job.inlet("orders", sender="service").send_many([*records, {"number": 4}]).result(timeout=WAIT_S)
-    with pytest.raises(JobFailed, match=r"operator 'plain' \(subtask 0, number 4 of sender 'service'\): KeyError"):
+    with pytest.raises(JobFailed, match=r"operator 'plain' \(subtask 0, number 4 of sender 'service'\): MissingColumn"):
         job.wait(timeout=WAIT_S)
 
 

@@ -309,11 +309,11 @@ def test_a_log_that_has_rotted_is_said(tmp_path: Path) -> None:
 
 def test_a_record_is_known_by_its_senders_number(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
-    stage.sent(numbers("a", 1, 1), numbers("b", 4, 2))
+    stage.sent(numbers("a", 1, 1), numbers("b", 1, 2))
     stage.emitted()
     assert stage.source._origin_of(0) == "number 1 of sender 'a'"
-    assert stage.source._origin_of(2) == "number 5 of sender 'b'"
-    assert stage.source._origin_of(None) == "one of: number 1 of sender 'a', numbers 4 to 5 of sender 'b'"
+    assert stage.source._origin_of(2) == "number 2 of sender 'b'"
+    assert stage.source._origin_of(None) == "one of: number 1 of sender 'a', numbers 1 to 2 of sender 'b'"
 
 
 def test_names_that_were_made_up_are_forgotten_when_there_are_many() -> None:
