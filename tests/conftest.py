@@ -124,6 +124,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = {each for each in items if not _runs(each, key)}
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [each for each in items if each not in left_out]
+    items.sort(key=lambda item: item.path.parent != _HERE)  # of docs and README, the longest: no worker ends with one
 
 
 @pytest.hookimpl(trylast=True)
