@@ -442,6 +442,7 @@ class ManagedJob:
     def _publish(self, message: Any) -> None:
         self._timeline.happened(message, self.master.report.latest_kind)
         if isinstance(message, CheckpointCompleted):
+            self._log.checkpoint_completed()
             self._services.files.superseded(self.job_id)
             self._lease.completed(message.checkpoint_id)
         elif isinstance(message, TaskManagerChanged) and not message.registered:

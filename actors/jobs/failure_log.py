@@ -23,6 +23,9 @@ log = logging.getLogger("understudy.job")
 TOLD_AT_ONCE = 10
 """Repetitions of a failure that are logged as they come."""
 
+PROCESSES_LOST = 3
+"""From so many on with no completed checkpoint in between, it is said what may be behind it."""
+
 PAUSE_MS = 10_000.0
 """After those, at most one in this time; it says how many there were."""
 
@@ -45,6 +48,8 @@ class FailureLog:
         self._clock = clock
         self._keep = keep
         self._told: deque[_Told] = deque(maxlen=SYMPTOMS_KEPT)
+        self._processes_lost = 0
+        """Since the last completed checkpoint."""
 
     def failed(self, known: FailureKnown) -> None:
         """A failure, and what follows it."""
@@ -72,12 +77,18 @@ class FailureLog:
     def process_ended(self, ended: ProcessEnded) -> None:
         """It was lost before, or had not even registered."""
         if ended.next_in_ms is None:
-            self.say(f"{self._job}: the process of TaskManager {ended.index}: {ended.reason}")
+            self._processes_lost += 1
+            said = f"{self._job}: the process of TaskManager {ended.index}: {ended.reason}"
+            self.say(f"{said}{_DEADLY}" if self._processes_lost == PROCESSES_LOST else said)
             return
         self.say(
             f"{self._job}: TaskManager {ended.index} ended before it registered: {ended.reason}; the next one starts "
             f"in {ended.next_in_ms / 1000:.1f} s"
         )
+
+    def checkpoint_completed(self) -> None:
+        """That is progress: what ended processes before is over."""
+        self._processes_lost = 0
 
     def job_ended(self, status: JobStatus, failure: FailureCause | None, restarts: int) -> None:
         """Only a failed one is worth a word here."""
@@ -119,6 +130,14 @@ class FailureLog:
             return False
         told.told_ms = now_ms
         return True
+
+
+_DEADLY = (
+    f". It is the {PROCESSES_LOST}rd that ended with no completed checkpoint in between, and each attempt reads the same "
+    "records again. If nobody kills these processes, a record may: look for os._exit in the operators, for a library that "
+    "crashes (PYTHONFAULTHANDLER=1 logs where), and for memory that runs out (SIGKILL, and a line of the kernel). Restarts "
+    "go on as the restart strategy says: restart_strategy=fixed_delay(attempts=...) limits them"
+)
 
 
 def tell_end(failure: FailureCause) -> str:

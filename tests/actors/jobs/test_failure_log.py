@@ -147,6 +147,19 @@ def test_lost_task_managers_are_told_and_how_their_processes_ended(
     ]
 
 
+def test_processes_that_end_again_and_again_are_told_with_what_may_be_behind_it(
+    told: FailureLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        told.process_ended(ProcessEnded(0, "exited with code 0", None))
+    told.checkpoint_completed()
+    for _ in range(4):
+        told.process_ended(ProcessEnded(0, "exited with code 0", None))
+    with_advice = [index for index, line in enumerate(lines(caplog)) if "os._exit" in line]
+    assert with_advice == [4], "the third since the checkpoint, and once"
+    assert "restart_strategy=fixed_delay(attempts=...)" in lines(caplog)[4]
+
+
 def test_all_that_is_logged_is_kept(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     kept: list[tuple[str, int, str]] = []
     told = FailureLog(graph(), clock, lambda *line: kept.append(line))
