@@ -23,11 +23,11 @@ log = logging.getLogger("understudy.job")
 TOLD_AT_ONCE = 10
 """Repetitions of a failure that are logged as they come."""
 
-PROCESSES_LOST = 3
-"""From so many on with no completed checkpoint in between, it is said what may be behind it."""
-
 PAUSE_MS = 10_000.0
 """After those, at most one in this time; it says how many there were."""
+
+PROCESSES_LOST = 3
+"""With no completed checkpoint in between; then the log says what may be behind it."""
 
 
 @dataclass(slots=True)
@@ -133,10 +133,10 @@ class FailureLog:
 
 
 _DEADLY = (
-    f". It is the {PROCESSES_LOST}rd that ended with no completed checkpoint in between, and each attempt reads the same "
-    "records again. If nobody kills these processes, a record may: look for os._exit in the operators, for a library that "
-    "crashes (PYTHONFAULTHANDLER=1 logs where), and for memory that runs out (SIGKILL, and a line of the kernel). Restarts "
-    "go on as the restart strategy says: restart_strategy=fixed_delay(attempts=...) limits them"
+    f". It is the {PROCESSES_LOST}rd that ended with no completed checkpoint in between, and each attempt reads the "
+    "same records again. If nobody kills these processes, a record may: look for os._exit in the operators, for a "
+    "library that crashes (PYTHONFAULTHANDLER=1 logs where), and for memory that runs out (SIGKILL). Restarts go on as "
+    "the restart strategy says: restart_strategy=fixed_delay(attempts=...) limits them"
 )
 
 
