@@ -8,7 +8,7 @@ both on standard error. `understudy logs` has the same lines. It decides nothing
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,8 +26,17 @@ TOLD_AT_ONCE = 10
 PAUSE_MS = 10_000.0
 """After those, at most one in this time; it says how many there were."""
 
-PROCESSES_LOST = 3
-"""With no completed checkpoint in between; then the log says what may be behind it."""
+LOST_AGAIN = 3
+"""When a TaskManager is lost this many times with no completed checkpoint in between, the log says what may be behind
+it.
+"""
+
+_DEADLY = (
+    "time with no completed checkpoint in between, and each attempt reads the same records again. If nobody kills its "
+    "process, a record may: look for os._exit in the operators, for a library that crashes (PYTHONFAULTHANDLER=1 logs "
+    "where), and for memory that runs out (SIGKILL). Restarts go on as the restart strategy says: "
+    "restart_strategy=fixed_delay(attempts=...) limits them"
+)
 
 
 @dataclass(slots=True)
@@ -48,8 +57,8 @@ class FailureLog:
         self._clock = clock
         self._keep = keep
         self._told: deque[_Told] = deque(maxlen=SYMPTOMS_KEPT)
-        self._processes_lost = 0
-        """Since the last completed checkpoint."""
+        self._lost: Counter[int] = Counter()
+        """By index, how often that TaskManager was lost since the last completed checkpoint."""
 
     def failed(self, known: FailureKnown) -> None:
         """A failure, and what follows it."""
@@ -72,14 +81,15 @@ class FailureLog:
         self.say(f"{self._job}: the same failure again, {times}: {what}; {_outlook(known.restart)}")
 
     def task_manager_lost(self, lost: TaskManagerChanged) -> None:
-        self.say(f"{self._job}: TaskManager {lost.index} (process {lost.pid}) was lost: {lost.reason}")
+        self._lost[lost.index] += 1
+        times = self._lost[lost.index]
+        advice = f". It is the {_ordinal(times)} {_DEADLY}" if times == LOST_AGAIN else ""
+        self.say(f"{self._job}: TaskManager {lost.index} (process {lost.pid}) was lost: {lost.reason}{advice}")
 
     def process_ended(self, ended: ProcessEnded) -> None:
         """It was lost before, or had not even registered."""
         if ended.next_in_ms is None:
-            self._processes_lost += 1
-            said = f"{self._job}: the process of TaskManager {ended.index}: {ended.reason}"
-            self.say(f"{said}{_DEADLY}" if self._processes_lost == PROCESSES_LOST else said)
+            self.say(f"{self._job}: the process of TaskManager {ended.index}: {ended.reason}")
             return
         self.say(
             f"{self._job}: TaskManager {ended.index} ended before it registered: {ended.reason}; the next one starts "
@@ -88,7 +98,7 @@ class FailureLog:
 
     def checkpoint_completed(self) -> None:
         """That is progress: what ended processes before is over."""
-        self._processes_lost = 0
+        self._lost.clear()
 
     def job_ended(self, status: JobStatus, failure: FailureCause | None, restarts: int) -> None:
         """Only a failed one is worth a word here."""
@@ -130,14 +140,6 @@ class FailureLog:
             return False
         told.told_ms = now_ms
         return True
-
-
-_DEADLY = (
-    f". It is the {PROCESSES_LOST}rd that ended with no completed checkpoint in between, and each attempt reads the "
-    "same records again. If nobody kills these processes, a record may: look for os._exit in the operators, for a "
-    "library that crashes (PYTHONFAULTHANDLER=1 logs where), and for memory that runs out (SIGKILL). Restarts go on as "
-    "the restart strategy says: restart_strategy=fixed_delay(attempts=...) limits them"
-)
 
 
 def tell_end(failure: FailureCause) -> str:

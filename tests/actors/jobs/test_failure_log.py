@@ -147,17 +147,21 @@ def test_lost_task_managers_are_told_and_how_their_processes_ended(
     ]
 
 
-def test_processes_that_end_again_and_again_are_told_with_what_may_be_behind_it(
+def test_one_that_is_lost_again_and_again_is_told_with_what_may_be_behind_it(
     told: FailureLog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for _ in range(2):
-        told.process_ended(ProcessEnded(0, "exited with code 0", None))
+    def lost(index: int) -> None:
+        told.task_manager_lost(TaskManagerChanged("job-1", "tm", index, 4711, False, "exited with code 0", 0))
+
+    for index in (0, 1, 2, 0):
+        lost(index)
     told.checkpoint_completed()
-    for _ in range(4):
-        told.process_ended(ProcessEnded(0, "exited with code 0", None))
+    for index in (0, 0, 1, 0, 0):
+        lost(index)
     with_advice = [index for index, line in enumerate(lines(caplog)) if "os._exit" in line]
-    assert with_advice == [4], "the third since the checkpoint, and once"
-    assert "restart_strategy=fixed_delay(attempts=...)" in lines(caplog)[4]
+    assert with_advice == [7], "the third time since the checkpoint, and once"
+    assert "exited with code 0. It is the 3rd time with no completed checkpoint in between" in lines(caplog)[7]
+    assert "restart_strategy=fixed_delay(" in lines(caplog)[7]
 
 
 def test_all_that_is_logged_is_kept(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:

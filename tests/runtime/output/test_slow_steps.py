@@ -184,3 +184,11 @@ def test_a_stepping_actor_is_watched_on_its_own_thread(caplog: pytest.LogCapture
     said = [record.getMessage() for record in caplog.records if "its thread for" in record.getMessage()]
     assert [text.partition(" for ")[2].partition(" s")[0] for text in said] == ["2.0", "4.0"]
     assert all("a step of Blocking" in text for text in said)
+
+
+def test_no_threshold_is_too_long_for_its_thread(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    died: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    with SlowSteps(10.0**17, clock):
+        pass
+    assert died == []
