@@ -1,11 +1,15 @@
 """RecordLog: what was acknowledged, in files of one folder that grow; each append lasts before it returns.
 
-    <folder>/<segment>      a frame per append: the segment's mark, CRC-32, length, payloads
+    <folder>/<segment>      a frame per append: a header (the segment's mark, CRC-32 and length of the payloads, CRC-32
+                            of these three) and the payloads
 
 The first frame that is not whole is the end, for a crash may leave anything of an append that had not returned. But an
 append begins when the one before it lasts. So where the segment's mark, which no payload can know, stands again behind
-the end, something that had lasted is damaged. Where the process has keys, the payloads of an append are encrypted
-together: keyring. Of the last append in a segment nobody can say which of both it is.
+the end, something that had lasted is damaged. Of the last append, a crash leaves out whole sectors, as no disk and no
+page of the kernel is written by halves; where each sector has been written and the frame is not whole, it is damaged
+too. In a store that shows no part of a file, so is all that is not whole. What nobody can tell apart is a sector of
+zeros, whether never written, or overwritten, or the payload's own: that is the end. Where the process has keys, the
+payloads of an append are encrypted together: keyring.
 
 One writer writes segments of its own, and never goes on in one that failed or that another has begun: whatever a writer
 that was given up appends later, stands in its own segments. On the local disk a segment begins as zeros, so that to
@@ -28,7 +32,9 @@ from .errors import CorruptState
 from .full_disk import folder_named
 from .keyring import Keyring, is_sealed, opened
 
-_FRAME = Struct(">8sII")
+_FRAME = Struct(">8sIII")
+_SECTOR_BYTES = 512
+"""What a disk, or the kernel, writes wholly or not at all; theirs are no smaller."""
 _LENGTH = Struct(">I")
 """Before each payload."""
 ZEROED_BYTES = 4 * 1024 * 1024
@@ -63,7 +69,7 @@ class RecordLog:
             try:
                 data: bytes = self._files.read(path, start)
                 contents, place = _whole(data, mark)
-                if data.find(mark, place + 1) < 0:
+                if data.find(mark, place + 1) < 0 and not self._is_damaged(data, place, mark, start):
                     if contents:
                         self._files.sync_found(path, self._top)
                     return [each for content in contents for each in self._payloads(path, content)], start + place
@@ -84,6 +90,12 @@ class RecordLog:
         of them begins, when something is appended.
         """
         return LogWriter(self._files, self._folder, self._top, name, head, self._keys)
+
+    def _is_damaged(self, data: bytes, place: int, mark: bytes, start: int) -> bool:
+        """Whether no crash leaves what stands at this place, behind which there is no other frame."""
+        if not self._files.has_folders:
+            return place < len(data)
+        return _is_all_written(data, place, mark, start)
 
     def _payloads(self, path: str, content: bytes) -> list[bytes]:
         return _payloads(opened(self._keys, path, content) if is_sealed(content) else content)
@@ -130,7 +142,7 @@ class LogWriter:
                 content = self._head + content
             content = self._sealed(content)
             assert self._open is not None
-            self._open.append(_FRAME.pack(_mark(self.segment), zlib.crc32(content), len(content)) + content)
+            self._open.append(_frame(_mark(self.segment), content))
         except BaseException:
             self.roll()
             raise
@@ -237,15 +249,47 @@ def _whole(data: bytes, mark: bytes) -> tuple[list[bytes], int]:
     return contents, place
 
 
+def _frame(mark: bytes, content: bytes) -> bytes:
+    checksum, length = zlib.crc32(content), len(content)
+    return _FRAME.pack(mark, checksum, length, _header_checksum(mark, checksum, length)) + content
+
+
+def _header_checksum(mark: bytes, checksum: int, length: int) -> int:
+    return zlib.crc32(_FRAME.pack(mark, checksum, length, 0))
+
+
+def _length_at(data: bytes, place: int, mark: bytes) -> int | None:
+    """What the header that stands here says, if it is whole."""
+    if place + _FRAME.size > len(data):
+        return None
+    found, checksum, length, own = _FRAME.unpack_from(data, place)
+    return length if found == mark and own == _header_checksum(found, checksum, length) else None
+
+
 def _content_at(data: bytes, place: int, mark: bytes) -> bytes | None:
     """That of the frame that begins here, if it is whole."""
-    begin = place + _FRAME.size
-    if begin > len(data):
+    length = _length_at(data, place, mark)
+    if length is None:
         return None
-    found, checksum, length = _FRAME.unpack_from(data, place)
+    begin = place + _FRAME.size
     content = data[begin : begin + length]
-    is_whole = found == mark and len(content) == length and zlib.crc32(content) == checksum
-    return content if is_whole else None
+    checksum: int = _FRAME.unpack_from(data, place)[1]
+    return content if len(content) == length and zlib.crc32(content) == checksum else None
+
+
+def _is_all_written(data: bytes, place: int, mark: bytes, start: int) -> bool:
+    """Of a frame that is not whole: whether there is something in each sector of its header, or of all of it, if the
+    header says how long it is. `start`: where in the file the data begins.
+    """
+    end = place + _FRAME.size + (_length_at(data, place, mark) or 0)
+    if end > len(data):
+        return False
+    while place < end:
+        next_sector = place + _SECTOR_BYTES - (start + place) % _SECTOR_BYTES
+        if not any(data[place : min(next_sector, end)]):
+            return False
+        place = next_sector
+    return True
 
 
 class _Segment(Protocol):

@@ -123,7 +123,7 @@ def test_an_append_survives_a_power_cut_though_the_maker_of_its_folder_stood_sti
     assert read_all(log) == [b"lasts"]
 
 
-FRAME = 16 + 4 + 100
+FRAME = 20 + 4 + 100
 
 
 def ten_appends(folder: Path) -> tuple[RecordLog, Path]:
@@ -175,6 +175,30 @@ def test_a_damaged_append_with_others_behind_it_is_no_end(tmp_path: Path, first:
     assert log.read(path.name, 9 * FRAME)[1] == 10 * FRAME, "what is damaged before it is not looked at"
 
 
+@pytest.mark.parametrize("url", ["", "memory://"])
+@pytest.mark.parametrize("size", [1, 100, 2000])
+def test_a_flipped_bit_of_the_last_append_is_no_end(tmp_path: Path, size: int, url: str) -> None:
+    """A crash leaves out whole sectors of it and changes no single byte."""
+    files, root = DurableFiles.at(f"{url}{uuid4().hex}" if url else str(tmp_path))
+    log = RecordLog(files, root, root)
+    random = Random(size)
+    for index in range(40):
+        writer = log.writer(f"{index:04d}")
+        for _ in range(index % 3 if not url else 0):
+            writer.append([b"lasts"])
+        begin = writer.length
+        writer.append([random.randbytes(size)])
+        writer.close()
+        path = f"{root}/{writer.segment}"
+        found = bytearray(files.read(path))
+        at = begin + index if index < 20 else random.randrange(begin, writer.length)
+        found[at] ^= 1 << random.randrange(8)
+        files.remove(path)
+        files.write(path, [bytes(found)])
+        with pytest.raises(CorruptState, match=f"a whole entry at byte {0 if url else begin}"):
+            log.read(writer.segment)
+
+
 def test_a_writer_that_goes_on_while_the_log_is_read_damages_nothing(tmp_path: Path) -> None:
     """Reading is not atomic: what comes later in the file may be newer than what comes first."""
     log, path = ten_appends(tmp_path)
@@ -187,7 +211,7 @@ def test_a_writer_that_goes_on_while_the_log_is_read_damages_nothing(tmp_path: P
 
 
 def test_whatever_a_crash_leaves_of_the_last_append_is_the_end(tmp_path: Path) -> None:
-    """Pages of it, in no order: also whole entries of it, behind one that is not, and bytes of another log."""
+    """Sectors of it, in no order: also whole entries of it, behind one that is not, and bytes of another log."""
     files, root = DurableFiles.at(str(tmp_path))
     log = RecordLog(files, root, root)
     writer = log.writer("a")
@@ -201,12 +225,12 @@ def test_whatever_a_crash_leaves_of_the_last_append_is_the_end(tmp_path: Path) -
     writer.close()
     path = tmp_path / writer.segment
     whole = path.read_bytes()
-    pages = [range(at, min(at + 512, writer.length)) for at in range(begin, writer.length, 512)]
+    sectors = [range(max(at, begin), min(at + 512, writer.length)) for at in range(0, writer.length, 512)]
     for seed in range(50):
         random = Random(seed)
         found = bytearray(whole)
-        for page in random.sample(pages, random.randint(1, len(pages))):
-            found[page.start : page.stop] = bytes(len(page))
+        for sector in random.sample(sectors, random.randint(1, len(sectors))):
+            found[sector.start : sector.stop] = bytes(len(sector))
         path.write_bytes(found)
         assert log.read(path.name) == ([b"lasts"], begin)
 
