@@ -7,9 +7,9 @@ The first frame that is not whole is the end, for a crash may leave anything of 
 append begins when the one before it lasts. So where the segment's mark, which no payload can know, stands again behind
 the end, something that had lasted is damaged. Of the last append, a crash leaves out whole sectors, as no disk and no
 page of the kernel is written by halves; where each sector has been written and the frame is not whole, it is damaged
-too. In a store that shows no part of a file, so is all that is not whole. What nobody can tell apart is a sector of
-zeros, whether never written, or overwritten, or the payload's own: that is the end. Where the process has keys, the
-payloads of an append are encrypted together: keyring.
+too. In a store that shows no part of a file, so is all that is not whole. A sector of zeros counts as never written,
+though it may have been overwritten, or be the payload's own: that is the end. Where the process has keys, the payloads
+of an append are encrypted together: keyring.
 
 One writer writes segments of its own, and never goes on in one that failed or that another has begun: whatever a writer
 that was given up appends later, stands in its own segments. On the local disk a segment begins as zeros, so that to
