@@ -3,7 +3,7 @@
 ConnectorError
 ├── NoTable            there is no such table, or not the version that was asked for
 ├── NoCatalog          a catalog of Iceberg tables that cannot be opened
-├── LakeUnreachable    the object store of a table does not answer, or refuses
+├── LakeUnreachable    the object store of a table, or its catalog, does not answer, or refuses
 ├── UnsupportedTable   a table with features that these connectors do not know how to keep
 ├── ColumnConflict     a table's columns and those that are written or read contradict each other
 ├── RowsChanged        a followed version has removed or rewritten rows, which a stream of new rows cannot say

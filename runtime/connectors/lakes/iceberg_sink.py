@@ -131,9 +131,10 @@ class IcebergWriter(LakeWriter):
 
     def write_files(self, rows: pa.Table) -> list[dict[str, Any]]:
         arrow = require("pyiceberg.io.pyarrow", extra="iceberg", wanted_by="IcebergSink")
-        table = self._table_with_columns()
+        table = self._open_table()
         unique = uuid.uuid5(uuid.NAMESPACE_OID, f"{self.context.job_id}/{self.context.attempt_id}")
         with reached(self.table, table):
+            self._add_columns(table)
             written = arrow._dataframe_to_data_files(table.metadata, rows, table.io, unique, self._named)
             return [_plain(file, table.spec().spec_id) for file in written]
 
@@ -143,12 +144,14 @@ class IcebergWriter(LakeWriter):
     def new_column(self, field: pa.Field) -> pa.Field:
         return arrow_schema_of(pa.schema([field]), self.table).field(0).with_nullable(True)
 
-    def _table_with_columns(self) -> Any:
-        errors = require("pyiceberg.exceptions", extra="iceberg", wanted_by="IcebergSink")
+    def _open_table(self) -> Any:
         if self._opened_table is None:
             catalog = load_catalog(self._catalog, "IcebergSink")
             self._opened_table = open_or_make(catalog, self.table, self._first_schema, self._partition_by)
-        table = self._opened_table
+        return self._opened_table
+
+    def _add_columns(self, table: Any) -> None:
+        errors = require("pyiceberg.exceptions", extra="iceberg", wanted_by="IcebergSink")
         for left in reversed(range(COMMIT_ROUNDS)):
             new = added_columns(self.table, arrow_schema(table.schema()), self.schema, self.evolve)
             if not new:
@@ -159,7 +162,6 @@ class IcebergWriter(LakeWriter):
                 if not left:
                     raise
             table.refresh()
-        return table
 
 
 class IcebergCommitter(Committer):

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from ....actors.flow.records import RecordMismatch, conform
 from ..errors import UnreadableInput, check_extra, require
-from .errors import RowsChanged, VersionGone
-from .iceberg_table import Catalog, arrow_schema, load_catalog, open_table
+from .errors import LakeUnreachable, RowsChanged, VersionGone
+from .iceberg_table import Catalog, arrow_schema, load_catalog, open_table, reached
 from .lake_source import LakeSource, check_following, chosen
 
 EMPTY = 0
@@ -73,7 +73,8 @@ class IcebergVersions:
         if version == EMPTY:
             return ()
         _snapshot(self._table, self._name, version)
-        return sorted(self._table.scan(snapshot_id=version).plan_files(), key=_path)
+        with reached(self._name, self._table):
+            return sorted(self._table.scan(snapshot_id=version).plan_files(), key=_path)
 
     def added(self, version: int) -> Sequence[Any]:
         manifests = require("pyiceberg.manifest", extra="iceberg", wanted_by="IcebergSource")
@@ -90,17 +91,19 @@ class IcebergVersions:
                 "rows alone: changes='skip' passes over such a version with all its rows; or start a new job behind it"
             )
         io = self._table.io
-        entries = [
-            entry
-            for manifest in snapshot.manifests(io)
-            if manifest.content == manifests.ManifestContent.DATA and manifest.added_snapshot_id == version
-            for entry in manifest.fetch_manifest_entry(io, discard_deleted=True)
-        ]
+        with reached(self._name, self._table):
+            entries = [
+                entry
+                for manifest in snapshot.manifests(io)
+                if manifest.content == manifests.ManifestContent.DATA and manifest.added_snapshot_id == version
+                for entry in manifest.fetch_manifest_entry(io, discard_deleted=True)
+            ]
         new = [entry for entry in entries if entry.status == manifests.ManifestEntryStatus.ADDED]
         return sorted((tables.FileScanTask(entry.data_file) for entry in new), key=_path)
 
     def after(self, version: int) -> Sequence[int]:
-        self._table.refresh()
+        with reached(self._name, self._table):
+            self._table.refresh()
         found: list[int] = []
         snapshot = self._table.current_snapshot()
         while snapshot is not None and snapshot.snapshot_id != version:
@@ -121,10 +124,13 @@ class IcebergVersions:
         wanted = self._table.schemas()[self._schema_id].select(*schema.names)
         scan = arrow.ArrowScan(self._table.metadata, self._table.io, wanted, expressions.AlwaysTrue())
         try:
-            for batch in scan.to_record_batches([file]):
-                if skipped < batch.num_rows:
-                    yield conform(batch.slice(skipped), schema)
-                skipped = max(0, skipped - batch.num_rows)
+            with reached(self._name, self._table):
+                for batch in scan.to_record_batches([file]):
+                    if skipped < batch.num_rows:
+                        yield conform(batch.slice(skipped), schema)
+                    skipped = max(0, skipped - batch.num_rows)
+        except LakeUnreachable:
+            raise
         except FileNotFoundError as error:
             raise VersionGone(
                 f"{_path(file)}: a file of the version that is read is gone: its snapshot expired. Keep snapshots for "

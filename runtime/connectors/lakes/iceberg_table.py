@@ -24,6 +24,18 @@ MARKER = "understudy.marker."
 
 _RETRIES = "commit.retry.num-retries"
 
+_CATALOG_AWAY = {
+    ("requests", "ConnectionError"),
+    ("requests", "Timeout"),
+    ("pyiceberg", "ServiceUnavailableError"),
+    ("pyiceberg", "ServerError"),
+    ("pyiceberg", "TooManyRequestsError"),
+    ("pyiceberg", "CommitStateUnknownException"),
+    ("sqlalchemy", "OperationalError"),
+    ("sqlalchemy", "InterfaceError"),
+}
+"""Errors of catalogs that may pass: of HTTP, of REST, of SQL."""
+
 UNDERSTOOD = ("1", "2")
 """Format versions."""
 
@@ -41,16 +53,16 @@ def load_catalog(catalog: Catalog, wanted_by: str) -> Any:
 
 @contextmanager
 def reached(name: str, table: Any) -> Iterator[None]:
-    """What the object store of a table says comes out as LakeUnreachable; errors of local paths and of the catalog's
-    HTTP are as they are.
+    """What the object store of a table says comes out as LakeUnreachable, and so does a catalog that is away; errors of
+    local paths are as they are.
     """
     try:
-        yield
+        with catalog_reached(name, table.catalog):
+            yield
     except OSError as error:
         location = table.location()
         is_local = "://" not in location or location.startswith("file:")
-        is_of_http = type(error).__module__.startswith("requests")
-        if is_local or is_of_http or isinstance(error, LakeUnreachable | FileNotFoundError):
+        if is_local or isinstance(error, LakeUnreachable | FileNotFoundError):
             raise
         raise LakeUnreachable(
             f"{name}: its object store, which has {url_shown(location)}, does not answer, or refuses: "
@@ -59,13 +71,32 @@ def reached(name: str, table: Any) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def catalog_reached(name: str, catalog: Any) -> Iterator[None]:
+    """A catalog that is away, or cannot answer now, comes out as LakeUnreachable."""
+    try:
+        yield
+    except Exception as error:
+        if not _is_catalog_away(error):
+            raise
+        place = url_shown(str(catalog.properties.get("uri") or f"catalog {catalog.name!r}"))
+        why = why_unreachable(getattr(error, "orig", None) or error, place)
+        raise LakeUnreachable(f"{name}: its catalog does not answer: {why}") from error
+
+
+def _is_catalog_away(error: Exception) -> bool:
+    """By names: the clients of catalogs are not installed everywhere."""
+    return any((kind.__module__.partition(".")[0], kind.__name__) in _CATALOG_AWAY for kind in type(error).__mro__)
+
+
 def find_table(catalog: Any, name: str) -> Any | None:
-    """None if there is none. Raises NoTable for a name that no table has, and UnsupportedTable."""
+    """None if there is none. Raises NoTable for a name that no table has, UnsupportedTable and LakeUnreachable."""
     errors = require("pyiceberg.exceptions", extra="iceberg", wanted_by="a table")
     if "" in name.split(".") or "." not in name:
         raise NoTable(f"{name!r} is no name of an Iceberg table: wanted namespace.table, such as 'sales.totals'")
     try:
-        table = catalog.load_table(name)
+        with catalog_reached(name, catalog):
+            table = catalog.load_table(name)
     except (errors.NoSuchTableError, errors.NoSuchNamespaceError):
         return None
     if str(table.metadata.format_version) not in UNDERSTOOD:
@@ -74,7 +105,7 @@ def find_table(catalog: Any, name: str) -> Any | None:
 
 
 def open_table(catalog: Any, name: str, wanted_by: str) -> Any:
-    """Raises NoTable."""
+    """Raises NoTable, UnsupportedTable and LakeUnreachable."""
     table = find_table(catalog, name)
     if table is None:
         raise NoTable(
@@ -96,10 +127,10 @@ def open_or_make(catalog: Any, name: str, schema: pa.Schema, partition_by: Seque
         )
         for index, column in enumerate(partition_by)
     ]
-    namespace = name.rpartition(".")[0]
-    if namespace:
-        catalog.create_namespace_if_not_exists(namespace)
-    return catalog.create_table_if_not_exists(name, own, partition_spec=partitioning.PartitionSpec(*fields))
+    with catalog_reached(name, catalog):
+        if namespace := name.rpartition(".")[0]:
+            catalog.create_namespace_if_not_exists(namespace)
+        return catalog.create_table_if_not_exists(name, own, partition_spec=partitioning.PartitionSpec(*fields))
 
 
 def stored_schema(schema: pa.Schema, where: str) -> pa.Schema:
