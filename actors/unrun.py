@@ -113,7 +113,7 @@ def refuse_single(what: str, result: Any) -> NoReturn:
         f"{what} returned {_shown(result)}: wanted an iterable of records: return a list of them, [] for none, or "
         "`yield` each; for one record each use map",
         None,
-    )
+    ) from None
 
 
 def refuse_first(

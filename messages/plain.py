@@ -57,7 +57,7 @@ def pack_plain(value: Any) -> bytes:
     except UnsupportedValue as error:
         if depth:  # what is around it says where
             raise
-        raise UnsupportedValue(_refusal(value) or str(error)) from error
+        raise UnsupportedValue(_refusal(value) or str(error)) from None  # below it are our own frames
 
 
 def refusal_of(value: Any) -> str | None:

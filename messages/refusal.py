@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import BuiltinFunctionType, CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from .errors import MessageError
@@ -26,7 +27,16 @@ ALLOWED = (
 )
 """What plain data carries, as error texts say it."""
 
-ADVICE = "give another class a serializer with understudy.register_serializer"
+ADVICE = "make a class of your own a dataclass, and give another one a serializer with understudy.register_serializer"
+
+_REMEDIES: dict[type, str] = {
+    CoroutineType: "write `await` before the call that made it",
+    GeneratorType: "make a list of it, with list(...)",
+    FunctionType: "is a call meant? Write brackets behind it",
+    MethodType: "is a call meant? Write brackets behind it",
+    BuiltinFunctionType: "is a call meant? Write brackets behind it",
+}
+"""What was most likely meant by a value of a type that nobody would send."""
 
 MAX_NESTED = 32
 """Tuples, sets and records inside one another; each level takes 40 kB of the reader's C stack."""
@@ -72,7 +82,11 @@ def not_carried(value: Any) -> str:
     """The text for a value of a type that does not travel."""
     if is_own(type(value)):
         return f"{value!r:.120} is an object of this library, and no record: emit or store what you need of it"
-    return f"a {full_name(type(value))} cannot be sent or stored: {shown(value)}; allowed are {ALLOWED}; {ADVICE}"
+    refused = f"a {full_name(type(value))} cannot be sent or stored: {shown(value)}"
+    for kind, remedy in _REMEDIES.items():
+        if isinstance(value, kind):
+            return f"{refused}: {remedy}"
+    return f"{refused}: {ADVICE}; allowed are {ALLOWED}"
 
 
 def where_refused(value: Any, pack: Callable[[Any], object]) -> str | None:

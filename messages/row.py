@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import repeat
 from operator import attrgetter
-from typing import Any
+from typing import Any, NoReturn
 
 from .missing_column import MissingColumn
 
@@ -45,6 +45,10 @@ class Row:
     def get(self, name: str, default: Any = None) -> Any:
         """The value of a column; the default if there is no such column."""
         return self[name] if name in self._columns else default  # type: ignore[index]
+
+    def __setitem__(self, name: Any, value: Any) -> NoReturn:
+        """Raises TypeError: there is none."""
+        raise TypeError(_unchangeable(name))
 
     def asdict(self) -> dict[str, Any]:
         """A dict of column name to value. Values that are records stay what they are."""
@@ -101,6 +105,10 @@ class _Getters(dict[Any, Callable[[Any], Any]]):
         if isinstance(item, str):
             raise MissingColumn(item, self._names)
         return lambda row: tuple.__getitem__(row, item)  # a slice, or no position of a column
+
+
+def _unchangeable(name: Any) -> str:
+    return f"a Row cannot be changed: make a new record, {{**row, {name!r}: ...}}, which is a dict"
 
 
 def _row_of(names: tuple[str, ...], values: tuple[Any, ...]) -> Any:

@@ -20,7 +20,7 @@ from ..flow.records import batch_of
 from ..unrun import UNRUN, refuse
 from .collector import Collector
 from .operator import Takes
-from .record_function import RecordFunction
+from .record_function import RecordFunction, place_of_function
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Filter(RecordFunction):
         log.warning(
             "filter %r%s returned None for each of its first %d records, so none was kept: is a `return` missing? If "
             "that is what you want, return False, as bool(...) does",
-            *(self.context.name, _place(self._function), self._taken),
+            *(self.context.name, place_of_function(self._function), self._taken),
         )
 
     def _process(self, batch: Batch, out: Collector) -> None:
@@ -138,12 +138,6 @@ def _checked(kept: Any) -> bool:
     if UNRUN[type(kept)]:
         refuse("the condition of filter", kept, "return True or False")
     return bool(kept)
-
-
-def _place(function: Any) -> str:
-    """Its file and line, in brackets, where Python knows them."""
-    code = getattr(function, "__code__", None)
-    return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
 
 
 def _filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:

@@ -12,7 +12,7 @@ import numpy as np
 from ..flow.elements import Batch, TimedBatch
 from ..unrun import ONE_RECORD, UNRUN, check_records, refuse, refuse_single
 from .collector import Collector
-from .record_function import RecordFunction
+from .record_function import RecordFunction, place_of_function
 
 _FUNCTION = "the function of flat_map"
 
@@ -37,14 +37,14 @@ class FlatMap(RecordFunction):
         for record in records:
             made = function(record)
             if type(made) in ONE_RECORD:
-                refuse_single(_FUNCTION, made)
+                refuse_single(f"{_FUNCTION}{place_of_function(function)}", made)
             try:
                 items.extend(made)
             except TypeError:
                 if UNRUN[type(made)] and not isinstance(made, GeneratorType):
-                    refuse(_FUNCTION, made)
+                    refuse(f"{_FUNCTION}{place_of_function(function)}", made)
                 if not isinstance(made, Iterable):
-                    refuse_single(_FUNCTION, made)
+                    refuse_single(f"{_FUNCTION}{place_of_function(function)}", made)
                 raise
             if counts is not None:
                 counts.append(len(items) - before)

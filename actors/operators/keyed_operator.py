@@ -6,6 +6,7 @@ BatchProcess that runs in its place. It compiles nothing itself: see `compiled`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import repeat
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...messages import StateDescription
+from ...messages.registry import is_own
 from ...state.backends.backend import NO_KEY
 from ...state.backends.timer_queue import KIND as TIMERS
 from ...state.errors import HasCurrentKey, NoCurrentKey
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from ...state.backends.backend import KeyedStateBackend
     from ...state.backends.timer_queue import PendingTimers
     from ..flow.key_selector import KeySelector
+
+
+log = logging.getLogger(__name__)
 
 
 class BatchProcess(Protocol):
@@ -204,6 +209,16 @@ class KeyedOperator(Operator):
             assert not self.compiled, "whoever places a compiled operator gives it the BatchProcess that it runs"
             return None
         return self._batch_process.state
+
+    def _data_ended(self) -> None:
+        """Timers of windows and joins are ours, and what they would do is done."""
+        pending = 0 if self.compiled or is_own(type(self)) else len(self.timers.queues.processing)
+        if pending:
+            log.warning(
+                "operator %r (subtask %d): %d of its timers of processing time were still to come when the data ended, "
+                "and do not fire; what they would do, on_end can do: for key in self.keys(): ...",
+                *(self.context.name, self.context.subtask_index, pending),
+            )
 
     def _opened(self) -> None:
         if self._batch_process is not None and self._input_schema is not None:

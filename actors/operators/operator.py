@@ -224,6 +224,9 @@ class Operator(Actor):
     def _opened(self) -> None:
         """Called right after `open`, whatever a subclass does there."""
 
+    def _data_ended(self) -> None:
+        """Called when all input has ended, behind `on_end`."""
+
     def process_batch(self, batch: Any, out: Collector) -> MayWait:
         """Take one batch of the first input."""
         raise NotImplementedError(f"{type(self).__name__} takes no input")  # abstract

@@ -6,6 +6,7 @@ takes: rows for a per-record operator, an Arrow batch for a columnar one.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from sys import getrefcount
@@ -25,6 +26,13 @@ from ..unrun import check_emitted, has_run, refuse
 
 _EMITTING = ("on_end", "before_barrier")
 """Hooks that emit to a collector, and so return nothing."""
+
+
+_LEFT = (
+    "understudy: user code of {} has forked process {}, and its child {} came back to the task: the child is ended "
+    "here. A child has to end in the function that forks it, with os._exit(); subprocess and multiprocessing see to "
+    "that\n"
+)
 
 
 def plain_collector(_: Operator) -> Collector:
@@ -47,6 +55,7 @@ class OperatorChain:
         self._emit = emit
         self._broadcast = broadcast
         self._make_collector = make_collector
+        self._pid = os.getpid()
         self._collectors = [make_collector(each) for each in self.operators]
         self._misused: list[tuple[Operator, CallIsOver]] = []
         """Uses of an `out` that was kept: threads add them."""
@@ -74,6 +83,7 @@ class OperatorChain:
                     operator._calls.open()
             with blame(operator):
                 operator._opened()
+        self._leave_fork()
 
     def process(self, batch: AnyBatch, input_index: int = 0, start: int = 0) -> None:
         """Run one batch through the chain from operator `start`; `input_index` is the first operator's input."""
@@ -187,6 +197,7 @@ class OperatorChain:
                 pass
             _call(operator, "on_end", self._collectors[index])
             self._pass_on(index)
+            operator._data_ended()
 
     def idle(self) -> float | None:
         """There is no input: operators may emit what they hold back. Returns in how many ms one wants to be asked
@@ -209,14 +220,17 @@ class OperatorChain:
                 self.calls.settle()
         for operator in self.operators:
             _call_ours_too(operator, "on_checkpoint", checkpoint_id)
+        self._leave_fork()
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         for operator in self.operators:
             _call_ours_too(operator, "on_checkpoint_complete", checkpoint_id)
+        self._leave_fork()
 
     def checkpoint_aborted(self, checkpoint_id: CheckpointId) -> None:
         for operator in self.operators:
             _call(operator, "on_checkpoint_aborted", checkpoint_id)
+        self._leave_fork()
 
     def permits_granted(self, message: GrantPermits) -> None:
         """For the operator that requested them."""
@@ -260,8 +274,18 @@ class OperatorChain:
                 return operator
         return None
 
+    def _leave_fork(self) -> None:
+        """End this process if user code has forked it off. It has the files and sockets of the task: had it gone on, it
+        would write what it has emitted into the midst of what the task itself writes.
+        """
+        if os.getpid() != self._pid:
+            names = ", ".join(repr(each.context.name) for each in self.operators)
+            os.write(2, _LEFT.format(names, self._pid, os.getpid()).encode())
+            os._exit(1)
+
     def _pass_on(self, index: int) -> None:
         """What an operator has emitted goes on. Only the chain holds its collector now, unless the operator kept it."""
+        self._leave_fork()
         collector = self._collectors[index]
         for element in collector.taken():
             match element:

@@ -6,12 +6,14 @@ Reads the parts of the task and changes none. `event_time` is called from the Ta
 from __future__ import annotations
 
 import logging
+from collections.abc import Set
 
 from ...messages import HoldingChannel, HoldingSplit, OperatorId, TaskDeployment, TaskEventTime
 from ..context import Clock
 from ..flow.elements import END_OF_TIME, NO_WATERMARK
 from ..flow.shown_watermark import shown_watermark
 from ..operators.assign_timestamps import AssignTimestamps
+from ..operators.operator import Operator
 from ..operators.split_watermarks import SplitWatermarks
 from .standstill_watch import Standstill, StandstillWatch
 from .task_setup import TaskParts
@@ -97,12 +99,13 @@ class TimeReport:
             )
 
     def say_late(self) -> None:
-        """Log it that records were late, and again when there are ten times as many: without a reader of `.late`
-        nothing else would show it.
+        """Log it that records were late, and again when there are ten times as many, if nobody reads `.late`: nothing
+        else would show it.
         """
+        read = {edge.output_tag for edge in self._deployment.outputs}
         for place, operator in enumerate(self._parts.chain.operators):
             count, said = operator.late_records, self._said_late.get(place, 0)
-            if not count or count < said * _LATE_AGAIN:
+            if not count or count < said * _LATE_AGAIN or _reads_late(operator, read):
                 continue
             self._said_late[place] = count
             how_many = f"{count:,} late records," if said else f"its first late records: {count:,} of them,"
@@ -164,6 +167,13 @@ class TimeReport:
             return None
         standing_ms = int(now_ms - slowest.moved_ms)
         return HoldingSplit(slowest.name, slowest.watermark_ms, standing_ms, slowest.is_paused, slowest.records)
+
+
+def _reads_late(operator: Operator, read: Set[str]) -> bool:
+    """Whether all its late records go to somebody. `read`: the names of the side outputs that have a reader."""
+    tags = [getattr(operator, name, None) for name in ("late_tag", "late_right_tag")]
+    names = {tag.name for tag in tags if tag is not None}
+    return bool(names) and names <= read
 
 
 def _duration(ms: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...actors.operators.source import Source
 from ..connectors.spark.stream_query import SparkStream
-from .elsewhere import OF_ENVIRONMENTS, instead_of
+from .elsewhere import OF_ENVIRONMENTS, instead_of, without_guess
 from .stream import DataStream
 
 
@@ -19,7 +19,7 @@ class Beginnings:
         def __getattr__(self, name: str) -> Any:
             """Only for what there is not."""
             hint = "" if name.startswith("_") else instead_of(name, OF_ENVIRONMENTS, dir(self))
-            raise AttributeError(f"a {type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
+            raise without_guess(f"a {type(self).__name__} has no {name!r}{hint}", name)
 
     @abstractmethod
     def _batching(self) -> dict[str, Any]:

@@ -45,6 +45,8 @@ OF_ENVIRONMENTS: Final[Mapping[str, str]] = {
     "add_source": "write from_source(...) in its place",
     "from_list": "write from_collection(...) in its place",
     "from_elements": "write from_collection([...]) in its place",
+    "read_text": "write from_text(...), whose records have one line each, row.line, in its place",
+    "read_text_file": "write from_text(...), whose records have one line each, row.line, in its place",
     "read_csv": "write from_csv(...) in its place",
     "read_parquet": "write from_parquet(...) in its place",
     "read_json": "write from_jsonl(...) in its place",
@@ -63,3 +65,10 @@ def instead_of(name: str, elsewhere: Mapping[str, str], known: Iterable[str]) ->
     if name in elsewhere:
         return f": {elsewhere[name]}"
     return meant(name, [each for each in known if each[0] != "_"])
+
+
+def without_guess(text: str, name: str) -> AttributeError:
+    """The error with this text alone: Python guesses a name that is alike where it knows the object, and `text` may
+    have said a better one.
+    """
+    return AttributeError(text, name=name, obj=None)

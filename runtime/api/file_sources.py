@@ -18,16 +18,21 @@ from .stream import DataStream
 from .stream_graph import StreamGraph
 
 
-class FileOptions(TypedDict, total=False):
-    """What `from_files` takes beside path and format."""
+class LineOptions(TypedDict, total=False):
+    """What `from_files` takes beside path and format, for files that all have the same column."""
 
-    columns: Sequence[str] | None
-    schema: pa.Schema | None
     watch_ms: int | None
     settle_ms: int | None
     records_per_second: float | None
     name: str | None
     parallelism: int | None
+
+
+class FileOptions(LineOptions, total=False):
+    """What `from_files` takes beside path and format."""
+
+    columns: Sequence[str] | None
+    schema: pa.Schema | None
 
 
 class FileSources(Beginnings):
@@ -48,7 +53,7 @@ class FileSources(Beginnings):
         name: str | None = None,
         parallelism: int | None = None,
     ) -> DataStream:
-        """Read a file, a folder or a glob; `format` is "parquet", "csv" or "jsonl". `columns`: all when None.
+        """Read a file, a folder or a glob; `format` is "parquet", "csv", "jsonl" or "text". `columns`: all when None.
 
         A record is a Row: `row["delay"]`, `row.delay`, `row[3]`, `row.asdict()`. The subtasks share the files out in
         splits (a file, or a row group of a Parquet file); the rows of a split come in order.
@@ -76,7 +81,7 @@ class FileSources(Beginnings):
                 options["settle_ms"] = at_least_or_none("settle_ms", settle_ms, 0)
                 source = WatchedFileSource(text("path", path), format, **options)
         except ConnectorError as error:
-            raise type(error)(f"source {name!r}: {error}") from error
+            raise type(error)(f"source {name!r}: {error}") from None
         return self._start(source, name, parallelism)
 
     def from_parquet(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
@@ -94,6 +99,11 @@ class FileSources(Beginnings):
     def from_jsonl(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; an absent field is None."""
         return self._from_format("jsonl", path, options)
+
+    def from_text(self, path: str, **options: Unpack[LineOptions]) -> DataStream:
+        """As `from_files`: a record is a Row with one line of UTF-8, without its end, `row.line`."""
+        check_arguments("from_text", options, ("path", *LineOptions.__annotations__))
+        return self.from_files(path, "text", **options)
 
     def _from_format(self, format: str, path: str, options: FileOptions) -> DataStream:
         check_arguments(f"from_{format}", options, ("path", *FileOptions.__annotations__))

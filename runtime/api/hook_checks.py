@@ -8,7 +8,6 @@ generator, would be called, and nothing of it would run.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from inspect import iscoroutinefunction
@@ -31,6 +30,7 @@ from ...state.kinds.descriptors import StateDeclaration
 from ..connectors.paced_source import PacedSource
 from .errors import InvalidOperator
 from .function_kinds import FunctionKind, found
+from .warned import warn
 
 _BATCH = "return one batch each time it is called, in place of `yield`"
 
@@ -204,18 +204,17 @@ def check_function(method: str, function: Callable[..., Any]) -> None:
         )
         if method != "map":
             raise InvalidOperator(problem)
-        warnings.warn(problem, stacklevel=4)
+        warn(problem)
     elif there.returns_nothing:
         problem = f"{what} returns nothing ({there.where}), so each result is None: {wanted}"
         if method != "map":  # which may be called for what it does
             raise InvalidOperator(f"{problem}; is a `return` missing?")
-        warnings.warn(f"{problem}, if a `return` is missing", stacklevel=4)
+        warn(f"{problem}, if a `return` is missing")
     elif method in ("map", "filter") and there.in_place:
         instead = "make a new record, as in `lambda record: {**record, 'x': 1}`" if method == "map" else wanted
-        warnings.warn(
+        warn(
             f"{what} ({there.where}) gives what .{there.in_place}(...) returns, which is None for a dict, list or set: "
-            f"{instead}",
-            stacklevel=4,
+            f"{instead}"
         )
 
 

@@ -10,6 +10,7 @@ import logging
 from difflib import get_close_matches
 from inspect import iscoroutinefunction
 from itertools import takewhile
+from os import PathLike
 from typing import Any, TypeVar
 
 from ...actors.operators.keyed_operator import KeyedOperator
@@ -34,7 +35,7 @@ _HOOKS = ("on_", "before_", "process")
 
 def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
     """An Operator for a stream of `inputs` inputs, from an instance or from a class without arguments."""
-    operator = _instance(given, Operator)
+    operator = _instance(given, Operator, ": for a plain function use map, flat_map or filter")
     kind = type(operator).__name__
     if isinstance(operator, Source):
         raise InvalidOperator(f"{kind} is a source and takes no input: start a stream with from_source({kind}(...))")
@@ -54,9 +55,23 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
     return operator
 
 
+def sink_of(given: Any, *, keyed: bool) -> Operator:
+    """The same for the end of a stream."""
+    if given is print:
+        raise InvalidOperator("sink_to: found the function print: write stream.print(), which prints each record")
+    if isinstance(given, str | PathLike):
+        raise InvalidOperator(f"sink_to: wanted a sink, found {given!r:.80}: write FileSink({str(given)!r:.80})")
+    if not isinstance(given, type | Operator):
+        raise InvalidOperator(
+            f"sink_to: wanted a sink such as FileSink('out'), found {_name_of(given)}: write an operator whose process "
+            "does it (docs/connectors/your-own.md), or map(...) for a function that returns its record"
+        )
+    return operator_of(given, inputs=1, keyed=keyed)
+
+
 def source_of(given: Any) -> Source:
     """A Source with its three methods, from an instance or from a class without arguments."""
-    source = _instance(given, Source)
+    source = _instance(given, Source, "")
     for method in ("poll", "offset", "seek"):
         if not _overrides(source, Source, method):
             raise InvalidOperator(f"source {type(source).__name__} does not define {method}")
@@ -78,10 +93,10 @@ def function_of(given: Any, method: str) -> Any:
     return given
 
 
-def _instance(given: Any, base: type[T]) -> T:
+def _instance(given: Any, base: type[T], for_functions: str) -> T:
     made = _instantiate(given, base) if isinstance(given, type) else given
     if not isinstance(made, base):
-        hint = ": for a plain function use map, flat_map or filter" if inspect.isroutine(made) else ""
+        hint = for_functions if inspect.isroutine(made) else ""
         raise InvalidOperator(f"wanted a subclass or an instance of {base.__name__}, found {_name_of(made)}{hint}")
     return made
 

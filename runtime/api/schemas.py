@@ -39,7 +39,11 @@ def key_columns(keys: Sequence[Any], schema: pa.Schema | None) -> tuple[str, ...
     names = [schema.names[key] if isinstance(key, int) and schema is not None else key for key in keys]
     for key in names:
         if not isinstance(key, str):
-            raise InvalidProgram(f"aggregate: wanted a stream that is keyed by column names, found the key {key!r:.80}")
+            raise InvalidProgram(
+                f"aggregate: wanted a stream that is keyed by column names, found the key {key!r:.80}: write "
+                "key_by('column') behind records that have it, as Rows and dicts do (.map(lambda word: {'word': "
+                "word}) makes some); or reduce(...) or process(...), which take any key"
+            )
     return tuple(names)
 
 

@@ -43,7 +43,7 @@ from ..connectors import CollectSink, OutletSink, PrintSink
 from ..connectors.files.outlet_sink import DAY_MS
 from ..connectors.lakes.lake_sink import LakeSink
 from .async_settings import check_has_errors, settings_with
-from .elsewhere import OF_STREAMS, instead_of
+from .elsewhere import OF_STREAMS, instead_of, without_guess
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
 from .hook_checks import is_async_function
@@ -52,7 +52,7 @@ from .joins import Keyed
 from .kafka_sinks import KafkaSinks
 from .key_names import check_records, kinds_of
 from .lake_sinks import LakeSinks
-from .operator_checks import function_of, operator_of
+from .operator_checks import function_of, operator_of, sink_of
 from .redis_sinks import RedisSinks
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
 from .sql_sinks import SqlSinks
@@ -113,9 +113,9 @@ class DataStream(
         def __getattr__(self, name: str) -> Any:
             """Only for what there is not: says so of what there is on keyed streams."""
             if hasattr(KeyedStream, name) and not name.startswith("_"):
-                raise AttributeError(f"{name} needs a keyed stream: {self._how_keyed(name)}", name=name, obj=self)
+                raise without_guess(f"{name} needs a keyed stream: {self._how_keyed(name)}", name)
             hint = "" if name.startswith("_") else instead_of(name, OF_STREAMS, dir(self))
-            raise AttributeError(f"a {type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
+            raise without_guess(f"a {type(self).__name__} has no {name!r}{hint}", name)
 
     def _how_keyed(self, method: str) -> str:
         """The advice about a stream that is not keyed, or no more."""
@@ -288,7 +288,7 @@ class DataStream(
         """End the stream in a sink. Raises SchemaMismatch when the stream's columns do not fit it."""
         if isinstance(sink, LakeSink):
             return self._in_two(sink, **options)
-        made = operator_of(sink, inputs=1, keyed=isinstance(self, KeyedStream))
+        made = sink_of(sink, keyed=isinstance(self, KeyedStream))
         return DataStreamSink(self._graph, self._add("sink", type(made).__name__, made, **options))
 
     def print(self, prefix: str = "", **options: Unpack[Options]) -> DataStreamSink:
@@ -372,7 +372,10 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
         if not specs:
             raise InvalidProgram("aggregate: wanted at least one aggregate, as in flights=Count(), found none")
         emit = emit or ("end" if self.bounded else "updates")
-        operator = ColumnarAggregate(key_columns(self._keys, self.schema), specs, emit)
+        try:
+            operator = ColumnarAggregate(key_columns(self._keys, self.schema), specs, emit)
+        except ValueError as error:
+            raise error if isinstance(error, InvalidProgram) else InvalidProgram(f"aggregate: {error}") from None
         return self._then(
             "aggregate", operator, name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
         )

@@ -7,7 +7,6 @@ a JobGraph; nothing here knows about clusters, slots or chaining.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -21,6 +20,7 @@ from ...messages import OperatorId, Partitioning, operator_id_of
 from ..connectors.spark.stream_query import SparkStream
 from .checks import at_least_or_none, text
 from .errors import DuplicateName, NoSink
+from .warned import warn
 
 Role = Literal["source", "operator", "sink"]
 
@@ -150,7 +150,7 @@ class StreamGraph:
             )
         idle = [node.name for node in self.nodes if node.position not in reached]
         if idle:
-            warnings.warn(f"these operators reach no sink and will not run: {', '.join(idle)}", stacklevel=4)
+            warn(f"these operators reach no sink and will not run: {', '.join(idle)}")
         return [node for node in self.nodes if node.position in reached]
 
     def _describe(self) -> str:

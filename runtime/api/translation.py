@@ -100,7 +100,7 @@ class Translation:
                 log.warning(
                     "sink %r: %s holds %d file%s of earlier jobs, and this job starts from the beginning: who reads "
                     "the folder reads both. Give each job a folder of its own, or go on with an earlier job by "
-                    "resume='latest' or from_savepoint",
+                    "resume='latest' or from_savepoint (--resume latest, --from-savepoint on the command line)",
                     name,
                     sink.path,
                     files,

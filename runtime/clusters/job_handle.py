@@ -194,10 +194,10 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         config = self._graph.checkpoints
         lost = f"; its checkpoints in {config.directory} are deleted: retain_checkpoints='on_cancellation' keeps them"
         log.warning(
-            "job %r was %s when its cluster closed, and is canceled: wait for its end with job.wait(), or end it with "
+            "job %r %s when its cluster closed, and is canceled: wait for its end with job.wait(), or end it with "
             "job.stop_with_savepoint()%s",
             self.name,
-            self._status.value,
+            "had not begun to run" if self._status is JobStatus.CREATED else f"was {self._status.value}",
             lost if config.retention is CheckpointRetention.ON_FAILURE else "",
         )
 

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 
 from ...actors.errors import CannotRestore
+from ...state.checkpoints.savepoint_store import is_pointer
 from ...state.errors import OutsideRoot
 from ..api.errors import InvalidSetting
 
@@ -47,10 +48,15 @@ def _what_is_at(place: str) -> str:
     """The beginning of a sentence; empty for a savepoint or checkpoint."""
     if not os.path.exists(place):
         return f"there is no {place} on this machine: correct the path; it "
+    if os.path.isfile(place) and is_pointer(place):
+        return (
+            "it is there, but outside of the folders in which this job looks: give the job the checkpoint_dir of the "
+            "one that took it (or set savepoints.state.backend.fs.dir to the folder above it); it "
+        )
     if not os.path.isdir(place) and os.path.basename(place) != "_metadata":
         return (
-            f"{place} is a file, and a savepoint is a folder: give the path that `understudy savepoint` printed or "
-            "trigger_savepoint() returned; it "
+            f"{place} is a file, and neither a savepoint nor a checkpoint: give the path that `understudy savepoint` "
+            "printed or trigger_savepoint() returned; it "
         )
     if os.path.isdir(place) and not os.path.exists(f"{place}/_metadata"):
         return (

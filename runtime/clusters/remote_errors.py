@@ -11,6 +11,7 @@ RemoteError              the base of all; the text says what to do
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from ...actors.known_names import meant
@@ -38,6 +39,8 @@ class NoSuchJob(RemoteError, LookupError):
 
     def __init__(self, wanted: str, jobs: Sequence[JobSummary]) -> None:
         near = meant(wanted, [job.name for job in jobs]) or "."
+        if os.sep in wanted:
+            near = ", which looks like a path: the job comes first, and a folder behind it."
         super().__init__(f"no job has the id, a prefix of it, or the name {wanted!r}{near} There are: {_names(jobs)}")
 
 

@@ -176,7 +176,9 @@ class HostTable:
                 effects.append(End(host_id, launch_id))
                 if not self._hosts[host_id].is_reachable:
                     self._given_up.add(launch_id)
-                    effects += self.ended(host_id, launch_id, "given up: its host cannot be reached")
+                    own = self._hosts[host_id].registration
+                    why = f"given up: process {own.pid} on {own.host}, which had started it, cannot be reached"
+                    effects += self.ended(host_id, launch_id, why)
         return effects
 
     def ended(self, host_id: HostId, launch_id: LaunchId, reason: str) -> list[HostEffect]:

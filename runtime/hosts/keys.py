@@ -8,7 +8,10 @@ from pathlib import Path
 from ..system import CurveKeys
 from .errors import InvalidSettings, NoKeyFile
 from .folders import made_folder
-from .settings import HostSettings
+from .settings import SETTINGS, HostSettings, resolved
+from .settings_sources import FILE_NAME, find_file
+
+_KEY_FILE = SETTINGS["security.key-file"]
 
 
 def load_keys(settings: HostSettings) -> CurveKeys:
@@ -17,8 +20,8 @@ def load_keys(settings: HostSettings) -> CurveKeys:
         return CurveKeys.load(settings.key_file)
     except FileNotFoundError as error:
         raise NoKeyFile(
-            f"there is no key file {settings.key_file} (security.key-file): make one with `understudy cluster key` on "
-            "one host, and copy it to the others with `understudy cluster key --send`"
+            f"there is no key file {settings.key_file} (security.key-file){_without_a_file(settings)} make one with "
+            "`understudy cluster key` on one host, and copy it to the others with `understudy cluster key --send`"
         ) from error
     except OSError as error:
         raise InvalidSettings(f"security.key-file: {settings.key_file} cannot be read: {error.strerror}") from error
@@ -60,3 +63,14 @@ def _place_of(settings: HostSettings) -> Path:
     if path.is_dir():
         raise InvalidSettings(f"security.key-file: {path} is a folder, and wanted is a file: name one in it")
     return path
+
+
+def _without_a_file(settings: HostSettings) -> str:
+    """Whether it is only the default, as no settings were found where a user may think that there are some."""
+    default = resolved(_KEY_FILE, _KEY_FILE.default, Path.cwd())
+    if settings.key_file != default or find_file(None, os.environ) is not None:
+        return ":"
+    return (
+        f". There is no {FILE_NAME} in {Path.cwd()}, ~/.understudy or /etc/understudy, so this is the default: if your "
+        "cluster has settings elsewhere, name them with --config. Else"
+    )

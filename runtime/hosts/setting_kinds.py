@@ -49,6 +49,8 @@ class Text:
         is_text = isinstance(value, str) and (value.strip() or self.may_be_empty)
         if not is_text or any(character in value for character in "\n\r\0"):
             raise WrongValue(self.wanted)
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise WrongValue(f"{self.wanted}, that UTF-8 can write")
         return str(value)
 
     parse = read
@@ -133,5 +135,5 @@ class Names:
     def _name(self, value: Any) -> str:
         name = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
         if not name or name.startswith("-") or len(name.split()) != 1:
-            raise WrongValue(f"{self.wanted}; {value!r} is no name of a host")
+            raise WrongValue(f"{self.wanted}; {value!r:.60} is no name of a host")
         return name

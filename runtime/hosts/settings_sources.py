@@ -110,6 +110,8 @@ def _of_file(path: Path, problems: list[str]) -> dict[str, Found]:
         raise InvalidSettings(f"{path} cannot be read: {error}") from error
     except yaml.YAMLError as error:
         raise InvalidSettings(f"{path} is no YAML: {_one_line(error)}") from error
+    except RecursionError:
+        raise InvalidSettings(f"{path} cannot be read: it is nested too deep") from None
     except InvalidSettings as error:
         raise InvalidSettings(f"{path.parent}/{error}") from error
     found: dict[str, Found] = {}
@@ -118,11 +120,15 @@ def _of_file(path: Path, problems: list[str]) -> dict[str, Found]:
         if key in found:
             problems.append(f"{where}: {key} is set twice; the first is {found[key].origin}")
             continue
-        value = _python_of(node)
-        if key in SETTINGS:
-            found |= _checked(SETTINGS[key], value, where, path.parent, problems, is_text=False)
-        else:
+        if key not in SETTINGS:
             problems.append(f"{where}: {_unknown(key)}")
+            continue
+        try:
+            value = _python_of(node)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            problems.append(f"{where}: {key}: YAML cannot make a value of this: {_one_line(error):.120}")
+        else:
+            found |= _checked(SETTINGS[key], value, where, path.parent, problems, is_text=False)
     return found
 
 
@@ -132,7 +138,7 @@ def _flattened(node: Any, prefix: str, name: str) -> Iterator[tuple[str, Any, in
 
     line = node.start_mark.line + 1
     if not isinstance(node, yaml.MappingNode):
-        raise InvalidSettings(f"{name}:{line}: wanted settings as `key: value`, found {_python_of(node)!r:.60}")
+        raise InvalidSettings(f"{name}:{line}: wanted settings as `key: value`, found {_kind_of(node)}")
     for key_node, value in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
             raise InvalidSettings(f"{name}:{key_node.start_mark.line + 1}: wanted a key, found a list or mapping")
@@ -144,16 +150,19 @@ def _flattened(node: Any, prefix: str, name: str) -> Iterator[tuple[str, Any, in
 
 
 def _python_of(node: Any) -> Any:
-    """The node's value, with YAML's own types only."""
+    """The node's value, with YAML's own types only. Raises YAMLError, ValueError and RecursionError."""
     import yaml
 
     loader = yaml.SafeLoader("")
     try:
         return loader.construct_object(node, deep=True)
-    except yaml.YAMLError:
-        return getattr(node, "value", None)
     finally:
         loader.dispose()
+
+
+def _kind_of(node: Any) -> str:
+    value = node.value
+    return f"{value!r:.60}" if isinstance(value, str) else f"a {node.id} of {len(value)}"
 
 
 def _one_line(error: Exception) -> str:
@@ -214,11 +223,13 @@ def _checked(
     """The value, if it fits; else one more problem."""
     try:
         read = setting.kind.parse(value) if is_text else setting.kind.read(value)
+        return {setting.key: Found(resolved(setting, read, base), where)}
     except WrongValue as error:
         found = "" if error.says_what_was_found else f", found {_shown(value)}"
         problems.append(f"{where}: {setting.key}: wanted {error}{found}")
-        return {}
-    return {setting.key: Found(resolved(setting, read, base), where)}
+    except RuntimeError:  # of Path.expanduser
+        problems.append(f"{where}: {setting.key}: there is no user with a home folder such as in {value!r:.60}")
+    return {}
 
 
 def _shown(value: Any) -> str:

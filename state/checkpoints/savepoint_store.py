@@ -57,6 +57,11 @@ class SavepointPointer:
     """Wall time of the checkpoint's trigger."""
 
 
+def is_pointer(path: str) -> bool:
+    """Whether a file of this name is a pointer of a FilesystemSavepointStore."""
+    return path.rpartition("/")[2].startswith(_PREFIX)
+
+
 class SavepointStore(Protocol):
     """Pointers by path. `store` is all or nothing; what it has stored can be loaded until it is disposed of."""
 

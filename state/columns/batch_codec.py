@@ -60,7 +60,7 @@ def encode(batch: Batch | TimedBatch) -> EncodedBatch:
     try:
         return _encode_records(batch)
     except UnsupportedValue as error:
-        raise UnsupportedValue(_blamed(batch) or str(error)) from error
+        raise UnsupportedValue(_blamed(batch) or str(error)) from None
 
 
 def _blamed(records: list[Any]) -> str | None:

@@ -214,13 +214,24 @@ class Max(Min):
     operation: ClassVar[Operation] = "max"
 
 
+_MEANT = {
+    "count": "Count()",
+    "sum": "Sum('column')",
+    "min": "Min('column')",
+    "max": "Max('column')",
+    "avg": "Avg('column')",
+    "mean": "Avg('column')",
+}
+"""What a name in place of an aggregate says, as other libraries have it."""
+
+
 def misgiven(found: Any, name: str = "") -> str:
     """The text about something that is no named aggregate, and how one is written; `name`: of the result's column."""
     if isinstance(found, Aggregate):
         return f"{found} has no name: write aggregate({type(found).__name__.lower()}={found})"
     written, what = ("Sum('column')", f"{found!r:.80}")
     if isinstance(found, str):
-        written = f"Sum({found!r})"
+        written = _MEANT.get(found.lower(), f"Sum({found!r})")
     elif isinstance(found, type) and issubclass(found, Aggregate):
         written = "Count()" if found is Count else f"{found.__name__}('column')"
         what = f"the class {found.__name__}"

@@ -67,7 +67,7 @@ class Misnamed:
             instead = _INSTEAD.get(kind, {}).get(name)
             hint = f"write {instead}(...) in its place" if instead else f"it has {_METHODS.get(kind, 'other methods')}"
             raise AttributeError(
-                f"state {self.declaration.name!r} is a {kind}, which has no {name!r}: {hint}", name=name, obj=self
+                f"state {self.declaration.name!r} is a {kind}, which has no {name!r}: {hint}", name=name, obj=None
             )
 
         def _no_collection(self, *_: Any) -> NoReturn:

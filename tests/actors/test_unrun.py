@@ -116,7 +116,8 @@ def test_flat_map_of_coroutines_and_of_generators_in_a_generator() -> None:
 @pytest.mark.parametrize("one", [1, None, {"a": 1}, "abc"])
 def test_a_flat_map_that_returns_one_record_is_told_what_is_wanted(one: Any) -> None:
     text = str(refused(FlatMap(lambda _: one), [1]).__cause__)
-    assert text.startswith(f"the function of flat_map returned {one!r}")
+    assert text.startswith(f"the function of flat_map ({__file__}:")
+    assert f") returned {one!r}" in text
     assert "wanted an iterable of records: return a list of them, [] for none, or `yield` each" in text
 
 

@@ -5,6 +5,7 @@ Reading streams: no file is held in memory as a whole. A split is read from its 
 
 from __future__ import annotations
 
+import codecs
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,8 @@ class ReadFormat:
     batches: Callable[[BinaryIO, FileSplit, ReadOptions], Iterator[pa.RecordBatch]]
     guessed: bool
     """Whether the types are a guess, so that those of several files are widened to fit each other."""
+    columns: pa.Schema | None = None
+    """Those of all files, whatever is in them."""
 
 
 def _parquet_schema(file: BinaryIO, _null_values: tuple[str, ...]) -> pa.Schema:
@@ -177,8 +180,37 @@ def _one_block(lines: bytes) -> pa.json.ReadOptions:
     return pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
 
 
+LINES = pa.schema([("line", pa.string())])
+"""What files of lines have."""
+
+
+def _lines_schema(_file: BinaryIO, _null_values: tuple[str, ...]) -> pa.Schema:
+    return LINES
+
+
+def _line_batches(file: BinaryIO, _split: FileSplit, _options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """A line ends with a line feed, or with the file; a carriage return before it, and a byte order mark, are left
+    out. Raises ValueError for what is not UTF-8.
+    """
+    number = 0
+    while block := _some_lines(file):
+        if number == 0:
+            block = block.removeprefix(codecs.BOM_UTF8)
+        try:
+            lines = block.decode().split("\n")
+        except UnicodeDecodeError as error:
+            number += block.count(b"\n", 0, error.start) + 1
+            raise ValueError(f"line {number} is not UTF-8: {error.reason}, byte {block[error.start]:#04x}") from None
+        if not lines[-1]:
+            lines.pop()
+        number += len(lines)
+        column = pa.array([line.removesuffix("\r") for line in lines], pa.string())
+        yield pa.RecordBatch.from_arrays([column], schema=LINES)
+
+
 READ_FORMATS = {
     "parquet": ReadFormat(_parquet_schema, _parquet_splits, _parquet_batches, guessed=False),
     "csv": ReadFormat(_csv_schema, _whole_file, _csv_batches, guessed=True),
     "jsonl": ReadFormat(_json_schema, _whole_file, _json_batches, guessed=True),
+    "text": ReadFormat(_lines_schema, _whole_file, _line_batches, guessed=False, columns=LINES),
 }

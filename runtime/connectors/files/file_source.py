@@ -29,14 +29,14 @@ log = logging.getLogger(__name__)
 
 
 class FileSource(SplitSource):
-    """Reads a file, a folder or a glob, local or an fsspec URL, of `format` "parquet", "csv" or "jsonl".
+    """Reads a file, a folder or a glob, local or an fsspec URL, of `format` "parquet", "csv", "jsonl" or "text".
 
-    Parquet is split by row groups, text by files. Hidden files (`.…`, `_…`) are left out, and subfolders are not
-    looked into. All files must have the same columns; types are the files' own, or guessed from their first
-    megabyte, or `schema`'s. A CSV column with a value such as 01234 in that megabyte is text, and a warning says so;
-    one that first comes later raises UnreadableInput, unless `schema` is given.
-    A field of JSON lines that first comes later raises UnreadableInput, unless `schema` or `columns` is given. A file
-    that was written or removed since raises InputChanged in the subtask that reads it.
+    Parquet is split by row groups, the others by files. Text has one column, `line`, of lines in UTF-8. Hidden files
+    (`.…`, `_…`) are left out, and subfolders are not looked into. All files must have the same columns; types are the
+    files' own, or guessed from their first megabyte, or `schema`'s. A CSV column with a value such as 01234 in that
+    megabyte is text, and a warning says so; one that first comes later raises UnreadableInput, unless `schema` is
+    given. A field of JSON lines that first comes later raises UnreadableInput, unless `schema` or `columns` is given. A
+    file that was written or removed since raises InputChanged in the subtask that reads it.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class FileSource(SplitSource):
             self._check_version(fs, split.path)
         except (ValueError, TypeError, NotImplementedError, OSError) as error:
             self._check_version(fs, split.path)
-            raise unreadable(split.path, self.format, error, self.schema) from error
+            raise unreadable(split.path, self.format, error, self.schema) from None
 
     def _check_version(self, fs: AbstractFileSystem, path: str) -> None:
         was, found = self._versions[path], version_now(fs, path)
@@ -153,7 +153,7 @@ def _describe(fs: AbstractFileSystem, files: Sequence[str], format: str, null_va
                     file.seek(0)
                     described[path] = (splits, reader.schema(file, null_values))
         except (ValueError, TypeError, NotImplementedError, OSError) as error:
-            raise unreadable(path, format, error) from error
+            raise unreadable(path, format, error) from None
     if not described:
         raise NoInput(f"{files[0]}: wanted {format}, found {len(files)} empty file(s)")
     return described

@@ -228,7 +228,7 @@ class WatchedFileSource(PacedSource):
         except (ValueError, TypeError, KeyError, NotImplementedError) as error:
             if isinstance(error, ConnectorError):
                 raise
-            raise unreadable(name, self.format, error, self.schema) from error
+            raise unreadable(name, self.format, error, self.schema) from None
         if (found := version_now(fs, name)) != version:
             raise changed(name, version, found)
 
@@ -296,6 +296,8 @@ class WatchedFileSource(PacedSource):
 
     def _oldest_schema(self, null_values: tuple[str, ...], columns: Sequence[str] | None) -> pa.Schema:
         reader = READ_FORMATS[self.format]
+        if reader.columns is not None:
+            return reader.columns
         fs, _ = located(self.path)
         try:
             files = look(self.path)
@@ -310,7 +312,7 @@ class WatchedFileSource(PacedSource):
                         warn_of_texts(self.path, texts, columns)
                         return as_text(found, texts)
             except (ValueError, TypeError, NotImplementedError, OSError) as error:
-                raise unreadable(each.name, self.format, error) from error
+                raise unreadable(each.name, self.format, error) from None
         raise NoInput(f"{self.path}: no file says the columns yet: give schema=pa.schema([...]), or write a first file")
 
     def _check_folder(self) -> None:

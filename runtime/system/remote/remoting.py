@@ -39,6 +39,8 @@ from .transport import Transport
 logger = logging.getLogger(__name__)
 _REPEAT_WATCH_MS = 5_000
 _MAX_TEXT = 20_000
+_MOST_REFUSALS = 100
+"""The most peers of which the log says that they do not accept our key."""
 
 
 class Remoting:
@@ -53,6 +55,8 @@ class Remoting:
         self._watches: dict[Address, _Watch] = {}
         self._served: dict[str, set[str]] = {}
         self._repeating = False
+        self._refused_by: set[str] = set()
+        """Peers that do not accept our key, as the log has it."""
         self.malformed_count = 0
 
     # ---- from any thread
@@ -88,9 +92,12 @@ class Remoting:
     def on_peer_lost(self, peer: str, reason: str, unsent: Sequence[bytes], *, is_refused: bool = False) -> None:
         for frame in unsent:
             self._bury(peer, frame, DeadLetterReason.UNREACHABLE)
-        for target, future in list(self._asks.values()):
-            if target.base == peer:
-                future.try_fail(Unreachable(str(target), reason, is_refused=is_refused))
+        asked = [(target, future) for target, future in self._asks.values() if target.base == peer]
+        for target, future in asked:
+            future.try_fail(Unreachable(str(target), reason, is_refused=is_refused))
+        if is_refused and not asked and peer not in self._refused_by and len(self._refused_by) < _MOST_REFUSALS:
+            self._refused_by.add(peer)
+            logger.warning("%s refuses this process (%s): compare the key files of both", peer, reason)
         for target in [target for target in self._watches if target.base == peer]:
             self._watches.pop(target).end(f"unreachable: {reason}")
         for name in self._served.pop(peer, ()):  # if it lives after all, it will repeat its watch

@@ -6,6 +6,7 @@ Facts from Flink's InternalTimerServiceImplTest, MailboxWatermarkProcessorTest a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -253,3 +254,28 @@ def test_late_records_are_logged_with_their_number_and_how_late_they_are(
     late = [record.getMessage() for record in caplog.records if "late" in record.getMessage()]
     assert len(late) == 2, "again when there are ten times as many"
     assert "'op' has had 20 late records, 2.0 s behind event time at most" in late[1]
+
+
+def test_late_records_that_a_reader_gets_are_not_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    settings = WindowSettings.of(tumbling(10), None, None, 0, "accumulating")
+    deployed = deployment(inputs=1)
+    read = replace(deployed.outputs[0], edge=deployed.outputs[0].edge + 1, output_tag="late")
+    deployed = replace(deployed, outputs=(*deployed.outputs, read))
+    task = TaskStage(WindowOperator(settings), deployed, str(tmp_path), key="key")
+    task.arrives(0, Watermark(20), timed({"key": 1}, at=5), Watermark(30))
+    assert not [record for record in caplog.records if "late" in record.getMessage()]
+
+
+def test_timers_of_processing_time_that_the_end_of_the_data_drops_are_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Waits(KeyedOperator):
+        def process(self, record: Any, out: Collector) -> None:
+            self.timers.at_processing_time(10**15)
+
+        def on_timer(self, timer: Any, out: Collector) -> None:
+            raise AssertionError("it is not due")
+
+    task = TaskStage(Waits(), deployment(inputs=1), str(tmp_path), key="key")
+    task.arrives(0, [{"key": 1}, {"key": 2}], EndOfData())
+    assert "'op' (subtask 0): 2 of its timers of processing time were still to come when the data ended" in caplog.text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from understudy import (
     DuplicateName,
     FileSink,
     InvalidOperator,
+    InvalidProgram,
     InvalidSetting,
     InvalidState,
     KeyedOperator,
@@ -32,6 +35,7 @@ from understudy import (
     tumbling,
 )
 from understudy.messages.plain import pack_plain
+from understudy.messages.row import make_rows
 from understudy.runtime.api.environment import StreamEnvironment
 from understudy.runtime.api.translation import translate
 from understudy.runtime.clusters.record_packer import RecordPacker
@@ -294,3 +298,87 @@ def test_many_records_are_a_list(given: Any, way: str) -> None:
         with pytest.raises(ResultsUnavailable, match=r"'receipts' is an outlet: read it with job.outlet\('receipts'\)"):
             job.results("receipts")
         job.cancel()
+
+
+def made_here() -> Any:
+    async def later() -> None:
+        """Never run."""
+
+    return later()
+
+
+def thing(self: Any) -> None:
+    """A function."""
+
+
+@pytest.mark.parametrize(
+    ("make", "remedy"),
+    [
+        (made_here, "write `await` before the call that made it"),
+        (lambda: (each for each in [1]), "make a list of it, with list(...)"),
+        (lambda: thing, "is a call meant? Write brackets behind it"),
+        (lambda: [].append, "is a call meant? Write brackets behind it"),
+        (object, "make a class of your own a dataclass"),
+    ],
+)
+def test_a_record_that_cannot_be_sent_says_its_remedy_once(make: Callable[[], Any], remedy: str) -> None:
+    value = make()
+    with pytest.raises(UnsupportedValue) as raised:
+        pack_plain([1, (2, value)])
+    text = str(raised.value)
+    assert text.startswith("at [1][1]: a builtins.")
+    assert text.count("cannot be sent or stored") == 1
+    assert remedy in text
+    assert raised.value.__suppress_context__, "below it are our own frames"
+    getattr(value, "close", lambda: None)()
+
+
+@pytest.mark.parametrize(
+    ("sink", "said"),
+    [
+        ("out", r"sink_to: wanted a sink, found 'out': write FileSink\('out'\)"),
+        (Path("out"), r"write FileSink\('out'\)"),
+        (print, r"found the function print: write stream\.print\(\)"),
+        (lambda record: None, "wanted a sink such as FileSink"),
+    ],
+)
+def test_what_is_no_sink_gets_the_one_that_is_meant(env: StreamEnvironment, sink: Any, said: str) -> None:
+    with pytest.raises(InvalidOperator, match=said):
+        env.from_collection([1]).sink_to(sink)
+
+
+def test_a_row_that_is_to_be_changed_says_how_a_new_record_is_made() -> None:
+    (row,) = make_rows(("id",), [(1,)])
+    with pytest.raises(TypeError, match=r"a Row cannot be changed: .*\{\*\*row, 'id': \.\.\.\}"):
+        row["id"] = 2
+    assert {**row, "id": 2} == {"id": 2}
+
+
+@pytest.mark.parametrize("name", ["count", "Sum", "min", "mean"])
+def test_an_aggregate_by_its_name_is_written_as_one(env: StreamEnvironment, name: str) -> None:
+    meant = {"count": "Count()", "Sum": "Sum('column')", "min": "Min('column')", "mean": "Avg('column')"}[name]
+    keyed = env.from_collection([{"k": 1}]).key_by("k")
+    with pytest.raises(InvalidProgram, match=re.escape(f"write n={meant}")):
+        keyed.aggregate(n=name)  # type: ignore[arg-type]
+
+
+def test_an_aggregate_behind_a_function_says_how_a_key_column_is_made(env: StreamEnvironment) -> None:
+    with pytest.raises(InvalidProgram, match=r"write key_by\('column'\) behind records that have it"):
+        env.from_collection(["a"]).key_by(lambda word: word).aggregate(n=Count())
+
+
+def test_python_adds_no_guess_of_its_own_to_a_name_that_is_missing(env: StreamEnvironment) -> None:
+    for read in (lambda: env.from_cvs, lambda: env.from_collection([1]).mapp, lambda: env.from_collection([1]).reduce):
+        with pytest.raises(AttributeError) as raised:
+            read()
+        shown = "".join(traceback.format_exception_only(raised.value))
+        assert shown.lower().count("did you mean") <= 1
+
+
+def test_a_warning_about_a_program_points_at_its_line(env: StreamEnvironment) -> None:
+    numbers = env.from_collection([1])
+    numbers.map(str)
+    numbers.collect(name="all")
+    with pytest.warns(UserWarning, match="reach no sink and will not run: map-1") as warned:
+        translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere")
+    assert [each.filename for each in warned] == [__file__]

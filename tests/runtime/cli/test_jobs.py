@@ -122,6 +122,10 @@ class TestNamingAJob:
         with pytest.raises(NoSuchJob, match=r"the name 'filghts'; did you mean 'flights'\? There are: job-1 \(flights"):
             find_job([job("job-1"), job("job-2")], "filghts")
 
+    def test_a_path_in_place_of_a_job_says_which_of_both_comes_first(self) -> None:
+        with pytest.raises(NoSuchJob, match="'/tmp/savepoints', which looks like a path: the job comes first"):
+            find_job([job("job-1")], "/tmp/savepoints")
+
     @pytest.mark.parametrize("wanted", ["", "light", "job-3", "JOB-1"])
     def test_nothing_else_names_a_job(self, wanted: str) -> None:
         with pytest.raises(NoSuchJob, match="job-1"):

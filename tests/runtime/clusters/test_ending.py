@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -36,12 +37,14 @@ def endless(cluster: LocalCluster, **settings: Any) -> tuple[JobHandle, Witness]
     return job, Witness(job)
 
 
-def forks_at_three(folder: str) -> Callable[[int], int]:
-    """In the child the operator goes on, in a process that has no other thread."""
+def forks_at_three(folder: str, *, stays: bool) -> Callable[[int], int]:
+    """The child stays in the operator, or it comes back: in a process that has no other thread."""
 
     def fork(number: int) -> int:
         if number == 3 and os.fork() == 0:
             Path(folder, "child").write_text(str(os.getpid()))
+            while stays:
+                time.sleep(1)
             return -1
         return number
 
@@ -49,15 +52,37 @@ def forks_at_three(folder: str) -> Callable[[int], int]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody inherits orphans")
-def test_what_user_code_forks_ends_with_its_taskmanager(shared_cluster: LocalCluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stays", [True, False])
+def test_what_user_code_forks_changes_no_result_and_ends_with_its_taskmanager(
+    shared_cluster: LocalCluster, tmp_path: Path, stays: bool
+) -> None:
     env = environment()
     numbers = env.from_collection(range(20), parallelism=1, records_per_second=50)
-    numbers.map(forks_at_three(str(tmp_path))).collect(name="all")
+    numbers.map(forks_at_three(str(tmp_path), stays=stays)).collect(name="all")
     job = shared_cluster.submit(env)
     job.wait(timeout=WAIT_S)
     assert sorted(job.results("all")) == list(range(20))
     pid = int((tmp_path / "child").read_text())
     eventually(lambda: not psutil.pid_exists(pid), "the end of the forked process")
+
+
+def returns_a_child(number: int) -> int:
+    if number == 3 and os.fork() == 0:
+        return -1
+    return number
+
+
+def test_a_forked_child_that_comes_back_to_its_task_is_ended_with_a_text(capfd: pytest.CaptureFixture[str]) -> None:
+    """Had it gone on, it would write into the files that the task writes."""
+    env = environment()
+    env.from_collection(range(6), parallelism=1).map(returns_a_child, name="splits").collect(name="all")
+    with LocalCluster(task_managers=1) as cluster:
+        job = cluster.submit(env)
+        job.wait(timeout=WAIT_S)
+        assert sorted(job.results("all")) == list(range(6))
+    assert re.search(
+        r"user code of .*'splits'.* has forked process \d+, and its child \d+ came back", capfd.readouterr().err
+    )
 
 
 # ---------------------------------------------------------------------------------------------- cancel and stop

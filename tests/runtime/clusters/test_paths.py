@@ -89,7 +89,7 @@ def test_a_file_that_is_no_savepoint_is_said_to_be_a_file(tmp_path: Path) -> Non
     (written := tmp_path / "savepoint.txt").write_text("x")
     env = StreamEnvironment()
     env.from_collection([1]).collect()
-    text = f"started from {written}: {written} is a file, and a savepoint is a folder: give the path that"
+    text = f"started from {written}: {written} is a file, and neither a savepoint nor a checkpoint: give the path that"
     with DebugCluster() as cluster, pytest.raises(CannotRestore, match=text):
         cluster.submit(env, from_savepoint=written)
 
@@ -102,3 +102,14 @@ def test_a_folder_that_is_no_savepoint_is_said_to_be_none(tmp_path: Path) -> Non
     )
     with DebugCluster() as cluster, pytest.raises(CannotRestore, match=text):
         cluster.submit(env, from_savepoint=tmp_path)
+
+
+def test_a_savepoint_outside_of_the_jobs_folders_is_said_to_be_there(tmp_path: Path) -> None:
+    (written := tmp_path / "savepoint-job-1-abcd").write_text("x")
+    env = StreamEnvironment(checkpoint_dir=str(tmp_path / "other"))
+    env.from_collection([1]).collect()
+    text = (
+        f"started from {written}: it is there, but outside .* give the job the checkpoint_dir of the one that took it"
+    )
+    with DebugCluster() as cluster, pytest.raises(CannotRestore, match=text):
+        cluster.submit(env, from_savepoint=written)

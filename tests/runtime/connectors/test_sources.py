@@ -441,3 +441,28 @@ def test_the_source_in_the_documentation_keeps_the_contract() -> None:
             seen += [record for _ in range(times) if (batch := source.poll()) is not END for record in batch or ()]
         recorded = [RecordedOffset(subtask, parallelism, source.offset()) for subtask, source in enumerate(sources)]
     assert sorted(seen) == list(range(1000))
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"one\ntwo\n", ["one", "two"]),
+        (b"one\r\ntwo", ["one", "two"]),
+        (b"\n\nlast", ["", "", "last"]),
+        (b"\xef\xbb\xbfmarked\n", ["marked"]),
+        ("\u00e4\u2028in one line\x0b\n".encode(), ["\u00e4\u2028in one line\x0b"]),
+        (b"", []),
+    ],
+)
+def test_text_comes_in_lines(tmp_path: Path, content: bytes, lines: list[str]) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    source = FileSource(str(tmp_path / "a.txt"), "text")
+    assert [row["line"] for row in all_rows(source)] == lines
+
+
+def test_text_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None:
+    blocks = b"fine\n" * 300_000
+    (tmp_path / "a.txt").write_bytes(blocks + b"\xff\n")
+    source = FileSource(str(tmp_path / "a.txt"), "text")
+    with pytest.raises(UnreadableInput, match=r"a\.txt cannot be read as text .*line 300001 is not UTF-8: .* 0xff"):
+        all_rows(source)

@@ -113,7 +113,8 @@ def test_a_kill_on_a_host_that_cannot_be_reached_gives_up_at_once_and_is_made_go
     host_id, launch_id = launch_of(table, 0)
     zombie = HostedTaskManager(launch_id, JOB, 0, 1)
     table.unreachable(host_id)
-    assert table.kill(JOB, 0) == [End(host_id, launch_id), Ended(JOB, 0, "given up: its host cannot be reached")]
+    why = "given up: process 1 on a, which had started it, cannot be reached"
+    assert table.kill(JOB, 0) == [End(host_id, launch_id), Ended(JOB, 0, why)]
     assert launched(wanted(table, 0)) == [("b", 0)]
     assert table.register(registration("a", number=2, running=[zombie])) == [End(host_id, launch_id)]
     assert table.ended(host_id, launch_id, "killed") == [], "it was reported when it was given up"

@@ -110,6 +110,20 @@ def test_a_signal_ends_the_wait_and_the_handlers_are_put_back(number: signal.Sig
     assert signal.getsignal(number) == before
 
 
+def test_without_settings_a_missing_key_says_that_none_were_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("UNDERSTUDY_CONFIG", raising=False)
+    with pytest.raises(NoKeyFile, match=f"There is no understudy.yaml in {tmp_path}, .* name them with --config"):
+        load_keys(load_settings().settings)
+    (tmp_path / "understudy.yaml").write_text("taskmanager.slots: 1")
+    with pytest.raises(NoKeyFile) as raised:
+        load_keys(load_settings().settings)
+    assert "There is no understudy.yaml" not in str(raised.value)
+
+
 def test_a_key_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     settings = HostSettings(key_file=str(tmp_path / "new" / "key"))
     with pytest.raises(NoKeyFile, match="`understudy cluster key`"):

@@ -17,6 +17,8 @@ from understudy.runtime.system import ActorSystem, CurveKeys, Unreachable
 from understudy.runtime.system.inbox import ChildStopped
 from understudy.runtime.system.remote.envelope import Envelope, WatchActor, pack_payload
 
+from ..clusters.jobs import eventually
+
 WAIT_S = 120
 LOOPBACK = "tcp://127.0.0.1:0"
 
@@ -132,6 +134,19 @@ def test_a_client_that_knows_the_clusters_public_key_alone_is_refused(secure, de
     monitor.close()
     assert serves(secure)
     assert secure.malformed_messages == 0
+
+
+def test_who_is_refused_for_its_key_and_asks_nothing_logs_it_once(secure, caplog):
+    """As a TaskManager that registers again and again with the key of another cluster."""
+    said = f"{secure.address} refuses this process"
+    with ActorSystem("foreign", bind=LOOPBACK, curve=CurveKeys.generate()) as foreign:
+        for _ in range(2):
+            foreign.actor_of(f"{secure.address}/echo").tell("let me in")
+            eventually(lambda: said in caplog.text, "the line in the log")
+            with pytest.raises(Unreachable):
+                foreign.actor_of(f"{secure.address}/echo").ask("let me in").result(timeout=WAIT_S)
+    assert caplog.text.count(said) == 1
+    assert "compare the key files" in caplog.text
 
 
 def test_systems_of_two_clusters_do_not_reach_each_other(secure, plain):

@@ -1,0 +1,16 @@
+"""Warnings that point at the line of the user's program from which ours was called."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+_OURS = __name__.partition(".")[0]
+
+
+def warn(text: str) -> None:
+    """A UserWarning with the first line outside this library, however deep it is called."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _OURS:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
