@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from ..api.environment import StreamEnvironment
 from ..clusters.job_errors import JobCanceled, JobFailed
 from ..clusters.job_handle import JobHandle
 from ..clusters.resuming import RESUME
+from ..connectors import CollectSink, PrintSink
 from ..hosts.settings_sources import LoadedSettings
 from ..hosts.standalone_cluster import StandaloneCluster
 from .cluster_settings import settings_options
@@ -94,6 +97,8 @@ def submit(
         else:
             click.echo(job.job_id)
         note(f"job {job.name!r} is submitted to the JobManager at {cluster.address}")
+        for line in _where_results_are(env, loaded.settings.log_dir):
+            note(line)
         try:
             if ready or wait:
                 _until_ready(cluster, job)
@@ -120,6 +125,18 @@ def _until_ready(cluster: StandaloneCluster, job: JobHandle) -> None:
                 note(f"job {job.name!r} is {said}")
         else:
             return
+
+
+def _where_results_are(env: StreamEnvironment, log_dir: str) -> Iterator[str]:
+    """Of what a program would see that runs its job itself."""
+    sinks = {node.name: node.operator for node in env.graph.nodes}
+    if any(isinstance(each, PrintSink) for each in sinks.values()):
+        yield f"what it prints goes to {log_dir}/taskmanager-*.out, on the hosts where its tasks run"
+    if collected := [repr(name) for name, each in sinks.items() if isinstance(each, CollectSink)]:
+        yield (
+            f"what {', '.join(collected)} collects is for a program that submits the job by StandaloneCluster, or for "
+            "`understudy run`: sink_to(FileSink(...)) writes it to files"
+        )
 
 
 def _own_file(spec: str) -> list[Path]:
