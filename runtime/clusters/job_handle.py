@@ -11,6 +11,7 @@ import asyncio
 import concurrent.futures
 import logging
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -193,11 +194,13 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
             return
         config = self._graph.checkpoints
         lost = f"; its checkpoints in {config.directory} are deleted: retain_checkpoints='on_cancellation' keeps them"
+        raised = sys.exc_info()[0]  # what closes the cluster: Ctrl-C, say, or a mistake behind `submit`
         log.warning(
-            "job %r %s when its cluster closed, and is canceled: wait for its end with job.wait(), or end it with "
-            "job.stop_with_savepoint()%s",
+            "job %r %s when %s, and is canceled: %s job.stop_with_savepoint()%s",
             self.name,
             "had not begun to run" if self._status is JobStatus.CREATED else f"was {self._status.value}",
+            "its cluster closed" if raised is None else f"{raised.__name__} closed its cluster",
+            "wait for its end with job.wait(), or end it by" if raised is None else "to go on with it later, end it by",
             lost if config.retention is CheckpointRetention.ON_FAILURE else "",
         )
 

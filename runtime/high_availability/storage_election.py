@@ -17,7 +17,7 @@ from uuid import uuid4
 from ...messages import LeaderSessionId
 from ...state import CheckpointStorage
 from ...state.errors import LostLeadership, StorageError
-from .errors import NotReachable
+from .errors import NotOurs, NotReachable
 from .leader import Leader, LeaderChanged
 from .listeners import Listeners
 from .settings import HighAvailabilitySettings
@@ -51,6 +51,7 @@ class StorageElection:
     def campaign(self, withdraw: threading.Event) -> StorageLeadership | None:
         self._epochs.storage.check()
         seen: Epoch | None = None
+        said = ""
         since_s = self._now_s()
         while not withdraw.is_set():
             try:
@@ -62,6 +63,13 @@ class StorageElection:
             except (OSError, StorageError) as error:
                 log.info("a candidate of cluster %s waits for storage: %s", self._settings.cluster_id, error)
                 since_s = self._now_s()  # what was not seen may have changed
+            except NotOurs as error:
+                if seen is None:  # it may be another system's folder
+                    raise
+                if str(error) != said:
+                    said = str(error)
+                    log.warning("a candidate of cluster %s waits: %s", self._settings.cluster_id, error)
+                since_s = self._now_s()
             withdraw.wait(_pause_seconds(self._settings))
         return None
 
@@ -220,12 +228,16 @@ class StorageRetrieval:
             self._thread.join()
 
     def _watch(self) -> None:
+        said = ""
         while not self._closed.is_set():
             try:
                 newest = self._epochs.newest()
             except Exception as error:  # noqa: BLE001 - whatever a file system raises that does not answer
-                log.info("nobody says who leads for now: %s", error)
+                if str(error) != said:
+                    said = str(error)
+                    log.warning("nobody says who leads for now: %s", said)
             else:
+                said = ""
                 term = None if newest is None or newest.term.is_over else newest.term
                 is_known = term is not None and term.address
                 self._listeners.heard(Leader(term.address, term.leader_session_id) if term and is_known else None)

@@ -16,6 +16,7 @@ do now, and create a file only if it is missing (`If-None-Match`).
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -25,9 +26,13 @@ from ...messages import LeaderSessionId, MalformedMessage, decode, encode, messa
 from ...state import CheckpointStorage, CorruptState, MissingState
 from .errors import NotOurs
 
+log = logging.getLogger(__name__)
+
 FOLDER = "epochs"
 _TERM, _OPENED, _JOBS = "term", "opened", "jobs"
 _TRIES = 5
+_COPIED = 1
+"""The version of a record that was taken over; its leader's own come after it."""
 _NUMBER = re.compile(r"\d{8}")
 
 
@@ -90,13 +95,35 @@ class StorageEpochs:
 
     def inherit(self, number: int) -> None:
         """Take over what the last opened epoch before this one has, and open this one."""
-        earlier = [each for each in self._numbers(_OPENED) if each < number]
-        if earlier:
-            for name, data in self.records(earlier[-1]).items():
-                self.write(number, name, 1, data)
+        source = self._last_opened(number)
+        if source is not None:
+            for name, data in self.records(source).items():
+                self.write(number, name, _COPIED, data)
         self.storage.write_sealed(_path(number, _OPENED), b"")
-        for each in earlier:
-            self._remove(each)
+        for each in self._numbers():
+            if each < number:
+                self._remove(each)
+
+    def _last_opened(self, below: int) -> int | None:
+        """By its file; or, where somebody has removed that, by records that were written after the opening, or as the
+        only one left: whoever has copied the records of an epoch has made sure of its file first.
+        """
+        marked = [each for each in self._numbers(_OPENED) if each < below]
+        last = marked[-1] if marked else None
+        unmarked = []
+        for each in self._numbers():
+            versions = self._versions(each).values() if (last or 0) < each < below else ()
+            if any(last is None or max(of) > _COPIED for of in versions):
+                unmarked.append(each)
+        if not unmarked:
+            return last
+        log.warning(
+            "%s has been removed, though the records of jobs beside it are there: they are taken over. Exempt the "
+            "cluster's folder from rules that remove old files",
+            self.storage.location(_path(unmarked[-1], _OPENED)),
+        )
+        self.storage.write_sealed(_path(unmarked[-1], _OPENED), b"")
+        return unmarked[-1]
 
     def records(self, number: int) -> Mapping[str, bytes]:
         """By name. One that cannot be read is empty: none, for whoever decodes it."""

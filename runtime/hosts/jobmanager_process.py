@@ -36,7 +36,7 @@ from ..clusters.leading import Leading, leading
 from ..clusters.remote_cluster import in_digits
 from ..clusters.this_process import is_gone, this_process
 from ..clusters.watch import Watch
-from ..high_availability.errors import NotReachable
+from ..high_availability.errors import HighAvailabilityError, NotOurs, NotReachable
 from ..high_availability.kept_jobs import TakenOver
 from ..metrics import SlotStacks
 from ..output import OutputDelivery
@@ -84,8 +84,9 @@ def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> s
                     _lead(settings, keys, lead, stop, pid_file)
             except LostLeadership as error:
                 log.warning("this JobManager leads no more: %s", error)
-            except (NotReachable, UnwritableRoot) as error:
-                if not has_led:
+            except (HighAvailabilityError, UnwritableRoot) as error:
+                if not has_led or not isinstance(error, NotReachable | NotOurs | UnwritableRoot):
+                    log.error("the JobManager ends: %s", error)
                     raise
                 log.warning("this JobManager waits to lead, and asks again: %s", error)
                 stop.pause(AGAIN_SECONDS)

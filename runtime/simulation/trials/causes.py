@@ -3,21 +3,21 @@
 State in a plain attribute: it changed up to a barrier, and after the restore it is not what it was at any barrier that
 may have been restored. Output that is visible too early: a TransactionalLog grows while a batch is processed or at a
 barrier, when the checkpoint may still fail. An offset that does not say what comes next: other records follow on it
-than did before. Variables of the program that a function changes, where nothing else was found. All are likely causes,
-and no more.
+than did before. Where nothing of that was found, the clock; where not even that, variables of the program that a
+function changes. All are likely causes, and no more.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import cloudpickle
 
+from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import Source
-from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages import CheckpointId
 from ...api.captured_changes import changes_of
 from ...api.private_names import is_ours
@@ -37,6 +37,8 @@ class Causes:
         self._at_barriers: dict[_Place, dict[CheckpointId, tuple[Held, Held]]] = defaultdict(dict)
         """By checkpoint: what the attempt held when it was opened, and at the barrier."""
         self._sizes: dict[str, int] = {}
+        self._clocks: dict[str, str] = {}
+        """By operator, where nothing of that is found."""
         self._variables: dict[str, str] = {}
         """The same, where nothing else is found."""
         self._after: dict[_Place, dict[bytes, Any]] = defaultdict(dict)
@@ -44,7 +46,7 @@ class Causes:
 
     @property
     def found(self) -> tuple[str, ...]:
-        return tuple((self._found or self._variables).values())
+        return tuple((self._found or self._clocks or self._variables).values())
 
     def look_at(self, operator: Operator) -> None:
         """Stand before what a new operator is called with."""
@@ -108,6 +110,7 @@ class Causes:
         first: list[Held] = []
 
         def open_() -> object:
+            self._look_at_clock(operator)
             result = opened()
             first.append(_held(operator))
             self._restored(_place(operator), first[0])
@@ -135,6 +138,28 @@ class Causes:
                 if not any(same_data(other.get(what), held.get(what)) for _, other in barriers.values()):
                     told = f"{what} is not declared as state, so no checkpoint holds it: {values}"
                     self._found.setdefault(what, f"{told}. Declare it, as a ValueState or MapState for example")
+
+    def _look_at_clock(self, operator: Any) -> None:
+        """Whether a KeyedOperator of the user's goes by processing time. Its timers are there when it is opened."""
+        if not isinstance(operator, KeyedOperator) or is_ours(type(operator)):
+            return
+
+        def watched(call: Callable[..., Any], what: str) -> Callable[..., Any]:
+            def asked(*arguments: Any, **named: Any) -> Any:
+                self._clocks.setdefault(
+                    operator.context.name,
+                    f"operator {operator.context.name!r} goes by the clock ({what}): what it emits depends on when it "
+                    "runs, and a restart changes that. Use event time, or leave out of the comparison what the clock "
+                    "decides",
+                )
+                return call(*arguments, **named)
+
+            return asked
+
+        asked_for: Any = operator
+        asked_for.processing_time = watched(operator.processing_time, "self.processing_time")
+        if (timers := getattr(operator, "timers", None)) is not None:
+            timers.at_processing_time = watched(timers.at_processing_time, "self.timers.at_processing_time")
 
     def _look_at_output(self, operator: Any, name: str, moment: str) -> None:
         function: Callable[..., object] = getattr(operator, name, None) or (lambda *_: None)
@@ -168,9 +193,15 @@ def _place(operator: Operator) -> _Place:
 def _held(operator: Operator) -> Held:
     """What its user gave it: the attributes of our own classes are found again by other means."""
     is_of_us = is_ours(type(operator))
-    own = {f"attribute {name!r} of {type(operator).__name__}" for name in TwoPhaseCommitSink.__annotations__}
+    own = {f"attribute {name!r} of {type(operator).__name__}" for name in _names_of_ours(type(operator))}
     return {
         what: value
         for what, value in what_is_held([operator]).items()
         if what not in own and not (is_of_us and what.startswith("attribute "))
     }
+
+
+def _names_of_ours(kind: type) -> Iterator[str]:
+    for base in filter(is_ours, kind.__mro__):
+        yield from vars(base)
+        yield from vars(base).get("__annotations__", {})

@@ -160,6 +160,25 @@ def test_a_cluster_that_closes_on_a_running_job_says_so(
         cluster.submit(env, name="endless").ready().result(timeout=5)
     assert "job 'endless' was running when its cluster closed" in caplog.text
     assert "retain_checkpoints='on_cancellation' keeps them" in caplog.text
+    assert "wait for its end with job.wait(), or end it by job.stop_with_savepoint()" in caplog.text
+
+
+def test_a_cluster_that_an_interrupt_closes_does_not_advise_to_wait(caplog: pytest.LogCaptureFixture) -> None:
+    env = StreamEnvironment()
+    env.generate(lambda n: n, records_per_second=100).collect(name="out")
+
+    def run() -> None:
+        with LocalCluster(debug=True) as cluster:
+            cluster.submit(env, name="endless").ready().result(timeout=5)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    said = (
+        "job 'endless' was running when KeyboardInterrupt closed its cluster, and is canceled: to go on with it later"
+    )
+    assert said in caplog.text
+    assert "wait for its end" not in caplog.text
 
 
 def test_a_job_that_begins_beside_the_files_of_another_is_warned(

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from understudy.state.checkpoints.high_availability import HighAvailability
 from understudy.state.errors import LostLeadership
 
 from ...contracts.high_availability import DurableHighAvailabilityContract
+from ..clusters.jobs import eventually
 from .clusters import Candidates, config
 
 
@@ -175,3 +177,96 @@ def test_without_its_term_file_the_newest_epoch_still_is_it_and_keeps_its_record
     follower = candidates.win()
     assert follower.session.startswith("3-")
     assert dict(follower.read()) == {"job": b"and changed" if is_alive else b"kept"}
+
+
+def opened_file(candidates: Candidates, number: int) -> Path:
+    return Path(candidates.services.storage.location(f"epochs/{number:08d}/opened"))
+
+
+@pytest.mark.parametrize("writes", [0, 1])
+@pytest.mark.parametrize("is_followed_in_vain", [False, True])
+def test_records_are_kept_though_somebody_has_removed_the_file_that_says_they_count(
+    patient: Candidates, writes: int, is_followed_in_vain: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As rules for old files do: the file is written once, and records again and again."""
+    first = patient.win()
+    first.write("job", b"kept")
+    first.resign()
+    second = patient.win()
+    for _ in range(writes):
+        second.write("job", b"kept")
+    opened_file(patient, 2).unlink()
+    second.resign()
+    if is_followed_in_vain:
+        assert StorageEpochs(patient.services.storage).claim(3, EpochTerm(LeaderSessionId("dies"), is_over=True))
+    third = patient.win()
+    assert dict(third.read()) == {"job": b"kept"}
+    assert "epochs/00000002/opened has been removed, though the records of jobs beside it are there" in caplog.text
+    third.write("job", b"newer")
+    third.resign()
+    assert dict(patient.win().read()) == {"job": b"newer"}
+
+
+def test_half_a_copy_of_records_is_not_taken_for_them(patient: Candidates) -> None:
+    leader = patient.win()
+    leader.write("a", b"1")
+    leader.write("b", b"2")
+    leader.resign()
+    opened_file(patient, 1).unlink()
+    epochs = StorageEpochs(patient.services.storage)
+    assert epochs.claim(2, EpochTerm(LeaderSessionId("dies"), is_over=True))
+
+    def dies(*_: Any) -> None:
+        raise OSError("as if it died")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(epochs, "write", dies)
+        with pytest.raises(OSError, match="as if it died"):
+            epochs.inherit(2)
+    epochs.write(2, "a", 1, b"1")
+    assert dict(patient.win().read()) == {"a": b"1", "b": b"2"}
+
+
+def test_a_late_write_of_a_leader_that_was_followed_brings_nothing_back(patient: Candidates) -> None:
+    leader = patient.win()
+    leader.write("job", b"kept")
+    leader.resign()
+    follower = patient.win()
+    epochs = StorageEpochs(patient.services.storage)
+    epochs.write(1, "job", 9, b"late")
+    follower.resign()
+    third = patient.win()
+    assert dict(third.read()) == {"job": b"kept"}
+    epochs.write(2, "job", 9, b"late")
+    opened_file(patient, 3).unlink()
+    third.resign()
+    assert dict(patient.win().read()) == {"job": b"kept"}
+
+
+def test_a_candidate_that_has_seen_the_cluster_waits_where_something_else_lies_in_its_place(
+    patient: Candidates, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader, withdraw = patient.win(), threading.Event()
+    seen = threading.Event()
+    election = patient.services.election()
+    newest = election._epochs.newest
+
+    def looked() -> Any:
+        found = newest()
+        seen.set()
+        return found
+
+    election._epochs.newest = looked  # type: ignore[method-assign]
+    waiting = threading.Thread(target=lambda: election.campaign(withdraw))
+    waiting.start()
+    assert seen.wait(60)
+    strange = Path(patient.services.storage.location("epochs/00000009/term"))
+    strange.parent.mkdir()
+    strange.write_text("x")
+    eventually(lambda: "waits: " in caplog.text and "holds what Understudy has not written" in caplog.text)
+    assert waiting.is_alive()
+    strange.unlink()
+    strange.parent.rmdir()
+    withdraw.set()
+    waiting.join(60)
+    leader.resign()

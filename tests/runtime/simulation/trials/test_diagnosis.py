@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import time
 import uuid
 from collections.abc import Callable
@@ -13,7 +14,9 @@ import pytest
 
 from understudy import (
     END,
+    Collector,
     KeyedOperator,
+    KeyedTimer,
     Operator,
     OperatorListState,
     Source,
@@ -202,6 +205,29 @@ def test_a_variable_of_a_function_is_named() -> None:
 
     told = _told(lambda env: env.from_collection(range(30)).map(count).collect(name="out"))
     assert "Likely cause: variable 'seen' of the function count is not declared as state" in told
+
+
+class Idle(KeyedOperator):
+    """Emits a key's count, and when, as soon as nothing has come for 300 ms by the clock."""
+
+    seen = ValueState(int, default=0)
+
+    def process(self, record: int, out: Collector) -> None:
+        self.seen.update(self.seen.value() + 1)
+        self.timers.at_processing_time(self.processing_time() + 300)
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        out.collect((self.key, self.seen.value(), self.processing_time()))
+
+
+def test_an_operator_that_goes_by_the_clock_is_named_and_attributes_of_our_classes_are_not() -> None:
+    def idle(env: StreamEnvironment) -> None:
+        numbers = env.from_collection(range(60), records_per_second=3)
+        numbers.key_by(lambda number: number % 2).process(Idle, name="idle").collect(name="out")
+
+    told = _told(idle)
+    assert re.search(r"Likely cause: operator 'idle' goes by the clock \(self\.(timers\.at_)?processing_time\)", told)
+    assert "attribute '_" not in told
 
 
 def test_an_attribute_that_is_restored_is_not_blamed() -> None:
