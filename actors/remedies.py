@@ -14,6 +14,8 @@ _OF_TIMERS = frozenset(
 """As Flink calls them."""
 _ACCESSOR = re.compile(r"'(Heap|Slot)\w+'")
 """How accessors of state are called in Python's own errors."""
+_OF_NONE = re.compile("unsupported operand|not supported between|not subscriptable|not iterable")
+"""What Python says of None where a number, a dict or a list was meant."""
 _OF_EVENT_LOOPS = {
     "asyncio.run() cannot be called": "write `await ...` in place of `asyncio.run(...)`: the event loop runs already",
     "event loop is already running": "write `await ...` in place of `run_until_complete(...)`",
@@ -43,6 +45,11 @@ def remedy(error: BaseException) -> str:
         return _of_attribute(error.obj, str(error.name))
     if isinstance(error, TypeError) and _ACCESSOR.search(str(error)):
         return "a state is read by value() or get() and changed by update() or add(), as in n.update(n.value() + 1)"
+    if isinstance(error, TypeError) and "NoneType" in str(error) and _OF_NONE.search(str(error)):
+        return (
+            "a value here is None: so is that of a ValueState without default= for a new key (n = ValueState(int, "
+            "default=0)), of a column without a value, and of a function without `return`"
+        )
     if isinstance(error, RuntimeError | TypeError):
         known = _OF_EVENT_LOOPS if isinstance(error, RuntimeError) else _OF_TYPES
         return next((told for text, told in known.items() if text in str(error)), "")
@@ -60,6 +67,11 @@ def _of_attribute(owner: object, name: str) -> str:
     """The same, where the owner has no attribute of this name."""
     if isinstance(owner, dict) and name in owner:
         return f"it is an item of this dict: write record[{name!r}]"
+    if owner is None and name in ("update", "add"):
+        return (
+            "a value here is None: is a `return` missing in the function that made it, or was self.x = value written "
+            "for a state, in place of self.x.update(value)?"
+        )
     if type(owner) in _PLAIN and name in _OF_STATES:
         return "is it a state that was assigned to? write self.x.update(value) in place of self.x = value"
     if name in _OF_TIMERS:

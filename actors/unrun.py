@@ -116,6 +116,11 @@ def refuse_single(what: str, result: Any) -> NoReturn:
     ) from None
 
 
+def refuse_none(what: str, wanted: str) -> NoReturn:
+    """Raises UnwantedResult for None in place of a value."""
+    raise UnwantedResult(f"{what} returned None: wanted {wanted}: is a `return` missing?", None)
+
+
 def refuse_first(
     what: str, results: Sequence[Any], in_place_of_yield: str = RETURN, *, one_each: bool = True
 ) -> NoReturn:

@@ -17,3 +17,9 @@ def shown(value: Any, limit: int = 80) -> str:
 def full_name(cls: type) -> str:
     """The class by module and name, as in `socket.socket`; a builtin by its name."""
     return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def place_of_function(function: Any) -> str:
+    """Its file and line, in brackets, where Python knows them."""
+    code = getattr(function, "__code__", None)
+    return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"

@@ -15,12 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...messages.shown import place_of_function
 from ..flow.elements import Batch, TimedBatch, Times
 from ..flow.records import batch_of
 from ..unrun import UNRUN, refuse
 from .collector import Collector
 from .operator import Takes
-from .record_function import RecordFunction, place_of_function
+from .record_function import RecordFunction
 
 log = logging.getLogger(__name__)
 

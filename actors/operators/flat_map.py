@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ...messages.shown import place_of_function
 from ..flow.elements import Batch, TimedBatch
 from ..unrun import ONE_RECORD, UNRUN, check_records, refuse, refuse_single
 from .collector import Collector
-from .record_function import RecordFunction, place_of_function
+from .record_function import RecordFunction
 
 _FUNCTION = "the function of flat_map"
 

@@ -44,12 +44,6 @@ class RecordFunction(Operator):
         return result
 
 
-def place_of_function(function: Any) -> str:
-    """Its file and line, in brackets, where Python knows them."""
-    code = getattr(function, "__code__", None)
-    return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
-
-
 def _records(batch: Batch) -> tuple[Iterator[Any], Iterator[Any]]:
     """The records, one by one, behind an iterator that knows how many are left."""
     if not isinstance(batch, pa.RecordBatch):

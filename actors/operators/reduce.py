@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...messages.shown import place_of_function
 from ...state.backends.private_copy import CHANGEABLE, private_copy
 from ...state.kinds.descriptors import ValueState
-from ..unrun import UNRUN, refuse
+from ..unrun import UNRUN, refuse, refuse_none
 from .collector import Collector
 from .keyed_operator import KeyedOperator
 
@@ -32,6 +33,8 @@ class KeyedReduce(KeyedOperator):
             result = kept = self._function(held, record)
             if UNRUN[type(result)]:
                 refuse("the function of reduce", result, "return the new result")
+            if result is None and record is not None:
+                refuse_none(f"the function of reduce{place_of_function(self._function)}", "the new result")
         if result is record:
             kept = private_copy(record)
         elif result is held or type(result) in CHANGEABLE:

@@ -9,10 +9,12 @@ import pyarrow as pa
 
 from ...actors.known_names import check_arguments
 from ...actors.operators.source import Source
-from ..connectors import ConnectorError, FileSource, WatchedFileSource
+from ...messages.shown_url import url_shown
+from ..connectors import ConnectorError, FileSource, UnreadableInput, WatchedFileSource
+from ..connectors.reaching import why_unreachable
 from .beginnings import Beginnings
 from .checks import at_least, at_least_or_none, rate, text
-from .errors import InvalidSetting
+from .errors import ApiError, InvalidSetting
 from .schemas import declared_schema
 from .stream import DataStream
 from .stream_graph import StreamGraph
@@ -81,7 +83,11 @@ class FileSources(Beginnings):
                 options["settle_ms"] = at_least_or_none("settle_ms", settle_ms, 0)
                 source = WatchedFileSource(text("path", path), format, **options)
         except ConnectorError as error:
-            raise type(error)(f"source {name!r}: {error}") from None
+            raise type(error)(f"source {name!r}: {error}") from error.__cause__
+        except Exception as error:
+            if "://" not in path or isinstance(error, ApiError):
+                raise
+            raise UnreadableInput(f"source {name!r}: {why_unreachable(error, url_shown(path))}") from error
         return self._start(source, name, parallelism)
 
     def from_parquet(self, path: str, **options: Unpack[FileOptions]) -> DataStream:

@@ -210,7 +210,7 @@ def check_function(method: str, function: Callable[..., Any]) -> None:
         if method != "map":  # which may be called for what it does
             raise InvalidOperator(f"{problem}; is a `return` missing?")
         warn(f"{problem}, if a `return` is missing")
-    elif method in ("map", "filter") and there.in_place:
+    elif method in ("map", "filter", "reduce") and there.in_place:
         instead = "make a new record, as in `lambda record: {**record, 'x': 1}`" if method == "map" else wanted
         warn(
             f"{what} ({there.where}) gives what .{there.in_place}(...) returns, which is None for a dict, list or set: "

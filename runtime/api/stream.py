@@ -37,7 +37,7 @@ from ...actors.operators.source import Source
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
-from ...state.kinds.aggregates import misgiven
+from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration
 from ..connectors import CollectSink, OutletSink, PrintSink
 from ..connectors.files.outlet_sink import DAY_MS
@@ -51,6 +51,7 @@ from .joined_streams import KeyedJoins, Options, TableLookups
 from .joins import Keyed
 from .kafka_sinks import KafkaSinks
 from .key_names import check_records, kinds_of
+from .known_options import check_results, known_options
 from .lake_sinks import LakeSinks
 from .operator_checks import function_of, operator_of, sink_of
 from .redis_sinks import RedisSinks
@@ -94,6 +95,7 @@ class DataStreamSink(_Named):
     """The end of a stream. Flink: DataStreamSink."""
 
 
+@known_options
 class DataStream(
     _Named,
     TableLookups["DataStream"],
@@ -332,6 +334,7 @@ class DataStream(
             raise ForeignStream(f"{method}: the streams belong to different environments; build both on one")
 
 
+@known_options
 class KeyedStream(DataStream, KeyedJoins[DataStream]):
     """A stream partitioned by key: records of one key meet in one subtask, in the order of each producer."""
 
@@ -371,6 +374,7 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
             raise InvalidProgram(f"aggregate: {misgiven(emit)}")
         if not specs:
             raise InvalidProgram("aggregate: wanted at least one aggregate, as in flights=Count(), found none")
+        check_results("aggregate", specs, ("emit", *Options.__annotations__), Aggregate)
         emit = emit or ("end" if self.bounded else "updates")
         try:
             operator = ColumnarAggregate(key_columns(self._keys, self.schema), specs, emit)
@@ -397,6 +401,7 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
         return self._then(kind, operator, **options)
 
 
+@known_options
 class ConnectedStreams:
     """Two streams that one operator takes as its first and its second input. Flink: ConnectedStreams."""
 

@@ -27,6 +27,8 @@ from ...actors.windows.window_settings import Mode, WindowSettings
 from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration, Units, duration_ms
 from .errors import InvalidOperator, InvalidProgram
+from .joined_streams import Options
+from .known_options import check_results
 from .operator_checks import function_of
 
 S = TypeVar("S")
@@ -130,6 +132,7 @@ class WindowedStream(Generic[S]):
             return self._operator("window-aggregate", Aggregated(_aggregate_of(function)), final, given)
         if final is not None:
             raise InvalidProgram("aggregate: named aggregates make rows: map what comes out in place of `final`")
+        check_results("aggregate", specs, ("final", *Options.__annotations__), Aggregate)
         columnar = self._columnar(specs)
         if columnar is not None:
             return self._then("window-aggregate", columnar, **given)

@@ -21,7 +21,7 @@ from .errors import NotOurs, NotReachable
 from .leader import Leader, LeaderChanged
 from .listeners import Listeners
 from .settings import HighAvailabilitySettings
-from .storage_epochs import Epoch, EpochTerm, StorageEpochs
+from .storage_epochs import LOST, Epoch, EpochTerm, StorageEpochs
 from .term import LOOKS, Term
 
 log = logging.getLogger(__name__)
@@ -56,6 +56,8 @@ class StorageElection:
         while not withdraw.is_set():
             try:
                 newest = self._epochs.newest()
+                if newest is None and seen is not None:  # somebody has removed all of it: its leader may live
+                    newest = Epoch(seen.number, LOST)
                 if newest != seen:
                     seen, since_s = newest, self._now_s()
                 if self._is_free(seen, since_s) and (won := self._claim(1 if seen is None else seen.number + 1)):
@@ -182,7 +184,7 @@ class StorageLeadership:
 
     def _confirm(self) -> None:
         """What was written counts. Raises LostLeadership."""
-        if not self._epochs.is_newest(self._number):
+        if not self._epochs.is_newest(self._number, self.session):
             self._term.lose("another leader session has begun")
             raise LostLeadership(self.session)
 

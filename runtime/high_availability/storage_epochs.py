@@ -55,7 +55,7 @@ class Epoch:
     term: EpochTerm
 
 
-_LOST = EpochTerm(LeaderSessionId(""))
+LOST = EpochTerm(LeaderSessionId(""))
 """Of an epoch whose file somebody has removed: a leader that lives writes it again; one that does not is followed."""
 
 
@@ -73,11 +73,18 @@ class StorageEpochs:
                 return Epoch(number, self._term(number))
             except MissingState:
                 if self._numbers()[-1:] == [number]:  # else a later leader has removed it just now
-                    return Epoch(number, _LOST)
+                    return Epoch(number, LOST)
         return None
 
-    def is_newest(self, number: int) -> bool:
-        return max(self._numbers(), default=0) == number
+    def is_newest(self, number: int, session: LeaderSessionId | None = None) -> bool:
+        """Also whether it is this session's, where one is given: with all files gone, another process may have won the
+        same number again. A term file that is missing, or is nobody's, is for the session to write.
+        """
+        if max(self._numbers(), default=number) != number:
+            return False
+        with suppress(MissingState, NotOurs):
+            return session is None or self._term(number).leader_session_id == session
+        return True
 
     def claim(self, number: int, term: EpochTerm) -> bool:
         """Whether this process has won that epoch. Raises OSError when nobody knows."""
@@ -88,8 +95,12 @@ class StorageEpochs:
         return True
 
     def say(self, number: int, term: EpochTerm) -> None:
-        """Its leader lives."""
-        self.storage.write_sealed(_path(number, _TERM), encode(term))
+        """Its leader lives. Call it as long as the number is this leader's."""
+        if self._numbers():
+            self.storage.write_sealed(_path(number, _TERM), encode(term))
+        else:  # all files are gone, and another process may be about to win
+            with suppress(FileExistsError):
+                self.storage.create_sealed(_path(number, _TERM), encode(term))
 
     # -- records
 

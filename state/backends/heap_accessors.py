@@ -263,12 +263,14 @@ class HeapReducing(HeapState):
         self._check_writable()
         held = self._read()
         result = value if held is MISSING else self._reduce(held, value)
+        if result is None and held is not MISSING:
+            self._check_made(self._reduce, held, value)
         if result is value:  # others may hold it: the next call may change it in place
             result = private_copy(value)
         self._write(result if type(result) is self._kind else self._fitting(result))
 
     def merge_namespaces(self, target: Hashable, sources: Iterable[Hashable]) -> None:
-        self._move(target, sources, lambda held, other: self._fitting(self._reduce(held, other)))
+        self._move(target, sources, lambda held, other: self._fitting(self._made(self._reduce, held, other)))
 
 
 class HeapFolding(HeapState):
@@ -285,14 +287,17 @@ class HeapFolding(HeapState):
     def add(self, value: Any) -> None:
         self._check_writable()
         held = self._read()
-        result = self._fold(private_copy(self._initial) if held is MISSING else held, value)
+        before = private_copy(self._initial) if held is MISSING else held
+        result = self._fold(before, value)
+        if result is None:
+            self._check_made(self._fold, before, value)
         self._write(result if type(result) is self._kind else self._fitting(result))
 
     def merge_namespaces(self, target: Hashable, sources: Iterable[Hashable]) -> None:
         if self._merge is None:
             raise InvalidState(f"state {self.declaration.name!r} has no merge function; wanted FoldingState(merge=...)")
         merge = self._merge
-        self._move(target, sources, lambda held, other: self._fitting(merge(held, other)))
+        self._move(target, sources, lambda held, other: self._fitting(self._made(merge, held, other)))
 
 
 ACCESSORS: Final[dict[str, Callable[[Any, HeapScope], HeapState]]] = {

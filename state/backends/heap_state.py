@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from itertools import repeat
 from typing import Any, Final
 
-from ..errors import NoCurrentKey, ReadOnlyState, WrongStateType
+from ...messages.shown import place_of_function, shown
+from ..errors import InvalidState, NoCurrentKey, ReadOnlyState, WrongStateType, of_operator
 from ..keys.key_hash import java_hash
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.misnamed import Misnamed
@@ -237,6 +238,22 @@ class HeapState(Misnamed):
         if fit.takes(value):
             return plain_scalar(value)
         raise self._refused(Misfit(fit.text, value, ""))
+
+    def _made(self, function: Callable[[Any, Any], Any], held: Any, value: Any) -> Any:
+        """What a function of the declaration makes of both. Raises InvalidState."""
+        result = function(held, value)
+        if result is None:
+            self._check_made(function, held, value)
+        return result
+
+    def _check_made(self, function: Callable[[Any, Any], Any], held: Any, value: Any) -> None:
+        """None was made of both. Raises InvalidState, unless one of them is None too, or the declared type says it."""
+        if held is not None and value is not None and self._kind is None:
+            name = getattr(function, "__qualname__", None) or shown(function)
+            raise InvalidState(
+                f"{of_operator(self._scope.operator_name)}{self.declaration.named()}: {name}"
+                f"{place_of_function(function)} returned None: wanted the new value: is a `return` missing?"
+            )
 
     def _all_fitting(self, values: Iterable[Any]) -> list[Any]:
         """A list of one's own. Raises WrongStateType."""

@@ -86,6 +86,11 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
             raise ValueError(f"format: wanted one of {', '.join(FILE_FORMATS)}, found {format!r}")
         self.path = path if "://" in path else os.path.abspath(os.path.expanduser(path))
         self.format = format
+        if schema is not None and not isinstance(schema, pa.Schema):
+            raise ValueError(
+                "FileSink: schema: wanted a pyarrow.Schema, as in pa.schema([('id', pa.int64())]), found "
+                f"{schema!r:.60}"
+            )
         self.schema = schema
         self._format_problem(schema)
         self._directory: _Directory | None = None

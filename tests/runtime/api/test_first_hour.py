@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from understudy import (
+    AggregateFunction,
     Collector,
     Count,
     DuplicateName,
@@ -22,6 +23,7 @@ from understudy import (
     InvalidProgram,
     InvalidSetting,
     InvalidState,
+    JobFailed,
     KeyedOperator,
     KeyedTimer,
     ListState,
@@ -400,4 +402,85 @@ def test_a_warning_about_a_program_points_at_its_line(env: StreamEnvironment) ->
     numbers.collect(name="all")
     with pytest.warns(UserWarning, match="reach no sink and will not run: map-1") as warned:
         translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere")
-    assert [each.filename for each in warned] == [__file__]
+    assert [each.filename for each in warned if each.category is UserWarning] == [__file__]
+
+
+@pytest.mark.parametrize("result", [None, {}])
+def test_a_reduce_that_returns_nothing_fails_the_job_with_its_line(result: Any) -> None:
+    env = StreamEnvironment()
+    records = env.from_collection([{"k": 1, "n": n} for n in range(3)])
+    records.key_by("k").reduce(lambda held, record: result).collect(name="out")
+    with LocalCluster(debug=True) as cluster:
+        job = cluster.submit(env)
+        if result is None:
+            with pytest.raises(JobFailed, match=rf"the function of reduce \({__file__}:\d+\) returned None"):
+                job.wait()
+        else:
+            job.wait()
+
+
+def test_a_reduce_of_records_that_may_be_none_may_give_none(env: StreamEnvironment) -> None:
+    env.from_collection([1, None, 2]).key_by(lambda record: 0).reduce(lambda held, record: record).collect(name="out")
+    with LocalCluster(debug=True) as cluster:
+        job = cluster.submit(env)
+        job.wait()
+        assert job.results("out") == [1, None, 2]
+
+
+class AddsNothing(AggregateFunction):
+    def create_accumulator(self) -> list[int]:
+        return [0]
+
+    def add(self, accumulator: list[int], record: Any) -> Any:
+        accumulator[0] += record["n"]
+
+    def get_result(self, accumulator: list[int]) -> int:
+        return accumulator[0]
+
+
+def test_an_aggregate_function_that_returns_nothing_is_named_with_its_line(env: StreamEnvironment) -> None:
+    timed = env.from_collection([{"k": 1, "n": 1}]).assign_timestamps("n", monotonous())
+    timed.key_by("k").window(tumbling(seconds=1)).aggregate(AddsNothing()).collect(name="out")
+    with LocalCluster(debug=True) as cluster, pytest.raises(JobFailed, match=r"AddsNothing\.add \(.*\) returned None"):
+        cluster.submit(env).wait()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda keyed: keyed.join(keyed, ttl=1), "join has no argument 'ttl'; did you mean 'ttl_ms'"),
+        (
+            lambda keyed: keyed.aggregate(n=Count(), emitt="end"),
+            "aggregate has no argument 'emitt'; did you mean 'emit'",
+        ),
+        (
+            lambda keyed: keyed.window(tumbling(minutes=1)).aggregate(n=Count(), paralelism=2),
+            "aggregate has no argument 'paralelism'; did you mean 'parallelism'",
+        ),
+        (lambda keyed: keyed.map(str, max_in_flight=3), r"write \.async_settings\(max_in_flight=\.\.\.\) behind it"),
+        (lambda keyed: keyed.to_redis_list("redis://x", "k", nmae="y"), "did you mean 'name'"),
+    ],
+)
+def test_a_misspelt_option_gets_those_of_its_own_method(
+    env: StreamEnvironment, call: Callable[[Any], object], said: str
+) -> None:
+    keyed = env.from_collection([{"k": 1, "at": 1}]).assign_timestamps("at", monotonous()).key_by("k")
+    with pytest.raises(TypeError, match=said):
+        call(keyed)
+
+
+def test_a_value_that_is_none_says_where_it_may_come_from(env: StreamEnvironment) -> None:
+    class Counts(KeyedOperator):
+        n = ValueState(int)
+
+        def process(self, record: Any, out: Collector) -> None:
+            self.n.update(self.n.value() + 1)
+
+    env.from_collection([1]).key_by(lambda record: 0).process(Counts).collect(name="out")
+    with LocalCluster(debug=True) as cluster, pytest.raises(JobFailed, match=r"ValueState without default= for a new"):
+        cluster.submit(env).wait()
+
+
+def test_the_schema_of_a_file_sink_is_one_of_arrow() -> None:
+    with pytest.raises(ValueError, match=r"FileSink: schema: wanted a pyarrow\.Schema, .* found \['a'\]"):
+        FileSink("out", schema=["a"])  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ def test_a_misspelt_setting_of_an_environment_gets_the_nearest_one() -> None:
 
 
 def test_a_misspelt_option_of_an_operator_gets_the_nearest_one() -> None:
-    text = "^an operator has no argument 'paralellism'; did you mean 'parallelism'. There are name, parallelism, "
+    text = "^map has no argument 'paralellism'; did you mean 'parallelism'. There are function, name, parallelism, "
     with pytest.raises(TypeError, match=text):
         StreamEnvironment().from_collection([1]).map(str, paralellism=2)  # type: ignore[call-arg]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from understudy.messages import LeaderSessionId
+from understudy.messages import LeaderSessionId, encode
 from understudy.runtime.high_availability.errors import NotOurs
 from understudy.runtime.high_availability.kept_jobs import KeptJobs
 from understudy.runtime.high_availability.leader import Leader
@@ -270,3 +271,48 @@ def test_a_candidate_that_has_seen_the_cluster_waits_where_something_else_lies_i
     withdraw.set()
     waiting.join(60)
     leader.resign()
+
+
+def test_with_all_its_files_gone_a_leader_leads_on_and_no_second_one_begins(candidates: Candidates) -> None:
+    leader, withdraw = candidates.win(), threading.Event()
+    leader.write("job", b"kept")
+    epochs = Path(candidates.services.storage.location("epochs"))
+    looked, won = threading.Semaphore(0), list[object]()
+    election = candidates.services.election()
+    newest = election._epochs.newest
+
+    def looking() -> Any:
+        found = newest()
+        looked.release()
+        return found
+
+    election._epochs.newest = looking  # type: ignore[method-assign]
+    waiting = threading.Thread(target=lambda: won.append(election.campaign(withdraw)))
+    waiting.start()
+    assert looked.acquire(timeout=60)
+    shutil.rmtree(epochs)
+    eventually((epochs / "00000001" / "term").exists)
+    leader.write("job", b"and changed")
+    for _ in range(20):
+        assert looked.acquire(timeout=60)
+    assert leader.is_sure
+    withdraw.set()
+    waiting.join(60)
+    assert won == [None]
+    leader.resign()
+    assert dict(candidates.win().read()) == {"job": b"and changed"}
+
+
+def test_a_leader_whose_number_was_won_again_leads_no_more(candidates: Candidates) -> None:
+    """By a process that has never seen it, when all files were gone."""
+    leader, lost = candidates.win(), threading.Event()
+    leader.on_lost(lambda _: lost.set())
+    epochs = StorageEpochs(candidates.services.storage)
+    candidates.services.storage.write_sealed("epochs/00000001/term", encode(EpochTerm(LeaderSessionId("other"))))
+    assert not epochs.is_newest(1, leader.session)
+    with pytest.raises(LostLeadership):
+        leader.write("job", b"late")
+    assert lost.wait(60)
+    newest = epochs.newest()
+    assert newest is not None
+    assert newest.term.leader_session_id == "other"
