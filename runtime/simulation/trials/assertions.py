@@ -95,8 +95,12 @@ class Survived:
         return (
             f"survived {self.histories} histories: {self.faults.total()} faults, {self.recoveries} recoveries, "
             f"{self.checkpoints} checkpoints, {self.rescales} rescales, "
-            f"{self.virtual_ms / 3_600_000:.1f} hours of virtual time"
+            f"{self.virtual_ms / 3_600_000:.1f} hours of virtual time{self._left()}"
         )
+
+    def _left(self) -> str:
+        more = f", and {len(self.kept) - 1} more in .kept" if len(self.kept) > 1 else ""
+        return f"; not all of it at another parallelism: {self.kept[0]}{more}" if self.kept else ""
 
     def add(self, tried: Tried) -> None:
         self.histories += 1

@@ -113,7 +113,7 @@ class Causes:
             self._look_at_clock(operator)
             result = opened()
             first.append(_held(operator))
-            self._restored(_place(operator), first[0])
+            self._restored(operator, first[0])
             return result
 
         def barrier(checkpoint_id: CheckpointId) -> object:
@@ -129,15 +129,22 @@ class Causes:
 
         operator.open, operator.on_checkpoint, operator.on_checkpoint_complete = open_, barrier, complete
 
-    def _restored(self, place: _Place, held: Held) -> None:
+    def _restored(self, operator: Operator, held: Held) -> None:
         """An attempt is opened. It restores the newest complete checkpoint, or a later one that nobody has heard of."""
-        barriers = self._at_barriers[place]
+        barriers = self._at_barriers[_place(operator)]
+        remedy = "Declare it, as an OperatorListState for example"
+        if isinstance(operator, KeyedOperator):
+            remedy = "Declare it, as a ValueState or MapState for example"
+        elif is_ours(type(operator)):
+            remedy = (
+                "Write an operator in place of the function, and declare it there: as a ValueState of a KeyedOperator"
+            )
         for before, at_barrier in barriers.values():
             for line in what_was_lost(before, at_barrier, held):
                 what, _, values = line.partition(": ")
                 if not any(same_data(other.get(what), held.get(what)) for _, other in barriers.values()):
                     told = f"{what} is not declared as state, so no checkpoint holds it: {values}"
-                    self._found.setdefault(what, f"{told}. Declare it, as a ValueState or MapState for example")
+                    self._found.setdefault(what, f"{told}. {remedy}")
 
     def _look_at_clock(self, operator: Any) -> None:
         """Whether a KeyedOperator of the user's goes by processing time. Its timers are there when it is opened."""
@@ -202,6 +209,10 @@ def _held(operator: Operator) -> Held:
 
 
 def _names_of_ours(kind: type) -> Iterator[str]:
+    """Those that our classes declare, and the private ones that their methods use."""
     for base in filter(is_ours, kind.__mro__):
         yield from vars(base)
         yield from vars(base).get("__annotations__", {})
+        for method in vars(base).values():
+            code = getattr(method, "__code__", None)
+            yield from (name for name in getattr(code, "co_names", ()) if name.startswith("_"))

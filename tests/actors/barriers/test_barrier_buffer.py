@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from understudy.actors.barriers.barrier_buffer import BarrierBuffer
 from understudy.actors.barriers.barrier_handler import Aborted, Aligned, GateEvent
-from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfData, Watermark
+from understudy.actors.flow.elements import (
+    CancelCheckpointMarker,
+    CheckpointBarrier,
+    Element,
+    EndOfData,
+    EndOfPartition,
+    Watermark,
+)
 from understudy.messages import AbortReason, CheckpointId
 
 from ...conformance.barrier_buffer import play_as_gate
@@ -41,6 +48,20 @@ def test_other_control_elements_keep_their_place_between_batches() -> None:
     events = play(buffer, [(0, barrier(1)), *((0, element) for element in behind), (1, Watermark(3)), (1, barrier(1))])
 
     assert events == [(1, Watermark(3)), Aligned(barrier(1)), *((0, element) for element in behind)]
+
+
+def test_an_alignment_that_begins_within_a_replay_comes_before_the_rest_of_it() -> None:
+    """What it sets aside is older."""
+    buffer = BarrierBuffer(3)
+    events = play(
+        buffer,
+        [
+            *((0, barrier(1)), (1, barrier(1))),
+            *((0, barrier(2)), (0, ["a"]), (1, barrier(2)), (0, ["b"])),
+            (2, EndOfPartition()),
+        ],
+    )
+    assert [event[1] for event in events if isinstance(event, tuple) and event[0] == 0] == [["a"], ["b"]]
 
 
 def test_a_handler_without_channels_is_refused() -> None:

@@ -62,6 +62,18 @@ def test_closing_aborts_the_open_transaction_and_leaves_the_pending_ones() -> No
     assert store.visible == ["a"]
 
 
+def test_a_snapshot_holds_what_is_prepared_and_the_transaction_that_was_begun_after_it() -> None:
+    """Not the prepared one twice: a restore would commit it, and abort it then."""
+    store = Store()
+    running = Running(StoreSink(store))
+    running.take("a")
+    snapshot = running.checkpoint(1)
+    running.take("b")
+    again = Running(StoreSink(store), snapshot, attempt=1)
+    assert store.visible == ["a"]
+    assert again.operator.calls == ["recover 0", "commit 0", "abort 1"]
+
+
 def test_an_operator_that_was_never_opened_can_be_closed() -> None:
     StoreSink(Store()).close()
 
