@@ -37,6 +37,13 @@ class FileOptions(LineOptions, total=False):
     schema: pa.Schema | None
 
 
+class CsvOptions(FileOptions, total=False):
+    """The same for CSV."""
+
+    delimiter: str
+    encoding: str
+
+
 class FileSources(Beginnings):
     """Base of the StreamEnvironment."""
 
@@ -51,6 +58,8 @@ class FileSources(Beginnings):
         schema: pa.Schema | None = None,
         watch_ms: int | None = None,
         settle_ms: int | None = None,
+        delimiter: str = ",",
+        encoding: str = "utf8",
         records_per_second: float | None = None,
         name: str | None = None,
         parallelism: int | None = None,
@@ -59,7 +68,7 @@ class FileSources(Beginnings):
 
         A record is a Row: `row["delay"]`, `row.delay`, `row[3]`, `row.asdict()`. The subtasks share the files out in
         splits (a file, or a row group of a Parquet file); the rows of a split come in order.
-        `records_per_second` is the rate of all subtasks together.
+        `records_per_second` is the rate of all subtasks together. `delimiter` and `encoding` are for CSV.
 
         With `watch_ms` the stream has no end: files that come later are read too, each once; the folder is looked at
         at this interval. A file is read when it has not changed for `settle_ms`: a second, or 0 in an object store,
@@ -72,6 +81,8 @@ class FileSources(Beginnings):
             "columns": columns,
             "schema": declared_schema(schema),
             "records_per_second": rate(records_per_second),
+            "delimiter": delimiter,
+            "encoding": encoding,
             **self._batching(),
         }
         try:
@@ -94,13 +105,14 @@ class FileSources(Beginnings):
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`."""
         return self._from_format("parquet", path, options)
 
-    def from_csv(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
+    def from_csv(self, path: str, **options: Unpack[CsvOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns.
 
         Types are guessed from the first megabyte, where a value such as 01234 makes its column text; one that comes
-        later is an error: `schema` says otherwise.
+        later is an error: `schema` says otherwise. `delimiter` is a comma, and `encoding` UTF-8, if nothing is said.
         """
-        return self._from_format("csv", path, options)
+        check_arguments("from_csv", options, ("path", *CsvOptions.__annotations__))
+        return self.from_files(path, "csv", **options)
 
     def from_jsonl(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; an absent field is None."""

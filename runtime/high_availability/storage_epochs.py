@@ -56,7 +56,9 @@ class Epoch:
 
 
 LOST = EpochTerm(LeaderSessionId(""))
-"""Of an epoch whose file somebody has removed: a leader that lives writes it again; one that does not is followed."""
+"""Of an epoch whose file somebody has removed or spoilt: a leader that lives writes it again; one that does not is
+followed.
+"""
 
 
 class StorageEpochs:
@@ -71,6 +73,10 @@ class StorageEpochs:
             number = numbers[-1]
             try:
                 return Epoch(number, self._term(number))
+            except NotOurs:
+                if any(parts[2] != _TERM for parts in self._paths(f"{FOLDER}/{number:08d}")):
+                    return Epoch(number, LOST)  # it has files of ours: this one has rotted
+                raise
             except MissingState:
                 if self._numbers()[-1:] == [number]:  # else a later leader has removed it just now
                     return Epoch(number, LOST)
@@ -78,7 +84,7 @@ class StorageEpochs:
 
     def is_newest(self, number: int, session: LeaderSessionId | None = None) -> bool:
         """Also whether it is this session's, where one is given: with all files gone, another process may have won the
-        same number again. A term file that is missing, or is nobody's, is for the session to write.
+        same number again. A term file that is missing or spoilt is for the session to write.
         """
         if max(self._numbers(), default=number) != number:
             return False

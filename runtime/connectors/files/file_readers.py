@@ -36,12 +36,35 @@ class FileSplit:
 
 
 @dataclass(frozen=True, slots=True)
+class CsvForm:
+    """How the text of CSV files is to be read."""
+
+    null_values: tuple[str, ...] = ("",)
+    delimiter: str = ","
+    encoding: str = "utf8"
+
+    def __post_init__(self) -> None:
+        """Raises ValueError."""
+        if not isinstance(self.delimiter, str) or len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            raise ValueError(f"delimiter: wanted one character, such as ';' or a tab, found {self.delimiter!r:.60}")
+        try:
+            is_fit = f"09{self.delimiter}".encode(self.encoding) == f"09{self.delimiter}".encode("ascii")
+        except (LookupError, UnicodeError, TypeError):
+            is_fit = False
+        if not is_fit:
+            raise ValueError(
+                f"encoding: wanted one that Python knows, and in which digits and {self.delimiter!r} are as in ASCII, "
+                f"such as 'utf8', 'latin-1' or 'cp1252', found {self.encoding!r:.60}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class ReadOptions:
     """`columns`: names and types as they are in the file; those not named are left out."""
 
     columns: pa.Schema
     batch_rows: int
-    null_values: tuple[str, ...]
+    form: CsvForm = CsvForm()
     are_guessed: bool = False
     """The columns are those of the beginning of the files, and a field that comes later is an error."""
     checked_bytes: int | None = None
@@ -50,9 +73,9 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadFormat:
-    """`schema(file, null_values)`, `splits(file, path)`, and `batches(file, split, options)`."""
+    """`schema(file, form)`, `splits(file, path)`, and `batches(file, split, options)`."""
 
-    schema: Callable[[BinaryIO, tuple[str, ...]], pa.Schema]
+    schema: Callable[[BinaryIO, CsvForm], pa.Schema]
     splits: Callable[[BinaryIO, str], Sequence[FileSplit]]
     batches: Callable[[BinaryIO, FileSplit, ReadOptions], Iterator[pa.RecordBatch]]
     guessed: bool
@@ -61,7 +84,7 @@ class ReadFormat:
     """Those of all files, whatever is in them."""
 
 
-def _parquet_schema(file: BinaryIO, _null_values: tuple[str, ...]) -> pa.Schema:
+def _parquet_schema(file: BinaryIO, _form: CsvForm) -> pa.Schema:
     return pa.parquet.read_schema(file).remove_metadata()
 
 
@@ -82,16 +105,16 @@ def _whole_file(file: BinaryIO, path: str) -> Sequence[FileSplit]:
     return [FileSplit(path, -1, size)] if size else []
 
 
-def _csv_schema(file: BinaryIO, null_values: tuple[str, ...]) -> pa.Schema:
+def _csv_schema(file: BinaryIO, form: CsvForm) -> pa.Schema:
     """Columns that would be numbers, but for values such as 01234, are text: a field's metadata has the first one."""
-    guessed = _csv_reader(file, null_values).schema
+    guessed = _csv_reader(file, form).schema
     numbers = list(filter(_is_number, guessed))
     if not numbers:
         return guessed
     file.seek(0)
     as_text = {field.name: pa.string() for field in numbers}
     try:
-        rows = _csv_reader(file, null_values, column_types=as_text).read_next_batch()
+        rows = _csv_reader(file, form, column_types=as_text).read_next_batch()
     except (pa.ArrowInvalid, StopIteration):
         return guessed  # no rows, or an error that is said again, with its place, when the file is read
     for field in numbers:
@@ -109,6 +132,21 @@ def _is_number(field: pa.Field) -> bool:
     return bool(pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
 
 
+def check_text(schema: pa.Schema) -> None:
+    """Of columns of CSV that were guessed. Raises ValueError for one of bytes: it is text in another encoding."""
+    if others := [field.name for field in schema if pa.types.is_binary(field.type)]:
+        raise ValueError(
+            f"column {others[0]!r} has text that is not UTF-8: say which it is, as in encoding='latin-1'; or with "
+            "schema= that it is pa.binary()"
+        )
+
+
+def delimiter_meant(schema: pa.Schema) -> str:
+    """What is most likely the delimiter of CSV that comes out as one column; empty if it looks right."""
+    name = schema.names[0] if len(schema.names) == 1 else ""
+    return next((each for each in ";\t|" if each in name), "")
+
+
 def texts_kept(schema: pa.Schema) -> dict[str, str]:
     """The columns that are text for the zeros that their values begin with, and such a value."""
     return {field.name: field.metadata[_KEPT].decode() for field in schema if _KEPT in (field.metadata or {})}
@@ -118,28 +156,28 @@ def _csv_batches(file: BinaryIO, split: FileSplit, options: ReadOptions) -> Iter
     columns = options.columns
     numbers = {field.name for field in columns if _is_number(field)}
     if options.checked_bytes is None or not numbers or split.size <= options.checked_bytes:
-        yield from _csv_reader(file, options.null_values, column_types=columns, include_columns=columns.names)
+        yield from _csv_reader(file, options.form, column_types=columns, include_columns=columns.names)
         return
-    watched = LateZeros(file, numbers, options.checked_bytes)
-    for batch in _csv_reader(watched, options.null_values, column_types=columns, include_columns=columns.names):
+    watched = LateZeros(file, numbers, options.checked_bytes, options.form.delimiter, options.form.encoding)
+    for batch in _csv_reader(watched, options.form, column_types=columns, include_columns=columns.names):
         watched.check()
         yield batch
     watched.check()
 
 
-def _csv_reader(file: BinaryIO | LateZeros, null_values: tuple[str, ...], **chosen: Any) -> pa.csv.CSVStreamingReader:
+def _csv_reader(file: BinaryIO | LateZeros, form: CsvForm, **chosen: Any) -> pa.csv.CSVStreamingReader:
     """A quoted value is never null, so an empty string differs from null, as FileSink writes them."""
     return pa.csv.open_csv(
         file,
-        read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False),
-        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+        read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False, encoding=form.encoding),
+        parse_options=pa.csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
         convert_options=pa.csv.ConvertOptions(
-            null_values=list(null_values), strings_can_be_null=True, quoted_strings_can_be_null=False, **chosen
+            null_values=list(form.null_values), strings_can_be_null=True, quoted_strings_can_be_null=False, **chosen
         ),
     )
 
 
-def _json_schema(file: BinaryIO, _null_values: tuple[str, ...]) -> pa.Schema:
+def _json_schema(file: BinaryIO, _form: CsvForm) -> pa.Schema:
     lines = _some_lines(file)
     return pa.json.read_json(io.BytesIO(lines), read_options=_one_block(lines)).schema
 
@@ -184,7 +222,7 @@ LINES = pa.schema([("line", pa.string())])
 """What files of lines have."""
 
 
-def _lines_schema(_file: BinaryIO, _null_values: tuple[str, ...]) -> pa.Schema:
+def _lines_schema(_file: BinaryIO, _form: CsvForm) -> pa.Schema:
     return LINES
 
 

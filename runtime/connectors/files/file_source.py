@@ -21,7 +21,16 @@ from ....messages import those_there_are
 from ..errors import InputChanged, NoInput, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS
 from .file_look import version_now
-from .file_readers import BLOCK_BYTES, READ_FORMATS, FileSplit, ReadOptions, texts_kept
+from .file_readers import (
+    BLOCK_BYTES,
+    READ_FORMATS,
+    CsvForm,
+    FileSplit,
+    ReadOptions,
+    check_text,
+    delimiter_meant,
+    texts_kept,
+)
 from .locations import located
 from .split_source import SplitSource
 
@@ -49,22 +58,27 @@ class FileSource(SplitSource):
         batch_rows: int | None = None,
         records_per_second: float | None = None,
         null_values: Sequence[str] = ("",),
+        delimiter: str = ",",
+        encoding: str = "utf8",
     ) -> None:
         super().__init__(batch_rows, records_per_second)
         if format not in READ_FORMATS:
             raise ValueError(f"format: wanted one of {', '.join(READ_FORMATS)}, found {format!r}")
+        form = csv_form(format, null_values, delimiter, encoding)
         self.path = path if "://" in path else os.path.abspath(os.path.expanduser(path))
         self.format = format
         fs, files = find_files(self.path)
         self._versions = {file: version_now(fs, file) for file in files}  # before they are looked into
-        found, texts = _without_texts(_describe(fs, files, format, tuple(null_values)))
+        found, texts = _without_texts(_describe(fs, files, format, form))
         if schema is None:
+            for path, (_, one) in found.items():
+                check_guess(path, format, one, form)
             warn_of_texts(self.path, texts, columns)
         splits = [split for splits, _ in found.values() for split in splits]
         self.settle(self.path, splits, chosen(_one_schema(found, format, schema), columns, self.path))
         are_guessed = schema is None and columns is None
         self._options = ReadOptions(
-            self.schema, self.batch_rows, tuple(null_values), are_guessed, BLOCK_BYTES if schema is None else None
+            self.schema, self.batch_rows, form, are_guessed, BLOCK_BYTES if schema is None else None
         )
 
     def for_columns(self, names: Sequence[str], batch_rows: int = COLUMN_BATCH_ROWS) -> FileSource:
@@ -99,6 +113,25 @@ class FileSource(SplitSource):
             )
 
 
+def csv_form(format: str, null_values: Sequence[str], delimiter: str, encoding: str) -> CsvForm:
+    """Raises ValueError for what other formats do not have."""
+    if format != "csv" and (delimiter, encoding) != (",", "utf8"):
+        raise ValueError(f"delimiter and encoding are for CSV, found {format}")
+    return CsvForm(tuple(null_values), delimiter, encoding)
+
+
+def check_guess(path: str, format: str, schema: pa.Schema, form: CsvForm) -> None:
+    """Of the columns that a file seems to have. Raises UnreadableInput."""
+    if format != "csv":
+        return
+    try:
+        check_text(schema)
+    except ValueError as error:
+        raise UnreadableInput(f"{path}: {error}") from None
+    if (meant := delimiter_meant(schema)) and form.delimiter != meant:
+        log.warning("%s has one column, %r: give delimiter=%r if there are more", path, schema.names[0], meant)
+
+
 _COMPRESSED = frozenset({".bz2", ".gz", ".lz4", ".xz", ".zip", ".zst"})
 """Endings of files as a whole; what Parquet compresses inside is read."""
 
@@ -127,9 +160,9 @@ def find_files(url: str) -> tuple[AbstractFileSystem, list[str]]:
 
 def read_table(fs: AbstractFileSystem, files: Sequence[str], format: str) -> pa.Table:
     """All rows of these files, in their order, as FileSink has written them. Raises as FileSource does."""
-    described, _ = _without_texts(_describe(fs, files, format, ("",)))
+    described, _ = _without_texts(_describe(fs, files, format, CsvForm()))
     schema = _one_schema(described, format, None)
-    options = ReadOptions(schema, COLUMN_BATCH_ROWS, ("",))
+    options = ReadOptions(schema, COLUMN_BATCH_ROWS)
     batches = []
     for splits, _ in described.values():
         for split in splits:
@@ -141,7 +174,7 @@ def read_table(fs: AbstractFileSystem, files: Sequence[str], format: str) -> pa.
 _Described = dict[str, tuple[Sequence[FileSplit], pa.Schema]]
 
 
-def _describe(fs: AbstractFileSystem, files: Sequence[str], format: str, null_values: tuple[str, ...]) -> _Described:
+def _describe(fs: AbstractFileSystem, files: Sequence[str], format: str, form: CsvForm) -> _Described:
     """Splits and schema of each file that has any content."""
     reader = READ_FORMATS[format]
     described: _Described = {}
@@ -151,7 +184,7 @@ def _describe(fs: AbstractFileSystem, files: Sequence[str], format: str, null_va
                 splits = reader.splits(file, path)
                 if splits or not reader.guessed:
                     file.seek(0)
-                    described[path] = (splits, reader.schema(file, null_values))
+                    described[path] = (splits, reader.schema(file, form))
         except (ValueError, TypeError, NotImplementedError, OSError) as error:
             raise unreadable(path, format, error) from None
     if not described:
@@ -228,6 +261,8 @@ def unreadable(path: str, format: str, error: BaseException, schema: pa.Schema |
     columns = "" if schema is None else f" with columns {columns_text(schema)}"
     ending = PurePath(path).suffix.lower()
     advice = f"; {ending} files are compressed: decompress it first" if ending in _COMPRESSED else ""
+    if format == "csv" and "Expected 1 columns" in str(error):
+        advice = "; is its delimiter no comma? Say delimiter=';', or which it is"
     return UnreadableInput(f"{path} cannot be read as {format}{columns}: {error}{advice}")
 
 

@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 LEADING_ZERO = r"^\s*[-+]?0[0-9]"
-_BEFORE, _BETWEEN = np.zeros((2, 256), np.bool_)
-_BEFORE[list(b',\n"')] = True
+_BETWEEN = np.zeros(256, np.bool_)
 _BETWEEN[list(b" +-")] = True
 _ZERO, _NINE = b"09"
 _QUOTE = ord('"')
@@ -31,8 +30,19 @@ _Bits = np.ndarray[tuple[int], np.dtype[np.bool_]]
 class LateZeros:
     """A file that can be read from its beginning, once. `numbers`: the columns that are read as numbers."""
 
-    def __init__(self, file: BinaryIO, numbers: Collection[str], checked_bytes: int) -> None:
-        """`checked_bytes`: of the beginning, whose values are known."""
+    def __init__(
+        self,
+        file: BinaryIO,
+        numbers: Collection[str],
+        checked_bytes: int,
+        delimiter: str = ",",
+        encoding: str = "utf8",
+    ) -> None:
+        """`checked_bytes`: of the beginning, whose values are known. `encoding`: one that has ASCII as it is."""
+        self._delimiter, self._encoding = delimiter, encoding
+        self._before = np.zeros(256, np.bool_)
+        """The bytes behind which a field may begin."""
+        self._before[list(f'{delimiter}\n"'.encode())] = True
         self._file = file
         self._numbers = numbers
         self._checked = checked_bytes
@@ -51,13 +61,13 @@ class LateZeros:
         block = self._file.read(size)
         begun = b"\n" + self._begun + block
         if self._names is None:
-            self._names = _header(block)
+            self._names = _header(block, self._delimiter, self._encoding)
             begun = b"\n" + block[block.find(b"\n") + 1 :]
         is_checked = self._checked >= len(block)
         self._checked -= len(block) if is_checked else 0
         data = np.frombuffer(begun, np.uint8)
         is_outside = _outside_of_quotes(data) if b'"' in block or self._is_quoted else None
-        if not is_checked and self.found is None and (places := _field_begins(data, is_outside)):
+        if not is_checked and self.found is None and (places := _field_begins(data, is_outside, self._before)):
             first, last = places
             begin = _row_end(begun, is_outside, 0, first) + 1
             self._look_at(begun[begin : _row_end_behind(begun, is_outside, last)])
@@ -82,7 +92,9 @@ class LateZeros:
         rows = pa.csv.read_csv(
             io.BytesIO(lines),
             read_options=pa.csv.ReadOptions(column_names=names, use_threads=False, block_size=len(lines) + 1),
-            parse_options=pa.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda _row: "skip"),
+            parse_options=pa.csv.ParseOptions(
+                delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=lambda _row: "skip"
+            ),
             convert_options=pa.csv.ConvertOptions(
                 column_types={name: pa.string() for name in wanted}, include_columns=wanted, check_utf8=False
             ),
@@ -95,13 +107,13 @@ class LateZeros:
                 return
 
 
-def _field_begins(data: _Bytes, is_outside: _Bits | None) -> tuple[int, int] | None:
+def _field_begins(data: _Bytes, is_outside: _Bits | None, begins: _Bits) -> tuple[int, int] | None:
     """The first and last place where a zero with a digit behind it may begin a field; a blank or a sign may stand
     before it. None: there is none."""
     zeros = np.flatnonzero(data[1:-1] == _ZERO) + 1
     zeros = zeros[data[zeros + 1] - np.uint8(_ZERO) <= _NINE - _ZERO]
     before = data[zeros - 1]
-    may_begin = _BEFORE[before] | (_BETWEEN[before] & _BEFORE[data[zeros - 2]])
+    may_begin = begins[before] | (_BETWEEN[before] & begins[data[zeros - 2]])
     if is_outside is not None:
         may_begin &= is_outside[zeros] | (before == _QUOTE)
     found = zeros[may_begin]
@@ -130,9 +142,10 @@ def _row_end_behind(text: bytes, is_outside: _Bits | None, begin: int) -> int:
     return len(text) if place < 0 else place + 1
 
 
-def _header(block: bytes) -> list[str]:
-    """The names of the columns; none if they are not UTF-8."""
+def _header(block: bytes, delimiter: str, encoding: str) -> list[str]:
+    """The names of the columns; none if they are not in this encoding."""
     try:
-        return next(csv.reader(io.StringIO(block.split(b"\n", 1)[0].decode("utf-8-sig").rstrip("\r"))), [])
+        line = block.split(b"\n", 1)[0].decode(encoding).removeprefix("\ufeff").rstrip("\r")
+        return next(csv.reader(io.StringIO(line), delimiter=delimiter), [])
     except (UnicodeDecodeError, csv.Error):
         return []

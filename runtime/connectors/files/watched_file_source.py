@@ -25,8 +25,8 @@ from ....state import DurableFiles
 from ..errors import ConnectorError, NoInput, OffsetMismatch, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS, RECORD_BATCH_ROWS, PacedSource
 from .file_look import look, root_of, version_now
-from .file_readers import READ_FORMATS, ReadOptions, texts_kept
-from .file_source import as_text, chosen, unreadable, warn_of_texts
+from .file_readers import READ_FORMATS, CsvForm, ReadOptions, texts_kept
+from .file_source import as_text, check_guess, chosen, csv_form, unreadable, warn_of_texts
 from .files_seen import FilesSeen, changed
 from .locations import is_object_store, located
 
@@ -70,6 +70,8 @@ class WatchedFileSource(PacedSource):
         batch_rows: int | None = None,
         records_per_second: float | None = None,
         null_values: Sequence[str] = ("",),
+        delimiter: str = ",",
+        encoding: str = "utf8",
     ) -> None:
         self._batch_rows_chosen = batch_rows is not None
         super().__init__(RECORD_BATCH_ROWS if batch_rows is None else batch_rows, records_per_second)
@@ -77,17 +79,18 @@ class WatchedFileSource(PacedSource):
             raise ValueError(f"format: wanted one of {', '.join(READ_FORMATS)}, found {format!r}")
         if "**" in path:
             raise ValueError(f"path: wanted a * for each level of folders, found ** in {path!r}")
+        form = csv_form(format, null_values, delimiter, encoding)
         self.path = path if "://" in path else os.path.abspath(os.path.expanduser(path))
         self.format = format
         self.watch_ms = watch_ms
         self.settle_ms = (0.0 if is_object_store(self.path) else SETTLE_MS) if settle_ms is None else settle_ms
-        found = self._oldest_schema(tuple(null_values), columns) if schema is None else schema
+        found = self._oldest_schema(form, columns) if schema is None else schema
         self._check_folder()
         self._file_columns = None if columns is not None or format == "jsonl" else found
         """What each file has to have, and no more; None: the columns of the stream are enough."""
         self.schema = chosen(found, columns, self.path)
         checked = 0 if schema is None else None
-        self._options = ReadOptions(self.schema, self.batch_rows, tuple(null_values), checked_bytes=checked)
+        self._options = ReadOptions(self.schema, self.batch_rows, form, checked_bytes=checked)
 
     def for_columns(self, names: Sequence[str], batch_rows: int = COLUMN_BATCH_ROWS) -> WatchedFileSource:
         """The same source with these columns only, in batches of `batch_rows` rows unless the user chose their size."""
@@ -213,7 +216,7 @@ class WatchedFileSource(PacedSource):
         try:
             with fs.open(name, "rb") as file:
                 splits = reader.splits(file, name)
-                self._check_columns(name, reader.schema(_at_start(file), self._options.null_values) if splits else None)
+                self._check_columns(name, reader.schema(_at_start(file), self._options.form) if splits else None)
             for split in splits:
                 if split.row_group >= 0 and split.size <= rows:
                     rows -= split.size
@@ -294,7 +297,7 @@ class WatchedFileSource(PacedSource):
 
     # -- when it is made
 
-    def _oldest_schema(self, null_values: tuple[str, ...], columns: Sequence[str] | None) -> pa.Schema:
+    def _oldest_schema(self, form: CsvForm, columns: Sequence[str] | None) -> pa.Schema:
         reader = READ_FORMATS[self.format]
         if reader.columns is not None:
             return reader.columns
@@ -307,7 +310,8 @@ class WatchedFileSource(PacedSource):
             try:
                 with fs.open(each.name, "rb") as file:
                     if reader.splits(file, each.name) or not reader.guessed:
-                        found = reader.schema(_at_start(file), null_values)
+                        found = reader.schema(_at_start(file), form)
+                        check_guess(each.name, self.format, found, form)
                         texts = texts_kept(found)
                         warn_of_texts(self.path, texts, columns)
                         return as_text(found, texts)

@@ -91,7 +91,7 @@ class ScanSource(SplitSource):
 
     def _read(self, split: FileSplit) -> Iterator[pa.RecordBatch]:
         kinds = dict(zip(self._columns, self.schema.types, strict=True))
-        options = ReadOptions(pa.schema(list(kinds.items())), self.batch_rows, ())
+        options = ReadOptions(pa.schema(list(kinds.items())), self.batch_rows)
         with pa.OSFile(split.path) as file:
             for batch in READ_FORMATS["parquet"].batches(file, split, options):
                 arrays = [batch.column(batch.schema.get_field_index(name)) for name in self._columns]

@@ -37,6 +37,8 @@ class CurveKeys:
     @classmethod
     def load(cls, path: str | Path) -> CurveKeys:
         """Read a file that `save` wrote. Raises InsecureKeyFile when others can read it, or it holds no keys."""
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise InsecureKeyFile(f"{path} is no plain file, and holds no key pair")
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())
             if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
@@ -47,6 +49,14 @@ class CurveKeys:
             lines = file.read().split()
         if len(lines) != 2 or any(len(line) != 40 for line in lines):
             raise InsecureKeyFile(f"{path} holds no key pair: wanted two lines of 40 characters")
+        try:
+            is_pair = zmq.curve_public(lines[1]) == lines[0]
+        except (ValueError, zmq.ZMQError):
+            is_pair = False
+        if not is_pair:
+            raise InsecureKeyFile(
+                f"{path} holds no key pair: its lines do not belong together; copy the file as it was"
+            )
         return cls(*lines)
 
     def save(self, path: str | Path) -> None:

@@ -466,3 +466,53 @@ def test_text_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None
     source = FileSource(str(tmp_path / "a.txt"), "text")
     with pytest.raises(UnreadableInput, match=r"a\.txt cannot be read as text .*line 300001 is not UTF-8: .* 0xff"):
         all_rows(source)
+
+
+def test_csv_in_another_encoding_is_refused_until_it_is_named(tmp_path: Path) -> None:
+    """Guessed, its column would be one of bytes, which are equal to no text."""
+    (tmp_path / "a.csv").write_bytes("id,name\n1,J\u00fcrgen\n".encode("latin-1"))
+    with pytest.raises(
+        UnreadableInput, match=r"a\.csv: column 'name' has text that is not UTF-8: .*encoding='latin-1'"
+    ):
+        FileSource(str(tmp_path / "a.csv"), "csv")
+    assert all_rows(FileSource(str(tmp_path / "a.csv"), "csv", encoding="latin-1")) == [
+        {"id": 1, "name": "J\u00fcrgen"}
+    ]
+    schema = pa.schema([("id", pa.int64()), ("name", pa.binary())])
+    assert all_rows(FileSource(str(tmp_path / "a.csv"), "csv", schema=schema))[0]["name"] == b"J\xfcrgen"
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_csv_with_another_delimiter_is_asked_for_it(
+    tmp_path: Path, delimiter: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a.csv").write_text(f"id{delimiter}amount\n1{delimiter}2,5\n")
+    with pytest.raises(UnreadableInput, match="is its delimiter no comma"):
+        FileSource(str(tmp_path / "a.csv"), "csv")
+    (tmp_path / "a.csv").write_text(f"id{delimiter}amount\n1{delimiter}25\n")
+    FileSource(str(tmp_path / "a.csv"), "csv")
+    assert f"give delimiter={delimiter!r} if there are more" in caplog.text
+    found = all_rows(FileSource(str(tmp_path / "a.csv"), "csv", delimiter=delimiter))
+    assert found == [{"id": 1, "amount": 25}]
+
+
+def test_late_zeros_are_found_behind_another_delimiter_too(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id;zip\n" + "1;12345\n" * 200_000 + "2;01234\n")
+    with pytest.raises(UnreadableInput, match="column 'zip' was taken for numbers, and later it has '01234'"):
+        all_rows(FileSource(str(tmp_path / "a.csv"), "csv", delimiter=";"))
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"delimiter": ";;"}, "delimiter: wanted one character, such as ';' or a tab, found ';;'"),
+        ({"delimiter": '"'}, "delimiter: wanted one character"),
+        ({"encoding": "utf-16"}, "encoding: wanted one that Python knows, and in which digits"),
+        ({"encoding": "nosuch"}, "encoding: wanted one that Python knows"),
+    ],
+)
+def test_a_form_that_no_csv_has_is_refused(tmp_path: Path, form: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        FileSource(str(tmp_path / "a.csv"), "csv", **form)
+    with pytest.raises(ValueError, match="delimiter and encoding are for CSV, found jsonl"):
+        FileSource(str(tmp_path / "a.jsonl"), "jsonl", delimiter=";")

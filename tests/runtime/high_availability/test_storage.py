@@ -156,6 +156,19 @@ def test_an_epoch_that_was_won_and_never_opened_hides_nothing(patient: Candidate
 
 
 @pytest.mark.parametrize("is_alive", [True, False])
+def test_a_term_file_that_is_cut_off_is_as_good_as_none(candidates: Candidates, is_alive: bool) -> None:
+    leader = candidates.win()
+    leader.write("job", b"kept")
+    if not is_alive:
+        leader.resign()
+    Path(candidates.services.storage.location("epochs/00000001/term")).write_bytes(b"")
+    if is_alive:
+        leader.write("job", b"and changed")
+        leader.resign()
+    assert dict(candidates.win().read()) == {"job": b"and changed" if is_alive else b"kept"}
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
 def test_without_its_term_file_the_newest_epoch_still_is_it_and_keeps_its_records(
     candidates: Candidates, is_alive: bool
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import zmq
 from zmq.utils import z85
@@ -78,3 +80,18 @@ def test_a_port_on_all_interfaces_takes_a_host_to_be_found_by():
 
 def test_curve_is_there():
     assert zmq.has("curve")
+
+
+@pytest.mark.parametrize("lines", [b"x" * 40 + b"\n" + b"y" * 40, b'"' * 40 + b"\n" + b'"' * 40])
+def test_two_lines_that_are_no_pair_are_refused(tmp_path, lines):
+    path = tmp_path / "key"
+    path.write_bytes(lines)
+    path.chmod(0o600)
+    with pytest.raises(InsecureKeyFile, match="holds no key pair: its lines do not belong together"):
+        CurveKeys.load(path)
+
+
+def test_a_pipe_in_place_of_a_key_file_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(path := tmp_path / "key", 0o600)
+    with pytest.raises(InsecureKeyFile, match="is no plain file"):
+        CurveKeys.load(path)
