@@ -196,6 +196,8 @@ def _is_final(error: Exception) -> bool:
 def why_unusable(url: str, error: BaseException) -> str:
     """What is wrong with a store that a job is to use, for who has to mend it."""
     cause = error.__cause__ if isinstance(error, RequestFailed) and error.__cause__ is not None else error
+    if isinstance(cause, FileNotFoundError) and "://" not in url:
+        return f"{cause}: this folder can neither be found nor made: correct the path"
     if isinstance(cause, FileNotFoundError):
         return f"{cause}: make the bucket of {url}, or correct its name"
     if isinstance(cause, PermissionError) or "Credentials" in type(cause).__name__:

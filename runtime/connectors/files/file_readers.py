@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -185,6 +186,7 @@ def _json_schema(file: BinaryIO, _form: CsvForm) -> pa.Schema:
 def _json_batches(file: BinaryIO, _split: FileSplit, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     others = "error" if options.are_guessed else "ignore"
     parse_options = pa.json.ParseOptions(explicit_schema=options.columns, unexpected_field_behavior=others)
+    before = 0
     while lines := _some_lines(file):
         if lines.strip():
             try:
@@ -192,10 +194,26 @@ def _json_batches(file: BinaryIO, _split: FileSplit, options: ReadOptions) -> It
                     io.BytesIO(lines), read_options=_one_block(lines), parse_options=parse_options
                 )
             except pa.ArrowInvalid:
+                _check_lines(lines, before)
                 if options.are_guessed:
                     _check_fields(lines, options.columns)
                 raise
             yield from table.to_batches()
+        before += lines.count(b"\n")
+
+
+def _check_lines(lines: bytes, before: int) -> None:
+    """Raises ValueError for the first of these lines that holds no JSON object. `before`: the number of those above."""
+    for number, line in enumerate(lines.split(b"\n"), before + 1):
+        try:
+            is_object = not line.strip() or isinstance(json.loads(line), dict)
+            why = "" if is_object else "it is no object"
+        except ValueError as error:
+            is_object, why = False, str(error)
+        if not is_object:
+            raise ValueError(
+                f"line {number} is no JSON object: {why}: {line[:80].decode(errors='replace')!r}"
+            ) from None
 
 
 def _check_fields(lines: bytes, columns: pa.Schema) -> None:

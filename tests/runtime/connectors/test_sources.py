@@ -468,6 +468,16 @@ def test_text_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None
         all_rows(source)
 
 
+@pytest.mark.parametrize(
+    ("bad", "why"), [('{"a": 1', "Expecting"), ("[1]", "it is no object"), ("{'a': 1}", "Expecting")]
+)
+def test_a_line_that_is_no_json_is_named_by_its_number_in_the_file(tmp_path: Path, bad: str, why: str) -> None:
+    good = '{"a": 1234567890}\n'
+    (tmp_path / "a.jsonl").write_text(good * 100_000 + bad + "\n" + good)
+    with pytest.raises(UnreadableInput, match=rf"line 100001 is no JSON object: {why}.*: '{re.escape(bad)}'"):
+        all_rows(FileSource(str(tmp_path / "a.jsonl"), "jsonl"))
+
+
 def test_csv_in_another_encoding_is_refused_until_it_is_named(tmp_path: Path) -> None:
     """Guessed, its column would be one of bytes, which are equal to no text."""
     (tmp_path / "a.csv").write_bytes("id,name\n1,J\u00fcrgen\n".encode("latin-1"))
