@@ -208,7 +208,9 @@ def _check_lines(lines: bytes, before: int) -> None:
         try:
             is_object = not line.strip() or isinstance(json.loads(line), dict)
             why = "" if is_object else "it is no object"
-        except ValueError as error:
+        except json.JSONDecodeError as error:
+            is_object, why = False, f"{error.msg} at character {error.colno}"
+        except ValueError as error:  # no UTF-8
             is_object, why = False, str(error)
         if not is_object:
             raise ValueError(

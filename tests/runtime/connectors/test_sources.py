@@ -474,7 +474,7 @@ def test_text_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None
 def test_a_line_that_is_no_json_is_named_by_its_number_in_the_file(tmp_path: Path, bad: str, why: str) -> None:
     good = '{"a": 1234567890}\n'
     (tmp_path / "a.jsonl").write_text(good * 100_000 + bad + "\n" + good)
-    with pytest.raises(UnreadableInput, match=rf"line 100001 is no JSON object: {why}.*: '{re.escape(bad)}'"):
+    with pytest.raises(UnreadableInput, match=rf"line 100001 is no JSON object: {why}.*: {re.escape(repr(bad))}"):
         all_rows(FileSource(str(tmp_path / "a.jsonl"), "jsonl"))
 
 
