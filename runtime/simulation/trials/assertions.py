@@ -87,6 +87,8 @@ class Survived:
     """How often a job went on from a savepoint, in another parallelism where it could."""
     kept: list[str] = field(default_factory=list)
     """What was not rescaled, and why."""
+    left_out: list[str] = field(default_factory=list)
+    """Of these, the parallelisms at which the job commits something else without any fault."""
     not_compared: str = ""
     """Why the output was not compared with that of a process with another hash seed, if it was not."""
     virtual_ms: float = 0.0
@@ -99,8 +101,9 @@ class Survived:
         )
 
     def _left(self) -> str:
-        more = f", and {len(self.kept) - 1} more in .kept" if len(self.kept) > 1 else ""
-        return f"; not all of it at another parallelism: {self.kept[0]}{more}" if self.kept else ""
+        if not self.left_out:
+            return ""
+        return f"; its output depends on the parallelism (.left_out): {self.left_out[0]:.200}"
 
     def add(self, tried: Tried) -> None:
         self.histories += 1
@@ -165,6 +168,7 @@ class _Assertion:
             survived.add(tried)
         if survived.rescales:
             survived.kept += [*self._trial.keeping, *self._trial.left_out]
+            survived.left_out += self._trial.left_out
         if (problem := hash_seeds.problem()) is not None:
             BUDGET.violations += 1
             raise AssertionError(other_process_report(self._call, problem))
