@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from copy import copy
 
 from ...actors.errors import CannotRestore
 from ...state.checkpoints.savepoint_store import is_pointer
-from ...state.errors import OutsideRoot
+from ...state.errors import MissingState, OutsideRoot
 from ..api.errors import InvalidSetting
 
 AnyPath = str | os.PathLike[str]
@@ -41,7 +42,8 @@ def looked_at_here(path: AnyPath | None) -> Iterator[None]:
             written, folder = savepoint_at(path)
             told = "" if "://" in written or "::" in written else _what_is_at(os.path.join(folder, written))
             error.args = (str(error).replace(f"{written}: ", f"{written}: {told}", 1),)
-        raise
+        has_all = isinstance(error.__cause__, MissingState | OutsideRoot)  # then the causes add our own frames alone
+        raise copy(error) from None if has_all else error.__cause__
 
 
 def _what_is_at(place: str) -> str:
