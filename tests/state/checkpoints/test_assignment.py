@@ -139,3 +139,9 @@ def test_after_a_rescale_an_input_is_as_far_as_in_the_slowest_subtask_and_nowher
     """An input that is too far ahead would make records late that were in time."""
     assert assign_watermarks(old, new) == [wanted] * new
     assert assign_watermarks(old, 2) == old
+
+
+def test_event_time_is_dealt_out_to_subtasks_that_have_no_state_too() -> None:
+    old = {SubtaskIndex(index): SubtaskState({}, watermarks=event_time(at)) for index, at in enumerate((5, 3))}
+    assert assign_state(old, 2, 2, 12) == list(old.values())
+    assert assign_state(old, 2, 3, 12) == [old[SubtaskIndex(1)]] * 3
