@@ -11,13 +11,11 @@ operator has ended if it had in all of its old subtasks. Flink: VertexFinishedSt
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from ...messages import (
-    ChannelStateHandle,
-    InputWatermark,
     JobGraph,
     JobVertex,
     OperatorDescription,
@@ -29,7 +27,7 @@ from ...messages import (
     VertexId,
 )
 from ...state import assign_operator, operator_states
-from ...state.checkpoints.assignment import assign_watermarks
+from ...state.checkpoints.assignment import assign_ended, assign_vertex, subtask_states
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
 from ..job_graph import SubtaskKey, in_edges, topological_order
 
@@ -58,13 +56,11 @@ class FoundOperator:
 
     def had_ended(self) -> list[bool]:
         """By old subtask: whether its data had."""
-        subtasks = (self.vertex.subtasks.get(SubtaskIndex(index)) for index in range(self.vertex.parallelism))
-        return [state is not None and state.data_ended for state in subtasks]
+        return self.has_ended(self.vertex.parallelism)
 
     def has_ended(self, parallelism: int) -> list[bool]:
         """By new subtask."""
-        old = self.had_ended()
-        return old if len(old) == parallelism else [all(old)] * parallelism
+        return assign_ended(subtask_states(self.vertex.subtasks, self.vertex.parallelism), parallelism)
 
 
 class RestoredOperators:
@@ -107,29 +103,11 @@ class RestoredOperators:
                         states[SubtaskKey(vertex.vertex_id, SubtaskIndex(index))] = (state,)
         return states
 
-    def _vertex_states(self, vertex: JobVertex) -> Iterator[SubtaskState]:
+    def _vertex_states(self, vertex: JobVertex) -> list[SubtaskState]:
         dealt = {each.operator_id: each.dealt_out(vertex.parallelism) for each in self.of_vertex(vertex)}
-        for index, ended in enumerate(self.ended[vertex.vertex_id]):
-            own = {operator: shares[index] for operator, shares in dealt.items()}
-            held = {operator: share for operator, share in own.items() if share != OperatorSubtaskState()}
-            yield SubtaskState(held, ended, self._channels(vertex, index), self._watermarks(vertex, index))
-
-    def _channels(self, vertex: JobVertex, index: int) -> tuple[ChannelStateHandle, ...]:
-        """What was in flight; it means something to the very same vertex only."""
         old = self._checkpoint.vertices.get(vertex.vertex_id)
-        state = old.subtasks.get(SubtaskIndex(index)) if old and old.parallelism == vertex.parallelism else None
-        return () if state is None else state.channels
-
-    def _watermarks(self, vertex: JobVertex, index: int) -> tuple[InputWatermark, ...]:
-        """How far event time had come: in this subtask, or after a rescale, for each input, in all of them."""
-        old = self._checkpoint.vertices.get(vertex.vertex_id)
-        if old is None:
-            return ()
-        by_subtask = [
-            state.watermarks if (state := old.subtasks.get(SubtaskIndex(subtask))) else ()
-            for subtask in range(old.parallelism)
-        ]
-        return assign_watermarks(by_subtask, vertex.parallelism)[index]
+        subtasks = [] if old is None else subtask_states(old.subtasks, old.parallelism)
+        return assign_vertex(subtasks, dealt, self.ended[vertex.vertex_id])
 
     @staticmethod
     def _feeds(ended: list[bool], partitioning: Partitioning, parallelism: int) -> list[bool]:

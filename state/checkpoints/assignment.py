@@ -33,26 +33,52 @@ Shares: TypeAlias = list[list[OperatorListHandle]]
 def assign_state(
     subtasks: Mapping[SubtaskIndex, SubtaskState], old_parallelism: int, parallelism: int, max_parallelism: int
 ) -> list[SubtaskState | None]:
-    """A vertex's snapshot dealt out to `parallelism` subtasks; None for one that gets nothing.
+    """The snapshot of a vertex that is what it was, dealt out to `parallelism` subtasks; None: nothing for this one.
 
-    `max_parallelism` is the one the snapshot was taken with. The new subtasks' data has ended if that of all old ones
-    has. What was in flight goes to the same subtask; a parallelism that is not the old one is for aligned snapshots.
+    `max_parallelism` is the one the snapshot was taken with. For a job, whose vertices may have changed, this is put
+    together of the same parts by RestoredOperators (actors/restore).
     """
-    ordered = [subtasks.get(SubtaskIndex(index)) for index in range(old_parallelism)]
-    ended = all(state is not None and state.data_ended for state in ordered)
-    operators = dict.fromkeys(operator for state in ordered if state for operator in state.operators)
+    old = subtask_states(subtasks, old_parallelism)
+    operators = dict.fromkeys(operator for state in old if state for operator in state.operators)
     dealt = {
         operator: assign_operator(subtasks, operator, old_parallelism, parallelism, max_parallelism)
         for operator in operators
     }
-    assigned: list[SubtaskState | None] = []
-    for index in range(parallelism):
-        own = {operator: shares[index] for operator, shares in dealt.items() if shares[index] != OperatorSubtaskState()}
-        old = ordered[index] if old_parallelism == parallelism else None
-        data_ended = old.data_ended if old is not None else ended
-        channels = old.channels if old is not None else ()
-        assigned.append(SubtaskState(own, data_ended, channels) if own or data_ended or channels else None)
-    return assigned
+    assigned = assign_vertex(old, dealt, assign_ended(old, parallelism))
+    return [None if state == SubtaskState({}) else state for state in assigned]
+
+
+def subtask_states(subtasks: Mapping[SubtaskIndex, SubtaskState], parallelism: int) -> list[SubtaskState | None]:
+    """Of all subtasks of a vertex; None: it acknowledged without state."""
+    return [subtasks.get(SubtaskIndex(index)) for index in range(parallelism)]
+
+
+def assign_vertex(
+    old: Sequence[SubtaskState | None],
+    operators: Mapping[OperatorId, Sequence[OperatorSubtaskState]],
+    ended: Sequence[bool],
+) -> list[SubtaskState]:
+    """What each subtask of a vertex restores: of its operators, by new subtask, and whether its data has `ended`.
+
+    `old`: the subtasks of this very vertex, if there was one. What was in flight goes to the same subtask; a
+    parallelism that is not the old one is for aligned snapshots.
+    """
+    parallelism = len(ended)
+    watermarks = assign_watermarks([() if state is None else state.watermarks for state in old], parallelism)
+    channels = [() if state is None else state.channels for state in old]
+    if len(old) != parallelism:
+        channels = [()] * parallelism
+    own = [
+        {operator: shares[index] for operator, shares in operators.items() if shares[index] != OperatorSubtaskState()}
+        for index in range(parallelism)
+    ]
+    return list(map(SubtaskState, own, ended, channels, watermarks))
+
+
+def assign_ended(old: Sequence[SubtaskState | None], parallelism: int) -> list[bool]:
+    """Whose data has ended, by new subtask: with another parallelism, if that of all old ones has."""
+    ended = [state is not None and state.data_ended for state in old]
+    return ended if len(old) == parallelism else [all(ended)] * parallelism
 
 
 def assign_operator(

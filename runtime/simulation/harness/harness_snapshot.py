@@ -8,11 +8,10 @@ any parallelism as a job's restart does it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ....messages import CheckpointId, SubtaskIndex, SubtaskState
 from ....state import CheckpointStorage, assign_state, state_handles, state_size_bytes
-from ....state.checkpoints.assignment import assign_watermarks
 
 
 class HarnessMisused(ValueError):
@@ -58,11 +57,7 @@ def share_of_state(
     first = snapshots[0]
     states = {SubtaskIndex(each.subtask_index): each.state for each in snapshots}
     share = assign_state(states, first.parallelism, parallelism, first.max_parallelism)[subtask_index]
-    before = [states[SubtaskIndex(index)].watermarks for index in range(first.parallelism)]
-    watermarks = assign_watermarks(before, parallelism)[subtask_index]
-    if share is None and not watermarks:
-        return ()
-    return (replace(share or SubtaskState({}), watermarks=watermarks),)
+    return () if share is None else (share,)
 
 
 def _check_one_cut(snapshots: Sequence[HarnessSnapshot]) -> None:

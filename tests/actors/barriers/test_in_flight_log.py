@@ -7,7 +7,13 @@ import pytest
 
 from understudy.actors.barriers.in_flight_elements import pack_in_flight, unpack_in_flight
 from understudy.actors.barriers.in_flight_log import InFlightLog
-from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBarrier, EndOfData, Watermark
+from understudy.actors.flow.elements import (
+    CancelCheckpointMarker,
+    CheckpointBarrier,
+    EndOfData,
+    Watermark,
+    WatermarkStatus,
+)
 from understudy.messages import AbortReason, CheckpointId
 from understudy.state import unpack_batch
 
@@ -40,6 +46,13 @@ def test_batches_and_watermarks_count_up_to_the_barrier() -> None:
     assert log.is_over
     assert log.given_up is None
     assert log.size_bytes == sum(map(len, map(pack_in_flight, ([1], [2], Watermark(3)))))
+
+
+def test_that_a_channel_has_become_idle_or_active_counts_as_its_watermarks_do() -> None:
+    log, elements = log_of(0), [WatermarkStatus(True), WatermarkStatus(False), Watermark(3), WatermarkStatus(True)]
+    for element in (*elements, barrier(5), WatermarkStatus(False)):
+        log.feed(0, element)
+    assert [unpack_in_flight(each) for each in log.batches[0]] == elements
 
 
 def test_channels_that_were_not_overtaken_do_not_count() -> None:

@@ -51,3 +51,13 @@ def test_exponential_delay_stays_between_the_jittered_initial_and_the_maximum(se
 def test_a_failure_exactly_one_interval_after_the_one_before_is_final() -> None:
     strategy = FailureRate(1, 10, delay_ms=3)
     assert [strategy.on_failure(now_ms) for now_ms in (0, 11, 21)] == [3, 3, None]
+
+
+def test_the_backoff_does_not_count_as_running_well_so_that_it_reaches_its_maximum() -> None:
+    """Though each delay is longer than the time after which a job that runs well starts again from the initial one."""
+    strategy = ExponentialDelay(100, 1000, 2, reset_ms=50, jitter=0, random=random.Random(0))
+    now_ms, delays_ms = 0, []
+    for ran_ms in (0, 49, 49, 49, 49, 50):
+        now_ms += strategy.backoff_ms + ran_ms if delays_ms else ran_ms
+        delays_ms.append(strategy.on_failure(now_ms))
+    assert delays_ms == [200, 400, 800, 1000, 1000, 100]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ...runtime.connectors.harness import ManualClock, Running
+from ...runtime.connectors.harness import ManualClock, Running, rescaled
 from .transaction_store import Store, StoreSink
 
 
@@ -36,6 +36,21 @@ def test_commits_come_in_order_and_stop_at_the_one_that_fails() -> None:
     store.fail_commits = False
     running.complete(2)
     assert store.visible == [1, 2]
+
+
+def test_what_several_subtasks_had_prepared_is_committed_in_the_order_of_the_checkpoints() -> None:
+    """A sink that appends shows them in the order in which they are committed."""
+    store, clock = Store(), ManualClock()
+    before = [Running(StoreSink(store), subtask=index, parallelism=2, clock=clock) for index in range(2)]
+    snapshots = []
+    for checkpoint_id in (1, 2):
+        for index, each in enumerate(before):
+            each.take(f"{index} at {checkpoint_id}")
+        snapshots = [each.checkpoint(checkpoint_id) for each in before]
+        clock.ms += 10
+    (share,) = rescaled(snapshots, 1)
+    Running(StoreSink(store), share, attempt=1, clock=clock)
+    assert store.visible == ["0 at 1", "1 at 1", "0 at 2", "1 at 2"]
 
 
 def test_a_later_checkpoint_covers_an_aborted_one() -> None:

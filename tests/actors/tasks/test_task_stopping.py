@@ -19,12 +19,14 @@ from understudy.actors.operators.source import Source, SourceState
 from understudy.messages import (
     AcknowledgeCheckpoint,
     CancelTask,
+    ChannelId,
     ExecutionState,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
     StopTask,
     SubtaskState,
+    SwitchToUnaligned,
     TaskDeployment,
     TriggerCheckpoint,
     UpdateTaskExecutionState,
@@ -242,6 +244,19 @@ def test_a_restored_operator_that_is_finishing_commits_and_emits_no_final_result
     stage.tell(completed(4))
     assert stage.emitted() == [EndOfPartition()]
     assert (state_of(stage), TOLD) == (ExecutionState.FINISHED, [4])
+
+
+def test_data_that_had_ended_before_a_restore_has_ended_in_the_next_snapshot_too(start: Start) -> None:
+    """Also where the snapshot overtakes the end of data that producers say again: what `on_end` emits comes once."""
+    stage = start(Telling(), deployment(inputs=1, restored=(SubtaskState({}, data_ended=True),)))
+    stage.plane.wires[ChannelId(0)].elements.append(EndOfData())
+    stage.task.on_receive(SwitchToUnaligned(JOB, ATTEMPT, checkpoint(1), 0))
+    stage.arrives(0, barrier(1))
+    assert stage.emitted() == [barrier(1), END, EndOfData()]
+    (ack,) = stage.said(AcknowledgeCheckpoint)
+    again = start(Telling(), deployment(inputs=1, restored=(ack.state,)))
+    again.arrives(0, EndOfData())
+    assert again.emitted() == [END, EndOfData()]
 
 
 def test_a_source_restored_from_an_ordinary_checkpoint_polls(start: Start) -> None:

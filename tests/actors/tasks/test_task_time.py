@@ -190,6 +190,19 @@ def test_a_watermark_that_a_barrier_overtakes_is_in_flight(stage: Stage) -> None
     assert again.watermark_ms == 10  # the channels' are 10, and 20, which was in flight
 
 
+def test_that_a_channel_has_become_idle_is_in_flight_too_so_it_holds_nothing_back_after_a_restore(
+    stage: Stage,
+) -> None:
+    task = stage(inputs=2)
+    task.arrives(0, Watermark(10), barrier(1))
+    task.tell(SwitchToUnaligned(JOB, ATTEMPT, CheckpointId(1), 0))
+    task.arrives(1, WatermarkStatus(True), barrier(1))
+
+    again = stage(inputs=2, restored_checkpoint_id=CheckpointId(1), restored=(acknowledged(task),))
+    again.arrives(0, Watermark(30))
+    assert (task.watermark_ms, again.watermark_ms) == (10, 30)
+
+
 def test_processing_time_timers_fire_by_the_clock(stage: Stage) -> None:
     task = stage()
     task.arrives(0, timed({"key": 1, "proc": 50}, {"key": 2, "proc": 40}))

@@ -109,6 +109,8 @@ class Hands:
     """A clock that is set."""
 
     now_ms = 0
+    late_ms = 0
+    """Of the record."""
 
     def processing_ms(self) -> int:
         return self.now_ms
@@ -116,7 +118,7 @@ class Hands:
     event_ms = processing_ms
 
     def written_ms(self, what: str) -> int:
-        return self.now_ms
+        return self.now_ms - self.late_ms
 
 
 @pytest.mark.parametrize("reads", [0, 200])
@@ -150,9 +152,10 @@ def test_what_has_expired_since_the_last_run_does_not_come_back_without_a_ttl(
     assert sorted(again.keys("seen")) == list(range(42))
 
 
+@pytest.mark.parametrize("reads", [0, 400])
 @pytest.mark.parametrize("clock", ["processing", "event"])
 def test_items_that_have_expired_since_the_last_run_do_not_come_back_either(
-    clock: Literal["processing", "event"],
+    clock: Literal["processing", "event"], reads: int
 ) -> None:
     hands, storage = Hands(), CheckpointStorage("memory://expiring-items")
     backend, expiring = heap(range(MAX_PARALLELISM)), ListState(int, name="seen", ttl=Ttl(100, clock=clock))
@@ -165,6 +168,8 @@ def test_items_that_have_expired_since_the_last_run_do_not_come_back_either(
         backend.read_ahead(keys)
         for backend.current_key in keys:
             state.add(number)
+        for _ in range(reads):
+            state.get()
         if not number:
             continue
         attempt, checkpoint = ExecutionAttemptId("a"), CheckpointId(number)
@@ -178,3 +183,32 @@ def test_items_that_have_expired_since_the_last_run_do_not_come_back_either(
     longer = again.state(ListState(int, name="seen", ttl=Ttl(10_000, clock=clock)))
     again.current_key = 0
     assert list(longer.get()) == [1]
+
+
+def test_what_a_late_record_wrote_expires_early_and_does_not_come_back_either() -> None:
+    """All that is as old had been removed before it came."""
+    hands, storage = Hands(), CheckpointStorage("memory://expiring-late")
+    backend, expiring = heap(range(MAX_PARALLELISM)), ValueState(int, name="seen", ttl=Ttl(100, clock="event"))
+    backend.clock = hands
+    backend.track_changes("op")
+    state = backend.state(expiring)
+    handle = None
+    for number, (time_ms, keys, late_keys) in enumerate([(200, range(50), range(50, 52)), (260, range(2), ())], 1):
+        hands.now_ms = time_ms
+        backend.read_ahead([*keys, *late_keys])
+        for hands.late_ms, some in ((0, keys), (50, late_keys)):
+            for backend.current_key in some:
+                state.update(number)
+            for _ in range(200):
+                state.value()
+        attempt, checkpoint = ExecutionAttemptId("a"), CheckpointId(number)
+        write = backend.increment(checkpoint)
+        handle = write(SnapshotTarget(storage, JobId("j"), checkpoint, VertexId("v"), SubtaskIndex(0), attempt, 1))
+        backend.checkpoint_complete(checkpoint)
+    assert handle is not None
+    assert len(handle.shared) == 2, "the newer run says only what has changed"
+    again = heap(range(MAX_PARALLELISM))
+    again.restore([handle], handle_reader(storage))
+    again.clock = Hands()
+    again.state(ValueState(int, name="seen", ttl=Ttl(10_000, clock="event")))
+    assert sorted(again.keys("seen")) == list(range(50))

@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.messages import (
+    NO_EDGE,
+    InputWatermark,
     KeyedStateHandle,
     OperatorId,
     OperatorSubtaskState,
     SubtaskIndex,
     SubtaskState,
 )
-from understudy.state.checkpoints.assignment import assign_state, cut_handle, redistribute_lists
+from understudy.state.checkpoints.assignment import assign_state, assign_watermarks, cut_handle, redistribute_lists
 from understudy.state.keys.key_groups import key_group_range
 from understudy.state.storage import inline_handle
 
@@ -64,6 +66,10 @@ def test_a_cut_keeps_its_key_groups_and_the_header() -> None:
     assert cut is not None
     assert (cut.first_key_group, cut.last_key_group) == (5, 9)
     assert set(cut.offsets) == {-1, 5, 6, 7, 8, 9}
+    inner = cut_handle(keyed(3, 9), range(5, 8))
+    assert inner is not None
+    assert (inner.first_key_group, inner.last_key_group) == (5, 7)
+    assert set(inner.offsets) == {-1, 5, 6, 7}
     assert cut_handle(keyed(3, 9), range(10, 20)) is None
     whole = keyed(3, 9)
     assert cut_handle(whole, range(10)) is whole
@@ -106,3 +112,36 @@ def test_data_has_ended_for_new_subtasks_if_it_had_for_all_old_ones(new: int) ->
     assert assign_state(both, 2, new, 12) == [ended] * new
     if new != 2:
         assert assign_state({**both, SubtaskIndex(1): running}, 2, new, 12) == [None] * new
+
+
+def event_time(*watermarks_ms: int | None) -> tuple[InputWatermark, ...]:
+    """How far one subtask was, by input; None: nothing is known of this one."""
+    return tuple(
+        InputWatermark(NO_EDGE, SubtaskIndex(0), index, watermark_ms)
+        for index, watermark_ms in enumerate(watermarks_ms)
+        if watermark_ms is not None
+    )
+
+
+@pytest.mark.parametrize("new", [1, 3])
+@pytest.mark.parametrize(
+    ("old", "wanted"),
+    [
+        ([event_time(5, 40), event_time(30, 7)], event_time(5, 7)),
+        ([event_time(5, 40), event_time(3)], event_time(3)),
+        ([event_time(5), event_time(None, 7)], ()),
+        ([event_time(5, 7), ()], ()),
+    ],
+)
+def test_after_a_rescale_an_input_is_as_far_as_in_the_slowest_subtask_and_nowhere_if_one_knew_nothing_of_it(
+    old: list[tuple[InputWatermark, ...]], wanted: tuple[InputWatermark, ...], new: int
+) -> None:
+    """An input that is too far ahead would make records late that were in time."""
+    assert assign_watermarks(old, new) == [wanted] * new
+    assert assign_watermarks(old, 2) == old
+
+
+def test_event_time_is_dealt_out_to_subtasks_that_have_no_state_too() -> None:
+    old = {SubtaskIndex(index): SubtaskState({}, watermarks=event_time(at)) for index, at in enumerate((5, 3))}
+    assert assign_state(old, 2, 2, 12) == list(old.values())
+    assert assign_state(old, 2, 3, 12) == [old[SubtaskIndex(1)]] * 3

@@ -88,6 +88,16 @@ class TestStandaloneStore:
         assert ids(store.add(make_checkpoint(3))) == [1]
         assert ids(store.restorable()) == [3]
 
+    def test_a_savepoint_is_remembered_as_long_as_an_older_checkpoint_is_retained(self) -> None:
+        """If the newest checkpoint is corrupt, the next one to try is the savepoint, not what is older than it."""
+        store = StandaloneCompletedCheckpointStore(2)
+        store.add(make_checkpoint(1))
+        store.add(make_checkpoint(2, savepoint=True))
+        store.add(make_checkpoint(3))
+        assert ids(store.restorable()) == [3, 2, 1]
+        store.add(make_checkpoint(4))
+        assert ids(store.restorable()) == [4, 3]
+
     def test_an_older_savepoint_that_completes_late_is_not_restored_from(self) -> None:
         store = StandaloneCompletedCheckpointStore(1)
         store.add(make_checkpoint(5, savepoint=True))

@@ -11,7 +11,6 @@ from understudy.actors.flow.elements import END_OF_TIME, NO_WATERMARK, Checkpoin
 from understudy.actors.flow.outputs import TaskOutputs
 from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.operators.split_watermarks import SplitWatermarks
-from understudy.actors.restore import restored_operators
 from understudy.actors.tasks.operator_chain import OperatorChain
 from understudy.actors.tasks.task import Task
 from understudy.actors.tasks.task_time import TaskTime
@@ -20,6 +19,7 @@ from understudy.messages import InputWatermark
 from understudy.runtime.simulation.histories import mix
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.state.backends.timer_queue import TimerEntry, TimerQueue
+from understudy.state.checkpoints import assignment
 
 from .buffer_mutants import kept
 from .mutant import CALM, CUT, OUTPUT, Patch, Scenarios, mutant, nothing
@@ -136,7 +136,7 @@ def a_watermark_goes_back_when_it_is_restored(patch: Patch) -> None:
 
 @mutant(OUTPUT, within=60, scenarios=led(mix.time_rescaled, "apart", "windows", "either"))
 def after_a_rescale_event_time_is_that_of_the_fastest(patch: Patch) -> None:
-    assign = restored_operators.assign_watermarks
+    assign = assignment.assign_watermarks
 
     def furthest(by_subtask: Any, parallelism: int) -> Any:
         shares = assign(by_subtask, parallelism)
@@ -153,7 +153,7 @@ def after_a_rescale_event_time_is_that_of_the_fastest(patch: Patch) -> None:
             for share in shares
         ]
 
-    patch.setattr(restored_operators, "assign_watermarks", furthest)
+    patch.setattr(assignment, "assign_watermarks", furthest)
 
 
 @mutant(OUTPUT, within=60, scenarios=led(mix.event_time, "apart"))
