@@ -65,7 +65,7 @@ class TaskLoop:
         self.data_ended = False
         """Operators have emitted what was left, and the tasks behind this one know it."""
         self.idle_ms: float | None = None
-        """How long the task may idle after a step that left nothing to do; None: until it is woken."""
+        """How long the task may idle after a step that returned IDLE; None: until it is woken."""
         self._deployment = deployment
         self._parts = parts
         self._counters = counters
