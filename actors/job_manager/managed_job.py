@@ -26,7 +26,6 @@ from ...messages import (
     JobSubmitted,
     LeaderSessionId,
     LeaderSessionMessage,
-    OperatorId,
     OutletReport,
     ReadOutlet,
     RegisterTaskManager,
@@ -41,8 +40,6 @@ from ...state import CheckpointStorage
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.errors import LostOwnership
 from ...state.job_history import JobHistory
-from ...state.outlets.lineage import OUTLET_STATE
-from ..ask_errors import NotRunning
 from ..checkpoints.checkpoint_effects import (
     AnswerCheckpoint,
     AnswerSavepoint,
@@ -71,7 +68,6 @@ from ..jobs.job_effects import (
 )
 from ..jobs.job_master import JobMaster
 from ..jobs.orders_together import together
-from ..known_names import there_are
 from .job_files import JobFiles, Tidy
 from .job_lease import Lease
 from .job_overview import JobOverview
@@ -81,7 +77,7 @@ from .job_scrub import JobScrub, ScrubEvent
 from .job_watch import JobWatch, WatchEvent
 from .job_workers import JobWorkers
 from .launcher import Launcher
-from .outlets import OutletEvent, Outlets
+from .outlets import OutletEvent, Outlets, outlet_id
 from .savepoint_coordinator import PromiseSettled
 from .storage_answers import LeaseTold, PointerGone
 
@@ -140,7 +136,12 @@ class ManagedJob:
         self._timers: dict[JobTimerEvent, Timer] = {}
         self._is_to_cancel = False
         self._outlets = Outlets(
-            graph.job_id, storage, services.context, self._is_current, lambda: self.status.is_terminal, self._id_of
+            graph.job_id,
+            storage,
+            services.context,
+            self._is_current,
+            lambda: self.status.is_terminal,
+            partial(outlet_id, graph),
         )
         self.questions = JobQuestions(
             services.context, services.session, master, self._lease, self.workers.there, self.overview.told_status
@@ -233,16 +234,6 @@ class ManagedJob:
         """Whether the attempt that says it is the one that runs the operator now."""
         execution = self.master.report.holder_of(said.operator_id, lambda *_: SubtaskIndex(0))
         return execution is not None and execution.attempt_id == said.attempt_id
-
-    def _id_of(self, outlet: str) -> OperatorId:
-        """Of an outlet given by name or id; raises NotRunning when no operator of this name writes one."""
-        operators = [each for vertex in self._graph.vertices for each in vertex.operators]
-        outlets = [each for each in operators if any(one.name == OUTLET_STATE for one in each.states)]
-        for each in outlets:
-            if outlet in (each.name, each.operator_id):
-                return each.operator_id
-        known = there_are(outlet, [each.name for each in outlets])
-        raise NotRunning(outlet, f"job {self._graph.name!r} has no such outlet{known}", is_over=True)
 
     def tidy_up(self) -> None:
         """After its end: what is left of it in storage, and nobody needs, goes."""
