@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from understudy.actors.actor import Step
-from understudy.actors.tasks.task import Task
 from understudy.actors.tasks.task_counters import TaskCounters
+from understudy.actors.tasks.task_loop import TaskLoop
 from understudy.actors.tasks.task_manager import TaskManager
 
 
@@ -19,35 +19,36 @@ def _nothing(*_: Any) -> None:
     pass
 
 
-def _bare_step(task: Any) -> Step:
-    """`Task._step` without its counters."""
-    parts = task._running_parts()
-    now_ms = task.context.clock.now_ms()
-    checkpoints = task._checkpoints
-    if checkpoints is not None and checkpoints.unaligned is not None:
-        checkpoints.read_ahead()
+def _bare_step(loop: Any) -> Step:
+    """`TaskLoop.step` without its counters."""
+    parts = loop._parts
+    now_ms = loop._clock.now_ms()
+    if loop.checkpoints.unaligned is not None:
+        loop.checkpoints.read_ahead()
     due_ms = parts.outputs.send_due(now_ms)
     if not parts.outputs.is_available():
-        task.idle_ms = due_ms
-        task._own_time().stands_still()
+        loop.idle_ms = due_ms
+        loop.time.stands_still()
         return Step.IDLE
-    task._own_time().goes_on(now_ms, 0)
-    worked = is_more = task._do_next(parts)
+    loop.time.goes_on(now_ms, 0)
+    worked = is_more = loop._do_next()
     if worked and parts.outputs.keeps_any and parts.outputs.is_available():
-        is_more = task._do_next(parts)
+        is_more = loop._do_next()
     if not is_more:
-        task._rest(parts)
+        loop._rest()
+        if loop._is_final and loop._finish():
+            return Step.DONE
     return Step.BUSY if is_more else Step.IDLE
 
 
-def _uncounted(task: Any, batch: Any, input_index: int, start: int) -> None:
-    """`Task._process` without its counters."""
-    task._running_parts().chain.process(batch, input_index, start)
+def _uncounted(loop: Any, batch: Any, input_index: int, start: int) -> None:
+    """`TaskLoop._process` without its counters."""
+    loop._parts.chain.process(batch, input_index, start)
 
 
 _BARE: tuple[tuple[type, str, Callable[..., Any]], ...] = (
-    (Task, "_step", _bare_step),
-    (Task, "_process", _uncounted),
+    (TaskLoop, "step", _bare_step),
+    (TaskLoop, "_process", _uncounted),
     (TaskCounters, "held_back", _nothing),
     (TaskManager, "_next_metrics", lambda _: ()),
 )

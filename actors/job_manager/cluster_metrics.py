@@ -45,7 +45,7 @@ def answer_by_figures(
         case RequestThreadDump(None):
             return ThreadDump(stacks.dump())
         case RequestThreadDump(task_manager_id):
-            job = next((each for each in jobs if task_manager_id in each.workers), None)
+            job = next((each for each in jobs if task_manager_id in each.workers.there), None)
             if job is None:
                 raise ValueError(f"no TaskManager {task_manager_id!r} here: it has ended, or has not registered yet")
             return job.watch.dump(question)
@@ -71,7 +71,7 @@ def cluster_metrics(jobs: Sequence[ManagedJob], clock: Clock) -> ClusterMetrics:
 
 
 def _task_managers(job: ManagedJob, now_ms: float) -> Iterator[TaskManagerMetrics]:
-    for task_manager_id, worker in job.workers.items():
+    for task_manager_id, worker in job.workers.there.items():
         yield TaskManagerMetrics(
             task_manager_id,
             job.job_id,

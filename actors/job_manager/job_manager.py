@@ -240,7 +240,7 @@ class JobManager(Actor):
             case RequestJobStatus(job_id):
                 return self._details(job_id)
             case RequestJobView(job_id, after_ms):
-                return self._restarts.view(self._job(job_id).view(after_ms))
+                return self._restarts.view(self._job(job_id).overview.view(after_ms))
             case RequestWatermarks(job_id):
                 return self._job(job_id).master.report.watermarks()
             case RequestCheckpointStatistics(job_id):
@@ -248,7 +248,7 @@ class JobManager(Actor):
             case RestartJob(job_id):
                 return self._restarts.restart(message, self._job(job_id))
             case RequestKeyGroups(job_id):
-                return self._job(job_id).key_groups()
+                return self._job(job_id).overview.key_groups()
             case ListenToJob(job_id, listener):
                 self._job(job_id).listeners.append(self.context.actor_of(listener))
                 return self._details(job_id)
@@ -263,7 +263,7 @@ class JobManager(Actor):
             case _ if isinstance(message, FigureQuestion):
                 return answer_by_figures(message, self._jobs.values(), self._job, self.context.clock, self._stacks)
             case ListJobs():
-                return JobList(tuple(job.summary() for job in self._jobs.values()))
+                return JobList(tuple(job.overview.summary() for job in self._jobs.values()))
             case DisposeSavepoint(path) if why := self._restarts.needs(path):
                 return DisposeSavepointFailure(f"{path}: {why}")
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint() | DisposeSavepoint():
@@ -351,14 +351,14 @@ class JobManager(Actor):
         if job is None:
             return None, self._unknown(job_id)
         if job.status.is_terminal or job.status in (JobStatus.CANCELLING, JobStatus.FAILING):
-            return None, f"the job is {job.told_status()}"
+            return None, f"the job is {job.overview.told_status()}"
         return job, None
 
     def _release_savepoint(self, message: ReleaseSavepoint) -> None:
         """Its user does not need it any more. The answer waits for the files, unless they cannot be deleted now."""
         removed = message.removed
         if (job := self._jobs.get(removed.job_id)) is not None:
-            job.savepoint_removed(removed.path)
+            job.overview.savepoint_removed(removed.path)
 
         def then() -> None:
             if (job := self._jobs.get(removed.job_id)) is not None:
@@ -390,7 +390,7 @@ class JobManager(Actor):
             job.on(message)
 
     def _admit(self, job: ManagedJob, message: RegisterTaskManager, ref: Ref) -> None:
-        if job.add_worker(message, ref):
+        if job.workers.add(message, ref):
             self._owner[message.task_manager_id] = message.job_id
             self.context.watch(ref)
         pace = self._settings.heartbeat_interval_ms, self._settings.heartbeat_timeout_ms
@@ -427,14 +427,14 @@ class JobManager(Actor):
         job = self._jobs.get(message.job_id)
         if job is None or self._takeovers.exited(message.job_id):
             return
-        for task_manager_id in job.workers_at(index=message.index):
+        for task_manager_id in job.workers.at(index=message.index):
             self._lose(task_manager_id, message.reason, process_ended=True)
         job.on(message)
         job.tidy_up()
 
     def _terminated(self, address: str, reason: str) -> None:
         for job in list(self._jobs.values()):
-            for task_manager_id in job.workers_at(address=address):
+            for task_manager_id in job.workers.at(address=address):
                 self._lose(task_manager_id, reason)
 
     def _lose(self, task_manager_id: TaskManagerId, reason: str, *, process_ended: bool = False) -> None:

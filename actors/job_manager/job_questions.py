@@ -19,28 +19,17 @@ from ...messages import (
     LeaderSessionId,
     LeaderSessionMessage,
     PutIntoInlet,
-    RegisterTaskManager,
     SendToInlet,
     SubtaskIndex,
     TaskManagerId,
 )
 from ...state import key_group, operator_index_of
 from ..ask_errors import NotRunning
-from ..context import ActorContext, Ref
+from ..context import ActorContext
 from ..jobs.execution import Execution
 from ..jobs.job_master import JobMaster
 from .job_lease import Lease
-
-
-@dataclass(slots=True)
-class Worker:
-    """A TaskManager of the job."""
-
-    ref: Ref
-    registration: RegisterTaskManager
-    heard_ms: float
-    registered_ms: int
-    """By the wall clock."""
+from .job_workers import Worker
 
 
 @dataclass(frozen=True, slots=True)

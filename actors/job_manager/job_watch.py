@@ -42,7 +42,7 @@ from ..jobs.job_master import JobMaster
 from ..jobs.metric_book import MetricBook
 from ..jobs.metric_sums import of_subtasks
 from ..jobs.vertex_samples import Ratios, SamplesEffect, SamplesOverdue, TriggerSample, VertexSamples
-from .job_questions import Worker
+from .job_workers import Worker
 from .recent_logs import RecentLogs
 from .storage_answers import ForJob
 

@@ -1,14 +1,15 @@
 """ManagedJob: one job of a JobManager: its JobMaster, and the execution of the JobMaster's effects.
 
-It sends messages, keeps timers, uses storage and answers for savepoints. A part of the JobManager, on its
-dispatcher; what belongs to all jobs stands in `JobServices`.
+It keeps timers, uses storage and answers for savepoints. A part of the JobManager, on its dispatcher; what belongs to
+all jobs stands in `JobServices`. Its own parts: `workers` are the TaskManagers that it sends to, `overview` is the job
+as clients see it, `watch` its figures and logs, `questions` what clients ask of its operators.
 """
 
 from __future__ import annotations
 
 import logging
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, assert_never
@@ -16,8 +17,6 @@ from typing import Any, assert_never
 from ...messages import (
     CheckpointCompleted,
     CheckpointNotTaken,
-    EndedJob,
-    ExecutionState,
     FailureCause,
     Heartbeat,
     JobGraph,
@@ -25,16 +24,11 @@ from ...messages import (
     JobStatus,
     JobStatusChanged,
     JobSubmitted,
-    JobSummary,
-    JobView,
-    KeyGroups,
     LeaderSessionId,
     LeaderSessionMessage,
-    OperatorId,
     OutletReport,
     ReadOutlet,
     RegisterTaskManager,
-    ReleaseTaskManager,
     SubmitTask,
     SubtaskIndex,
     TaskManagerChanged,
@@ -46,8 +40,6 @@ from ...state import CheckpointStorage
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.errors import LostOwnership
 from ...state.job_history import JobHistory
-from ...state.outlets.lineage import OUTLET_STATE
-from ..ask_errors import NotRunning
 from ..checkpoints.checkpoint_effects import (
     AnswerCheckpoint,
     AnswerSavepoint,
@@ -57,10 +49,8 @@ from ..checkpoints.checkpoint_effects import (
     StoreMetadata,
 )
 from ..checkpoints.checkpoint_events import CheckpointRequested, MetadataFailed, MetadataStored, TriggerSavepointNow
-from ..checkpoints.key_group_sizes import key_groups_of
 from ..checkpoints.savepoint_request import Afterwards, CheckpointRequest, SavepointRequest
 from ..context import ActorContext, Ref, Timer
-from ..failure import tell_line
 from ..jobs.failure_log import FailureLog
 from ..jobs.job_effects import (
     FailureKnown,
@@ -77,22 +67,19 @@ from ..jobs.job_effects import (
     Tidings,
 )
 from ..jobs.job_master import JobMaster
-from ..jobs.job_timeline import JobTimeline
 from ..jobs.orders_together import together
-from ..known_names import there_are
 from .job_files import JobFiles, Tidy
 from .job_lease import Lease
+from .job_overview import JobOverview
 from .job_pointers import JobPointers
-from .job_questions import JobQuestions, Worker
+from .job_questions import JobQuestions
 from .job_scrub import JobScrub, ScrubEvent
 from .job_watch import JobWatch, WatchEvent
+from .job_workers import JobWorkers
 from .launcher import Launcher
-from .outlets import OutletEvent, Outlets
+from .outlets import OutletEvent, Outlets, outlet_id
 from .savepoint_coordinator import PromiseSettled
 from .storage_answers import LeaseTold, PointerGone
-
-_DOWN = (JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.FAILED)
-"""Where a failure has brought the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +131,20 @@ class ManagedJob:
         self._graph = graph
         self._context = services.context
         self._log = FailureLog(graph, services.context.clock, self._keep_line)
-        self.is_taken_over = False
-        """Whether it waits for what may still run of it: see Takeovers."""
-        self._workers: dict[TaskManagerId, Worker] = {}
-        self._released: set[TaskManagerId] = set()
+        self.workers = JobWorkers(services.session, services.context.clock)
+        self.overview = JobOverview(graph, master, self.workers.there, services.context.clock)
         self._timers: dict[JobTimerEvent, Timer] = {}
         self._is_to_cancel = False
         self._outlets = Outlets(
-            graph.job_id, storage, services.context, self._is_current, lambda: self.status.is_terminal, self._id_of
+            graph.job_id,
+            storage,
+            services.context,
+            self._is_current,
+            lambda: self.status.is_terminal,
+            partial(outlet_id, graph),
         )
         self.questions = JobQuestions(
-            services.context, services.session, master, self._lease, self._workers, self.told_status
+            services.context, services.session, master, self._lease, self.workers.there, self.overview.told_status
         )
         self._scrub = JobScrub(
             services.context, graph, storage, lambda: master.coordinator.store.restorable(), self.take_checkpoint
@@ -164,13 +154,10 @@ class ManagedJob:
             partial(LeaderSessionMessage, services.session),
             graph,
             master,
-            self._workers,
-            self.told_status,
+            self.workers.there,
+            self.overview.told_status,
             self._scrub.damaged,
         )
-        self._started_ms = self._context.clock.wall_ms()
-        self._ended_ms = 0
-        self._timeline = JobTimeline(graph, self._started_ms)
 
     @property
     def job_id(self) -> JobId:
@@ -179,46 +166,6 @@ class ManagedJob:
     @property
     def status(self) -> JobStatus:
         return self.master.status
-
-    def summary(self) -> JobSummary:
-        failure = self.master.report.latest_failure
-        return JobSummary(
-            self.job_id,
-            self._graph.name,
-            self.status,
-            self._started_ms,
-            self._ended_ms,
-            self.master.restarts,
-            tasks_running=sum([each.state is ExecutionState.RUNNING for each in self.master.graph.executions()]),
-            tasks_total=sum(vertex.parallelism for vertex in self._graph.vertices),
-            last_failure=self._why_down(),
-            latest_failure=tell_line(failure.cause) if failure else "",
-            latest_failure_ms=failure.at_ms if failure else 0,
-            is_taken_over=self.is_taken_over,
-            task_managers_awaited=self.master.report.task_managers_awaited,
-        )
-
-    def view(self, after_ms: int = 0) -> JobView:
-        """See RequestJobView."""
-        now_ms, wall_ms = self._clocks()
-        heard_ms = {
-            each: (worker.registered_ms, round(wall_ms - now_ms + worker.heard_ms))
-            for each, worker in self._workers.items()
-        }
-        return self.master.report.view(self.summary(), self._timeline, heard_ms, wall_ms, after_ms)
-
-    def key_groups(self) -> KeyGroups:
-        return key_groups_of(self._graph, next(self.master.coordinator.store.restorable(), None))
-
-    def told_status(self) -> str:
-        """The status in words; when the job is down, with the failure that is to blame."""
-        why = self._why_down()
-        return f"{self.status.value}; last failure: {why}" if why else self.status.value
-
-    def _why_down(self) -> str:
-        """Its last failure in a line, if that is why it does not run; else nothing."""
-        failure = self.master.latest_failure
-        return tell_line(failure) if failure is not None and self.status in _DOWN else ""
 
     def say(self, text: str) -> None:
         """Log it; the job's log has it too."""
@@ -262,8 +209,7 @@ class ManagedJob:
             if isinstance(event, MetadataStored | MetadataFailed):
                 self.pointers.stored()
             if isinstance(event, MetadataStored):
-                wall_ms = self._context.clock.wall_ms()
-                self._timeline.savepoints_stored(event.savepoints.values(), event.checkpoint_id, wall_ms)
+                self.overview.savepoints_stored(event)
 
     def timer_due(self, event: JobTimerEvent) -> None:
         self._timers.pop(event, None)  # a job may run for years, and tick every second
@@ -280,10 +226,6 @@ class ManagedJob:
         """As `take_savepoint`."""
         self.on(CheckpointRequested(request))
 
-    def savepoint_removed(self, path: str) -> None:
-        """Its user does not need it any more."""
-        self._timeline.savepoint_removed(path)
-
     def read(self, question: ReadOutlet) -> Any:
         """The future of an OutletAnswer; raises NotRunning for an operator that there is not."""
         return self._outlets.read(question)
@@ -292,16 +234,6 @@ class ManagedJob:
         """Whether the attempt that says it is the one that runs the operator now."""
         execution = self.master.report.holder_of(said.operator_id, lambda *_: SubtaskIndex(0))
         return execution is not None and execution.attempt_id == said.attempt_id
-
-    def _id_of(self, outlet: str) -> OperatorId:
-        """Of an outlet given by name or id; raises NotRunning when no operator of this name writes one."""
-        operators = [each for vertex in self._graph.vertices for each in vertex.operators]
-        outlets = [each for each in operators if any(one.name == OUTLET_STATE for one in each.states)]
-        for each in outlets:
-            if outlet in (each.name, each.operator_id):
-                return each.operator_id
-        known = there_are(outlet, [each.name for each in outlets])
-        raise NotRunning(outlet, f"job {self._graph.name!r} has no such outlet{known}", is_over=True)
 
     def tidy_up(self) -> None:
         """After its end: what is left of it in storage, and nobody needs, goes."""
@@ -335,65 +267,33 @@ class ManagedJob:
     # -- its TaskManagers
 
     def wants(self, task_manager_id: TaskManagerId, *, has_tasks: bool = False) -> bool:
-        """Whether this one may register. One that was taken for lost may not, nor one with tasks of an earlier leader,
-        as the job was started again.
-        """
-        is_known = task_manager_id in self._workers
-        return not self.status.is_terminal and (is_known or (task_manager_id not in self._released and not has_tasks))
-
-    @property
-    def workers(self) -> Mapping[TaskManagerId, Worker]:
-        """Its TaskManagers, as long as they are there."""
-        return self._workers
-
-    def add_worker(self, registration: RegisterTaskManager, ref: Ref) -> bool:
-        """Whether it is new here."""
-        if registration.task_manager_id in self._workers:
-            return False
-        self._workers[registration.task_manager_id] = Worker(ref, registration, *self._clocks())
-        return True
+        """Whether this one may register."""
+        return not self.status.is_terminal and self.workers.may_register(task_manager_id, has_tasks=has_tasks)
 
     def hear(self, task_manager_id: TaskManagerId, beat: Heartbeat) -> None:
-        self._workers[task_manager_id].heard_ms = now_ms = self._context.clock.now_ms()
-        self._timeline.heard(beat.metrics, now_ms)
+        self.workers.heard(task_manager_id)
+        self.overview.heard(beat)
         self.watch.heard(task_manager_id, beat)
         self.on(beat)
 
     def lose_worker(self, task_manager_id: TaskManagerId, reason: str, *, process_ended: bool) -> None:
-        del self._workers[task_manager_id]
-        self._released.add(task_manager_id)
+        self.workers.lose(task_manager_id)
         self.watch.book.lost(task_manager_id)
         self.on(TaskManagerLost(task_manager_id, reason, process_ended))
 
-    def workers_at(self, *, index: int | None = None, address: str | None = None) -> list[TaskManagerId]:
-        """Those with this index, or at this address."""
-        return [
-            task_manager_id
-            for task_manager_id, worker in self._workers.items()
-            if worker.registration.index == index or worker.ref.address == address
-        ]
-
     def beat(self, beat: Heartbeat, timeout_ms: float) -> list[tuple[TaskManagerId, float]]:
-        """Beat to all that have been heard of within this time; returns the others, and how long they are silent."""
+        """See JobWorkers.beat."""
         self._lease.beat()
-        now_ms, wall_ms = self._clocks()
-        self._timeline.look((each.attempt_id for each in self.master.graph.executions()), wall_ms)
-        silent = []
-        for task_manager_id, worker in self._workers.items():
-            silent_ms = now_ms - worker.heard_ms
-            if silent_ms > timeout_ms:
-                silent.append((task_manager_id, silent_ms))
-            else:
-                worker.ref.tell(beat)
-        return silent
+        self.overview.look()
+        return self.workers.beat(beat, timeout_ms)
 
     # -- effects
 
     def _carry_out(self, effects: list[JobEffect]) -> None:
         for effect in together(effects):
             match effect:
-                case Tell(_, message):
-                    tell = partial(self._tell, effect)
+                case Tell(task_manager_id, message):
+                    tell = partial(self.workers.tell, task_manager_id, message)
                     self.pointers.when_settled(tell, may_begin=isinstance(message, SubmitTask))
                 case Tidings(message):
                     self._publish(message)
@@ -428,10 +328,6 @@ class ManagedJob:
             self._is_to_cancel = False
             self.cancel()
 
-    def _tell(self, order: Tell) -> None:
-        if (worker := self._workers.get(order.task_manager_id)) is not None:
-            worker.ref.tell(LeaderSessionMessage(self._services.session, order.message))
-
     def _discard(self, effect: Discard) -> None:
         work = partial(self._services.files.discard, self.job_id, self.storage, effect)
         if self.status.is_terminal:  # all its pointers go with the job
@@ -440,7 +336,7 @@ class ManagedJob:
             self.pointers.remove(effect.metadata_path, lambda: self._delete(work))
 
     def _publish(self, message: Any) -> None:
-        self._timeline.happened(message, self.master.report.latest_kind)
+        self.overview.happened(message)
         if isinstance(message, CheckpointCompleted):
             self._log.checkpoint_completed()
             self._services.files.superseded(self.job_id)
@@ -456,7 +352,7 @@ class ManagedJob:
         """It is there, or will not be. A job that is to be cancelled then is so before anything newer completes."""
         request, answer = settled.request, settled.answer
         if isinstance(answer, TriggerSavepointFailure):
-            answer = replace(answer, cause=self._with_status(answer.cause))
+            answer = replace(answer, cause=self.overview.with_status(answer.cause))
         self._services.savepoint_coordinator.tell(PromiseSettled(request.token, answer))
         if request.afterwards is Afterwards.CANCEL and isinstance(answer, TriggerSavepointSuccess):
             self._is_to_cancel = True
@@ -466,27 +362,19 @@ class ManagedJob:
     def _answer_checkpoint(self, settled: AnswerCheckpoint) -> None:
         answer = settled.answer
         if isinstance(answer, CheckpointNotTaken):
-            answer = replace(answer, cause=self._with_status(answer.cause))
+            answer = replace(answer, cause=self.overview.with_status(answer.cause))
         else:
             answer = replace(answer, path=self.storage.location(posixpath.dirname(answer.path)))
         if self._scrub.answered(settled.request, answer):
             return
         self._services.savepoint_coordinator.tell(PromiseSettled(settled.request.token, answer))
 
-    def _with_status(self, cause: str) -> str:
-        return f"{cause}; the job is {self.told_status()}" if self._why_down() else cause
-
     def _end(self) -> None:
-        why = f"the job is {self.status.value}"
-        for task_manager_id, worker in self._workers.items():
-            worker.ref.tell(LeaderSessionMessage(self._services.session, ReleaseTaskManager(task_manager_id, why)))
-        released = tuple(self._workers)
-        self._released.update(released)
-        self._workers.clear()
+        released = self.workers.release(f"the job is {self.status.value}")
         self._scrub.end()
         for timer in self._timers.values():
             timer.cancel()
-        self._ended_ms = self._context.clock.wall_ms()
+        self.overview.ended()
         self._services.launcher.forget(self.job_id)
         self._services.files.superseded(self.job_id)
         self._lease.end(self.status)
@@ -499,8 +387,8 @@ class ManagedJob:
         """For those who ask after this JobManager's end."""
         if (history := self._services.history) is None:
             return
-        ended = EndedJob(self.view(), self.master.report.checkpoint_history(self._context.clock.now_ms()))
-        self._services.files.on(Tidy(f"the history of job {self.job_id}", partial(history.keep, ended)))
+        keep = partial(history.keep, self.overview.history())
+        self._services.files.on(Tidy(f"the history of job {self.job_id}", keep))
 
     def _clocks(self) -> tuple[float, int]:
         return self._context.clock.now_ms(), self._context.clock.wall_ms()

@@ -20,7 +20,9 @@ from typing import TypeAlias
 import pykka
 
 from ...messages import (
+    JobGraph,
     JobId,
+    OperatorId,
     OutletAnswer,
     OutletCommitted,
     OutletOpened,
@@ -31,9 +33,11 @@ from ...messages import (
 )
 from ...state import CheckpointStorage
 from ...state.errors import MissingState
-from ...state.outlets.lineage import CursorForked, NoCursorOfThis, OutletLineage
+from ...state.outlets.lineage import OUTLET_STATE, CursorForked, NoCursorOfThis, OutletLineage
 from ...state.outlets.segments import Segment, committed_of, read_segment, segments_in
+from ..ask_errors import NotRunning
 from ..context import ActorContext
+from ..known_names import there_are
 from .storage_answers import ForJob
 
 log = logging.getLogger(__name__)
@@ -330,3 +334,14 @@ def _parts(
             break
         parts.append(OutletPart(data, segment.end - segment.first, lineage.cursor(segment.end)))
     return tuple(parts)
+
+
+def outlet_id(graph: JobGraph, outlet: str) -> OperatorId:
+    """Of an outlet given by name or id; raises NotRunning when no operator of this name writes one."""
+    operators = [each for vertex in graph.vertices for each in vertex.operators]
+    outlets = [each for each in operators if any(one.name == OUTLET_STATE for one in each.states)]
+    for each in outlets:
+        if outlet in (each.name, each.operator_id):
+            return each.operator_id
+    known = there_are(outlet, [each.name for each in outlets])
+    raise NotRunning(outlet, f"job {graph.name!r} has no such outlet{known}", is_over=True)

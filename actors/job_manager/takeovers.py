@@ -71,7 +71,7 @@ class Takeovers:
             return False
         newest = next(job.master.coordinator.store.restorable(), None)
         self._waiting[job.job_id] = _Waiting(job, graph.name, Adoption(graph, newest))
-        job.is_taken_over = True
+        job.overview.is_taken_over = True
         if self._can_be_found:
             self._wait_for(job.job_id)
         return True
@@ -109,13 +109,13 @@ class Takeovers:
     def forget(self, job_id: JobId) -> None:
         """It has ended meanwhile."""
         if (waiting := self._waiting.pop(job_id, None)) is not None:
-            waiting.job.is_taken_over = False
+            waiting.job.overview.is_taken_over = False
 
     def _wait_for(self, job_id: JobId) -> None:
         self._context.schedule(self._timeout_ms, AdoptionOverdue(job_id))
 
     def _adopt(self, waiting: _Waiting) -> None:
-        waiting.job.is_taken_over = False
+        waiting.job.overview.is_taken_over = False
         waiting.job.say(f"job {waiting.name!r} goes on under this JobManager: all its tasks run, and none restarts")
         for message, ref in waiting.offers():
             self._admit(waiting.job, message, ref)
@@ -125,7 +125,7 @@ class Takeovers:
         waiting = self._waiting.pop(job_id, None)
         if waiting is None:
             return False
-        waiting.job.is_taken_over = False
+        waiting.job.overview.is_taken_over = False
         waiting.job.say(f"job {waiting.name!r} is started again by this JobManager: {why}")
         for message, ref in waiting.offers():
             self._refuse(message, ref, f"its job starts again from its newest checkpoint: {why}")

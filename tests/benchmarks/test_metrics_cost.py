@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.metrics import shares
 from benchmarks.unmetered import Unmetered
-from understudy.actors.tasks.task import Task
+from understudy.actors.tasks.task_loop import TaskLoop
 from understudy.actors.tasks.task_manager import TaskManager
 
 
@@ -17,11 +17,11 @@ def test_a_slice_with_metrics_is_compared_with_the_two_beside_it_without() -> No
 
 
 def test_metrics_are_switched_off_and_on_again() -> None:
-    metered = Task._step, Task._process, TaskManager._next_metrics
+    metered = TaskLoop.step, TaskLoop._process, TaskManager._next_metrics
     try:
         Unmetered.turn(is_off=True)
-        off = Task._step, Task._process, TaskManager._next_metrics
+        off = TaskLoop.step, TaskLoop._process, TaskManager._next_metrics
     finally:
         Unmetered.turn(is_off=False)
     assert not set(off) & set(metered)
-    assert (Task._step, Task._process, TaskManager._next_metrics) == metered
+    assert (TaskLoop.step, TaskLoop._process, TaskManager._next_metrics) == metered

@@ -225,8 +225,7 @@ class TaskStage:
     @property
     def watermark_ms(self) -> int:
         """How far event time has come in the task."""
-        assert self.task._time is not None
-        return self.task._time.watermarks.current_ms
+        return self.task._own_loop().time.watermarks.current_ms
 
     def said(self, kind: type[Any]) -> list[Any]:
         return [message for message in self.owner.messages if isinstance(message, kind)]

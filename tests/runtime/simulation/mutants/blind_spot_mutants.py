@@ -22,7 +22,7 @@ from understudy.actors.job_manager import job_files
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from understudy.actors.restore.restore_points import RestorePoints
 from understudy.actors.restore.restored_operators import RestoredOperators
-from understudy.actors.tasks.task import Task
+from understudy.actors.tasks.task_loop import TaskLoop
 from understudy.messages import (
     AbortReason,
     JobVertex,
@@ -298,15 +298,15 @@ def the_open_transaction_of_another_attempt_is_not_aborted(patch: Patch) -> None
 
 @mutant(CALM, within=20, scenarios=calm)
 def every_third_checkpoint_is_declined(patch: Patch) -> None:
-    trigger = Task._trigger
+    trigger = TaskLoop.trigger
 
-    def moody(self: Task, barrier: CheckpointBarrier, stop: bool) -> None:
+    def moody(self: TaskLoop, barrier: CheckpointBarrier) -> None:
         if barrier.checkpoint_id % 3 == 2:
-            self._own_checkpoints().decline(barrier.checkpoint_id, AbortReason.NOT_RUNNING, "not now")
+            self.checkpoints.decline(barrier.checkpoint_id, AbortReason.NOT_RUNNING, "not now")
         else:
-            trigger(self, barrier, stop)
+            trigger(self, barrier)
 
-    patch.setattr(Task, "_trigger", moody)
+    patch.setattr(TaskLoop, "trigger", moody)
 
 
 @mutant(CALM, within=20, scenarios=calm)

@@ -96,9 +96,9 @@ def the_barrier_goes_on_before_the_snapshot(patch: Patch) -> None:
         if not isinstance(message, CheckpointBarrier):
             handle(self, message)
             return
-        outputs = self._running_parts().outputs
+        outputs, loop = self._running_parts().outputs, self._own_loop()
         outputs.broadcast = nothing
-        checkpoint(self._own_checkpoints(), message, self._progress())
+        checkpoint(loop.checkpoints, message, loop.progress())
         outputs.broadcast = broadcast.__get__(outputs)
 
     patch.setattr(TaskCheckpoints, "take", forward)

@@ -18,8 +18,8 @@ from understudy.actors.job_manager.storage_answers import ForJob
 from understudy.actors.operators.source import Source
 from understudy.actors.restore import restored_operators
 from understudy.actors.restore.restore_points import RestorePoints
-from understudy.actors.tasks import task
-from understudy.actors.tasks.task import Task
+from understudy.actors.tasks import task_loop
+from understudy.actors.tasks.task_loop import TaskLoop
 from understudy.messages import CheckpointCompleted, CheckpointTaken, JobStatus, TriggerSavepointSuccess
 from understudy.runtime.connectors.files.file_sink import FileSink
 from understudy.runtime.simulation.histories.actions import (
@@ -219,13 +219,13 @@ def a_savepoint_that_failed_is_said_to_be_there(patch: Patch) -> None:
 
 @mutant(CUT, within=20, scenarios=another_parallelism)
 def a_stopped_source_goes_on_behind_its_barrier(patch: Patch) -> None:
-    patch.setattr(Task, "_hold", nothing)
+    patch.setattr(TaskLoop, "_hold", nothing)
 
 
 @mutant(LIVENESS, within=20, scenarios=a_stop_that_fails)
 def a_stop_that_failed_never_lets_its_sources_go_on(patch: Patch) -> None:
-    hold = Task._hold
-    patch.setattr(Task, "_hold", lambda self, checkpoint_id: hold(self, checkpoint_id or self._held_by))
+    hold = TaskLoop._hold
+    patch.setattr(TaskLoop, "_hold", lambda self, checkpoint_id: hold(self, checkpoint_id or self._held_by))
 
 
 @mutant(OUTPUT, within=20, scenarios=a_cancellation)
@@ -257,25 +257,25 @@ def a_job_is_cancelled_when_more_than_its_savepoint_is_committed(patch: Patch) -
 
 @mutant(OUTPUT, within=10, scenarios=another_parallelism)
 def a_rescaled_source_begins_anew(patch: Patch) -> None:
-    resume = task.continue_source
+    resume = task_loop.continue_source
 
     def anew(source: Source, recorded: Any) -> None:
         if recorded and recorded[0].parallelism == source.context.parallelism:
             resume(source, recorded)
 
-    patch.setattr(task, "continue_source", anew)
+    patch.setattr(task_loop, "continue_source", anew)
 
 
 @mutant(OUTPUT, within=10, scenarios=another_parallelism)
 def a_rescaled_source_forgets_what_the_last_subtask_had_left(patch: Patch) -> None:
-    resume = task.continue_source
+    resume = task_loop.continue_source
 
     def forgetful(source: Source, recorded: Any) -> None:
         rescale = source.rescale
         source.rescale = lambda offsets: rescale([*offsets[:-1], offsets[0]])  # type: ignore[method-assign]
         resume(source, recorded)
 
-    patch.setattr(task, "continue_source", forgetful)
+    patch.setattr(task_loop, "continue_source", forgetful)
 
 
 @mutant(OUTPUT, LIVENESS, within=10, scenarios=another_parallelism)

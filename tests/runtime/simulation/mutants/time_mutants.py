@@ -12,7 +12,7 @@ from understudy.actors.flow.outputs import TaskOutputs
 from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.operators.split_watermarks import SplitWatermarks
 from understudy.actors.tasks.operator_chain import OperatorChain
-from understudy.actors.tasks.task import Task
+from understudy.actors.tasks.task_loop import TaskLoop
 from understudy.actors.tasks.task_time import TaskTime
 from understudy.actors.tasks.task_watermarks import TaskWatermarks
 from understudy.messages import InputWatermark
@@ -225,21 +225,21 @@ def a_watermark_overtakes_what_is_kept(patch: Patch) -> None:
 
 @mutant(OUTPUT, within=60, scenarios=led(mix.event_time, "windows", "apart", "sessions"))
 def a_stop_with_a_savepoint_ends_event_time(patch: Patch) -> None:
-    trigger: Callable[..., None] = Task._trigger
+    trigger: Callable[..., None] = TaskLoop.trigger
 
-    def ending(self: Task, barrier: CheckpointBarrier) -> None:
-        if barrier.stop and self._source is not None:
-            self._running_parts().outputs.send_watermark(Watermark(END_OF_TIME))
+    def ending(self: TaskLoop, barrier: CheckpointBarrier) -> None:
+        if barrier.stop and self.source is not None:
+            self._parts.outputs.send_watermark(Watermark(END_OF_TIME))
         trigger(self, barrier)
 
-    patch.setattr(Task, "_trigger", ending)
+    patch.setattr(TaskLoop, "trigger", ending)
 
 
 @mutant(CUT, OUTPUT, within=60, scenarios=led(mix.between_timers))
 def timers_fire_behind_the_barrier_of_a_stop(patch: Patch) -> None:
-    hold = Task._hold
+    hold = TaskLoop._hold
     patch.setattr(
-        Task, "_hold", lambda self, checkpoint_id: hold(self, None if self._source is None else checkpoint_id)
+        TaskLoop, "_hold", lambda self, checkpoint_id: hold(self, None if self.source is None else checkpoint_id)
     )
 
 
