@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from copy import copy
 
 from ...actors.errors import CannotRestore
 from ...state.checkpoints.savepoint_store import is_pointer
@@ -43,7 +42,14 @@ def looked_at_here(path: AnyPath | None) -> Iterator[None]:
             told = "" if "://" in written or "::" in written else _what_is_at(os.path.join(folder, written))
             error.args = (str(error).replace(f"{written}: ", f"{written}: {told}", 1),)
         has_all = isinstance(error.__cause__, MissingState | OutsideRoot)  # then the causes add our own frames alone
-        raise copy(error) from None if has_all else error.__cause__
+        raise _without_frames(error) from None if has_all else error.__cause__
+
+
+def _without_frames(error: CannotRestore) -> CannotRestore:
+    """The same error, without those of the JobManager. How it was made is its own matter."""
+    same = type(error).__new__(type(error), *error.args)
+    same.__dict__.update(error.__dict__)
+    return same
 
 
 def _what_is_at(place: str) -> str:

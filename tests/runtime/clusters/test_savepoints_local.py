@@ -200,7 +200,10 @@ def test_what_cannot_be_restored_is_told_at_submit_and_touches_nothing_that_runs
     counting(regrouped, 10, None).collect(name="out")
     refused(path, r"set StreamEnvironment\(max_parallelism=128\)", regrouped, StateDoesNotFit)
 
-    metadata = state_files(tmp_path / "checkpoints", "_metadata", running)[0]
+    of_savepoint = min(
+        each.checkpoint_id for each in running.checkpoint_history().checkpoints if each.kind == "savepoint"
+    )
+    metadata = tmp_path / "checkpoints" / running.job_id / f"chk-{of_savepoint}" / "_metadata"
     size = metadata.stat().st_size
     os.truncate(metadata, size - 1)
     refused(path, "corrupt state")
