@@ -65,6 +65,7 @@ from .metric_reporters import MetricReporters
 from .module_path import searched_folders
 from .not_called import NotCalled
 from .paths import AnyPath, looked_at_here, savepoint_at
+from .preload import warm_up_of
 from .resuming import to_be_resumed
 from .stream_queries import StreamQueries
 from .task_manager_process import TaskManagerLaunch
@@ -340,7 +341,7 @@ class Cluster(WebSide, ABC, metaclass=NotCalled):
         if translation.queries:
             self._check_queries(", ".join(repr(each.source_name) for each in translation.queries))
         translation.check_operators(self._runs_on_this_machine())
-        program = StoredProgram(translation.program.dumps(), searched_folders(), translation.program.warm_up)
+        program = StoredProgram(translation.program.dumps(), searched_folders(), warm_up_of(translation.program))
         self._lead.keep(graph, program, self._work_dir)
         self._prepare(self._launch(graph, program), translation.dataframes)
         self._programs.keep(graph.job_id, SubmittedProgram(program, translation))

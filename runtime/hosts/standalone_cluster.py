@@ -31,6 +31,7 @@ from ..clusters.job_handle import JobHandle
 from ..clusters.leader_line import LeaderLine
 from ..clusters.module_path import searched_folders
 from ..clusters.paths import AnyPath, savepoint_at
+from ..clusters.preload import warm_up_of
 from ..clusters.remote_cluster import RemoteCluster, expect
 from ..clusters.remote_errors import Refused
 from ..clusters.resuming import to_be_resumed
@@ -138,7 +139,7 @@ class StandaloneCluster(RemoteCluster):
         files = files_to_ship(py_files)
         graph, program = translation.graph, translation.program
         programs = Programs(self.settings.storage_dir, self._cluster_keys)
-        shipped = ShippedProgram(program.dumps(), program.warm_up, searched_folders(), files)
+        shipped = ShippedProgram(program.dumps(), warm_up_of(program), searched_folders(), files)
         stored = programs.store(graph.job_id, shipped)
         path, folder = (None, "") if from_savepoint is None else savepoint_at(from_savepoint)
         wanted = SubmitJob(graph, processes, slots, path, allow_non_restored_state, folder, resume is not None, stored)

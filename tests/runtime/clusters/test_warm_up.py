@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from understudy import KeyedOperator, LocalCluster, Operator, StreamEnvironment
+from understudy.runtime.api.translation import translate
+from understudy.runtime.clusters.interface import load
+from understudy.runtime.clusters.preload import warm_up_of
 
 from .jobs import WAIT_S
 
@@ -49,3 +54,35 @@ def test_numba_is_there_before_user_code_is(operator: type[KeyedOperator], ready
         job = cluster.submit(env)
         job.wait(timeout=WAIT_S)
         assert sorted(map(tuple, job.results("found"))) == [(1, 2, ready), (2, 3, ready)]
+
+
+OPERATORS = """
+import sys
+WAS_THERE = "understudy.runtime.api.environment" in sys.modules
+from understudy import Operator, StreamEnvironment
+
+class Asks(Operator):
+    def process_batch(self, batch, out):
+        out.collect(WAS_THERE)
+"""
+
+
+def test_a_users_module_finds_what_it_imports_in_the_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks before it imports anything of that itself."""
+    (tmp_path / "jobs_of_a_user.py").write_text(OPERATORS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    env = StreamEnvironment(parallelism=1)
+    env.from_collection([1]).process(import_module("jobs_of_a_user").Asks).collect(name="found")
+    program = translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere").program
+    assert warm_up_of(program) == (f"{load.__module__}:{load.__name__}",)
+    with LocalCluster(task_managers=1) as cluster:
+        job = cluster.submit(env)
+        job.wait(timeout=WAIT_S)
+        assert job.results("found") == [True]
+
+
+def test_a_program_without_modules_loads_nothing_ahead() -> None:
+    env = StreamEnvironment(parallelism=1)
+    env.from_collection([1]).map(str).collect(name="found")
+    program = translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere").program
+    assert warm_up_of(program) == ()
