@@ -37,7 +37,7 @@ class CurveKeys:
     @classmethod
     def load(cls, path: str | Path) -> CurveKeys:
         """Read a file that `save` wrote. Raises InsecureKeyFile when others can read it, or it holds no keys."""
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        if not (stat.S_ISREG(mode := os.stat(path).st_mode) or stat.S_ISDIR(mode)):  # opening it may wait for ever
             raise InsecureKeyFile(f"{path} is no plain file, and holds no key pair")
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())

@@ -344,6 +344,7 @@ def test_a_job_that_waits_for_slots_says_who_holds_them_and_one_that_can_never_h
     assert first.code == 0, first.err
     second = yard.shell.start("submit", "job.py:build", "--name", "second", "--ready")
     assert "is submitted" in second.stderr.readline()
+    assert "what 'counted' collects is for a program that submits the job" in second.stderr.readline()
     waits = second.stderr.readline()
     assert waits.startswith(
         f"job 'second' is waiting for 1 slot: 0 are free of 2; job 'first' ({first.out.strip()}) holds 2; "
