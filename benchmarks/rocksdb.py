@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from statistics import mean, median
 from typing import Any
 
 import click
@@ -38,6 +39,7 @@ VALUE = ValueState(bytes, name="value")
 @click.option("--value-bytes", default=400, show_default=True, type=click.IntRange(16))
 @click.option("--memory-mb", default=64, show_default=True, type=click.IntRange(8))
 @click.option("--changed", default=0.01, show_default=True, type=click.FloatRange(0, 1), help="Share of the keys.")
+@click.option("--checkpoints", default=5, show_default=True, type=click.IntRange(1), help="After the first one.")
 @click.option("--alone", is_flag=True, help="Without bare rocksdict, which takes memory of its own.")
 @click.option("--directory", default=None, type=click.Path(file_okay=False), help="Of all files; a temporary one.")
 @shared_options
@@ -46,6 +48,7 @@ def rocksdb(
     value_bytes: int,
     memory_mb: int,
     changed: float,
+    checkpoints: int,
     alone: bool,
     directory: str | None,
     runs: int,
@@ -61,7 +64,8 @@ def rocksdb(
                 for run in range(0 if alone else runs)
             ],
             "checkpoints": [
-                _checkpoints(keys, value_bytes, memory_mb, changed, f"{folder}/c{run}", problems) for run in range(runs)
+                _checkpoints(keys, value_bytes, memory_mb, changed, checkpoints, f"{folder}/c{run}", problems)
+                for run in range(runs)
             ],
             "peak_resident_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000),
         }
@@ -192,39 +196,49 @@ def _backend(folder: str, memory_mb: int) -> Any:
 
 
 def _checkpoints(
-    keys: int, size: int, memory_mb: int, changed: float, folder: str, problems: list[str]
+    keys: int, size: int, memory_mb: int, changed: float, checkpoints: int, folder: str, problems: list[str]
 ) -> dict[str, Any]:
     side = _State(f"{folder}/state", size, memory_mb)
     storage = CheckpointStorage(f"{folder}/checkpoints")
     for batch in _batches(keys, 1):
         side.write(batch)
     first = _checkpoint(side, storage, 1)
-    some = random.Random(5).sample(range(keys), max(1, round(keys * changed)))
-    for start in range(0, len(some), BATCH):
-        side.write(some[start : start + BATCH], 1)
-    second = _checkpoint(side, storage, 2)
+    draw, newest, later = random.Random(5), dict[int, int](), list[dict[str, Any]]()
+    for generation in range(1, checkpoints + 1):
+        some = draw.sample(range(keys), max(1, round(keys * changed)))
+        for start in range(0, len(some), BATCH):
+            side.write(some[start : start + BATCH], generation)
+        newest.update(dict.fromkeys(some, generation))
+        later.append(_checkpoint(side, storage, generation + 1))
     side.close()
     os.makedirs(f"{folder}/again")
     again = _backend(f"{folder}/again", memory_mb)
     begun = time.perf_counter()
-    again.restore([second["handle"]], storage.read)
-    state, touched = again.state(VALUE), set(some)
+    again.restore([later[-1]["handle"]], storage.read)
+    state = again.state(VALUE)
     restore_ms = (time.perf_counter() - begun) * 1000
     for key in random.Random(6).sample(range(keys), min(keys, 5000)):
         again.current_key = key
-        if state.value() != _value(key, size, int(key in touched)):
+        if state.value() != _value(key, size, newest.get(key, 0)):
             problems.append(f"key {key} was restored wrongly")
     again.close()
     return {
         "first_mb": round(first["bytes"] / 1e6, 2),
         "first_pause_ms": first["pause_ms"],
         "first_ms": first["ms"],
-        "next_mb": round(second["bytes"] / 1e6, 3),
-        "next_pause_ms": second["pause_ms"],
-        "next_ms": second["ms"],
-        "next_bytes_share": round(second["bytes"] / first["bytes"], 4),
+        "next_mb": round(median(each["bytes"] for each in later) / 1e6, 3),
+        "next_pause_ms": median(each["pause_ms"] for each in later),
+        "next_ms": median(each["ms"] for each in later),
+        **_shares(first, later, "bytes"),
+        **_shares(first, later, "ms"),
         "restore_ms": round(restore_ms, 1),
     }
+
+
+def _shares(first: dict[str, Any], later: list[dict[str, Any]], what: str) -> dict[str, float]:
+    shares = [each[what] / first[what] for each in later]
+    named = {"median": median(shares), "mean": mean(shares), "max": max(shares)}
+    return {f"next_{what}_share_{name}": round(share, 4) for name, share in named.items()}
 
 
 def _checkpoint(side: _State, storage: CheckpointStorage, number: int) -> dict[str, Any]:
