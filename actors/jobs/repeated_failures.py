@@ -32,7 +32,6 @@ CERTAIN = frozenset(
         "NumbaMissing",
         "EndlessTimers",
         "InletLogDamaged",
-        "InvalidState",
         "SuperNotCalled",
         "UnregisteredMessage",
         "UnsupportedValue",

@@ -96,7 +96,7 @@ class FileSources(Beginnings):
         except ConnectorError as error:
             raise type(error)(f"source {name!r}: {error}") from error.__cause__
         except Exception as error:
-            if "://" not in path or isinstance(error, ApiError):
+            if isinstance(error, ApiError | ValueError | TypeError) or "://" not in path:
                 raise
             raise UnreadableInput(f"source {name!r}: {why_unreachable(error, url_shown(path))}") from error
         return self._start(source, name, parallelism)

@@ -484,3 +484,9 @@ def test_a_value_that_is_none_says_where_it_may_come_from(env: StreamEnvironment
 def test_the_schema_of_a_file_sink_is_one_of_arrow() -> None:
     with pytest.raises(ValueError, match=r"FileSink: schema: wanted a pyarrow\.Schema, .* found \['a'\]"):
         FileSink("out", schema=["a"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", [5, None, Path("a.csv")])
+def test_a_path_that_is_no_text_is_refused_as_such(env: StreamEnvironment, path: Any) -> None:
+    with pytest.raises(InvalidSetting, match=r"^path: wanted"):
+        env.from_csv(path)
