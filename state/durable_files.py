@@ -23,9 +23,10 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
 from typing import Any, BinaryIO, Protocol, Self, runtime_checkable
 
-from fsspec import AbstractFileSystem, url_to_fs
+from fsspec import AbstractFileSystem
 from fsspec.implementations.local import LocalFileSystem
 
+from .file_locations import file_system_at
 from .full_disk import folder_named
 from .store_requests import StoreRequests
 
@@ -126,7 +127,7 @@ class DurableFiles:
     @classmethod
     def at(cls, url: str) -> tuple[Self, str]:
         """The files of a local path or a URL that fsspec knows, and the path in them."""
-        fs, path = url_to_fs(url)
+        fs, path = file_system_at(url)
         return cls(fs), path
 
     @property

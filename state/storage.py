@@ -25,11 +25,11 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import fsspec
-from fsspec.utils import get_protocol
 
 from ..messages import CheckpointId, JobId, StateHandle
 from .durable_files import special_kind
 from .errors import CorruptState, MissingState, OutsideRoot, UnreachableRoot, UnwritableRoot, WrongEncryptionKey
+from .file_locations import is_url, protocol_of
 from .keyring import HEAD_BYTES, Keyring
 from .record_log import RecordLog
 from .seal import SEAL_BYTES, opened, seal_of
@@ -290,9 +290,9 @@ class CheckpointStorage:
         """A path from anywhere as one relative to the root; raises OutsideRoot. Links are followed."""
         if "\0" in path:
             raise OutsideRoot(path, self.url)
-        if "://" in path or "::" in path:
+        if is_url(path):
             # Compared by name first: a path from outside must not make us connect to anything.
-            if get_protocol(path) not in _protocols(self._fs):
+            if protocol_of(path) not in _protocols(self._fs):
                 raise OutsideRoot(path, self.url)
             absolute = str(self._fs._strip_protocol(path))
         else:

@@ -25,6 +25,7 @@ from typing import Any
 
 from ...state import CheckpointStorage
 from ...state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
+from ...state.file_locations import is_url
 from ..high_availability.settings import KEYS as HIGH_AVAILABILITY_KEYS
 from ..high_availability.settings import SESSION_TIMEOUT, HighAvailabilitySettings
 from .metric_reporters import OTEL_INTERVAL, PROMETHEUS_PORT, REPORTER_KEYS, reporter_problem
@@ -122,4 +123,4 @@ def _backend(name: str | None, directory: str | None) -> SavepointBackend | None
 
 
 def _absolute(directory: str) -> str:
-    return directory if "://" in directory or "::" in directory else os.path.abspath(os.path.expanduser(directory))
+    return directory if is_url(directory) else os.path.abspath(os.path.expanduser(directory))

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from ...actors.errors import CannotRestore
 from ...state.checkpoints.savepoint_store import is_pointer
 from ...state.errors import MissingState, OutsideRoot
+from ...state.file_locations import is_url
 from ..api.errors import InvalidSetting
 
 AnyPath = str | os.PathLike[str]
@@ -25,7 +26,7 @@ def savepoint_at(path: AnyPath) -> tuple[str, str]:
     """The path of a savepoint or retained checkpoint, and the folder in which a relative one is looked for first."""
     written = _text("a savepoint's path", path)
     folder = ""
-    if not (os.path.isabs(written) or "://" in written or "::" in written):
+    if not (os.path.isabs(written) or is_url(written)):
         with suppress(OSError):  # the working directory may have been deleted
             folder = os.getcwd()
     return written, folder
@@ -39,7 +40,7 @@ def looked_at_here(path: AnyPath | None) -> Iterator[None]:
     except CannotRestore as error:
         if path is not None and isinstance(error.__cause__, OutsideRoot):
             written, folder = savepoint_at(path)
-            told = "" if "://" in written or "::" in written else _what_is_at(os.path.join(folder, written))
+            told = "" if is_url(written) else _what_is_at(os.path.join(folder, written))
             error.args = (str(error).replace(f"{written}: ", f"{written}: {told}", 1),)
         has_all = isinstance(error.__cause__, MissingState | OutsideRoot)  # then the causes add our own frames alone
         raise _without_frames(error) from None if has_all else error.__cause__

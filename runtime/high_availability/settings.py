@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from enum import Enum
 from importlib.util import find_spec
 
+from ...state.file_locations import is_url
 from .errors import UnusableFile
 
 PREFIX = "high-availability."
@@ -229,7 +230,7 @@ def _matching(key: str, text: str, pattern: re.Pattern[str], wanted: str) -> str
 
 
 def _absolute(directory: str) -> str:
-    return directory if "://" in directory or "::" in directory else _path(directory)
+    return directory if is_url(directory) else _path(directory)
 
 
 def _path(file: str) -> str:

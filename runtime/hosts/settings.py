@@ -14,6 +14,7 @@ from typing import Any
 
 from ...actors.job_manager.job_manager_settings import JobManagerSettings
 from ...state.checkpoints.job_runs import LEASE_MS
+from ...state.file_locations import is_url
 from ..clusters.cluster_settings import ClusterSettings
 from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, Configuration
 from ..high_availability.settings import (
@@ -291,6 +292,6 @@ FIELD_OF: Mapping[str, str] = {each.metadata["setting"].key: each.name for each 
 
 def resolved(setting: Setting, value: Any, base: Path) -> Any:
     """A path without `~`, absolute from `base`; any other value as it is."""
-    if not isinstance(setting.kind, Folder | FolderOrUrl) or not value or "://" in value or "::" in value:
+    if not isinstance(setting.kind, Folder | FolderOrUrl) or not value or is_url(value):
         return value
     return os.path.normpath(base / Path(value).expanduser())

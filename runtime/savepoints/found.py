@@ -17,6 +17,7 @@ from ...state.checkpoints.savepoint_store import HEAP_PATHS, FilesystemSavepoint
 from ...state.checkpoints.savepoint_stores import FOLDER
 from ...state.checkpoints.savepoints import METADATA, metadata_path
 from ...state.errors import CorruptState, ForgedPointer, MissingSavepoint, MissingState, OutsideRoot
+from ...state.file_locations import is_url
 from ...state.storage import CheckpointStorage, checkpoint_directory, is_checkpoint_folder
 from .errors import IncompleteSavepoint, NotASavepoint
 
@@ -55,7 +56,7 @@ def absolute(path: str | os.PathLike[str]) -> str:
             "it is kept in its JobManager's memory, and nobody else can read it: give the job a checkpoint_dir and "
             "take another one",
         )
-    if "://" in text or "::" in text:
+    if is_url(text):
         return text.rstrip("/")
     return os.path.abspath(Path(text).expanduser())
 

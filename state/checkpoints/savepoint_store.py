@@ -25,6 +25,7 @@ from ..errors import (
     UnwritableRoot,
     WrongSavepointStore,
 )
+from ..file_locations import is_url
 from ..storage import CheckpointStorage, job_directory
 
 log = logging.getLogger(__name__)
@@ -249,7 +250,7 @@ class FilesystemSavepointStore:
         if folder is None:
             self._refuse_root(path)
         wanted = posixpath.join(folder or "", path)
-        if "://" not in wanted and "::" not in wanted:
+        if not is_url(wanted):
             wanted = posixpath.join(self._folder, wanted)
         try:
             relative = self._files.resolve(wanted)

@@ -25,6 +25,7 @@ from ..errors import (
     UnknownSavepointRoot,
     UnreachableRoot,
 )
+from ..file_locations import is_url
 from ..storage import CheckpointStorage
 from .savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointPointer, SavepointStore
 
@@ -152,5 +153,5 @@ class SavepointStores:
 
 def candidates(path: str, working_directory: str) -> tuple[str, ...]:
     """What a path may mean, what it means first coming first: a relative one may be below the client's folder."""
-    is_relative = not (posixpath.isabs(path) or "://" in path or "::" in path)
+    is_relative = not (posixpath.isabs(path) or is_url(path))
     return (posixpath.join(working_directory, path), path) if working_directory and is_relative else (path,)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from fsspec.core import url_to_fs
-
 from ....messages import CheckpointId, unpack_plain
+from ....state.file_locations import file_system_at
 from ....state.keyring import Keyring, is_sealed, opened
 from ..errors import UnreadableInput
 from .committed_files import OutputOf, checkpoint_of
@@ -36,7 +35,7 @@ def read_collected(directory: str, *, until: CheckpointId | None = None, of: Out
 
     With `until`: only those that this checkpoint and the ones before it cover; with `of`: only those of one job's sink.
     """
-    fs, root = url_to_fs(directory)
+    fs, root = file_system_at(directory)
     fs.invalidate_cache()
     if not fs.exists(root):
         return []

@@ -6,10 +6,12 @@ A file belongs to the subtask that its name's hash says, so subtasks need not sp
 parallelism deals out again what all of them knew. A file settles while its version may still change. Those begun and
 those read are state; the others a later attempt finds again.
 
-A file that was read is kept as two hashes of 8 bytes, of name and version, as long as it lies there, and forgotten when
-two looks in a row have not found it. So what is remembered grows with what lies in the folder, never with the job's
-age. There is no horizon by modification time: a file that is moved in, or copied with its times, may be older than all
-others, and would be lost without a word.
+A file that was read is kept as two hashes of 8 bytes, of name and version, as long as it lies there. Once two looks in
+a row have not found it, it is *gone*: another version under its name is a new file. It is forgotten by a look that
+finds other files; one that finds none at all may be of the empty folder below a mount that is away, and will be back
+with all of them. So what is remembered grows with what lies in the folder, never with the job's age. There is no
+horizon by modification time: a file that is moved in, or copied with its times, may be older than all others, and would
+be lost without a word.
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ class FilesSeen:
         self._read: dict[int, int] = {}
         self._absent: set[int] = set()
         """Of those read: what the last look did not find."""
+        self._gone: set[int] = set()
+        """Of those: what the one before did not find either."""
         self._packed: bytes | None = None
         """`_read` as it is stored, while it does not change."""
 
@@ -62,20 +66,23 @@ class FilesSeen:
     def take(self, files: Iterable[FoundFile], now_ms: float) -> None:
         """All files that lie there now, of all subtasks. Raises InputChanged for one that is not what it was."""
         assert not self.has_more, "one looks when there is nothing left to read"
-        own = sorted((each for each in files if self._is_own(each.key)), key=lambda each: (each.modified, each.name))
+        found = list(files)
+        own = sorted((each for each in found if self._is_own(each.key)), key=lambda each: (each.modified, each.name))
         settling, self._settling = self._settling, {}
         for file in own:
             if (digest := self._read.get(file.key)) is not None:
-                if digest != fingerprint_of(file.version):
+                if digest == fingerprint_of(file.version):
+                    continue
+                if file.key not in self._gone:
                     raise changed(file.name, "another version", file.version)
-                continue
+                self._forget({file.key})
             version, since_ms = settling.get(file.name, ("", now_ms))
             since_ms = since_ms if version == file.version else now_ms
             if now_ms - since_ms >= self._settle_ms:
                 self._found.append((file.name, file.version))
             else:
                 self._settling[file.name] = (file.version, since_ms)
-        self._forget({each.key for each in own})
+        self._miss({each.key for each in own}, is_empty=not found)
 
     def next(self) -> BegunFile | None:
         """The file to read from now on; None when there is none."""
@@ -100,7 +107,7 @@ class FilesSeen:
         if self._packed is None:
             self._packed = np.array([*self._read, *self._read.values()], dtype="<u8").tobytes()
         begun = [[each.name, each.version, each.rows] for each in self.begun]
-        return {"begun": begun, "read": self._packed}
+        return {"begun": begun, "read": self._packed, "gone": np.array([*self._gone], dtype="<u8").tobytes()}
 
     def restore(self, plains: Sequence[dict[str, Any]]) -> None:
         """What is this subtask's of what these subtasks knew."""
@@ -109,18 +116,26 @@ class FilesSeen:
             keys, digests = np.frombuffer(plain["read"], dtype="<u8").reshape(2, -1)
             own = keys % np.uint64(self._parallelism) == self._subtask
             self._read.update(zip(keys[own].tolist(), digests[own].tolist(), strict=True))
+            self._gone |= {*np.frombuffer(plain.get("gone", b""), dtype="<u8").tolist()} & self._read.keys()
+        self._absent = set(self._gone)
 
     # -- details
 
     def _is_own(self, key: int) -> bool:
         return key % self._parallelism == self._subtask
 
-    def _forget(self, listed: set[int]) -> None:
-        gone = self._read.keys() - listed
-        for key in gone & self._absent:
+    def _miss(self, listed: set[int], *, is_empty: bool) -> None:
+        absent = self._read.keys() - listed
+        gone = absent & self._absent
+        if not is_empty:
+            self._forget(gone)
+            absent, gone = absent - gone, set()
+        self._absent, self._gone = absent, gone
+
+    def _forget(self, keys: Iterable[int]) -> None:
+        for key in keys:
             del self._read[key]
             self._packed = None
-        self._absent = gone - self._absent
 
 
 def changed(name: str, was: str, found: str | None) -> InputChanged:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fsspec.core import url_to_fs
 from fsspec.registry import known_implementations
-from fsspec.utils import get_protocol
 
+from ....state.file_locations import file_system_at, protocol_of
 from ..errors import UnknownFileSystem
 
 _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "r2", "tos"})
@@ -16,15 +15,15 @@ _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "ad
 
 def is_object_store(url: str) -> bool:
     """Whether files come whole there, and folders are but the beginnings of names."""
-    return get_protocol(url) in _OBJECT_STORES
+    return protocol_of(url) in _OBJECT_STORES
 
 
 def located(url: str) -> tuple[Any, str]:
     """The file system and the path in it. Raises UnknownFileSystem, saying which package is missing if one is."""
     try:
-        return url_to_fs(url)  # type: ignore[no-any-return]
+        return file_system_at(url)
     except (ImportError, ValueError) as error:
-        known = known_implementations.get(protocol := get_protocol(url))
+        known = known_implementations.get(protocol := protocol_of(url))
         if known is None:
             what = f"fsspec knows no protocol {protocol!r}: write a local path, or a URL such as s3://bucket/folder"
         elif isinstance(error, ImportError):

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from fsspec.core import url_to_fs
-
+from ....state.file_locations import file_system_at
 from ...api.errors import ApiError
 from ...api.translation import Translation
 from ...clusters.job_handle import JobHandle
@@ -68,7 +67,7 @@ def sinks_outside_of_the_world(translation: Translation) -> list[str]:
 
 
 def _read_files(url: str, read: Callable[[BinaryIO], list[Any]]) -> list[Any]:
-    fs, root = url_to_fs(url)
+    fs, root = file_system_at(url)
     if not fs.exists(root):
         return []
     rows: list[Any] = []

@@ -248,7 +248,50 @@ def test_what_is_in_the_state_is_bounded_by_what_lies_in_the_folder(tmp_path: Pa
         attempt.look()
         attempt.look()
         sizes.append(len(attempt.source.offset()["read"]))
-    assert sizes == [0] * 5
+    assert sizes == [16 * 20] * 5, "those before went when the next ones were found"
+    write(tmp_path, "last", 0)
+    attempt.look()
+    assert len(attempt.source.offset()["read"]) == 16
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_files_of_a_mount_that_was_away_are_not_read_again(tmp_path: Path, restarts: bool) -> None:
+    """An empty folder lies where it was."""
+    folder, away = tmp_path / "in", tmp_path / "away"
+    folder.mkdir()
+    for number in range(3):
+        write(folder, str(number), number)
+    attempt = Attempt(folder)
+    assert attempt.polls() == [0, 1, 2]
+    folder.rename(away)
+    folder.mkdir()
+    for _ in range(4):
+        assert attempt.look() == []
+    if restarts:
+        attempt = Attempt(folder, recorded=[attempt.recorded()])
+        for _ in range(3):
+            assert attempt.look() == []
+    folder.rmdir()
+    away.rename(folder)
+    write(folder, "3", 3)
+    assert attempt.look() == [3]
+    assert attempt.look() == []
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_name_that_comes_again_after_two_looks_without_it_is_a_new_file(tmp_path: Path, restarts: bool) -> None:
+    path = write(tmp_path, "today", 1)
+    attempt = Attempt(tmp_path, settle_ms=500)
+    attempt.look()
+    assert attempt.look() == [1]
+    path.unlink()
+    attempt.look()
+    attempt.look()
+    if restarts:
+        attempt = Attempt(tmp_path, recorded=[attempt.recorded()], settle_ms=500)
+    write(tmp_path, "today", 2, 3)
+    assert attempt.look() + attempt.look() == [2, 3]
+    assert attempt.look() == []
 
 
 def test_a_large_folder_is_in_the_state_by_16_bytes_a_file(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""File locations: what is a URL that fsspec opens, and what is a path of this machine.
+
+A text without `://` is a path as it stands. fsspec alone would cut `/data/orders::eu` at the `::`, and read and write
+`/data/orders`: it chains file systems so, as in `simplecache::s3://bucket/file`.
+"""
+
+from __future__ import annotations
+
+from posixpath import isabs
+from typing import Any
+
+from fsspec import AbstractFileSystem, available_protocols, filesystem, url_to_fs
+from fsspec.utils import get_protocol
+
+
+def is_url(location: str) -> bool:
+    """Whether it is no path of this machine."""
+    return "://" in location
+
+
+def protocol_of(location: str) -> str:
+    """As fsspec names it: "s3", or "file" for a path."""
+    protocol: str = get_protocol(location) if is_url(location) else "file"
+    return protocol
+
+
+def file_system_at(location: str) -> tuple[AbstractFileSystem, str]:
+    """The file system, and the path in it. Raises ValueError for a URL that none is known for, and ImportError where
+    its package is missing.
+    """
+    if not is_url(location):
+        local: Any = filesystem("file")
+        return local, local._strip_protocol(location)
+    first, *others = location.split("::")
+    for link in others:
+        if not isabs(link) and link.partition("://")[0] not in available_protocols():
+            raise ValueError(
+                f"'::' chains file systems in a URL, as in simplecache::s3://bucket/file, and there is none {link!r}: "
+                f"give the place after {first} another name"
+            )
+    found: tuple[AbstractFileSystem, str] = url_to_fs(location)
+    return found
