@@ -101,7 +101,7 @@ class Piece:
                 return repeat(None), rows_of(batch)
             return repeat(None), rows_one_by_one(batch, [values_of(column) for column in batch.columns])
         try:
-            return operator._selectors[self.input_index].keyed_rows(batch)
+            return operator._keyed_rows(self.input_index, batch)
         except KeySelectionFailed as error:
             raise UserCodeError(operator.context.name, self.position_of(error.position)) from error
 

@@ -27,6 +27,7 @@ from ..flow.key_selector import KeySelectionFailed
 from ..unrun import refuse
 from .collector import Collector
 from .operator import MayWait, Operator, Takes
+from .restored_keys import compare
 from .timers import FIRED_AT_ONCE, Domain, KeyedTimer, Timers, new_timer
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ class KeyedOperator(Operator):
     """Registers and deletes timers of the current key."""
     _backend: KeyedStateBackend
     _selectors: tuple[KeySelector, ...]
+    _kept_kinds: frozenset[str] = frozenset()
+    """Of restored keys, until the first batch is compared with them."""
     _taken: int = 0
     _input_index: int = 0
     """Of the batch that is processed, or was last."""
@@ -240,7 +243,7 @@ class KeyedOperator(Operator):
     ) -> None:
         self._input_index = input_index
         try:
-            keys, records = self._selectors[input_index].keyed_rows(batch)
+            keys, records = self._keyed_rows(input_index, batch)
         except KeySelectionFailed as error:
             raise UserCodeError(self.context.name, self._taken + error.position) from error
         if self.timestamps is not None:
@@ -258,6 +261,14 @@ class KeyedOperator(Operator):
         finally:
             self._leave_key()
         self._taken += len(batch)
+
+    def _keyed_rows(self, input_index: int, batch: Batch) -> tuple[list[Any], Iterable[Any]]:
+        """The key and the record of each row. Raises KeySelectionFailed."""
+        keys, records = self._selectors[input_index].keyed_rows(batch)
+        if self._kept_kinds and keys:
+            compare(self.context.name, self._kept_kinds, keys)
+            self._kept_kinds = frozenset()
+        return keys, records
 
     def _process_timed(
         self,

@@ -37,7 +37,14 @@ from ...state import (
     read_channel,
     state_size_bytes,
 )
-from ...state.backends.backend import CountedBackend, IncrementalBackend, KeyedSnapshot, ReadState, SharingBackend
+from ...state.backends.backend import (
+    CountedBackend,
+    IncrementalBackend,
+    KeyedSnapshot,
+    ReadState,
+    SampledBackend,
+    SharingBackend,
+)
 from ...state.backends.frozen_state import KeptState
 from ...state.backends.shared_backend import SharedBackend
 from ...state.checkpoints.local_copies import LocalCopies
@@ -49,6 +56,7 @@ from ..barriers.in_flight_elements import InFlight, unpack_in_flight
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
 from ..operators.operator_time import OperatorTime
+from ..operators.restored_keys import SAMPLE, kinds_of
 from ..operators.source import RecordedOffset, Source
 from ..operators.timers import Timers
 from ..operators.without_key import without_key
@@ -153,6 +161,8 @@ class TaskState:
             if isinstance(state.operator, KeyedOperator):
                 assert state.keyed is not None
                 state.operator._backend = state.keyed
+                if isinstance(state.keyed, SampledBackend):
+                    state.operator._kept_kinds = kinds_of(state.keyed.some_keys(SAMPLE))
                 state.operator.timers = Timers(state.keyed)
 
     def give_calls(self, make: Callable[[Operator, SharedBackend], AsyncCalls]) -> None:

@@ -207,6 +207,14 @@ class CountedBackend(KeyedStateBackend, Protocol):
 
 
 @runtime_checkable
+class SampledBackend(KeyedStateBackend, Protocol):
+    """A backend that gives some of its keys without looking through all of them."""
+
+    def some_keys(self, most: int) -> list[Any]:
+        """At most `most` of each state, in any order; some may have expired. On the thread of its task."""
+
+
+@runtime_checkable
 class IncrementalBackend(KeyedStateBackend, Protocol):
     """One whose checkpoints hold files of earlier ones if that is wanted."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
-from itertools import repeat
+from itertools import chain, islice, repeat
 from typing import Any, Final
 
 from ...messages.shown import place_of_function, shown
@@ -180,6 +180,10 @@ class HeapState(Misnamed):
 
     def keys_by_namespace(self) -> list[Collection[Any]]:
         return list(self.namespaces.values())
+
+    def some_keys(self, most: int) -> list[Any]:
+        """At most `most`, in any order; some may have expired."""
+        return list(islice(chain.from_iterable(self.namespaces.values()), most))
 
     def entry_count(self) -> int:
         return sum(map(len, self.namespaces.values()))

@@ -24,6 +24,7 @@ from .backend import (
     KeepingBackend,
     KeyedSnapshot,
     ReadState,
+    SampledBackend,
     SharingBackend,
     StateClock,
 )
@@ -192,6 +193,10 @@ class SharedBackend:
         for key in keys:
             self.current_key = key
             yield key
+
+    def some_keys(self, most: int) -> list[Any]:
+        with self.lock:
+            return self.inner.some_keys(most) if isinstance(self.inner, SampledBackend) else []
 
     def entry_count(self) -> int:
         with self.lock:

@@ -226,6 +226,9 @@ class RocksBackend(HeapScope):
                 self.current_key = key
                 yield key
 
+    def some_keys(self, most: int) -> list[Any]:
+        return [key for state in self._states.values() for key in state.some_keys(most)]
+
     def entry_count(self) -> int:
         return sum(state.entry_count() for state in self._states.values())
 

@@ -96,6 +96,9 @@ class RocksState(HeapState):
                 found.setdefault(entry.namespace, []).append(entry.key)
         return list(found.values())
 
+    def some_keys(self, most: int) -> list[Any]:
+        return [entry.key for entry in islice(self.entries(), most)]
+
     def entry_count(self) -> int:
         return sum(self.lives(entry.parts) for entry in self.entries())
 

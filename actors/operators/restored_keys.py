@@ -1,0 +1,41 @@
+"""Keys of restored state and those that come, compared by their kinds: state of the key 5 is not found under "5".
+
+A key function says no type, so nobody can compare before there is a record. Flink, whose keys have serializers, refuses
+such a savepoint: StateMigrationException, "the new key serializer must be compatible".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+SAMPLE = 100
+"""This many keys of each side are looked at."""
+
+log = logging.getLogger(__name__)
+
+
+def kinds_of(keys: Iterable[Any]) -> frozenset[str]:
+    """As they are shown: "int", or "(int, str)"."""
+    return frozenset(map(_kind, islice(keys, SAMPLE)))
+
+
+def compare(operator_name: str, kept: frozenset[str], keys: Iterable[Any]) -> None:
+    """Warn if none of these keys is of a kind that the restored ones are of."""
+    found = kinds_of(keys)
+    if found and kept.isdisjoint(found):
+        was, comes = " or ".join(sorted(kept)), " or ".join(sorted(found))
+        log.warning(
+            "operator %r: its restored state is of keys that are %s, and the keys that come are %s: state is found "
+            "under the same key only, so each of these begins with none. If that is not what you want, stop the job "
+            "without a savepoint, let key_by give keys that are %s again, and restore the same savepoint once more",
+            *(operator_name, was, comes, was),
+        )
+
+
+def _kind(key: Any) -> str:
+    if isinstance(key, tuple):
+        return f"({', '.join(map(_kind, key))})"
+    return "None" if key is None else type(key).__name__
