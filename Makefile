@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 OPTIONS ?=
+COLLECTED := $(VENV)/collected
+SOURCES = $(shell find actors messages runtime state tests benchmarks -name '*.py')
 # Tests of real processes that run at once: most of the time each of them waits.
 TESTERS ?= 4
 # Tests that compute and run at once: a core each.
@@ -19,7 +21,7 @@ PYTEST := $(BIN)/python -m pytest -q --durations=25 --durations-min=3
 # Several targets at once; what each prints comes in one piece.
 AT_ONCE := $(MAKE) --no-print-directory --output-sync=target
 
-.PHONY: bytecode demo test slow unit computing processes check failover bench clean lint types wheel
+.PHONY: demo test slow unit computing processes check failover bench clean lint types wheel
 
 demo: $(READY)
 	$(BIN)/understudy demo $(OPTIONS)
@@ -27,10 +29,11 @@ demo: $(READY)
 test: $(READY)
 	$(AT_ONCE) -j2 processes computing
 
-# All testers import all files at the same time: in a new checkout each would compile the library and rewrite the tests.
-# Meanwhile the other core has the checks that are no tests.
-bytecode: $(READY)
-	@$(BIN)/python -m pytest -q --collect-only >$(VENV)/collected 2>&1 || { tail -n 40 $(VENV)/collected; exit 1; }
+# All testers import all files at the same time: in a new checkout, and after a change, each would compile the library
+# and rewrite the tests. Meanwhile the other core has the checks that are no tests.
+$(COLLECTED): $(READY) $(SOURCES)
+	@$(BIN)/python -m pytest -q --collect-only >$@.new 2>&1 || { tail -n 40 $@.new; exit 1; }
+	@mv $@.new $@
 
 # What takes long, and each property with ten times as many examples.
 slow: $(READY)
@@ -44,11 +47,11 @@ unit: $(READY)
 
 # Those of `unit`, and whole jobs in the simulator. A tester that is done takes half of what is left to the one with the
 # most.
-computing: bytecode
+computing: $(COLLECTED)
 	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" $(DRAWN)
 
 # Tests that share what is dear to start stay together: tests/conftest.py.
-processes: bytecode
+processes: $(COLLECTED)
 	$(PYTEST) -n $(TESTERS) --kind processes -m "not slow" $(DRAWN)
 
 # The tests wait for processes most of the time: the rest fits in between.

@@ -71,25 +71,25 @@ def test_this_release_is_recorded() -> None:
     )
 
 
-WORDS = pytest.mark.parametrize("cls", vocabulary().values(), ids=lambda cls: cls.__name__)
+WORDS: list[Any] = list(vocabulary().values())
 
 
-@WORDS
-def test_a_message_of_an_older_release_gets_the_defaults(cls: Any) -> None:
-    tag, values = msgpack.unpackb(encode(sample(cls)), strict_map_key=False)
-    optional = [each for each in fields(cls) if has_default(each)]
-    left = {name: value for name, value in values.items() if name not in {each.name for each in optional}}
-    found = decode(msgpack.packb([tag, left]))
-    blank = cls(**{name: getattr(found, name) for name in left})
-    assert found == blank
+def test_a_message_of_an_older_release_gets_the_defaults() -> None:
+    for cls in WORDS:
+        tag, values = msgpack.unpackb(encode(sample(cls)), strict_map_key=False)
+        optional = [each for each in fields(cls) if has_default(each)]
+        left = {name: value for name, value in values.items() if name not in {each.name for each in optional}}
+        found = decode(msgpack.packb([tag, left]))
+        blank = cls(**{name: getattr(found, name) for name in left})
+        assert found == blank
 
 
-@WORDS
-def test_a_message_of_a_later_release_is_read_without_what_is_new(cls: Any) -> None:
-    wanted = sample(cls)
-    tag, values = msgpack.unpackb(encode(wanted), strict_map_key=False)
-    more = {"a_field_of_the_next_release": [1, {"of": "any shape"}], **values}
-    assert decode(msgpack.packb([tag, more])) == wanted
+def test_a_message_of_a_later_release_is_read_without_what_is_new() -> None:
+    for cls in WORDS:
+        wanted = sample(cls)
+        tag, values = msgpack.unpackb(encode(wanted), strict_map_key=False)
+        more = {"a_field_of_the_next_release": [1, {"of": "any shape"}], **values}
+        assert decode(msgpack.packb([tag, more])) == wanted
 
 
 def test_a_message_that_this_release_does_not_have_is_named() -> None:
