@@ -264,6 +264,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import NoTable as NoTable
     from .runtime.connectors import NotReplicable as NotReplicable
     from .runtime.connectors import OffsetMismatch as OffsetMismatch
+    from .runtime.connectors import OutputTakenOver as OutputTakenOver
     from .runtime.connectors import PartitionFailed as PartitionFailed
     from .runtime.connectors import PostgresChanges as PostgresChanges
     from .runtime.connectors import RedisListSink as RedisListSink
@@ -457,7 +458,7 @@ _HOMES = {
         "InletLogDamaged InletSchemaChanged InputChanged KafkaError KafkaFormat KafkaRefused KafkaSink "
         "KafkaSource KafkaUnavailable KeyNotUnique LakeUnreachable LineSource LostDataFile LostTransaction "
         "MissingExtra NoCatalog NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource "
-        "NotReplicable OffsetMismatch PartitionFailed PostgresChanges RedisListSink RedisRefused "
+        "NotReplicable OffsetMismatch OutputTakenOver PartitionFailed PostgresChanges RedisListSink RedisRefused "
         "RedisStreamSink RedisStreamSource RedisUpsertSink "
         "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SqlError SqlSink SqlSource SqlTable "
         "SqlUpsertSink SseSource SparkQueryFailed SpoolMismatch StatementFailed StreamTrimmed TableChanged "
