@@ -88,6 +88,7 @@ from .job_questions import InletAnswered
 from .job_restarts import JobRestarts, RestartEvent
 from .launcher import Launcher
 from .managed_job import JobServices, ManagedJob, TimerDue
+from .owned_outputs import check_outputs
 from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeCheckpoint, TakeSavepoint
 from .storage_answers import Deposed, ForJob
 from .takeovers import AdoptionOverdue, LeaderPublished, Takeovers
@@ -280,8 +281,12 @@ class JobManager(Actor):
         return self._submissions.submit(message, self._start)
 
     def _start(self, message: SubmitJob, kept: JobKept) -> JobSubmitted:
-        """Start a job that is kept. Raises MissingSavepoint when what it was to start from is gone again."""
+        """Start a job that is kept. Raises MissingSavepoint when what it was to start from is gone again, and
+        OutputInUse.
+        """
         try:
+            if not kept.is_taken_over:
+                check_outputs(message.graph, self._jobs.values())
             return self._make(message, kept)
         except BaseException:
             if not kept.is_taken_over:

@@ -128,7 +128,7 @@ class ManagedJob:
         self._services = services
         self._lease = lease or Lease()
         self.pointers = pointers or JobPointers(services.context, graph.job_id)
-        self._graph = graph
+        self.graph = graph
         self._context = services.context
         self._log = FailureLog(graph, services.context.clock, self._keep_line)
         self.workers = JobWorkers(services.session, services.context.clock)
@@ -161,7 +161,7 @@ class ManagedJob:
 
     @property
     def job_id(self) -> JobId:
-        return self._graph.job_id
+        return self.graph.job_id
 
     @property
     def status(self) -> JobStatus:

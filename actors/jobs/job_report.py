@@ -128,6 +128,11 @@ class JobReport:
         return self._roster.awaits
 
     @property
+    def trouble(self) -> str:
+        """Why a TaskManager that the job needs cannot be started; empty: there is none."""
+        return self._roster.trouble
+
+    @property
     def latest_kind(self) -> str:
         """Of the checkpoint that completed last: "checkpoint", "savepoint" or "final"."""
         latest = self._checkpoints.latest

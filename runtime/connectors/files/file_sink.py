@@ -24,6 +24,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, BinaryIO, ClassVar, NotRequired, TypeAlias, TypedDict
 
@@ -33,12 +34,13 @@ from ....actors.flow.elements import Batch
 from ....actors.flow.records import RecordMismatch, batch_of, conform, schema_problem
 from ....actors.operators.operator import Takes
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
-from ....messages import CheckpointId, JobId
+from ....messages import CheckpointId, JobId, Predecessor
 from ....state import DurableFiles, OperatorListState
-from ..errors import UnusableOutput
+from ..errors import UnknownFileSystem, UnusableOutput
 from .committed_files import fingerprint, others_than, slug
 from .file_writers import FILE_FORMATS, WRITE_FORMATS, BatchWriter
 from .folder_owner import FolderOwner
+from .locations import located
 from .output_directory import OutputDirectory, explained
 from .output_trial import is_local, output_named, try_output
 from .upload_directory import UploadDirectory, output_directory
@@ -119,11 +121,23 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         if on_this_machine or not is_local(self.path):
             try_output(self.path)
 
-    def files_of_others(self, job_id: JobId) -> int:
-        """How many files of other jobs are visible in the folder, if it is one of this machine that can be read."""
+    @property
+    def _owned_place(self) -> str:
+        if self.shared:
+            return ""
+        try:
+            fs, path = located(self.path)
+        except UnknownFileSystem:
+            return ""  # `check_at_submit` says so
+        return str(fs.unstrip_protocol(DurableFiles(fs).canonical(path)))
+
+    def files_of_others(self, job_id: JobId, predecessors: Sequence[Predecessor] = ()) -> int:
+        """How many files of other jobs are visible in the folder, if it is one of this machine that can be read. Those
+        that this job goes on from do not count.
+        """
         files, root = DurableFiles.at(self.path)
         with suppress(OSError):
-            return others_than(job_id, files.names(root)) if files.is_local else 0
+            return others_than(job_id, files.names(root), predecessors) if files.is_local else 0
         return 0
 
     def output_schema(self, *inputs: pa.Schema | None) -> None:
@@ -292,7 +306,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         return conform(columns, self.schema)
 
     def _take_folder(self) -> int:
-        """The number of the job's claim to the folder; 0 where there is none. Raises OutputTakenOver, UnusableOutput."""
+        """The number of the job's claim to the folder; 0: none is made. Raises OutputTakenOver, UnusableOutput."""
         if self.shared:
             return 0
         self._owner = FolderOwner(self.path, self.context.job_id, self.context.name)

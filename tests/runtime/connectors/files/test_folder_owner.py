@@ -89,9 +89,7 @@ def test_one_that_is_restarted_rescaled_or_restored_when_the_other_is_over_goes_
         snapshots = [write(running, f"{job} {index}", 3) for index, running in enumerate(restored)]
     fresh = start(folder, job="job-d")
     write(fresh, "d", 1)
-    assert visible(folder) == sorted(
-        ["a0", "a1", "b0", "b1", "job-b 0", "job-b 1", "job-b 2", "job-c 0", "d"]
-    )
+    assert visible(folder) == sorted(["a0", "a1", "b0", "b1", "job-b 0", "job-b 1", "job-b 2", "job-c 0", "d"])
 
 
 def test_jobs_that_say_so_share_a_folder(folder: str) -> None:
