@@ -167,6 +167,8 @@ class JobManager(Actor):
         self.context.schedule(self._settings.heartbeat_interval_ms, _Beat())
 
     def on_stop(self) -> None:
+        for job in self._jobs.values():
+            job.kept_checkpoint.seen()
         self._savepoints.close()
         self._high_availability.close()
 
@@ -239,7 +241,7 @@ class JobManager(Actor):
                 self._job(job_id).stop()
                 return self._details(job_id)
             case RequestJobStatus(job_id):
-                return self._details(job_id)
+                return self._job(job_id).kept_checkpoint.answer(partial(self._details, job_id))
             case RequestJobView(job_id, after_ms):
                 return self._restarts.view(self._job(job_id).overview.view(after_ms))
             case RequestWatermarks(job_id):

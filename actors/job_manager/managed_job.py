@@ -76,6 +76,7 @@ from .job_questions import JobQuestions
 from .job_scrub import JobScrub, ScrubEvent
 from .job_watch import JobWatch, WatchEvent
 from .job_workers import JobWorkers
+from .kept_checkpoint import CheckpointSeen, KeptCheckpoint
 from .launcher import Launcher
 from .outlets import OutletEvent, Outlets, outlet_id
 from .savepoint_coordinator import PromiseSettled
@@ -135,6 +136,7 @@ class ManagedJob:
         self.overview = JobOverview(graph, master, self.workers.there, services.context.clock)
         self._timers: dict[JobTimerEvent, Timer] = {}
         self._is_to_cancel = False
+        self.kept_checkpoint = KeptCheckpoint(services.context, graph.job_id, storage)
         self._outlets = Outlets(
             graph.job_id,
             storage,
@@ -192,7 +194,15 @@ class ManagedJob:
         self._carry_out(self.master.stop(*self._clocks()))
 
     def on(
-        self, event: JobEvent | LeaseTold | PointerGone | OutletReport | OutletEvent | WatchEvent | ScrubEvent
+        self,
+        event: JobEvent
+        | LeaseTold
+        | PointerGone
+        | CheckpointSeen
+        | OutletReport
+        | OutletEvent
+        | WatchEvent
+        | ScrubEvent,
     ) -> None:
         if isinstance(event, WatchEvent):
             self.watch.on(event)
@@ -204,6 +214,8 @@ class ManagedJob:
             self._lease_told(event.error)
         elif isinstance(event, PointerGone):
             self.pointers.gone(event)
+        elif isinstance(event, CheckpointSeen):
+            self._seen(event)
         else:
             self._carry_out(self.master.on(event, *self._clocks()))
             if isinstance(event, MetadataStored | MetadataFailed):
@@ -380,8 +392,17 @@ class ManagedJob:
         self._lease.end(self.status)
         self.tidy_up()
         self._outlets.job_ended()
+        if kept := self.master.report.retained:
+            self.kept_checkpoint.look(kept)
         self._keep_history()
         self._services.ended(self.job_id, released)
+
+    def _seen(self, seen: CheckpointSeen) -> None:
+        """The job has ended; its checkpoint is where it was, or somebody has deleted it."""
+        if not seen.is_there and not self.master.report.is_retained_gone:
+            self.master.report.is_retained_gone = True
+            self._keep_history()
+        self.kept_checkpoint.seen()
 
     def _keep_history(self) -> None:
         """For those who ask after this JobManager's end."""
