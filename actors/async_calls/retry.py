@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..known_names import known_names
+from ..setting_limits import MOST, MOST_MS
 
 
 @known_names
@@ -30,7 +31,8 @@ class Retry:
 
     def __post_init__(self) -> None:
         attempts = self.attempts
-        _check("attempts", attempts, "a whole number, 1 or more", isinstance(attempts, int) and attempts >= 1)
+        is_whole = isinstance(attempts, int) and 1 <= attempts <= MOST
+        _check("attempts", attempts, f"a whole number, 1 or more, up to {MOST}", is_whole)
         _check_number("first_delay_ms", self.first_delay_ms, "0 or more", 0)
         _check_number("factor", self.factor, "1 or more", 1)
         least = f"first_delay_ms ({self.first_delay_ms}) or more"
@@ -57,6 +59,8 @@ class Retry:
 
 def _check_number(name: str, value: Any, wanted: str, least: float, most: float = math.inf) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if name.endswith("_ms"):
+        wanted, most = f"{wanted}, up to {MOST_MS} (100 years)", MOST_MS
     _check(name, value, f"a number, {wanted}", is_number and least <= value <= most)
 
 

@@ -12,7 +12,7 @@ import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from ...messages import (
     CheckpointCompleted,
@@ -81,6 +81,10 @@ from .launcher import Launcher
 from .outlets import OutletEvent, Outlets, outlet_id
 from .savepoint_coordinator import PromiseSettled
 from .storage_answers import LeaseTold, PointerGone
+
+OfAJob: TypeAlias = (
+    JobEvent | LeaseTold | PointerGone | CheckpointSeen | OutletReport | OutletEvent | WatchEvent | ScrubEvent
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,17 +197,7 @@ class ManagedJob:
     def stop(self) -> None:
         self._carry_out(self.master.stop(*self._clocks()))
 
-    def on(
-        self,
-        event: JobEvent
-        | LeaseTold
-        | PointerGone
-        | CheckpointSeen
-        | OutletReport
-        | OutletEvent
-        | WatchEvent
-        | ScrubEvent,
-    ) -> None:
+    def on(self, event: OfAJob) -> None:
         if isinstance(event, WatchEvent):
             self.watch.on(event)
         elif isinstance(event, ScrubEvent):
