@@ -7,8 +7,8 @@ claim. Before files become visible the sink looks whether the claim is the highe
 another one has replaced: it commits nothing more, also after a restart, for its claim is there and will never be the
 highest. Of two jobs that choose one number at once, the greater name owns the folder.
 
-A name says all that decides, so one list of names is a check, and no store has to create without replacing. What a file
-holds is shown to users. Who is alive is not at home here: the JobManager looks at that, at submit.
+A name says all that decides, so one list of names is a check, and no store has to create without replacing. The content
+is for texts alone. Who is alive is not at home here: the JobManager looks at that, at submit.
 docs/decisions/0055 has what was considered.
 """
 
@@ -27,7 +27,7 @@ from .committed_files import fingerprint
 
 FOLDER = ".understudy-owner"
 CLAIMS_KEPT = 100
-"""The newest; a job that so many others have replaced since is no zombie any more."""
+"""The newest; a job that a hundred others have replaced since is no zombie any more."""
 
 _CLAIM = re.compile(r"(\d{8,})-([0-9a-f]{16})")
 
