@@ -38,4 +38,5 @@ def duration_setting(name: str, value: Any, least: float = 0) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not is_number or not least <= value <= MOST_MS:
         raise ValueError(f"{name}: wanted a number of milliseconds {limits_in_words(name, least)}, found {value!r:.80}")
-    return value
+    number: float = value
+    return number

@@ -36,11 +36,11 @@ from ....actors.operators.operator import Takes
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages import CheckpointId, JobId, Predecessor
 from ....state import DurableFiles, OperatorListState
-from ..errors import UnknownFileSystem, UnusableOutput
+from ..errors import UnusableOutput
 from .committed_files import fingerprint, others_than, slug
 from .file_writers import FILE_FORMATS, WRITE_FORMATS, BatchWriter
 from .folder_owner import FolderOwner
-from .locations import located
+from .locations import one_url
 from .output_directory import OutputDirectory, explained
 from .output_trial import is_local, output_named, try_output
 from .upload_directory import UploadDirectory, output_directory
@@ -123,13 +123,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
 
     @property
     def _owned_place(self) -> str:
-        if self.shared:
-            return ""
-        try:
-            fs, path = located(self.path)
-        except UnknownFileSystem:
-            return ""  # `check_at_submit` says so
-        return str(fs.unstrip_protocol(DurableFiles(fs).canonical(path)))
+        return "" if self.shared else one_url(self.path)
 
     def files_of_others(self, job_id: JobId, predecessors: Sequence[Predecessor] = ()) -> int:
         """How many files of other jobs are visible in the folder, if it is one of this machine that can be read. Those
@@ -311,7 +305,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
             return 0
         self._owner = FolderOwner(self.path, self.context.job_id, self.context.name)
         with explained(self.path), output_named(self.path):
-            return self._owner.take(slug(self.context.attempt_id), self.context.clock.wall_ms())
+            return self._owner.take(self.context.clock.wall_ms())
 
     def _place_in_lineage(self, recorded: list[dict[str, Any]], claim: int) -> tuple[str, int]:
         """A fresh job founds a lineage, which all its subtasks call alike; a restored job continues its origin's.

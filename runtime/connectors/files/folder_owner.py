@@ -42,15 +42,12 @@ class FolderOwner:
         self._own = fingerprint(job_id)
         self._folder = f"{root.rstrip('/')}/{FOLDER}"
 
-    def take(self, attempt: str, wall_ms: int) -> int:
-        """Own the folder; the number of the claim. Raises OutputTakenOver when another job has taken it from this one.
-
-        `attempt`: whoever makes the claim, as letters and digits.
-        """
+    def take(self, wall_ms: int) -> int:
+        """Own the folder; the number of the claim. Raises OutputTakenOver when another job has taken it from this one."""
         claims = self._claims()
         if not any(job == self._own for _, job in claims):
             number = claims[-1][0] + 1 if claims else 1
-            self._write(f"{number:08d}-{self._own}", attempt, wall_ms)
+            self._write(f"{number:08d}-{self._own}", wall_ms)
             for old, job in claims[:-CLAIMS_KEPT]:
                 self._files.remove(f"{self._folder}/{old:08d}-{job}")
             claims = self._claims()
@@ -68,15 +65,12 @@ class FolderOwner:
         found = (_CLAIM.fullmatch(name) for name in self._files.names(self._folder))
         return sorted((int(parts[1]), parts[2]) for parts in found if parts is not None)
 
-    def _write(self, name: str, attempt: str, wall_ms: int) -> None:
-        said = json.dumps({"job_id": self._job_id, "sink": self._sink, "since_ms": wall_ms}).encode()
-        path, temporary = f"{self._folder}/{name}", f"{self._folder}/{attempt}"
+    def _write(self, name: str, wall_ms: int) -> None:
+        """Under its own name at once, so that a crash leaves nothing else. Its content may be cut off then."""
+        said = {"job_id": self._job_id, "sink": self._sink, "since_ms": wall_ms}
         self._files.make_folder(self._folder)
-        if not self._files.has_folders:
-            self._files.write(path, [said])
-            return
-        self._files.write(temporary, [said])
-        self._files.replace(temporary, path)
+        self._files.write(f"{self._folder}/{name}", [json.dumps(said).encode()])
+        self._files.sync_folder(self._folder)
 
     def _check(self, claims: list[tuple[int, str]]) -> None:
         """Where there is none, somebody has emptied the folder: no other job is known to write there."""

@@ -112,7 +112,7 @@ def test_of_two_jobs_that_begin_at_once_one_goes_on(tmp_path: Path) -> None:
     for job in ("job-a", "job-b", "job-c"):
         waiting: list[list[tuple[int, str]]] = [[]]
         try:
-            Slow(folder, job, "out").take("attempt", 0)
+            Slow(folder, job, "out").take(0)
         except OutputTakenOver:
             continue
         taken.append(FolderOwner(folder, job, "out"))
@@ -142,3 +142,24 @@ def test_a_folder_that_was_emptied_by_hand_belongs_to_whoever_writes(tmp_path: P
     snapshot = write(running, "b", 2)
     write(start(str(tmp_path), snapshot, attempt=1), "c", 3)
     assert visible(str(tmp_path)) == ["a", "b", "c"]
+
+
+def test_one_place_has_one_url_however_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    for path in ("out", "out/", "x/../out", "link"):
+        for url in (f"{tmp_path}/{path}", f"file://{tmp_path}/{path}"):
+            assert FileSink(url)._owned_place == f"file://{tmp_path.resolve()}/out"
+    assert {FileSink(each)._owned_place for each in ("s3://b/out", "s3a://b/out/", "s3://b//out")} == {"s3://b/out"}
+    assert FileSink("sim://out")._owned_place == "sim://out"
+    assert FileSink("out", shared=True)._owned_place == ""
+
+
+def test_a_claim_that_was_cut_off_still_names_its_job_by_its_file(tmp_path: Path) -> None:
+    older = start(str(tmp_path))
+    older.take("a")
+    older.checkpoint(1)
+    start(str(tmp_path), job="job-b")
+    newest = max((tmp_path / ".understudy-owner").iterdir())
+    newest.write_bytes(b'{"job_')
+    with pytest.raises(OutputTakenOver, match=f"its claim is .*{newest.name}, which does not say which"):
+        older.complete(1)
