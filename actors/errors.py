@@ -15,6 +15,7 @@ ActorError
 ├── NoResourceAvailable     too few slots; says how many are needed and offered
 ├── UnknownJob              no job of this id was submitted here
 ├── NotRestartable          a job cannot be started again where it ran; says why, and what to do
+├── OutputInUse             a job would write where another one writes; says which, and what to do
 ├── CannotRestore           a job cannot be started from what was named: it is not there, or cannot be read
 │   ├── StateDoesNotFit     it does not fit the program; lists what does and what does not
 │   └── NoReadableCheckpoint    a job that is to be resumed has checkpoints, and each is spoilt
@@ -158,6 +159,10 @@ class UnknownJob(ActorError, LookupError):
 
 class NotRestartable(ActorError):
     """A job cannot be started again by the JobManager that had it; the text says why."""
+
+
+class OutputInUse(ActorError):
+    """A sink would write to a place that belongs to a job that has not ended; the text names both. No job was made."""
 
 
 class CannotRestore(ActorError):

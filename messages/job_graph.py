@@ -173,6 +173,16 @@ class LocalState:
 
 
 @message
+class OwnedOutput:
+    """A place that one job at a time writes to. Two names of one place are alike where that can be known."""
+
+    sink: str
+    """The sink's name."""
+    place: str
+    """A URL."""
+
+
+@message
 class JobGraph:
     """A whole job's structure. Vertices are in topological order, sources first."""
 
@@ -198,3 +208,5 @@ class JobGraph:
     watermark_warn_ms: int | None = 10_000
     """Event time that stands still for so long while records come is logged; None: it is not."""
     local_state: LocalState = LocalState()
+    outputs: tuple[OwnedOutput, ...] = ()
+    """Where no other job may write as long as this one lives."""

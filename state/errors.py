@@ -285,7 +285,9 @@ class WrongSavepointStore(StorageError):
 
 
 class ForgedPointer(StorageError):
-    """A savepoint's pointer leads to another checkpoint than it names: it must not be used to read or delete."""
+    """A savepoint's pointer leads to another checkpoint than it names, or is that of another savepoint: it must not be
+    used to read or delete.
+    """
 
 
 class OutsideRoot(StorageError):

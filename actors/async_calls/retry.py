@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..known_names import known_names
+from ..setting_limits import limits_in_words, most_of
 
 
 @known_names
@@ -31,6 +32,9 @@ class Retry:
     def __post_init__(self) -> None:
         attempts = self.attempts
         _check("attempts", attempts, "a whole number, 1 or more", isinstance(attempts, int) and attempts >= 1)
+        _check(
+            "attempts", attempts, f"a whole number {limits_in_words('attempts', 1)}", attempts <= most_of("attempts")
+        )
         _check_number("first_delay_ms", self.first_delay_ms, "0 or more", 0)
         _check_number("factor", self.factor, "1 or more", 1)
         least = f"first_delay_ms ({self.first_delay_ms}) or more"
@@ -58,6 +62,8 @@ class Retry:
 def _check_number(name: str, value: Any, wanted: str, least: float, most: float = math.inf) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     _check(name, value, f"a number, {wanted}", is_number and least <= value <= most)
+    if name.endswith("_ms"):
+        _check(name, value, f"a number {limits_in_words(name, least)}", value <= most_of(name))
 
 
 def _check(name: str, value: object, wanted: str, is_so: bool) -> None:

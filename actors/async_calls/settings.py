@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from ..flow.key_selector import field_values
 from ..known_names import known_names, meant
+from ..setting_limits import limits_in_words, most_of
 from .retry import Retry
 
 OnError = Literal["fail", "errors"]
@@ -69,6 +70,9 @@ class AsyncSettings:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise ValueError(f"AsyncSettings: {name}: wanted a whole number of at least {least}, found {value!r}")
+            if value is not None and value > most_of(name):
+                limits = limits_in_words(name, least)
+                raise ValueError(f"AsyncSettings: {name}: wanted a whole number {limits}, found {value!r:.80}")
         if self.timeout_ms and self.total_timeout_ms and self.total_timeout_ms < self.timeout_ms:
             raise ValueError(
                 f"AsyncSettings: total_timeout_ms: wanted at least timeout_ms ({self.timeout_ms}), as all tries of a "

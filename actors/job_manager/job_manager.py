@@ -88,6 +88,7 @@ from .job_questions import InletAnswered
 from .job_restarts import JobRestarts, RestartEvent
 from .launcher import Launcher
 from .managed_job import JobServices, ManagedJob, TimerDue
+from .owned_outputs import check_outputs
 from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeCheckpoint, TakeSavepoint
 from .storage_answers import Deposed, ForJob
 from .takeovers import AdoptionOverdue, LeaderPublished, Takeovers
@@ -166,6 +167,8 @@ class JobManager(Actor):
         self.context.schedule(self._settings.heartbeat_interval_ms, _Beat())
 
     def on_stop(self) -> None:
+        for job in self._jobs.values():
+            job.kept_checkpoint.seen()
         self._savepoints.close()
         self._high_availability.close()
 
@@ -238,7 +241,7 @@ class JobManager(Actor):
                 self._job(job_id).stop()
                 return self._details(job_id)
             case RequestJobStatus(job_id):
-                return self._details(job_id)
+                return self._job(job_id).kept_checkpoint.answer(partial(self._details, job_id))
             case RequestJobView(job_id, after_ms):
                 return self._restarts.view(self._job(job_id).overview.view(after_ms))
             case RequestWatermarks(job_id):
@@ -280,8 +283,12 @@ class JobManager(Actor):
         return self._submissions.submit(message, self._start)
 
     def _start(self, message: SubmitJob, kept: JobKept) -> JobSubmitted:
-        """Start a job that is kept. Raises MissingSavepoint when what it was to start from is gone again."""
+        """Start a job that is kept. Raises MissingSavepoint when what it was to start from is gone again, and
+        OutputInUse.
+        """
         try:
+            if not kept.is_taken_over:
+                check_outputs(message.graph, self._jobs.values())
             return self._make(message, kept)
         except BaseException:
             if not kept.is_taken_over:

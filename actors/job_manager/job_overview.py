@@ -31,6 +31,8 @@ from .job_workers import Worker
 
 _DOWN = (JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.FAILED)
 """Where a failure has brought the job."""
+_WAITING = (JobStatus.CREATED, JobStatus.RESTARTING)
+"""Where it may wait for TaskManagers."""
 
 
 class JobOverview:
@@ -93,9 +95,11 @@ class JobOverview:
         return f"{cause}; the job is {self.told_status()}" if self._why_down() else cause
 
     def _why_down(self) -> str:
-        """Its last failure in a line, if that is why it does not run; else nothing."""
-        failure = self._master.latest_failure
-        return tell_line(failure) if failure is not None and self._master.status in _DOWN else ""
+        """In a line, why a TaskManager cannot be started, or else its last failure, if that is why it does not run."""
+        failure, status = self._master.latest_failure, self._master.status
+        if status in _WAITING and (trouble := self._master.report.trouble):
+            return trouble if failure is None else f"{trouble}; before that: {tell_line(failure)}"
+        return tell_line(failure) if failure is not None and status in _DOWN else ""
 
     # -- what happens to the job
 

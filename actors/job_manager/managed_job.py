@@ -12,7 +12,7 @@ import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from ...messages import (
     CheckpointCompleted,
@@ -76,10 +76,15 @@ from .job_questions import JobQuestions
 from .job_scrub import JobScrub, ScrubEvent
 from .job_watch import JobWatch, WatchEvent
 from .job_workers import JobWorkers
+from .kept_checkpoint import CheckpointSeen, KeptCheckpoint
 from .launcher import Launcher
 from .outlets import OutletEvent, Outlets, outlet_id
 from .savepoint_coordinator import PromiseSettled
 from .storage_answers import LeaseTold, PointerGone
+
+OfAJob: TypeAlias = (
+    JobEvent | LeaseTold | PointerGone | CheckpointSeen | OutletReport | OutletEvent | WatchEvent | ScrubEvent
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +133,14 @@ class ManagedJob:
         self._services = services
         self._lease = lease or Lease()
         self.pointers = pointers or JobPointers(services.context, graph.job_id)
-        self._graph = graph
+        self.graph = graph
         self._context = services.context
         self._log = FailureLog(graph, services.context.clock, self._keep_line)
         self.workers = JobWorkers(services.session, services.context.clock)
         self.overview = JobOverview(graph, master, self.workers.there, services.context.clock)
         self._timers: dict[JobTimerEvent, Timer] = {}
         self._is_to_cancel = False
+        self.kept_checkpoint = KeptCheckpoint(services.context, graph.job_id, storage)
         self._outlets = Outlets(
             graph.job_id,
             storage,
@@ -161,7 +167,7 @@ class ManagedJob:
 
     @property
     def job_id(self) -> JobId:
-        return self._graph.job_id
+        return self.graph.job_id
 
     @property
     def status(self) -> JobStatus:
@@ -191,9 +197,7 @@ class ManagedJob:
     def stop(self) -> None:
         self._carry_out(self.master.stop(*self._clocks()))
 
-    def on(
-        self, event: JobEvent | LeaseTold | PointerGone | OutletReport | OutletEvent | WatchEvent | ScrubEvent
-    ) -> None:
+    def on(self, event: OfAJob) -> None:
         if isinstance(event, WatchEvent):
             self.watch.on(event)
         elif isinstance(event, ScrubEvent):
@@ -204,6 +208,8 @@ class ManagedJob:
             self._lease_told(event.error)
         elif isinstance(event, PointerGone):
             self.pointers.gone(event)
+        elif isinstance(event, CheckpointSeen):
+            self._seen(event)
         else:
             self._carry_out(self.master.on(event, *self._clocks()))
             if isinstance(event, MetadataStored | MetadataFailed):
@@ -380,8 +386,17 @@ class ManagedJob:
         self._lease.end(self.status)
         self.tidy_up()
         self._outlets.job_ended()
+        if kept := self.master.report.retained:
+            self.kept_checkpoint.look(kept)
         self._keep_history()
         self._services.ended(self.job_id, released)
+
+    def _seen(self, seen: CheckpointSeen) -> None:
+        """The job has ended; its checkpoint is where it was, or somebody has deleted it."""
+        if not seen.is_there and not self.master.report.is_retained_gone:
+            self.master.report.is_retained_gone = True
+            self._keep_history()
+        self.kept_checkpoint.seen()
 
     def _keep_history(self) -> None:
         """For those who ask after this JobManager's end."""

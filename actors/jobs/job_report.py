@@ -55,6 +55,8 @@ class JobReport:
         self._restarts = restarts
         self._checkpoints = checkpoints
         self._restore_points = restore_points
+        self.is_retained_gone = False
+        """Whether somebody has deleted the checkpoint that the job leaves."""
         self._shown: dict[ExecutionAttemptId, _Shown] = {}
 
     def details(self) -> JobDetails:
@@ -70,7 +72,7 @@ class JobReport:
             latest_checkpoint_id=latest.checkpoint_id if latest else CheckpointId(0),
             latest_checkpoint_path=self._absolute(latest.path) if latest else "",
             tasks=self._tasks(),
-            retained_checkpoint_path=self._retained(),
+            retained_checkpoint_path=self._absolute(self.retained) if self.retained else "",
         )
 
     def view(
@@ -128,6 +130,11 @@ class JobReport:
         return self._roster.awaits
 
     @property
+    def trouble(self) -> str:
+        """Why a TaskManager that the job needs cannot be started; empty: there is none."""
+        return self._roster.trouble
+
+    @property
     def latest_kind(self) -> str:
         """Of the checkpoint that completed last: "checkpoint", "savepoint" or "final"."""
         latest = self._checkpoints.latest
@@ -149,10 +156,13 @@ class JobReport:
             self._shown[each.attempt_id] = kept
         return tuple([each.view for each in self._shown.values()])
 
-    def _retained(self) -> str:
-        """After the job's end its store holds only what the job has left."""
-        kept = self._restore_points.own if self._graph.status.is_terminal else None
-        return "" if kept is None else self._absolute(kept.metadata_path)
+    @property
+    def retained(self) -> str:
+        """The metadata of the checkpoint that the job leaves, below the checkpoint directory; empty: it leaves none.
+        After the job's end its store holds only that.
+        """
+        kept = self._restore_points.own if self._graph.status.is_terminal and not self.is_retained_gone else None
+        return "" if kept is None else kept.metadata_path
 
     def _absolute(self, path: str) -> str:
         """A path below the checkpoint directory."""

@@ -32,6 +32,7 @@ CERTAIN = frozenset(
         "NumbaMissing",
         "EndlessTimers",
         "InletLogDamaged",
+        "OutputTakenOver",
         "SuperNotCalled",
         "UnregisteredMessage",
         "UnsupportedValue",

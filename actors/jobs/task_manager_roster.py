@@ -62,6 +62,8 @@ class TaskManagerRoster:
         """By index, the last life, if it was lost while its process may have been there."""
         self._awaited: set[int] = set()
         """Those that wait for slots."""
+        self._troubles: dict[int, str] = {}
+        """By index, why the last one ended before it registered, until one registers or waits for slots."""
         self.last_stillbirth = ""
         """Why one ended before it registered, or waits to be started, for the error that names too few slots."""
 
@@ -73,6 +75,11 @@ class TaskManagerRoster:
         """How many cannot be started now."""
         return len(self._awaited)
 
+    @property
+    def trouble(self) -> str:
+        """Why one cannot be started; empty: none is known to be so."""
+        return next(reversed(self._troubles.values()), "")
+
     def start_all(self) -> list[StartTaskManager]:
         return [StartTaskManager(index) for index in self._stillborn]
 
@@ -82,6 +89,7 @@ class TaskManagerRoster:
         self._lives[message.task_manager_id] = _Life(message)
         self._stillborn.pop(message.index, None)
         self._awaited.discard(message.index)
+        self._troubles.pop(message.index, None)
         return earlier[0] if earlier else None
 
     def register_again(self, message: RegisterTaskManager) -> bool:
@@ -117,12 +125,15 @@ class TaskManagerRoster:
             return [StartTaskManager(index)]
         self._stillborn[index] += 1
         self.last_stillbirth = f"TaskManager {index} ended before it registered: {reason}"
+        self._troubles.pop(index, None)
+        self._troubles[index] = self.last_stillbirth
         delay_ms = min(STILLBORN_DELAY_MS << self._stillborn[index], MAX_STILLBORN_DELAY_MS)
         return [ProcessEnded(index, reason, delay_ms), Schedule(delay_ms, StartDue(index))]
 
     def awaited(self, index: int, why: str) -> None:
         """It cannot be started now."""
         self._awaited.add(index)
+        self._troubles.pop(index, None)
         self.last_stillbirth = f"TaskManager {index} waits: {why}"
 
     def heard(self, message: Heartbeat) -> list[UpdateTaskExecutionState]:

@@ -189,6 +189,11 @@ class Operator(Actor):
     _takes_batches: ClassVar[bool] = False
     """Whether that is `process_batch`."""
 
+    @property
+    def _owned_place(self) -> str:
+        """The URL that this sink writes to and no other job may, as long as this one lives; empty: there is none."""
+        return ""
+
     _calls: RecordCalls | None = None
     """Of an async one, from when its task has placed it."""
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...actors.setting_limits import limits_in_words, most_of
 from ...messages import refusal_of, register_script_record_types
 from .errors import InvalidSetting
 
+_MOST_OF_A_RATE = 10**12
 _FIRST_RECORDS = 100
 """As many are looked into; of the others the first of each type."""
 
 
-def at_least(name: str, value: Any, minimum: int) -> int:
-    """An int (not a bool) of `minimum` or more."""
+def at_least(name: str, value: Any, minimum: int, most: int | None = None) -> int:
+    """An int (not a bool) of `minimum` or more, up to `most`, or what its name says of it: see setting_limits."""
     if type(value) is not int or value < minimum:
         raise InvalidSetting(f"{name}: wanted an integer of at least {minimum}, found {value!r:.80}")
+    if value > (most_of(name) if most is None else most):
+        limits = limits_in_words(name, minimum) if most is None else f"from {minimum} to {most}"
+        raise InvalidSetting(f"{name}: wanted an integer {limits}, found {value!r:.80}")
     return value
 
 
@@ -24,9 +29,11 @@ def at_least_or_none(name: str, value: Any, minimum: int) -> int | None:
 
 
 def more_than(name: str, value: Any, bound: float) -> float:
-    """A number (not a bool) above `bound`."""
+    """A number (not a bool) above `bound`, that is not beyond all limits."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > bound:
         raise InvalidSetting(f"{name}: wanted a number above {bound}, found {value!r:.80}")
+    if value > _MOST_OF_A_RATE:
+        raise InvalidSetting(f"{name}: wanted a number above {bound}, and up to {_MOST_OF_A_RATE}, found {value!r:.80}")
     return float(value)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...actors.job_graph import MAX_PARALLELISM
 from ...actors.known_names import known_arguments
 from ...actors.operators.source import Source
 from ...messages import CheckpointConfig, CheckpointRetention, LocalState, RestartStrategyConfig, shown
@@ -127,7 +128,8 @@ class StreamEnvironment(
         watermark_warn_ms: int | None = 10_000,
     ) -> None:
         self.parallelism = at_least_or_none("parallelism", parallelism, 1)
-        self.max_parallelism = at_least("max_parallelism", 128 if max_parallelism is None else max_parallelism, 1)
+        groups = 128 if max_parallelism is None else max_parallelism
+        self.max_parallelism = at_least("max_parallelism", groups, 1, MAX_PARALLELISM)
         self.batch_rows = at_least_or_none("batch_rows", batch_rows, 1)
         self.state_backend = one_of("state_backend", state_backend, backend_names())
         if state_backend == ROCKSDB:
@@ -256,7 +258,7 @@ class StreamEnvironment(
         """
         source = GeneratorSource(
             function_of(function, "generate"),
-            at_least_or_none("count", count, 0),
+            None if count is None else at_least("count", count, 0, 2**53),
             rate(records_per_second),
             schema=declared_schema(schema),
             **self._batching(),

@@ -24,8 +24,10 @@ from ...messages import (
     JobEdge,
     JobGraph,
     JobId,
+    JobSubmitted,
     JobVertex,
     OperatorDescription,
+    OwnedOutput,
     VertexId,
 )
 from ...state import ROCKSDB, InvalidState
@@ -93,18 +95,29 @@ class Translation:
             except Exception as error:
                 raise OperatorCheckFailed(f"operator {name!r} ({type(operator).__name__}): {error}") from error
 
-    def warn_of_earlier_output(self) -> None:
-        """Of a job that starts from the beginning: its files come beside those of earlier jobs."""
+    def warn_of_other_output(self, submitted: JobSubmitted) -> None:
+        """Of a job whose files come beside others, which it does not go on from."""
         for name, sink in self.sinks.items():
-            if isinstance(sink, FileSink) and (files := sink.files_of_others(self.graph.job_id)):
+            if not isinstance(sink, FileSink):
+                continue
+            if not (files := sink.files_of_others(self.graph.job_id, submitted.predecessors)):
+                continue
+            holds = f"sink {name!r}: {sink.path} holds {files} file{'' if files == 1 else 's'}"
+            if (origin := submitted.restored_from) is None:
                 log.warning(
-                    "sink %r: %s holds %d file%s of earlier jobs, and this job starts from the beginning: who reads "
-                    "the folder reads both. Give each job a folder of its own, or go on with an earlier job by "
-                    "resume='latest' or from_savepoint (--resume latest, --from-savepoint on the command line)",
-                    name,
-                    sink.path,
-                    files,
-                    "" if files == 1 else "s",
+                    "%s of earlier jobs, and this job starts from the beginning: who reads the folder reads both. Give "
+                    "each job a folder of its own, or go on with an earlier job by resume='latest' or from_savepoint "
+                    "(--resume latest, --from-savepoint on the command line)",
+                    holds,
+                )
+            else:
+                log.warning(
+                    "%s of other jobs, or of job %s after checkpoint %d, which this job goes on from: records that "
+                    "come after that checkpoint may be there already, and then come twice. Move such files away, or "
+                    "give this job a folder of its own",
+                    holds,
+                    origin.job_id,
+                    origin.checkpoint_id,
                 )
 
 
@@ -156,6 +169,9 @@ def translate(
         buffer_timeout_ms=environment.buffer_timeout_ms,
         slow_step_ms=environment.slow_step_ms,
         watermark_warn_ms=environment.watermark_warn_ms,
+        outputs=tuple(
+            OwnedOutput(node.name, place) for node in nodes if (place := operators[node.position]._owned_place)
+        ),
     )
     validate(graph)
     check_own_output(nodes)

@@ -119,7 +119,7 @@ def _print(found: ClusterStatus) -> None:
     Console(width=WIDE, markup=False, highlight=False, emoji=False).print(table, crop=False)
     if found.no_answer:
         note(f"no leader: {found.no_answer}")
-    elif found.leader is not None and not found.leader.pid:
+    elif found.leader is not None and found.leader.pid is None:
         note(f"the leader, {found.leader.address}, is none of these processes: see cluster.masters")
     for each in found.processes:
         if each.trouble:

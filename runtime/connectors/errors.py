@@ -19,6 +19,7 @@ ConnectorError
 ├── InletLogDamaged         records that were acknowledged are missing in the log of an inlet
 ├── InletSchemaChanged      acknowledged records of an inlet do not fit the schema that it has now
 ├── UnusableOutput          an output folder that cannot be made or written, or that somebody has removed
+├── OutputTakenOver         an output folder that another job writes to since; names that job
 └── LostTransaction         a pre-committed file that is neither where it was written nor where it belongs
 """
 
@@ -97,6 +98,12 @@ class UnusableOutput(ConnectorError):
     """The text names the folder; `__cause__`, if there is one, is what the file system said. To restart does not help:
     somebody has to put the folder right.
     """
+
+
+class OutputTakenOver(ConnectorError):
+    """The text names the folder and the job that has taken it over. To restart does not help."""
+
+    may_pass = False
 
 
 class LostTransaction(ConnectorError):

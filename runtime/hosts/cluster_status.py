@@ -44,8 +44,8 @@ class ClusterLeader:
     """The JobManager that answers."""
 
     host: str
-    pid: int
-    """0: it is none of the processes that the settings name."""
+    pid: int | None
+    """None: it is none of the processes that the settings name."""
     address: str
 
 
@@ -125,7 +125,7 @@ def _leader(managers: Sequence[tuple[str, ProcessState]], answer: Answer) -> Clu
     for host, state in managers:
         if state.address == answer.leader:
             return ClusterLeader(host, state.pid, answer.leader)
-    return ClusterLeader(urlsplit(answer.leader).hostname or "", 0, answer.leader)
+    return ClusterLeader(urlsplit(answer.leader).hostname or "", None, answer.leader)
 
 
 def _waits_to_lead(state: ProcessState, answer: Answer) -> bool:

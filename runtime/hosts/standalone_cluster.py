@@ -184,8 +184,8 @@ class StandaloneCluster(RemoteCluster):
         if submitted.left_behind:
             left_behind = ", ".join(submitted.left_behind)
             log.warning("job %r leaves the state of operators behind: %s", wanted.graph.name, left_behind)
-        if submitted.restored_from is None and self.settings.is_on_this_host():
-            translation.warn_of_earlier_output()
+        if self.settings.is_on_this_host():
+            translation.warn_of_other_output(submitted)
         handle = JobHandle(self._client(wanted.graph.job_id), translation)
         handle.submitted = submitted
         self._handles.append(handle)

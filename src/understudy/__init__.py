@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .actors.errors import MarkerMoved as MarkerMoved
     from .actors.errors import NoEventTime as NoEventTime
     from .actors.errors import NoReadableCheckpoint as NoReadableCheckpoint
+    from .actors.errors import OutputInUse as OutputInUse
     from .actors.errors import OutsideUnavailable as OutsideUnavailable
     from .actors.errors import RecordNotSent as RecordNotSent
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
@@ -264,6 +265,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import NoTable as NoTable
     from .runtime.connectors import NotReplicable as NotReplicable
     from .runtime.connectors import OffsetMismatch as OffsetMismatch
+    from .runtime.connectors import OutputTakenOver as OutputTakenOver
     from .runtime.connectors import PartitionFailed as PartitionFailed
     from .runtime.connectors import PostgresChanges as PostgresChanges
     from .runtime.connectors import RedisListSink as RedisListSink
@@ -392,7 +394,7 @@ _HOMES = {
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
         "ActorError CallTimedOut CannotLoad CannotRescale CannotRestore EndlessTimers InvalidTimeout MarkerMismatch "
-        "MarkerMoved NoEventTime NoReadableCheckpoint OutsideUnavailable RecordNotSent StateDoesNotFit "
+        "MarkerMoved NoEventTime NoReadableCheckpoint OutputInUse OutsideUnavailable RecordNotSent StateDoesNotFit "
         "SuperNotCalled UnknownJob UnusableRecord UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
@@ -457,7 +459,7 @@ _HOMES = {
         "InletLogDamaged InletSchemaChanged InputChanged KafkaError KafkaFormat KafkaRefused KafkaSink "
         "KafkaSource KafkaUnavailable KeyNotUnique LakeUnreachable LineSource LostDataFile LostTransaction "
         "MissingExtra NoCatalog NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource "
-        "NotReplicable OffsetMismatch PartitionFailed PostgresChanges RedisListSink RedisRefused "
+        "NotReplicable OffsetMismatch OutputTakenOver PartitionFailed PostgresChanges RedisListSink RedisRefused "
         "RedisStreamSink RedisStreamSource RedisUpsertSink "
         "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SqlError SqlSink SqlSource SqlTable "
         "SqlUpsertSink SseSource SparkQueryFailed SpoolMismatch StatementFailed StreamTrimmed TableChanged "

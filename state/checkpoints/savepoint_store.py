@@ -12,12 +12,14 @@ import logging
 import posixpath
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Protocol
 from uuid import uuid4
 
 from ...messages import CheckpointId, JobId, MalformedMessage, decode, encode, message
 from ..errors import (
     CorruptState,
+    ForgedPointer,
     MissingSavepoint,
     MissingState,
     OutsideRoot,
@@ -56,6 +58,8 @@ class SavepointPointer:
     """Relative to that root."""
     timestamp_ms: int
     """Wall time of the checkpoint's trigger."""
+    name: str = ""
+    """In a file, the file's own name; empty in memory, and in files of earlier versions."""
 
 
 def is_pointer(path: str) -> bool:
@@ -90,7 +94,9 @@ class SavepointStore(Protocol):
         ...
 
     def load(self, path: str) -> SavepointPointer:
-        """Raises MissingSavepoint, CorruptState, OutsideRoot, WrongSavepointStore, UnreachableRoot."""
+        """Raises MissingSavepoint, CorruptState, OutsideRoot, WrongSavepointStore, UnreachableRoot; ForgedPointer when
+        it is the pointer of another savepoint.
+        """
         ...
 
     def dispose(self, path: str) -> None:
@@ -204,7 +210,7 @@ class FilesystemSavepointStore:
         name = _name(pointer, self._new_suffix())
         relative = self._resolve(name, target_directory)
         try:
-            self._files.write_sealed(relative, encode(pointer))
+            self._files.write_sealed(relative, encode(replace(pointer, name=name)))
         except BaseException:
             with suppress(OSError):  # it may have been put in place before something failed
                 self._files.delete(relative)
@@ -233,13 +239,21 @@ class FilesystemSavepointStore:
 
     def _read(self, relative: str) -> SavepointPointer:
         try:
-            return _decoded(self._files.read_sealed(relative), relative)
+            found = _decoded(self._files.read_sealed(relative), relative)
         except CorruptState as error:
             raise CorruptState(self._files.location(relative), error.expected, error.found) from error
         except MissingState as error:
             raise MissingSavepoint(self._files.location(relative)) from error
         except UnreachableRoot as error:
             raise UnreachableRoot(self._files.url, CALLED) from error
+        if found.name not in ("", own := posixpath.basename(relative)):
+            raise ForgedPointer(
+                self._files.location(relative),
+                f"holds the pointer of {found.name}, of checkpoint {found.checkpoint_id}; wanted its own, {own}: "
+                "somebody has copied or renamed a file of savepoints. Name the savepoint by its own name, or bring "
+                "the right file back from a backup",
+            )
+        return replace(found, name="")
 
     def _resolve(self, path: str, folder: str | None = None) -> str:
         """A path from outside, or a name of ours in a folder from outside."""

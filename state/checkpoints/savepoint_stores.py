@@ -18,6 +18,7 @@ from uuid import uuid4
 from ...messages import JobId
 from ..errors import (
     CorruptState,
+    ForgedPointer,
     MissingSavepoint,
     MissingState,
     OutsideRoot,
@@ -133,7 +134,7 @@ class SavepointStores:
         return tuple(dict.fromkeys((*first, *self._below.values(), self._heap)))
 
     def _most_telling(self, path: str, problems: list[tuple[str, StorageError]]) -> StorageError:
-        for kind in (CorruptState, UnreachableRoot):
+        for kind in (CorruptState, ForgedPointer, UnreachableRoot):
             for _, problem in problems:
                 if isinstance(problem, kind):
                     return problem

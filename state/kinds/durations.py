@@ -16,6 +16,9 @@ DAY_MS: Final = 86_400_000
 
 UNIT_MS: Final[dict[str, int]] = {"days": DAY_MS, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000, "ms": 1}
 
+MOST_MS: Final = 2**60
+"""Times are 64 bits wide: a time and such a duration still fit."""
+
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
@@ -41,7 +44,7 @@ def duration_ms(
     if unknown := units.keys() - UNIT_MS.keys():
         raise error(f"{what}: no unit {', '.join(sorted(unknown))}; wanted some of {', '.join(UNIT_MS)}")
     parts = (whole_ms(f"{what}: {name}", number, error=error) * UNIT_MS[name] for name, number in units.items())
-    return at_least(least, what, sum(parts), error=error)
+    return at_least(least, what, whole_ms(what, sum(parts), error=error), error=error)
 
 
 def whole_ms(what: str, given: Any, *, error: type[Exception]) -> int:
@@ -50,9 +53,11 @@ def whole_ms(what: str, given: Any, *, error: type[Exception]) -> int:
         whole, rest = divmod(given, _MILLISECOND)
         if rest:
             raise error(f"{what}: wanted whole milliseconds, found {given!r}")
-        return whole
+        given = whole
     if isinstance(given, bool) or not isinstance(given, int):
         raise error(f"{what}: wanted a whole number or a timedelta, found {given!r:.80}")
+    if abs(given) > MOST_MS:
+        raise error(f"{what}: wanted a duration of at most 2**60 ms, found {given!r:.80}")
     return given
 
 

@@ -21,7 +21,7 @@ class CollectSink(FileSink):
     """
 
     def __init__(self, directory: str | None = None) -> None:
-        super().__init__(directory or "", "records")
+        super().__init__(directory or "", "records", shared=True)
         self.path = self.path if directory else ""
 
     def open(self) -> None:

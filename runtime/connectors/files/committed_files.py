@@ -32,10 +32,13 @@ def checkpoint_of(name: str) -> CheckpointId:
     return CheckpointId(int(name.split("-")[3]))
 
 
-def others_than(job_id: JobId, names: Iterable[str]) -> int:
-    """How many of these visible files are of other jobs."""
-    found = (_NAME.match(name) for name in names)
-    return sum(parts is not None and parts[4] != fingerprint(job_id) for parts in found)
+def others_than(job_id: JobId, names: Iterable[str], predecessors: Iterable[Predecessor] = ()) -> int:
+    """How many of these visible files are of other jobs; those of jobs that this one continues are not, up to where it
+    took over.
+    """
+    until = {fingerprint(each.job_id): each.checkpoint_id for each in predecessors}
+    found = (parts for name in names if (parts := _NAME.match(name)) is not None and parts[4] != fingerprint(job_id))
+    return sum(int(parts[3]) > until.get(parts[4], -1) for parts in found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ Each transaction is one file; in S3 it is a multipart upload (UploadDirectory), 
 folder whose name says the *lineage*: the job that was first started and all jobs restored from its checkpoints. File
 names say the subtask, the generation (how many jobs of the lineage came before) and the attempt, so an attempt never
 writes to another's file, and a restored one removes what earlier attempts left behind, except for what some subtask has
-recorded. Two jobs restored from one savepoint must not write to one directory, and nor must a job that goes on after
-its savepoint and one that is restored from it.
+recorded. A folder has one owner, a job (FolderOwner): another one that begins to write there takes it over, and the
+first commits nothing there any more. So of two jobs that are restored from one savepoint one goes on.
 
 A transaction names its directory. So a job that is restored with another one commits what was pre-committed where the
 first job has its output, which may be committing it too, and touches nothing else there.
@@ -24,6 +24,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, BinaryIO, ClassVar, NotRequired, TypeAlias, TypedDict
 
@@ -33,12 +34,14 @@ from ....actors.flow.elements import Batch
 from ....actors.flow.records import RecordMismatch, batch_of, conform, schema_problem
 from ....actors.operators.operator import Takes
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
-from ....messages import CheckpointId, JobId
+from ....messages import CheckpointId, JobId, Predecessor
 from ....state import DurableFiles, OperatorListState
 from ..errors import UnusableOutput
 from .committed_files import fingerprint, others_than, slug
 from .file_writers import FILE_FORMATS, WRITE_FORMATS, BatchWriter
-from .output_directory import OutputDirectory
+from .folder_owner import FolderOwner
+from .locations import one_url
+from .output_directory import OutputDirectory, explained
 from .output_trial import is_local, output_named, try_output
 from .upload_directory import UploadDirectory, output_directory
 
@@ -73,7 +76,8 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     """Writes files `part-<operator>-<subtask>-<checkpoint>-<job>-<attempt>` of `format` "parquet", "csv" or "jsonl".
 
     Takes records or columns. Without a `schema` the first batch of an attempt decides the columns and their types (of a
-    "jsonl" file nothing does); with one, each batch must fit it. `path` is a local path or an fsspec URL.
+    "jsonl" file nothing does); with one, each batch must fit it. `path` is a local path or an fsspec URL. Of several
+    jobs one may write there at a time, unless each is `shared`: then nobody looks.
     """
 
     takes: ClassVar[Takes] = "any"
@@ -81,7 +85,9 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     _recorded = OperatorListState(dict, mode="union", name="files-in-progress")
     """Per subtask: its lineage, the checkpoint, and the hidden files that its transactions need."""
 
-    def __init__(self, path: str, format: str = "parquet", schema: pa.Schema | None = None) -> None:
+    def __init__(
+        self, path: str, format: str = "parquet", schema: pa.Schema | None = None, *, shared: bool = False
+    ) -> None:
         if format not in WRITE_FORMATS:
             raise ValueError(f"format: wanted one of {', '.join(FILE_FORMATS)}, found {format!r}")
         self.path = path if "://" in path else os.path.abspath(os.path.expanduser(path))
@@ -91,9 +97,13 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
                 "FileSink: schema: wanted a pyarrow.Schema, as in pa.schema([('id', pa.int64())]), found "
                 f"{schema!r:.60}"
             )
+        if not isinstance(shared, bool):
+            raise ValueError(f"FileSink: shared: wanted True or False, found {shared!r:.60}")
         self.schema = schema
+        self.shared = shared
         self._format_problem(schema)
         self._directory: _Directory | None = None
+        self._owner: FolderOwner | None = None
         self._earlier_directories: dict[str, _Directory] = {}
         self._file: BinaryIO | None = None
         self._writer: BatchWriter | None = None
@@ -111,11 +121,17 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         if on_this_machine or not is_local(self.path):
             try_output(self.path)
 
-    def files_of_others(self, job_id: JobId) -> int:
-        """How many files of other jobs are visible in the folder, if it is one of this machine that can be read."""
+    @property
+    def _owned_place(self) -> str:
+        return "" if self.shared else one_url(self.path)
+
+    def files_of_others(self, job_id: JobId, predecessors: Sequence[Predecessor] = ()) -> int:
+        """How many files of other jobs are visible in the folder, if it is one of this machine that can be read. Those
+        that this job goes on from do not count.
+        """
         files, root = DurableFiles.at(self.path)
         with suppress(OSError):
-            return others_than(job_id, files.names(root)) if files.is_local else 0
+            return others_than(job_id, files.names(root), predecessors) if files.is_local else 0
         return 0
 
     def output_schema(self, *inputs: pa.Schema | None) -> None:
@@ -141,7 +157,8 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
 
     def open(self) -> None:
         recorded = self._recorded.get()
-        self._lineage, self._generation = self._place_in_lineage(recorded)
+        claim = self._take_folder()
+        self._lineage, self._generation = self._place_in_lineage(recorded, claim)
         self._generations = {fingerprint(each["job_id"]): each["generation"] for each in recorded}
         self._generations[fingerprint(self.context.job_id)] = self._generation
         own = [each["checkpoint_id"] for each in recorded if each["job_id"] == self.context.job_id]
@@ -169,6 +186,9 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
 
     def on_checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         waiting = len(self._pending)
+        if self._owner is not None and any(each["final"] for each in self.transactions()[:waiting]):
+            with explained(self.path):
+                self._owner.check()
         super().on_checkpoint_complete(checkpoint_id)
         if len(self._pending) < waiting:  # one that this attempt took part in: all have committed what they restored
             self._needed = set()
@@ -279,13 +299,27 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
             self.schema = columns.schema
         return conform(columns, self.schema)
 
-    def _place_in_lineage(self, recorded: list[dict[str, Any]]) -> tuple[str, int]:
-        """A fresh job founds a lineage, which all its subtasks call alike; a restored job continues its origin's."""
+    def _take_folder(self) -> int:
+        """The number of the job's claim to the folder; 0: none is made. Raises OutputTakenOver, UnusableOutput."""
+        if self.shared:
+            return 0
+        self._owner = FolderOwner(self.path, self.context.job_id, self.context.name)
+        with explained(self.path), output_named(self.path):
+            return self._owner.take(self.context.clock.wall_ms())
+
+    def _place_in_lineage(self, recorded: list[dict[str, Any]], claim: int) -> tuple[str, int]:
+        """A fresh job founds a lineage, which all its subtasks call alike; a restored job continues its origin's.
+
+        Its generation is not below its claim: of jobs restored from one savepoint each has another, and none removes
+        what a newer one has in progress.
+        """
         context = self.context
         if not recorded:
             return f"{slug(context.job_id)}-{slug(context.operator_id)}", 0
         last = recorded[0]
-        return last["lineage"], last["generation"] + (last["job_id"] != context.job_id)
+        if last["job_id"] == context.job_id:
+            return last["lineage"], last["generation"]
+        return last["lineage"], max(last["generation"] + 1, claim)
 
     def _take_back_what_came_after(self, recorded: list[dict[str, Any]]) -> None:
         """Remove what earlier attempts committed for checkpoints later than the one that is restored.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import posixpath
 from typing import Any
 
 from fsspec.registry import known_implementations
@@ -11,11 +13,23 @@ from ..errors import UnknownFileSystem
 
 _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "r2", "tos"})
 """Protocols of stores that show a file when it is whole."""
+_SAME = {"s3a": "s3", "gcs": "gs", "abfss": "abfs"}
+"""Two names of one protocol."""
 
 
 def is_object_store(url: str) -> bool:
     """Whether files come whole there, and folders are but the beginnings of names."""
     return protocol_of(url) in _OBJECT_STORES
+
+
+def one_url(url: str) -> str:
+    """The same for all ways to write a place, as far as that is known without opening it; links of a local path are
+    followed.
+    """
+    protocol, path = get_protocol(url), url.partition("://")[2] or url
+    if protocol in ("file", "local"):
+        return f"file://{os.path.realpath(path)}"
+    return f"{_SAME.get(protocol, protocol)}://{posixpath.normpath(path).rstrip('/')}"
 
 
 def located(url: str) -> tuple[Any, str]:

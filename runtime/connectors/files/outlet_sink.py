@@ -23,6 +23,7 @@ from typing import Any, ClassVar, TypedDict
 from ....actors.flow.elements import Batch
 from ....actors.operators.operator import Takes
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ....actors.setting_limits import most_of
 from ....messages import CheckpointId, OutletBranch, OutletCommitted, OutletOpened
 from ....state import CheckpointStorage, OperatorListState
 from ....state.errors import MissingState
@@ -240,4 +241,6 @@ def _short(text: str) -> str:
 def _positive(name: str, value: Any) -> Any:
     if value is not None and not (isinstance(value, int | float) and not isinstance(value, bool) and value > 0):
         raise ValueError(f"{name}: wanted a number above 0, or None, found {value!r}")
+    if value is not None and value > most_of(name):
+        raise ValueError(f"{name}: wanted a number up to {most_of(name)}, or None, found {value!r:.80}")
     return value

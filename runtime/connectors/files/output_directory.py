@@ -36,6 +36,17 @@ class Sealed(NamedTuple):
     parts: Sequence[str]
 
 
+@contextlib.contextmanager
+def explained(folder: str) -> Iterator[None]:
+    """An error that will repeat until somebody changes something there gets a text that names the change."""
+    try:
+        yield
+    except OSError as error:
+        if not is_lasting(error):
+            raise
+        raise UnusableOutput(f"cannot write to the output folder {folder}: {error}. {_WANTED}") from error
+
+
 class OutputDirectory:
     """One output directory, with one hidden folder. All names are relative to these two."""
 
@@ -122,15 +133,8 @@ class OutputDirectory:
                 f"has removed it since, with what was committed. {_WANTED}"
             )
 
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        """An error that will repeat until somebody changes something there gets a text that names the change."""
-        try:
-            yield
-        except OSError as error:
-            if not is_lasting(error):
-                raise
-            raise UnusableOutput(f"cannot write to the output folder {self.root}: {error}. {_WANTED}") from error
+    def _explained(self) -> contextlib.AbstractContextManager[None]:
+        return explained(self.root)
 
     def _create(self, path: str) -> BinaryIO:
         self._files.make_folder(self.hidden)

@@ -23,6 +23,7 @@ import pyarrow as pa
 from ....actors.flow.elements import Batch
 from ....actors.operators.operator import Takes
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ....actors.setting_limits import whole_setting
 from ....messages import CheckpointId
 from ....state import OperatorListState
 from ..errors import check_extra, require
@@ -93,8 +94,7 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         if not topic or transactional_id_prefix == "":
             raise ValueError("topic, transactional_id_prefix: wanted a name, found ''")
         for name, value in (("transaction_timeout_ms", transaction_timeout_ms), ("retry_ms", retry_ms)):
-            if value < 1000:
-                raise ValueError(f"{name}: wanted at least 1000, found {value!r}")
+            whole_setting(name, value, 1000)
         self.topic, self.guarantee, self.retry_ms = topic, guarantee, retry_ms
         self.transaction_timeout_ms = self._timeout_ms = transaction_timeout_ms
         self.ignore_failures_after_timeout = ignore_failures_after_timeout

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ....actors.operators.source import END, FromSplit, Source, SourceState
+from ....actors.setting_limits import whole_setting
 from ....messages import CheckpointId
 from ..errors import check_extra
 from .client_settings import ClientSettings, Options
@@ -79,8 +80,7 @@ class KafkaSource(Source):
             ("batch_rows", batch_rows, 1),
             ("retry_ms", retry_ms, 1),
         ):
-            if value < least:
-                raise ValueError(f"{name}: wanted at least {least}, found {value!r}")
+            whole_setting(name, value, least)
         self.bounded = bounded
         self._settings = ReadingSettings(
             topics=named,

@@ -19,6 +19,7 @@ import pyarrow as pa
 from ....actors.errors import MarkerMoved
 from ....actors.operators.committer import Committer
 from ....actors.operators.marker import Marker
+from ....actors.setting_limits import duration_setting
 from ..errors import check_extra, require
 from .errors import ColumnConflict, LostDataFile, NoTable
 from .iceberg_table import (
@@ -71,8 +72,8 @@ class IcebergSink(LakeSink):
     ) -> None:
         check_extra("pyiceberg", extra="iceberg", wanted_by="IcebergSink")
         check_commits_per_compaction(commits_per_compaction)
-        if keep_snapshots_ms is not None and not keep_snapshots_ms >= 0:
-            raise ValueError(f"keep_snapshots_ms: wanted at least 0 ms, found {keep_snapshots_ms!r}")
+        if keep_snapshots_ms is not None:
+            duration_setting("keep_snapshots_ms", keep_snapshots_ms)
         if keep_snapshots_ms is not None and commits_per_compaction is None:
             raise ValueError("keep_snapshots_ms: snapshots expire after compactions: set commits_per_compaction, too")
         self.commits_per_compaction, self.keep_snapshots_ms = commits_per_compaction, keep_snapshots_ms

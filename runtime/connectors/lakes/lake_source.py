@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import pyarrow as pa
 
 from ....actors.operators.source import END, SourceState
+from ....actors.setting_limits import duration_setting
 from ..paced_source import RECORD_BATCH_ROWS, PacedSource
 from .errors import ColumnConflict
 from .spans import Share, Span, dealt_out
@@ -161,8 +162,8 @@ class LakeSource(PacedSource):
 
 def check_following(watch_ms: float | None, only_new: bool, changes: str) -> None:
     """Raises ValueError for settings that make no sense."""
-    if watch_ms is not None and not watch_ms > 0:
-        raise ValueError(f"watch_ms: wanted more than 0 ms, or None for an end, found {watch_ms!r}")
+    if watch_ms is not None:
+        duration_setting("watch_ms", watch_ms, 1)
     if only_new and watch_ms is None:
         raise ValueError("only_new=True reads nothing without watch_ms")
     if changes not in CHANGES:

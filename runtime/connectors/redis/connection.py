@@ -6,12 +6,12 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 from ....messages.shown_url import url_shown
 from ..errors import RedisRefused, check_extra, require
 from ..reaching import LOOK_S, in_the_way, is_tls_mistake, why_unreachable
-from .servers import Servers, is_cluster, nodes_of
+from .servers import Servers, is_cluster
+from .urls import check_url
 
 log = logging.getLogger(__name__)
 
@@ -20,23 +20,15 @@ TIMEOUT_S = 10.0
 
 _NO_MASTER_ANY_MORE = "UNBLOCKED"
 """Said to who waits at a master that has become a replica."""
+_NO_DATABASE = "DB index is out of range"
 _PROBES = 16
 """Keys that are asked for, to see whether a server has all."""
 
 
 def check_redis(url: str, wanted_by: str) -> None:
-    """Raises MissingExtra, and ValueError for what is no address."""
+    """Raises MissingExtra, and ValueError as check_url does."""
     check_extra("redis", extra="redis", wanted_by=wanted_by)
-    if urlsplit(url).scheme not in ("redis", "rediss", "unix", "redis+cluster", "rediss+cluster"):
-        raise ValueError(
-            f"{wanted_by}: url: wanted redis://host:6379/0, rediss://… or unix://…; for a Redis Cluster "
-            f"redis+cluster://host:6379,host:6379 or rediss+cluster://…; found {url_shown(url)!r}"
-        )
-    if is_cluster(url):
-        try:
-            nodes_of(url)
-        except ValueError as error:
-            raise ValueError(f"{wanted_by}: url: {error}; found {url_shown(url)!r}") from None
+    check_url(url, wanted_by)
 
 
 def connected(url: str, wanted_by: str, timeout_s: float = TIMEOUT_S, **options: Any) -> Servers:
@@ -85,6 +77,11 @@ def explained(url: str) -> Iterator[None]:
             "URL, redis+cluster://host:port, or with several nodes redis+cluster://host:port,host:port"
         ) from error
     except redis.ResponseError as error:
+        if _NO_DATABASE in str(error):
+            raise RedisRefused(
+                f"{place_of(url)}: the server has no database of this number ({error}): choose another, or raise "
+                "`databases` in its configuration"
+            ) from error
         if "WRONGTYPE" not in str(error):
             raise
         raise RedisRefused(f"{url_shown(url)}: {error}: give a key that is free, or of that type") from error

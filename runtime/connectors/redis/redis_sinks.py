@@ -23,6 +23,7 @@ from ....actors.flow.records import RecordMismatch, mapping_of
 from ....actors.operators.idempotent_sink import IdempotentSink, KeyOfRecord
 from ....actors.operators.ledger_sink import LedgerSink
 from ....actors.operators.marker import Marker
+from ....actors.setting_limits import duration_setting, whole_setting
 from ....messages.shown_url import url_shown
 from ..files.file_writers import to_json
 from . import connection
@@ -73,7 +74,7 @@ class _AppendSink(LedgerSink):
                 f"key: in a Redis Cluster its markers must lie in its slot: wanted a key without braces, or with one "
                 f"hash tag, as {{orders}}:out; found {key!r}"
             )
-        self.url, self.key, self.retry_ms = url, key, retry_ms
+        self.url, self.key, self.retry_ms = url, key, duration_setting("retry_ms", retry_ms)
         self._most = 0
 
     def __repr__(self) -> str:
@@ -167,7 +168,9 @@ class RedisUpsertSink(IdempotentSink):
         retry_ms: float = 60_000,
     ) -> None:
         connection.check_redis(url, "RedisUpsertSink")
-        self.url, self.key, self.prefix, self.expire_ms, self.retry_ms = url, key, prefix, expire_ms, retry_ms
+        self.url, self.key, self.prefix = url, key, prefix
+        self.expire_ms = None if expire_ms is None else whole_setting("expire_ms", expire_ms, 1)
+        self.retry_ms = duration_setting("retry_ms", retry_ms)
 
     def __repr__(self) -> str:
         return f"RedisUpsertSink({url_shown(self.url)!r}, key={self.key!r}, prefix={self.prefix!r})"

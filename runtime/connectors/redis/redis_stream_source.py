@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....actors.operators.source import FromSplit
+from ....actors.setting_limits import duration_setting, whole_setting
 from ....messages.shown_url import url_shown
 from ..errors import StreamTrimmed, UnreadableInput, require
 from ..fed_source import FedSource, Feed
@@ -70,7 +71,8 @@ class RedisStreamSource(FedSource):
         if on_loss not in ("fail", "continue"):
             raise ValueError(f'on_loss: wanted "fail" or "continue", found {on_loss!r}')
         self.begin_at, self.schema, self.on_loss = start, schema, on_loss
-        self.batch_rows, self.retry_ms = batch_rows, retry_ms
+        self.batch_rows = whole_setting("batch_rows", batch_rows, 1)
+        self.retry_ms = duration_setting("retry_ms", retry_ms)
 
     def __repr__(self) -> str:
         return f"RedisStreamSource({url_shown(self.url)!r}, {list(self.streams)!r})"

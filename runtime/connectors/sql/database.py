@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ....actors.setting_limits import whole_setting
 from ....messages.shown_url import url_shown
 from ..errors import check_extra
 from .errors import DatabaseRefused, DatabaseUnreachable, NoSuchTable, SqlError, StatementFailed
@@ -57,8 +58,7 @@ class Database:
         statement_timeout_ms: int = 600_000,
     ) -> None:
         for name, value in (("retry_ms", retry_ms), ("statement_timeout_ms", statement_timeout_ms)):
-            if type(value) is not int or value < 0 or (value == 0 and name != "retry_ms"):
-                raise ValueError(f"{name}: wanted a number of milliseconds, found {value!r}")
+            whole_setting(name, value, 0 if name == "retry_ms" else 1)
         check_extra("sqlalchemy", extra="sql", wanted_by="Database")
         self._url = url
         self.retry_ms = retry_ms

@@ -20,6 +20,7 @@ from ....actors.context import Clock
 from ....actors.flow.records import mapping_of
 from ....actors.operators.collector import Collector
 from ....actors.operators.operator import Operator, Takes
+from ....actors.setting_limits import whole_setting
 from ....messages import MissingColumn, make_rows
 from .database import Database, driver_of
 from .relation import Key, Relation
@@ -57,9 +58,7 @@ class SqlTable:
         if (self.table is None) == (self.query is None):
             raise ValueError("SqlTable: wanted table=... or query=..., one of both")
         for name, least in (("cache_rows", 0), ("cache_ms", 0), ("miss_ms", 0), ("connections", 1)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise ValueError(f"{name}: wanted a whole number of at least {least}, found {value!r}")
+            whole_setting(name, getattr(self, name), least)
 
     def __repr__(self) -> str:
         return f"SqlTable({self.table or 'a query'})"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from ....actors.operators.source import END, FromSplit, SourceState
+from ....actors.setting_limits import MOST
 from ....messages import shown
 from ..errors import OffsetMismatch
 from ..paced_source import PacedSource
@@ -63,8 +64,8 @@ class SqlSource(PacedSource):
         if (table is None) == (query is None):
             raise ValueError("SqlSource: wanted table=... or query=..., one of both")
         for name, value in (("splits", splits), ("page_rows", page_rows)):
-            if value is not None and (type(value) is not int or value < 1):
-                raise ValueError(f"{name}: wanted a number above 0 or None, found {shown(value)}")
+            if value is not None and (type(value) is not int or not 1 <= value <= MOST):
+                raise ValueError(f"{name}: wanted a whole number from 1 to {MOST}, or None, found {shown(value)}")
         database = Database(url, retry_ms=retry_ms, statement_timeout_ms=statement_timeout_ms)
         with database.connect_to_look() as connection, database.translated("look at the table"):
             self._relation = Relation(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from ....actors.setting_limits import whole_setting
 from ....messages.shown_url import url_shown
 from ..errors import HttpRefused, UnreadableInput, require
 from ..reaching import LOOK_S, is_tls_mistake, why_unreachable
@@ -46,9 +47,7 @@ def headers_of(headers: Headers) -> dict[str, str]:
 
 def check_max_bytes(value: int) -> int:
     """Raises ValueError."""
-    if not value >= 1:
-        raise ValueError(f"max_bytes: wanted at least 1, found {value!r}")
-    return value
+    return whole_setting("max_bytes", value, 1)
 
 
 def too_long(what: str, max_bytes: int) -> UnreadableInput:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....actors.flow.elements import Batch
+from ....actors.setting_limits import duration_setting
 from ....messages import shown
 from ....messages.shown_url import url_shown
 from ..errors import UnreadableInput, check_extra, require
@@ -68,7 +69,8 @@ class HttpSource(FedSource):
         if not url.startswith(("http://", "https://")):
             raise ValueError(f"url: wanted http://… or https://…, found {url_shown(url)!r}")
         self.url, self.parse, self.cursor_parameter, self.first = url, parse or _page, cursor_parameter, start
-        self.headers, self.poll_ms, self.retry_ms = headers, poll_ms, retry_ms
+        self.headers = headers
+        self.poll_ms, self.retry_ms = duration_setting("poll_ms", poll_ms), duration_setting("retry_ms", retry_ms)
         self.max_bytes = check_max_bytes(max_bytes)
 
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....actors.flow.elements import Batch
+from ....actors.setting_limits import duration_setting
 from ..fed_source import FedSource, Feed
 from .asking import check_max_bytes, too_long
 
@@ -30,7 +31,8 @@ class LineSource(FedSource):
     bounded = False
 
     def __init__(self, address: str, *, retry_ms: float = 60_000, max_bytes: int = 16 << 20) -> None:
-        self.address, self.retry_ms, self.max_bytes = address, retry_ms, check_max_bytes(max_bytes)
+        self.address, self.max_bytes = address, check_max_bytes(max_bytes)
+        self.retry_ms = duration_setting("retry_ms", retry_ms)
         host, _, port = address.rpartition(":")
         self._is_tcp = bool(host) and port.isdigit()
         if not self._is_tcp and "/" not in address:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from ....actors.flow.elements import Batch
+from ....actors.setting_limits import duration_setting
 from ....messages.shown_url import url_shown
 from ..errors import HttpRefused, UnreadableInput, check_extra, require
 from ..fed_source import FedSource, Feed, FeedClosed
@@ -70,10 +71,9 @@ class SseSource(FedSource):
         check_extra("httpx", extra="http", wanted_by="SseSource")
         if not url.startswith(("http://", "https://")):
             raise ValueError(f"url: wanted http://… or https://…, found {url_shown(url)!r}")
-        if not idle_ms > 0:
-            raise ValueError(f"idle_ms: wanted more than 0 ms, found {idle_ms!r}")
         self.url, self.parse, self.first = url, parse or _json_of, last_event_id
-        self.headers, self.idle_ms, self.retry_ms = headers, idle_ms, retry_ms
+        self.headers = headers
+        self.idle_ms, self.retry_ms = duration_setting("idle_ms", idle_ms, 1), duration_setting("retry_ms", retry_ms)
         self.max_bytes = check_max_bytes(max_bytes)
         self._answer: Any = None
 

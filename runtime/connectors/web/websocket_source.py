@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ....actors.flow.elements import Batch
+from ....actors.setting_limits import duration_setting
 from ....messages.shown_url import url_shown
 from ..errors import UnreadableInput, check_extra, require
 from ..fed_source import FedSource, Feed
@@ -54,7 +55,7 @@ class WebsocketSource(FedSource):
             raise ValueError(f"url: wanted ws://… or wss://…, found {url_shown(url)!r}")
         self.url, self.parse, self.resume, self.headers = url, parse or json.loads, resume, headers
         self.subscribe = (subscribe,) if isinstance(subscribe, str) else tuple(subscribe)
-        self.retry_ms, self.max_bytes = retry_ms, check_max_bytes(max_bytes)
+        self.retry_ms, self.max_bytes = duration_setting("retry_ms", retry_ms), check_max_bytes(max_bytes)
 
     def __repr__(self) -> str:
         return f"WebsocketSource({self.place()!r})"

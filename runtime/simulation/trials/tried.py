@@ -11,6 +11,7 @@ from logging import CRITICAL, getLogger
 from ....messages import CheckpointAborted, JobDetails, JobStatus
 from ...api.translation import Translation
 from ...clusters.job_handle import JobHandle
+from ...connectors.files.folder_owner import FOLDER as OWNER
 from ...oracles import Violation
 from ..histories.actions import ClientAction
 from ..histories.ending import CALM_MS, SPOILT, STALLED, leftover_processes, was_spoilt
@@ -142,8 +143,10 @@ def _judge_the_world(cluster: SimulatedCluster, tried: Tried) -> Iterator[Violat
 
 
 def _is_leaked(path: str) -> bool:
-    """Checkpoints, and whatever is hidden; what is collected, or in outlets, lies among the checkpoints, and stays."""
-    if _TORN_SAVEPOINT in path:
+    """Checkpoints, and whatever is hidden. What is collected, or in outlets, lies among the checkpoints, and stays; so
+    does whose an output folder is.
+    """
+    if _TORN_SAVEPOINT in path or f"/{OWNER}/" in path:
         return False
     return "/." in path or ("/checkpoints/" in path and "/collected/" not in path and "/outlets/" not in path)
 

@@ -113,6 +113,23 @@ def test_a_task_manager_that_never_registers_is_started_ever_more_slowly_and_the
     assert "no module named flights" in ended.failure.error_message
 
 
+def test_a_task_manager_that_cannot_be_started_is_what_a_job_waits_for() -> None:
+    """Its code is gone, say: what ended the one before is not what is wrong now."""
+    stage = Stage(graph())
+    stage.running()
+    assert stage.master.report.trouble == ""
+    stage.tell(TaskManagerLost("tm-0-0", "killed by SIGKILL", process_ended=True))
+    stage.tell(TaskManagerExited("job-1", 0, "killed by SIGKILL"))
+    assert stage.master.report.trouble == ""
+    stage.tell(TaskManagerExited("job-1", 0, "the job's code is gone"))
+    assert stage.master.report.trouble == "TaskManager 0 ended before it registered: the job's code is gone"
+    stage.tell(TaskManagerAwaited("job-1", 0, "no host has a free slot"))
+    assert stage.master.report.trouble == ""
+    stage.tell(TaskManagerExited("job-1", 0, "the job's code is gone"))
+    stage.register(0, life=1)
+    assert stage.master.report.trouble == ""
+
+
 def test_checkpoints_start_when_all_tasks_run() -> None:
     stage = Stage(graph())
     *others, last = stage.deployed()

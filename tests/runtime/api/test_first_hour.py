@@ -207,6 +207,29 @@ def test_a_job_that_begins_beside_the_files_of_another_is_warned(
     assert warned(from_savepoint=savepoint)[0] == []
 
 
+def test_a_job_that_repeats_what_its_folder_holds_already_is_warned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The second job to go on from one savepoint; its folder holds what the first made of the same records."""
+
+    def warned(**options: Any) -> tuple[list[str], str]:
+        caplog.clear()
+        env = StreamEnvironment(checkpoint_dir=str(tmp_path / "checkpoints"), checkpoint_interval_ms=50)
+        numbers = env.generate(lambda n: {"n": n}, records_per_second=100)
+        numbers.sink_to(FileSink(str(tmp_path / "out"), format="jsonl"), name="sink")
+        with LocalCluster(debug=True) as cluster:
+            job = cluster.submit(env, **options)
+            job.ready().result(timeout=5)
+            savepoint = job.stop_with_savepoint().result(timeout=5)
+            job.wait()
+        return [text for each in caplog.records if "goes on from" in (text := each.getMessage())], savepoint
+
+    _, savepoint = warned()
+    assert warned(from_savepoint=savepoint)[0] == []
+    (text,), _ = warned(from_savepoint=savepoint)
+    assert text.startswith(f"sink 'sink': {tmp_path / 'out'} holds 1 file of other jobs, or of job job-")
+
+
 ORDERS = pa.schema(
     [
         ("customer", pa.string()),

@@ -25,6 +25,7 @@ from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointCompleted, JobStatus, JobStatusChanged, TaskManagerChanged
 from understudy.runtime.api.stream import DataStream
 from understudy.runtime.connectors import GeneratorSource
+from understudy.runtime.connectors.files.folder_owner import FOLDER as OWNER
 
 KEYS = 24
 """A multiple of every parallelism used here: each key comes from one source subtask, in order."""
@@ -178,9 +179,10 @@ def read_output(folder: Path, format: str) -> Counts:
 
 
 def all_names(folder: Path) -> set[str]:
-    """Everything in the folder at any depth, hidden or not, but for its committed files."""
-    committed = {path.name for path in visible_files(folder) if path.is_file()}
-    return {name for _, folders, files in os.walk(folder) for name in (*folders, *files)} - committed
+    """Everything in the folder at any depth, hidden or not, but for its committed files, and whose folder it is."""
+    known = {path.name for path in visible_files(folder) if path.is_file()}
+    known |= {OWNER, *(path.name for path in (folder / OWNER).glob("*"))}
+    return {name for _, folders, files in os.walk(folder) for name in (*folders, *files)} - known
 
 
 class Reader(threading.Thread):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -141,6 +142,24 @@ def test_a_cluster_that_closes_keeps_what_a_crash_keeps_where_asked(
     assert second.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert read_output(out, "jsonl") == counted(5000)
     assert folders_of(job, checkpoints) == [newest]
+
+
+@pytest.mark.parametrize("is_canceled", [True, False])
+def test_a_checkpoint_that_somebody_has_deleted_is_not_said_to_be_kept(
+    shared_cluster: LocalCluster, tmp_path: Path, is_canceled: bool
+) -> None:
+    checkpoints, go = tmp_path / "checkpoints", tmp_path / "go"
+    settings = {"checkpoint_dir": str(checkpoints), "retain_checkpoints": "on_cancellation"}
+    env = environment(**settings, checkpoint_interval_ms=600_000, restart_strategy=no_restart())
+    counting(env, None, 1000, Faulty(str(go))).print()
+    job = shared_cluster.submit(env)
+    job.ready().result(timeout=WAIT_S)
+    job.trigger_checkpoint().result(timeout=WAIT_S)
+    shutil.rmtree(checkpoints)
+    go.touch() if not is_canceled else None
+    error = canceled(job) if is_canceled else failed(job)
+    assert "is kept" not in str(error)
+    assert job.details().retained_checkpoint_path == job.retained_checkpoint_path == ""
 
 
 def test_a_savepoint_that_is_the_newest_cut_is_what_a_failed_job_goes_on_from(

@@ -34,7 +34,7 @@ def test_the_leader_and_those_that_wait_to_lead_are_named() -> None:
 
 def test_a_leader_that_none_of_the_hosts_runs_is_named_by_its_address() -> None:
     seen = status([Found("node-1", "jobmanager", (manager(1),))], Answer(LEADER, HostList(()), ()))
-    assert seen.leader == ClusterLeader("node-2", 0, LEADER)
+    assert seen.leader == ClusterLeader("node-2", None, LEADER)
     assert seen.candidates == (Candidate("node-1", 1),)
 
 

@@ -170,9 +170,9 @@ def test_a_forged_pointer_is_refused(place: Place, changes: dict[str, object]) -
 
 class TestRelativePaths:
     def test_one_below_the_working_directory_comes_first(self, place: Place) -> None:
-        here, below = place.take("daily"), place.take()
+        here = place.take("daily")
         name = Path(here).name
-        shutil.copy(below, f"{place.root}/savepoints/{name}")
+        shutil.copy(here, f"{place.root}/savepoints/{name}")
         assert place.savepoints.load(name, f"{place.root}/savepoints/daily").path == here
         assert place.savepoints.load(name).path == f"{place.root}/savepoints/{name}"
 

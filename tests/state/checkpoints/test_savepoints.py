@@ -149,6 +149,22 @@ def test_a_pointer_to_another_jobs_metadata_is_refused(place: Place) -> None:
         place.savepoints.load(forged)
 
 
+def test_a_pointer_in_the_file_of_another_is_refused_and_nothing_of_the_older_one_goes(place: Place) -> None:
+    older, newer = (place.take(place.checkpoint(checkpoint_id)) for checkpoint_id in (3, 4))
+    shutil.copy(older, newer)
+    for use in (place.savepoints.load, place.savepoints.remove):
+        with pytest.raises(ForgedPointer, match=rf"holds the pointer of {Path(older).name}, of checkpoint 3; wanted"):
+            use(newer)
+    assert place.savepoints.load(older).checkpoint.checkpoint_id == 3
+
+
+def test_pointers_that_were_moved_with_their_folder_lead_where_they_did(place: Place) -> None:
+    path = place.take(place.checkpoint())
+    moved = shutil.move(place.pointers.location(), place.folder / "moved")
+    there = Savepoints(FilesystemSavepointStore(CheckpointStorage(str(moved))), CheckpointStorage)
+    assert there.load(f"{moved}/{Path(path).name}").checkpoint.checkpoint_id == 3
+
+
 def test_a_job_folder_that_is_a_link_is_not_followed(place: Place) -> None:
     path = place.take(place.checkpoint())
     folder = place.folder / "checkpoints" / JOB

@@ -460,7 +460,7 @@ def test_a_login_that_recovery_cannot_do_is_refused_when_the_sink_is_made() -> N
     [
         ({"guarantee": "twice"}, "guarantee: wanted"),
         ({"format": "xml"}, "format: wanted one of 'json'"),
-        ({"transaction_timeout_ms": 10}, "transaction_timeout_ms: wanted at least 1000"),
+        ({"transaction_timeout_ms": 10}, "transaction_timeout_ms: wanted a whole number from 1000"),
         ({"key": 5}, "key: wanted a column's name or a function"),
         ({"options": {"transactional.id": "x"}}, "transactional.id cannot be set here"),
         ({"bootstrap_servers": "nohost"}, "wanted 'host:port'"),

@@ -401,7 +401,7 @@ def test_avro_without_a_registry(kafka: KafkaBroker, topic: str, begin: Any) -> 
         ({"isolation": "none"}, "isolation: wanted"),
         ({"format": "xml"}, "format: wanted one of 'json'"),
         ({"options": {"group.id": "g"}}, "group.id cannot be set here"),
-        ({"batch_rows": 0}, "batch_rows: wanted at least 1"),
+        ({"batch_rows": 0}, "batch_rows: wanted a whole number from 1"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(options: dict[str, Any], text: str) -> None:

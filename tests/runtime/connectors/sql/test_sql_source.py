@@ -304,7 +304,7 @@ def test_a_statement_that_takes_too_long_is_named(pg_url: str) -> None:
     [
         ({}, "table=... or query=..."),
         ({"table": "t", "query": "SELECT 1"}, "one of both"),
-        ({"table": "t", "splits": 0}, "splits: wanted a number above 0"),
+        ({"table": "t", "splits": 0}, "splits: wanted a whole number from 1"),
         ({"table": "t", "retry_ms": -1}, "retry_ms"),
     ],
 )

@@ -163,7 +163,7 @@ def test_a_silent_connection_is_made_again(server: EventServer) -> None:
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ValueError, match="wanted http://"):
         SseSource("example.com/events")
-    with pytest.raises(ValueError, match="idle_ms: wanted more than 0"):
+    with pytest.raises(ValueError, match="idle_ms: wanted a number of milliseconds from 1 "):
         SseSource("http://example.com/events", idle_ms=0)
 
 

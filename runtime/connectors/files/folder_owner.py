@@ -1,0 +1,93 @@
+"""FolderOwner: which job may make files visible in an output folder, as small files in a hidden folder of it.
+
+    <output>/.understudy-owner/<number>-<job>      one per job that writes there; the highest owns the folder
+
+A job claims the folder with the next number when it begins to write. All its subtasks, sinks and attempts have that one
+claim. Before files become visible the sink looks whether the claim is the highest still. One that is not is a job that
+another one has replaced: it commits nothing more, also after a restart, for its claim is there and will never be the
+highest. Of two jobs that choose one number at once, the greater name owns the folder.
+
+A name says all that decides, so one list of names is a check, and no store has to create without replacing. The content
+is for texts alone. Who is alive is not at home here: the JobManager looks at that, at submit.
+docs/decisions/0055 has what was considered.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from ....messages import JobId
+from ....state import DurableFiles
+from ..errors import OutputTakenOver
+from .committed_files import fingerprint
+
+FOLDER = ".understudy-owner"
+CLAIMS_KEPT = 100
+"""The newest; a job that a hundred others have replaced since is no zombie any more."""
+
+_CLAIM = re.compile(r"(\d{8,})-([0-9a-f]{16})")
+
+
+class FolderOwner:
+    """One job's claim to one output folder. All of it blocks; raises what the file system does."""
+
+    def __init__(self, url: str, job_id: JobId, sink: str) -> None:
+        """`sink`: the name of the sink, for texts."""
+        self._files, root = DurableFiles.at(url)
+        self._url, self._job_id, self._sink = url, job_id, sink
+        self._own = fingerprint(job_id)
+        self._folder = f"{root.rstrip('/')}/{FOLDER}"
+
+    def take(self, wall_ms: int) -> int:
+        """Own the folder; the number of the claim. Raises OutputTakenOver when another job has taken it from this one."""
+        claims = self._claims()
+        if not any(job == self._own for _, job in claims):
+            number = claims[-1][0] + 1 if claims else 1
+            self._write(f"{number:08d}-{self._own}", wall_ms)
+            for old, job in claims[:-CLAIMS_KEPT]:
+                self._files.remove(f"{self._folder}/{old:08d}-{job}")
+            claims = self._claims()
+        self._check(claims)
+        return max((number for number, job in claims if job == self._own), default=1)
+
+    def check(self) -> None:
+        """Raises OutputTakenOver when another job owns the folder."""
+        self._check(self._claims())
+
+    # -- inside
+
+    def _claims(self) -> list[tuple[int, str]]:
+        """Number and job of each, the highest last."""
+        found = (_CLAIM.fullmatch(name) for name in self._files.names(self._folder))
+        return sorted((int(parts[1]), parts[2]) for parts in found if parts is not None)
+
+    def _write(self, name: str, wall_ms: int) -> None:
+        """Under its own name at once, so that a crash leaves nothing else. Its content may be cut off then."""
+        said = {"job_id": self._job_id, "sink": self._sink, "since_ms": wall_ms}
+        self._files.make_folder(self._folder)
+        self._files.write(f"{self._folder}/{name}", [json.dumps(said).encode()])
+        self._files.sync_folder(self._folder)
+
+    def _check(self, claims: list[tuple[int, str]]) -> None:
+        """Where there is none, somebody has emptied the folder: no other job is known to write there."""
+        if claims and claims[-1][1] != self._own:
+            number, job = claims[-1]
+            raise OutputTakenOver(
+                f"the output folder {self._url} belongs to another job now: {self._said(f'{number:08d}-{job}')}. What "
+                f"job {self._job_id} (sink {self._sink!r}) has not committed there yet it does not commit any more: "
+                "two jobs in one folder would give their readers records twice. End one of the two, or give each a "
+                "folder of its own. Jobs that are to share a folder say so, each of them: FileSink(..., shared=True)"
+            )
+
+    def _said(self, name: str) -> str:
+        said: Any = {}
+        with suppress(OSError, ValueError):
+            said = json.loads(self._files.read(f"{self._folder}/{name}", is_there=True))
+        if not isinstance(said, dict) or not isinstance(said.get("since_ms"), int):
+            return f"its claim is {self._folder}/{name}, which does not say which"
+        since = datetime.fromtimestamp(said["since_ms"] / 1000, UTC)
+        return f"job {said.get('job_id')} (sink {said.get('sink')!r}) has begun to write there at {since:%F %T} UTC"
