@@ -50,11 +50,11 @@ from .hook_checks import is_async_function
 from .joined_streams import KeyedJoins, Options, TableLookups
 from .joins import Keyed
 from .kafka_sinks import KafkaSinks
-from .key_names import check_records, kinds_of
 from .known_options import check_results, known_options
 from .lake_sinks import LakeSinks
 from .operator_checks import function_of, operator_of, sink_of
 from .redis_sinks import RedisSinks
+from .samples import check_columns, check_names, check_times, check_types
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
 from .sql_sinks import SqlSinks
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
@@ -202,6 +202,7 @@ class DataStream(
         timed = AssignTimestamps(
             checked_time(time), checked_strategy(watermarks), checked_ms("idle_after_ms", idle_after_ms), alignment
         )
+        check_times(time, self._edges)
         return self._then("assign-timestamps", timed, **options)
 
     def async_settings(self, **changes: Any) -> Self:
@@ -243,7 +244,7 @@ class DataStream(
     def window_all(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Windows over all records: one subtask takes them all. Flink: windowAll."""
         keyed = self.key_by(_one_key)
-        return WindowedStream(partial(keyed._then, parallelism=1), (), self.schema, assigner)
+        return WindowedStream(partial(keyed._then, parallelism=1), (), self.schema, assigner, self._edges)
 
     @property
     def late_right(self) -> DataStream:
@@ -260,7 +261,7 @@ class DataStream(
         the columns, or a collection's records, are known to be without it.
         """
         check_keys(keys, self.schema)
-        check_records(keys, [edge.source for edge in self._edges])
+        check_names("key_by", keys, self._edges)
         return KeyedStream(self._graph, self._edges, keys)
 
     def union(self, *others: DataStream) -> DataStream:
@@ -345,11 +346,11 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
 
     @property
     def _keyed(self) -> Keyed:
-        return Keyed(self._keys, self.schema, kinds_of(self._keys, self._edges))
+        return Keyed(self._keys, self.schema, self._edges)
 
     def window(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Windows per key: `keyed.window(tumbling(minutes=1)).aggregate(bids=Count())`."""
-        return WindowedStream(self._then, self._keys, self.schema, assigner)
+        return WindowedStream(self._then, self._keys, self.schema, assigner, self._edges)
 
     def reduce(self, function: Callable[[Any, Any], Any], **options: Unpack[Options]) -> DataStream:
         """Combine each record with the key's result so far, and emit the new result each time."""
@@ -380,6 +381,8 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
             operator = ColumnarAggregate(key_columns(self._keys, self.schema), specs, emit)
         except ValueError as error:
             raise error if isinstance(error, InvalidProgram) else InvalidProgram(f"aggregate: {error}") from None
+        check_columns(specs, self._edges)
+        check_types(specs, self._edges)
         return self._then(
             "aggregate", operator, name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
         )
@@ -389,7 +392,7 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
     ) -> DataStream:
         self._check_same_environment(other, kind)
         tagged = self._tagged("left").union(other._tagged("right")).key_by(key_of)
-        windows = WindowedStream(partial(tagged._then_as, kind), (), None, OfTagged(assigner))
+        windows = WindowedStream(partial(tagged._then_as, kind), (), None, OfTagged(assigner), ())
         return windows.process(CoGroup(function), **options)
 
     def _tagged(self, side: Side) -> DataStream:

@@ -30,6 +30,8 @@ from .errors import InvalidOperator, InvalidProgram
 from .joined_streams import Options
 from .known_options import check_results
 from .operator_checks import function_of
+from .samples import check_columns
+from .stream_graph import StreamEdge
 
 S = TypeVar("S")
 """The stream of results."""
@@ -46,6 +48,8 @@ class WindowedStream(Generic[S]):
     _keys: tuple[Any, ...]
     _schema: pa.Schema | None
     _assigner: WindowAssigner
+    _edges: Sequence[StreamEdge]
+    """What comes into the windows."""
     _trigger: Trigger | None = None
     _evictor: Evictor | None = None
     _allowed_lateness_ms: int = 0
@@ -136,6 +140,7 @@ class WindowedStream(Generic[S]):
         columnar = self._columnar(specs)
         if columnar is not None:
             return self._then("window-aggregate", columnar, **given)
+        check_columns(specs, self._edges)
         rows = AggregatedRows(self._key_columns(), specs, has_times=self._assigner.time is not None)
         return self._operator("window-aggregate", Aggregated(RecordAggregation(specs)), rows, given)
 
