@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from ..known_names import known_names
+from ...messages.known_names import known_names
 
 
 @known_names

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from ...messages.known_names import known_names, meant
 from ..flow.key_selector import field_values
-from ..known_names import known_names, meant
 from .retry import Retry
 
 OnError = Literal["fail", "errors"]
