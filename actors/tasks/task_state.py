@@ -153,7 +153,7 @@ class TaskState:
             if isinstance(state.operator, KeyedOperator):
                 assert state.keyed is not None
                 state.operator._backend = state.keyed
-                state.operator.timers = Timers(state.keyed)
+                state.operator.timers = Timers(state.keyed, state.operator._no_timers)
 
     def give_calls(self, make: Callable[[Operator, SharedBackend], AsyncCalls]) -> None:
         """Make what runs the coroutines of the first operator, if it has any: before `restore`."""
