@@ -20,6 +20,7 @@ from ...state.errors import WrongColumn
 from ...state.kinds.aggregates import Aggregate
 from ..connectors import CollectionSource
 from .errors import InvalidProgram, SchemaMismatch, UnknownColumn
+from .pairs import refuse_names_in_pairs
 from .stream_graph import StreamEdge
 
 SIZE = 100
@@ -71,6 +72,8 @@ def samples_of(edges: Iterable[StreamEdge], *, all_come: bool = True) -> Iterato
 
 def check_names(method: str, names: Sequence[Any], edges: Iterable[StreamEdge]) -> None:
     """For what every record must have. Raises UnknownColumn if one lacks it; behind a filter, if all do."""
+    edges = list(edges)
+    refuse_names_in_pairs(method, names, edges)
     for sample in _named(edges):
         for name in names:
             place = sample.without(name) if isinstance(name, str) else None
@@ -95,6 +98,8 @@ def check_times(time: Any, edges: Iterable[StreamEdge]) -> None:
 def check_columns(aggregates: Mapping[str, Any], edges: Iterable[StreamEdge]) -> None:
     """For columns that named aggregates are computed from, of which a record may lack some. Raises UnknownColumn."""
     names = [each.column for each in aggregates.values() if isinstance(each, Aggregate) and each.column is not None]
+    edges = list(edges)
+    refuse_names_in_pairs("aggregate", names, edges)
     for sample in _named(edges):
         for name in names:
             if sample.without(name) is not None and sample.lacks(name):
