@@ -1,6 +1,6 @@
 """Sample: the first records of a collection, as far as a stream still has them: what they tell before the job runs.
 
-Columns that they do not have are refused where the user names them. What a function of the user's makes is not known.
+Columns that they do not have are refused where the user names them. Records that a function makes are not known.
 """
 
 from __future__ import annotations

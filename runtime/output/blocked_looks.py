@@ -13,7 +13,7 @@ from typing import Final
 
 LOOKS: Final = 40
 MOST: Final = LOOKS // 2
-"""So many of these at one line are too many."""
+"""This many of them at one line are too many."""
 
 _FUTEX = {"x86_64": "202", "aarch64": "98"}.get(platform.machine(), "")
 """Waits for a lock: Python's, nearly always."""
