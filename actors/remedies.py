@@ -23,7 +23,12 @@ _OF_EVENT_LOOPS = {
     "attached to a different loop": "what belongs to an event loop is made in `async def open(self)`, where it runs",
 }
 """By what Python says about them."""
+_OF_PAIRS = (
+    "a tuple has no names: record[0] is its first item; what a join of records gives is the pair (left, right): write "
+    'left, right = pair; left["price"]'
+)
 _OF_TYPES = {
+    "tuple indices must be integers or slices, not str": _OF_PAIRS,
     "list.append() takes exactly one argument": (
         "out.collect(...) takes one record, as a list's append: write out.collect((key, record)) for several values"
     ),
@@ -67,6 +72,8 @@ def _of_attribute(owner: object, name: str) -> str:
     """The same, where the owner has no attribute of this name."""
     if isinstance(owner, dict) and name in owner:
         return f"it is an item of this dict: write record[{name!r}]"
+    if type(owner) is tuple and name not in _OF_STATES:
+        return _OF_PAIRS
     if owner is None and name in ("update", "add"):
         return (
             "a value here is None: is a `return` missing in the function that made it, or was self.x = value written "

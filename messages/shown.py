@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from types import CodeType
 from typing import Any
 
 
@@ -19,7 +20,12 @@ def full_name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
+def place_of_code(code: Any, line: int | None = None) -> str:
+    """`file:line` of code as Python has it, its first line where no other is given; empty for anything else."""
+    return f"{code.co_filename}:{line or code.co_firstlineno}" if isinstance(code, CodeType) else ""
+
+
 def place_of_function(function: Any) -> str:
     """Its file and line, in brackets, where Python knows them."""
-    code = getattr(function, "__code__", None)
-    return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
+    place = place_of_code(getattr(function, "__code__", None))
+    return f" ({place})" if place else ""

@@ -92,11 +92,6 @@ class AsyncCalls:
     def open(self) -> None:
         """Open the operator; records wait until it is open."""
         operator = self._operator
-        if self._keyed is not None and not self._has_timers:
-            self._keyed.timers.refusal = (
-                f"{type(operator).__name__} registers a timer and defines no on_timer: define "
-                "`async def on_timer(self, timer, out)`"
-            )
         self._runs.open()
         self._runner = self._new_runner()
         if iscoroutinefunction(type(operator).open):

@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from ..known_names import known_names
+from ...messages.known_names import known_names
 from ..setting_limits import limits_in_words, most_of
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from ...messages.known_names import known_names, meant
 from ..flow.key_selector import field_values
-from ..known_names import known_names, meant
 from ..setting_limits import limits_in_words, most_of
 from .retry import Retry
 

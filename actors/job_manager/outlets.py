@@ -31,13 +31,13 @@ from ...messages import (
     OutletReport,
     ReadOutlet,
 )
+from ...messages.known_names import there_are
 from ...state import CheckpointStorage
 from ...state.errors import MissingState
 from ...state.outlets.lineage import OUTLET_STATE, CursorForked, NoCursorOfThis, OutletLineage
 from ...state.outlets.segments import Segment, committed_of, read_segment, segments_in
 from ..ask_errors import NotRunning
 from ..context import ActorContext
-from ..known_names import there_are
 from .storage_answers import ForJob
 
 log = logging.getLogger(__name__)

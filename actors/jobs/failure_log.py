@@ -39,11 +39,20 @@ _DEADLY = (
 )
 
 
+_OF_ONE_RECORD = (
+    ". The same record has failed twice, and is read again: correct the program, or let it leave such records out"
+)
+
+
 @dataclass(slots=True)
 class _Told:
     symptom: Symptom
     count: int = 0
     told_ms: float = 0.0
+
+    def is_of_one_record(self, failure: FailureCause) -> bool:
+        """Whether this is the second failure, and at the record of the first."""
+        return self.count == 2 and self.symptom.record_position == failure.record_position >= 0
 
 
 class FailureLog:
@@ -71,14 +80,15 @@ class FailureLog:
         if not self._is_due(told):
             return
         if told.count == 1:
-            line = f"{self._job} failed: {tell_line(failure)}; {_outlook(known.restart)}"
+            line = f"{self._job} failed: {tell_line(failure)}; {_outlook(known.restart)}{self._until(known)}"
             self.say("\n".join([line, *_tracebacks(raised(failure))]))
             return
         is_counted = known.count > 1 and self._limit is not None
         times = f"{known.count} of {self._limit}" if is_counted else f"for the {_ordinal(told.count)} time"
         is_same_text = symptom_of(failure).message == told.symptom.message
         what = _told_shortly(failure) if is_same_text else tell_line(failure)
-        self.say(f"{self._job}: the same failure again, {times}: {what}; {_outlook(known.restart)}")
+        advice = _OF_ONE_RECORD if known.restart is not None and told.is_of_one_record(failure) else ""
+        self.say(f"{self._job}: the same failure again, {times}: {what}; {_outlook(known.restart)}{advice}")
 
     def task_manager_lost(self, lost: TaskManagerChanged) -> None:
         self._lost[lost.index] += 1
@@ -112,6 +122,12 @@ class FailureLog:
         if log.isEnabledFor(level):
             log.log(level, "%s", text)
             self._keep(log.name, level, text)
+
+    def _until(self, known: FailureKnown) -> str:
+        """Why it is tried again, and for how long."""
+        if known.restart is None or self._limit is None or not known.failure.repeatable:
+            return ""
+        return f", in case it passes; the same failure {self._limit} times ends the job"
 
     def _tell_end(self, failure: FailureCause) -> str:
         """In full only if it was not logged before."""

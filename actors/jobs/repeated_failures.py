@@ -42,7 +42,7 @@ CERTAIN = frozenset(
     }
 )
 """Errors that come again whatever happens: once is too often."""
-CERTAIN_ALONE = frozenset({"ImportError", "ModuleNotFoundError"})
+CERTAIN_ALONE = frozenset({"ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError", "TabError"})
 """The same, where nothing else came of it: a program may do without a module, and fail there with another error."""
 
 _CHANGING = re.compile(r"(?:\d+-)?\battempt-?[0-9a-f]+|0x[0-9a-f]+|(?<=\.\.\.)0?x?[0-9a-f]{4,}(?=>)")

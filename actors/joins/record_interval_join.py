@@ -21,6 +21,9 @@ class RecordIntervalJoin(RecordSides, CountsLateRecords):
 
     late_right_tag: ClassVar[OutputTag] = LATE[1]
 
+    results: ClassVar[str] = "(left, right)"
+    """How they are called in texts."""
+
     def __init__(self, how: How, interval: TimeInterval) -> None:
         super().__init__(how)
         self._interval = interval

@@ -26,6 +26,11 @@ class RecordJoin(RecordSides):
         super().__init__(how)
         self.lifetime = ttl
 
+    @property
+    def results(self) -> str:
+        """How they are called in texts."""
+        return "(kind, left, right)" if any(self._outer) else "(left, right)"
+
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         """Rows may be over."""
         for state in (self._left, self._right):

@@ -23,6 +23,9 @@ class RecordTemporalJoin(KeyedOperator, CountsLateRecords):
     _versions: ListState[Any] = ListState(object, name="versions")
     """(record, its time), as lists; versions by their times, and of one time as they came."""
 
+    results: ClassVar[str] = "(left, right)"
+    """How they are called in texts."""
+
     def __init__(self, is_left: bool) -> None:
         self._is_left = is_left
 

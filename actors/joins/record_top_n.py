@@ -24,6 +24,11 @@ class RecordTopN(KeyedOperator):
     def __init__(self, n: int, by: Callable[[Any], Any] | None, descending: bool, *, ranked: bool = True) -> None:
         self._n, self._by, self._descending, self._ranked = n, by, descending, ranked
 
+    @property
+    def results(self) -> str:
+        """How they are called in texts."""
+        return "(kind, record, rank)" if self._ranked else "(kind, record)"
+
     def process(self, record: Any, out: Collector) -> None:
         value = self._by(record) if self._by is not None else (0 if self.timestamps is None else self.timestamp)
         before = self._top.get()

@@ -70,6 +70,11 @@ class CoGroup(ProcessWindowFunction):
     def __init__(self, function: Callable[[Any, Window, list[Any], list[Any], Collector], Any]) -> None:
         self._function = function
 
+    @property
+    def results(self) -> str:
+        """How they are called in texts; empty for those of a function of the user's."""
+        return "(left, right)" if isinstance(self._function, Pairs) else ""
+
     def process(self, window: Window, records: Sequence[Any], out: Collector) -> None:
         left = [record for side, _, record in records if side == "left"]
         right = [record for side, _, record in records if side == "right"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
+from ...messages.known_names import known_names
 from ...state.errors import CallIsOver
 from ..flow.elements import AnyBatch, Batch, TimedBatch, Times, Watermark, WatermarkStatus
 
@@ -21,6 +22,7 @@ Emitted: TypeAlias = "AnyBatch | Watermark | WatermarkStatus"
 """What leaves a collector, in order."""
 
 
+@known_names
 @dataclass(frozen=True, slots=True)
 class OutputTag:
     """Names a side output of an operator: `out.collect_to(tag, record)` fills it, `stream.side_output(tag)` reads it.

@@ -192,6 +192,14 @@ class KeyedOperator(Operator):
             return own
         return (*own, StateDescription("timers", TIMERS))
 
+    @property
+    def _no_timers(self) -> str:
+        """Why it may register none; empty if it may."""
+        if type(self).on_timer is not KeyedOperator.on_timer:
+            return ""
+        written = f"{'async ' if self._is_async else ''}def on_timer(self, timer, out)"
+        return f"{type(self).__name__} registers a timer and defines no on_timer: define `{written}`"
+
     def processing_time(self) -> int:
         """What the clock of this TaskManager says: ms since the epoch."""
         return self.context.clock.wall_ms()

@@ -42,8 +42,9 @@ class Timers:
     since the epoch. All methods raise NoCurrentKey where there is no key, and ValueError for what cannot be a time.
     """
 
-    def __init__(self, backend: KeyedStateBackend) -> None:
-        self._backend = backend
+    def __init__(self, backend: KeyedStateBackend, refusal: str = "") -> None:
+        """`refusal`: why no timer may be registered: then that raises NotImplementedError with this text."""
+        self._backend, self._refusal = backend, refusal
         self.queues = backend.timers()
         self._last = KeyedTimer(0)
         """The event-time timer that was registered last, by any key; and its time and namespace, and all places of its
@@ -53,8 +54,6 @@ class Timers:
         self._last_places: Container[Any] = ()
         self.is_read_only = False
         """While a question is answered: registering and deleting raise ReadOnlyState, as changes of state do."""
-        self.refusal = ""
-        """Why there may be no timer: then registering and deleting raise NotImplementedError with this text."""
 
     def at_event_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> KeyedTimer:
         """Call `on_timer` when the watermark has reached this time; at or below the current watermark: with its next
@@ -71,7 +70,7 @@ class Timers:
 
     def at_processing_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> KeyedTimer:
         """Call `on_timer` when the clock has reached this time: `self.processing_time()` plus what it is to wait."""
-        time_ms = self._checked(time_ms)
+        time_ms = self._registered(time_ms)
         self.queues.processing.add((time_ms, self._backend.current_key, namespace))
         return new_timer(KeyedTimer, (time_ms, "processing", namespace))
 
@@ -99,7 +98,7 @@ class Timers:
         except TypeError:  # there is no key, or what cannot be a namespace
             is_pending = False
         if not is_pending:
-            time_ms = self._checked(time_ms)
+            time_ms = self._registered(time_ms)
             queue.add((time_ms, key, namespace))
         if time_ms != self._last_ms or namespace != self._last_namespace:
             self._last = new_timer(KeyedTimer, (time_ms, "event", namespace))
@@ -113,10 +112,14 @@ class Timers:
     def _entry(self, time_ms: int, namespace: Hashable) -> TimerEntry:
         return self._checked(time_ms), self._backend.current_key, namespace
 
+    def _registered(self, time_ms: Any) -> int:
+        """The time of a new timer as an int. Raises NotImplementedError too."""
+        if self._refusal:
+            raise NotImplementedError(self._refusal)
+        return self._checked(time_ms)
+
     def _checked(self, time_ms: Any) -> int:
-        """A time as an int. Raises NoCurrentKey, ValueError and NotImplementedError."""
-        if self.refusal:
-            raise NotImplementedError(self.refusal)
+        """A time as an int. Raises NoCurrentKey, ValueError and ReadOnlyState."""
         if self._backend.current_key is NO_KEY:
             raise NoCurrentKey("self.timers", self._backend.operator_name)
         if self.is_read_only:

@@ -9,6 +9,7 @@ import warnings
 from functools import partial
 from typing import Unpack
 
+from ...messages.known_names import known_arguments
 from ...state.kinds.durations import Duration, Units, duration_ms, whole_ms
 from .assigners import Counted, Cumulative, Gap, Global, Sessions, Sliding, Time, Tumbling
 from .errors import InvalidWindow
@@ -17,6 +18,7 @@ _duration_ms = partial(duration_ms, error=InvalidWindow)
 _whole_ms = partial(whole_ms, error=InvalidWindow)
 
 
+@known_arguments(example="tumbling(minutes=1)")
 def tumbling(
     size: Duration | None = None,
     *,
@@ -33,6 +35,7 @@ def tumbling(
     return Tumbling(size_ms, size_ms, _whole_ms("tumbling: offset_ms", offset_ms), tz, time)
 
 
+@known_arguments(example="sliding(timedelta(minutes=10), timedelta(minutes=1))")
 def sliding(
     size: Duration, slide: Duration, *, offset_ms: Duration = 0, tz: str | None = None, time: Time = "event"
 ) -> Sliding:
@@ -47,11 +50,12 @@ def sliding(
         warnings.warn(
             f"sliding(size={size_ms} ms, slide={slide_ms} ms): {slide_ms - size_ms} ms of each {slide_ms} are in no "
             "window, and their records in no result. The size comes first: were the two swapped?",
-            stacklevel=2,
+            stacklevel=3,
         )
     return Sliding(size_ms, slide_ms, _whole_ms("sliding: offset_ms", offset_ms), tz, time)
 
 
+@known_arguments(example="cumulative(timedelta(hours=1), timedelta(days=1))")
 def cumulative(
     step: Duration, size: Duration, *, offset_ms: Duration = 0, tz: str | None = None, time: Time = "event"
 ) -> Cumulative:
@@ -65,6 +69,7 @@ def cumulative(
     return Cumulative(size_ms, step_ms, _whole_ms("cumulative: offset_ms", offset_ms), tz, time)
 
 
+@known_arguments(example="session(minutes=30)")
 def session(gap: Gap | None = None, *, time: Time = "event", **units: Unpack[Units]) -> Sessions:
     """Windows of activity, which end when a key has had no record for the gap: `session(minutes=30)`. `gap` may be a
     function of the record.
@@ -76,6 +81,7 @@ def session(gap: Gap | None = None, *, time: Time = "event", **units: Unpack[Uni
     return Sessions(_duration_ms("session: gap", gap, units), time)
 
 
+@known_arguments()
 def count_window(size: int, slide: int | None = None) -> Counted:
     """Windows of `size` records of a key; with a slide, the last `size` records after each `slide` records."""
     return Counted(size, slide)

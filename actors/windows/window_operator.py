@@ -65,8 +65,8 @@ class WindowOperator(KeyedOperator):
         """Without a function the contents themselves are emitted."""
         self._settings = settings
         self._how = AllRecords() if contents is None else contents
-        self._function = EmitEach() if function is None else function
-        settings.check_function(self._function, self._how.aggregate)
+        self.function = EmitEach() if function is None else function
+        settings.check_function(self.function, self._how.aggregate)
         self._assigner = settings.assigner
         self._trigger = settings.trigger
         self._evictor = settings.evictor
@@ -84,7 +84,7 @@ class WindowOperator(KeyedOperator):
         self._contents: Any = self._backend.state(contents)
         self._holds_list = isinstance(contents, ListState)
         self._context = TriggerState(self, self._trigger_values, self._assigner.time, self._reached)
-        function = self._function
+        function = self.function
         function.operator = self
         self._own: list[Any] = []
         for attribute, declared in states_of(function).items():
@@ -95,17 +95,17 @@ class WindowOperator(KeyedOperator):
         function.open()
 
     def close(self) -> None:
-        self._function.close()
+        self.function.close()
 
     def _own_states(self) -> tuple[StateDescription, ...]:
-        declared = (self._declaration(), *states_of(self._function).values())
+        declared = (self._declaration(), *states_of(self.function).values())
         return (*super()._own_states(), *map(description_of, declared))
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         """Records of any kind come out. Whether the columns fit is said here, if they are known."""
         (schema,) = inputs
         if schema is not None:
-            self._function._check_columns(schema)
+            self.function._check_columns(schema)
         return None
 
     def _declaration(self) -> MergingStateDeclaration:
@@ -250,7 +250,7 @@ class WindowOperator(KeyedOperator):
         self._trigger.clear(window, self._at(window, place))
         self._context.forget()
         self._enter_own(place)
-        self._function.clear(window)
+        self.function.clear(window)
         for state in self._states():
             state.set_namespace(place)
             state.clear()
@@ -307,9 +307,9 @@ class WindowOperator(KeyedOperator):
             out.emit_to(OutputTag(tag), batch)
 
     def _call(self, window: Window, records: Sequence[Any], out: Collector) -> None:
-        process: Callable[..., Any] = self._function.process
+        process: Callable[..., Any] = self.function.process
         if (result := process(window, records, out)) is not None:
-            refuse(f"{type(self._function).__name__}.process", result)
+            refuse(f"{type(self.function).__name__}.process", result)
 
     def _enter_own(self, place: Place) -> None:
         """The states of the function are those of this window."""

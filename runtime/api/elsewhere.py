@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ...actors.known_names import meant
+from ...messages.known_names import meant
 
 _NOT_YET: Final = "iterations are not there yet"
 _AGGREGATE: Final = "write key_by(...).aggregate({name}={kind}) in its place"

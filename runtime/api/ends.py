@@ -7,7 +7,7 @@ from typing import Generic, TypeVar, Unpack
 
 from ...actors.operators.operator import Operator
 from ..connectors import LakeSink
-from .joined_streams import Options
+from .known_options import Options
 
 End = TypeVar("End")
 

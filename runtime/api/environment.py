@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 
 from ...actors.job_graph import MAX_PARALLELISM
-from ...actors.known_names import known_arguments
 from ...actors.operators.source import Source
 from ...messages import CheckpointConfig, CheckpointRetention, LocalState, RestartStrategyConfig, shown
+from ...messages.known_names import known_arguments
 from ...state import ROCKSDB, backend_names
 from ..connectors import (
     CollectionSource,
@@ -55,6 +55,10 @@ _INITIAL_MS = 200
 """Of the usual restart strategy, which makes 300 of it for the first delay: a mistake that is the same each time ends
 the job within seconds. Flink begins with 1000.
 """
+
+
+_ELSEWHERE = dict.fromkeys(("rate", "rows_per_second", "per_second"), "write records_per_second=...")
+"""Options of sources in other libraries. Flink: rowsPerSecond."""
 
 
 class StreamEnvironment(
@@ -161,6 +165,7 @@ class StreamEnvironment(
         )
         self.graph = StreamGraph()
 
+    @known_arguments(first=1)
     def from_source(
         self,
         source: Source | type[Source],
@@ -175,6 +180,7 @@ class StreamEnvironment(
         """
         return self._start(source_of(source), name, parallelism, slot_sharing_group)
 
+    @known_arguments(first=1, elsewhere=_ELSEWHERE)
     def from_dataframe(
         self,
         dataframe: Any,
@@ -205,6 +211,7 @@ class StreamEnvironment(
                 log.info("source %r: the DataFrame's rows come through Spark, since %s", name, reason)
         return self._start(SparkSource(schema, records_per_second=pace), name, parallelism, dataframe=dataframe)
 
+    @known_arguments(first=1, elsewhere=_ELSEWHERE)
     def from_collection(
         self,
         items: Iterable[Any],
@@ -237,6 +244,7 @@ class StreamEnvironment(
         check_records("from_collection", source.records)
         return self._start(source, name, 1 if parallelism is None else parallelism, leads=True)
 
+    @known_arguments(first=1, elsewhere=_ELSEWHERE)
     def generate(
         self,
         function: Callable[..., Any],
@@ -265,6 +273,7 @@ class StreamEnvironment(
         )
         return self._start(source, name, parallelism)
 
+    @known_arguments(first=1)
     def from_inlet(
         self,
         name: str,

@@ -7,8 +7,8 @@ from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
-from ...actors.known_names import check_arguments
 from ...actors.operators.source import Source
+from ...messages.known_names import known_arguments
 from ...messages.shown_url import url_shown
 from ..connectors import ConnectorError, FileSource, UnreadableInput, WatchedFileSource
 from ..connectors.reaching import why_unreachable
@@ -49,6 +49,7 @@ class FileSources(Beginnings):
 
     graph: StreamGraph
 
+    @known_arguments(first=1)
     def from_files(
         self,
         path: str,
@@ -101,28 +102,26 @@ class FileSources(Beginnings):
             raise UnreadableInput(f"source {name!r}: {why_unreachable(error, url_shown(path))}") from error
         return self._start(source, name, parallelism)
 
+    @known_arguments(first=1, also=FileOptions.__annotations__)
     def from_parquet(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`."""
-        return self._from_format("parquet", path, options)
+        return self.from_files(path, "parquet", **options)
 
+    @known_arguments(first=1, also=CsvOptions.__annotations__)
     def from_csv(self, path: str, **options: Unpack[CsvOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns.
 
         Types are guessed from the first megabyte, where a value such as 01234 makes its column text; one that comes
         later is an error: `schema` says otherwise. `delimiter` is a comma, and `encoding` UTF-8, if nothing is said.
         """
-        check_arguments("from_csv", options, ("path", *CsvOptions.__annotations__))
         return self.from_files(path, "csv", **options)
 
+    @known_arguments(first=1, also=FileOptions.__annotations__)
     def from_jsonl(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; an absent field is None."""
-        return self._from_format("jsonl", path, options)
+        return self.from_files(path, "jsonl", **options)
 
+    @known_arguments(first=1, also=LineOptions.__annotations__)
     def from_text(self, path: str, **options: Unpack[LineOptions]) -> DataStream:
         """As `from_files`: a record is a Row with one line of UTF-8, without its end, `row.line`."""
-        check_arguments("from_text", options, ("path", *LineOptions.__annotations__))
         return self.from_files(path, "text", **options)
-
-    def _from_format(self, format: str, path: str, options: FileOptions) -> DataStream:
-        check_arguments(f"from_{format}", options, ("path", *FileOptions.__annotations__))
-        return self.from_files(path, format, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict, Unpack
 
+from ...messages.known_names import known_arguments
 from ..connectors import TableSource, table_of
 from .beginnings import Beginnings
 from .checks import rate
@@ -26,6 +27,7 @@ class FrameSources(Beginnings):
     `row["delay"]`, `row.delay`, `row[3]`, `row.asdict()`.
     """
 
+    @known_arguments(first=1, also=TableOptions.__annotations__)
     def from_arrow(self, table: Any, **options: Unpack[TableOptions]) -> DataStream:
         """Read an Arrow table: a `pa.Table`, a RecordBatch or a list of them, or anything with `__arrow_c_stream__`,
         such as a DuckDB relation. Of dictionary columns the values are read.
@@ -36,6 +38,7 @@ class FrameSources(Beginnings):
         """
         return self._from_table(table_of(table, "from_arrow"), **options)
 
+    @known_arguments(first=1, also=TableOptions.__annotations__)
     def from_pandas(self, frame: Any, **options: Unpack[TableOptions]) -> DataStream:
         """Read a pandas DataFrame without its index, of which `frame.reset_index()` makes columns. NaN and NaT are
         null; a category is its value; a column of objects has the one type of all its values.
@@ -44,6 +47,7 @@ class FrameSources(Beginnings):
         """
         return self._from_table(table_of(frame, "from_pandas"), **options)
 
+    @known_arguments(first=1, also=TableOptions.__annotations__)
     def from_polars(self, frame: Any, **options: Unpack[TableOptions]) -> DataStream:
         """Read a Polars DataFrame; of a LazyFrame what its `collect()` gives.
 

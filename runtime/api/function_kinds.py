@@ -16,6 +16,8 @@ from enum import Enum
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from ...messages.shown import place_of_code
+
 _WITH_A_FUNCTION = (MethodType, staticmethod, classmethod)
 _IN_PLACE = frozenset({"update", "append", "extend", "insert", "sort", "reverse", "clear", "add", "discard"})
 _CACHED = type(functools.cache(len))
@@ -96,12 +98,10 @@ def _kind(function: Any) -> FunctionKind:
 
 
 def _where(code: Any, kind: FunctionKind) -> str:
-    if not isinstance(code, CodeType):
-        return "of unknown source"
-    line = code.co_firstlineno
+    line = None
     if kind is FunctionKind.GENERATOR:
-        line = next((each.positions.lineno for each in _yields(code) if each.positions and each.positions.lineno), line)
-    return f"{code.co_filename}:{line}"
+        line = next((each.positions.lineno for each in _yields(code) if each.positions and each.positions.lineno), None)
+    return place_of_code(code, line) or "of unknown source"
 
 
 def _returns_nothing(code: Any, kind: FunctionKind) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, Literal, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from ...actors.joins.joined_columns import How
 from ...actors.joins.tagged_records import Pairs
 from ...actors.operators.operator import Operator
 from ...actors.windows.assigners import WindowAssigner
-from ...state.kinds.durations import Duration, Units, duration_ms, take_units, whole_ms
+from ...state.kinds.durations import Duration, duration_ms, take_units, whole_ms
 from ..connectors import SqlLookupJoin
 from .errors import InvalidProgram
 from .joins import (
@@ -30,22 +30,11 @@ from .joins import (
     top_n,
     window_join,
 )
+from .known_options import Options, OptionsAndUnits, known_options
 from .operator_checks import function_of
 
 S = TypeVar("S")
 """The stream of results."""
-
-
-class Options(TypedDict, total=False):
-    """What every operator can be given."""
-
-    name: str | None
-    parallelism: int | None
-    slot_sharing_group: str | None
-
-
-class OptionsAndUnits(Options, Units, total=False):
-    """Also the parts of a duration."""
 
 
 class TableLookups(Generic[S]):
@@ -55,6 +44,7 @@ class TableLookups(Generic[S]):
     def _with_others(self, kind: str, operator: Operator, others: Sequence[Any], **options: Unpack[Options]) -> S:
         """The stream of an operator of this stream and the others, which may be none."""
 
+    @known_options()
     def lookup_join(
         self,
         table: Any,
@@ -87,6 +77,7 @@ class TableLookups(Generic[S]):
 class KeyedJoins(TableLookups[S]):
     """A part of KeyedStream."""
 
+    @known_options(OptionsAndUnits)
     def join(
         self,
         other: KeyedJoins[S],
@@ -108,6 +99,7 @@ class KeyedJoins(TableLookups[S]):
         made = regular_join(self._keyed, _keyed(other, "join"), how, suffix, ttl, ttl_time)
         return self._with_others("join", made, [other], **others)
 
+    @known_options()
     def interval_join(
         self,
         other: KeyedJoins[S],
@@ -132,6 +124,7 @@ class KeyedJoins(TableLookups[S]):
         made = interval_join(*sides, (lower_ms, upper_ms), (lower_exclusive, upper_exclusive), how, suffix)
         return self._with_others("interval-join", made, [other], **options)
 
+    @known_options()
     def temporal_join(
         self,
         versions: KeyedJoins[S],
@@ -147,6 +140,7 @@ class KeyedJoins(TableLookups[S]):
         made = temporal_join(self._keyed, _keyed(versions, "temporal_join"), how, suffix)
         return self._with_others("temporal-join", made, [versions], **options)
 
+    @known_options(OptionsAndUnits)
     def deduplicate(
         self,
         keep: Literal["first", "last"] = "first",
@@ -165,6 +159,7 @@ class KeyedJoins(TableLookups[S]):
         within, others = _duration("deduplicate: within_ms", within_ms, options)
         return self._with_others("deduplicate", deduplicate(self._keyed, keep, within, within_time), [], **others)
 
+    @known_options()
     def top_n(
         self,
         n: int,
@@ -180,6 +175,7 @@ class KeyedJoins(TableLookups[S]):
         """
         return self._with_others("top-n", top_n(self._keyed, n, by, descending, rank), [], **options)
 
+    @known_options()
     def window_join(
         self,
         other: KeyedJoins[S],
@@ -201,6 +197,7 @@ class KeyedJoins(TableLookups[S]):
             return self._with_others("window-join", made, [other], **options)
         return self._co_grouped(other, assigner, Pairs(how), "window-join", **options)
 
+    @known_options()
     def co_group(
         self,
         other: KeyedJoins[S],

@@ -31,8 +31,10 @@ from ...actors.windows.window_settings import WindowSettings
 from ...messages import shown
 from ..connectors import SqlLookupJoin, SqlTable
 from .errors import InvalidProgram
-from .key_names import Kinds, check_same_kinds
+from .key_kinds import Kinds, check_same_kinds, kinds_of
 from .operator_checks import function_of
+from .samples import check_names
+from .stream_graph import StreamEdge
 
 TimeDomain = Literal["event", "processing"]
 
@@ -42,8 +44,12 @@ class Keyed(NamedTuple):
 
     keys: Sequence[Any]
     schema: pa.Schema | None
-    kinds: Sequence[Kinds | None]
-    """Of the values of its keys."""
+    edges: Sequence[StreamEdge]
+
+    @property
+    def kinds(self) -> Sequence[Kinds | None]:
+        """Of the values of its keys."""
+        return kinds_of(self.keys, self.edges)
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -146,6 +152,7 @@ def top_n(
         return RecordTopN(n, function_of(by, "top_n"), _one_way(descending, 1), ranked=rank is not None)
     names = _names("top_n", by)
     if columns is None:
+        check_names("top_n", names, stream.edges)
         return RecordTopN(n, of_field(names), _one_way(descending, len(names)), ranked=rank is not None)
     ways = (descending,) * len(names) if isinstance(descending, bool) else tuple(descending)
     if len(ways) != len(names):

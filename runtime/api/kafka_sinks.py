@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypedDict, Unpack
 
+from ...messages.known_names import known_arguments
 from ..connectors import KafkaSink
 from ..connectors.kafka.client_settings import Options as ClientOptions
 from ..connectors.kafka.kafka_messages import OfRecord
@@ -31,6 +32,7 @@ class KafkaSinkOptions(TypedDict, total=False):
 class KafkaSinks(Ends[End]):
     """Base of the DataStream."""
 
+    @known_arguments(first=1, also=KafkaSinkOptions.__annotations__)
     def to_kafka(
         self,
         topic: str,

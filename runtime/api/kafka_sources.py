@@ -7,6 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
+from ...messages.known_names import known_arguments
 from ..connectors import KafkaSource
 from ..connectors.kafka.client_settings import Options as ClientOptions
 from ..connectors.kafka.partitions import Start
@@ -34,6 +35,7 @@ class KafkaSourceOptions(TypedDict, total=False):
 class KafkaSources(Beginnings):
     """Base of the StreamEnvironment."""
 
+    @known_arguments(first=1, also=KafkaSourceOptions.__annotations__)
     def from_kafka(
         self,
         topics: str | Sequence[str],

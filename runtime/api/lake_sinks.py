@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Unpack
 
+from ...messages.known_names import known_arguments
 from ..connectors.lakes.delta_sink import DeltaSink
 from ..connectors.lakes.iceberg_sink import IcebergSink
 from ..connectors.lakes.lake_sink import LakeSink
 from .ends import End, Ends
-from .joined_streams import Options
+from .known_options import Options
 
 
 class LakeSinks(Ends[End]):
@@ -19,6 +20,7 @@ class LakeSinks(Ends[End]):
     def process(self, operator: Any, **options: Unpack[Options]) -> Any:
         """Run an operator."""
 
+    @known_arguments(first=1)
     def to_delta(
         self,
         path: str,
@@ -33,6 +35,7 @@ class LakeSinks(Ends[End]):
             DeltaSink(path, **options), name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
         )
 
+    @known_arguments(first=1)
     def to_iceberg(
         self,
         table: str,

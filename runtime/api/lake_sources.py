@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...messages.known_names import known_arguments
 from ..connectors.lakes.delta_source import DeltaSource
 from ..connectors.lakes.iceberg_source import IcebergSource
 from .beginnings import Beginnings
@@ -14,6 +15,7 @@ from .stream import DataStream
 class LakeSources(Beginnings):
     """Base of the StreamEnvironment."""
 
+    @known_arguments(first=1)
     def from_delta(
         self,
         path: str,
@@ -30,6 +32,7 @@ class LakeSources(Beginnings):
         source = DeltaSource(path, records_per_second=rate(records_per_second), **self._batching(), **options)
         return self._start(source, name, parallelism)
 
+    @known_arguments(first=1)
     def from_iceberg(
         self,
         table: str,

@@ -7,12 +7,13 @@ from typing import Any, Unpack
 
 from ..connectors import RedisListSink, RedisStreamSink, RedisUpsertSink
 from .ends import End, Ends
-from .joined_streams import Options
+from .known_options import Options, known_options
 
 
 class RedisSinks(Ends[End]):
     """Base of the DataStream."""
 
+    @known_options()
     def to_redis(
         self,
         url: str,
@@ -27,12 +28,14 @@ class RedisSinks(Ends[End]):
         """
         return self.sink_to(RedisUpsertSink(url, key=key, prefix=prefix, expire_ms=expire_ms), **options)
 
+    @known_options()
     def to_redis_stream(
         self, url: str, key: str, *, most_entries: int | None = None, **options: Unpack[Options]
     ) -> End:
         """Append each record to a stream, exactly once: see `RedisStreamSink` and docs/connectors/redis.md."""
         return self.sink_to(RedisStreamSink(url, key, most_entries=most_entries), **options)
 
+    @known_options()
     def to_redis_list(self, url: str, key: str, **options: Unpack[Options]) -> End:
         """Append the JSON of each record to a list, exactly once: see `RedisListSink`."""
         return self.sink_to(RedisListSink(url, key), **options)

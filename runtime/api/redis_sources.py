@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from ...messages.known_names import known_arguments
 from ..connectors import RedisStreamSource
 from .beginnings import Beginnings
 from .schemas import declared_schema
@@ -27,6 +28,7 @@ class RedisSourceOptions(TypedDict, total=False):
 class RedisSources(Beginnings):
     """Base of the StreamEnvironment."""
 
+    @known_arguments(first=1, also=RedisSourceOptions.__annotations__)
     def from_redis(
         self,
         url: str,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...actors.known_names import known_arguments
 from ...messages import RestartStrategyConfig, RestartStrategyKind
+from ...messages.known_names import known_arguments
 from .checks import at_least, more_than
 from .errors import InvalidSetting
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ...messages.known_names import known_arguments
 from ..connectors.spark.stream_query import SparkStream
 from ..connectors.spark.stream_source import SparkStreamSource
 from .beginnings import Beginnings
@@ -19,6 +20,7 @@ OUTPUT_MODES = ("append", "update", "complete")
 class SparkSources(Beginnings):
     """Base of the StreamEnvironment."""
 
+    @known_arguments(first=1)
     def from_spark_stream(
         self,
         dataframe: Any,

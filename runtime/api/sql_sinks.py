@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from ...messages.known_names import known_arguments
 from ..connectors import ConnectorError, SqlSink, SqlUpsertSink
 from .ends import End, Ends
-from .joined_streams import Options
+from .known_options import Options
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -27,6 +28,7 @@ class TableSinkOptions(TypedDict, total=False):
 class SqlSinks(Ends[End]):
     """Base of the DataStream."""
 
+    @known_arguments(first=1, also=TableSinkOptions.__annotations__)
     def to_sql(
         self,
         url: str | Callable[[], Engine],

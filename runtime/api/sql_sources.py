@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from ...messages.known_names import known_arguments
 from ..connectors import PostgresChanges, SqlSource
 from .beginnings import Beginnings
 from .stream import DataStream
@@ -45,6 +46,7 @@ class ChangeOptions(TypedDict, total=False):
 class SqlSources(Beginnings):
     """Base of the StreamEnvironment."""
 
+    @known_arguments(first=1, also=TableOptions.__annotations__)
     def from_sql(
         self,
         url: str | Callable[[], Engine],
@@ -60,6 +62,7 @@ class SqlSources(Beginnings):
         """
         return self._start(SqlSource(url, table, **self._batching(), **options), name, parallelism)
 
+    @known_arguments(first=1, also=ChangeOptions.__annotations__)
     def from_postgres_changes(
         self,
         url: str | Callable[[], Engine],

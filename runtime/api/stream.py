@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from ...actors.async_calls.failed_record import ERRORS
 from ...actors.flow.key_selector import KeySelector
 from ...actors.joins.tagged_records import CoGroup, OfTagged, Side, TagSide, key_of
-from ...actors.known_names import known_arguments
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.async_functions import AsyncFilter, AsyncFlatMap, AsyncMap
@@ -37,6 +36,7 @@ from ...actors.operators.source import Source
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
+from ...messages.known_names import known_arguments
 from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration
 from ..connectors import CollectSink, OutletSink, PrintSink
@@ -47,14 +47,14 @@ from .elsewhere import OF_STREAMS, instead_of, without_guess
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
 from .hook_checks import is_async_function
-from .joined_streams import KeyedJoins, Options, TableLookups
+from .joined_streams import KeyedJoins, TableLookups
 from .joins import Keyed
 from .kafka_sinks import KafkaSinks
-from .key_names import check_records, kinds_of
-from .known_options import check_results, known_options
+from .known_options import Options, check_results, known_options
 from .lake_sinks import LakeSinks
 from .operator_checks import function_of, operator_of, sink_of
 from .redis_sinks import RedisSinks
+from .samples import check_columns, check_names, check_times, check_types
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
 from .sql_sinks import SqlSinks
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
@@ -71,11 +71,13 @@ class _Named:
         self._graph = graph
         self._node = node
 
+    @known_arguments(first=1)
     def name(self, name: str) -> Self:
         """Rename the operator that emits this stream."""
         self._graph.rename(self._own_node(), name)
         return self
 
+    @known_arguments(first=1)
     def uid(self, uid: str) -> Self:
         """Give that operator an identity for its state, so that it may be renamed without losing it."""
         self._graph.set_uid(self._own_node(), uid)
@@ -95,7 +97,6 @@ class DataStreamSink(_Named):
     """The end of a stream. Flink: DataStreamSink."""
 
 
-@known_options
 class DataStream(
     _Named,
     TableLookups["DataStream"],
@@ -137,12 +138,14 @@ class DataStream(
         """Whether all its sources end."""
         return all(edge.source.bounded for edge in self._edges)
 
+    @known_options()
     def map(self, function: Callable[[Any], Any], **options: Unpack[Options]) -> DataStream:
         """Each record becomes `function(record)`, which may be `async def`: see docs/async.md."""
         function = function_of(function, "map")
         made = AsyncMap(function) if is_async_function("map", function) else Map(function)
         return self._then("map", made, **options)
 
+    @known_options()
     def filter(self, predicate: Any, **options: Unpack[Options]) -> DataStream:
         """Keep the records for which `predicate(record)`, or a `pyarrow.compute` expression of the columns, is true.
         The function may be `async def`.
@@ -151,12 +154,14 @@ class DataStream(
         is_async = not isinstance(condition, pc.Expression) and is_async_function("filter", condition)
         return self._then("filter", AsyncFilter(condition) if is_async else Filter(condition), **options)
 
+    @known_options()
     def flat_map(self, function: Callable[[Any], Iterable[Any]], **options: Unpack[Options]) -> DataStream:
         """Each record becomes the records of `function(record)`, which may be `async def`."""
         function = function_of(function, "flat_map")
         made = AsyncFlatMap(function) if is_async_function("flat_map", function) else FlatMap(function)
         return self._then("flat-map", made, **options)
 
+    @known_options()
     def map_batches(
         self,
         function: Callable[[pa.RecordBatch], pa.RecordBatch],
@@ -168,6 +173,7 @@ class DataStream(
         operator = MapBatches(function_of(function, "map_batches"))
         return self._then("map-batches", operator, schema=schema, **options)
 
+    @known_options()
     def process(
         self, operator: Operator | type[Operator], *, schema: pa.Schema | None = None, **options: Unpack[Options]
     ) -> DataStream:
@@ -175,6 +181,7 @@ class DataStream(
         made = operator_of(operator, inputs=1, keyed=isinstance(self, KeyedStream))
         return self._then(type(made).__name__, made, schema=schema, **options)
 
+    @known_options(example='assign_timestamps("at", bounded_out_of_orderness(5_000))')
     def assign_timestamps(
         self,
         time: str | Callable[[Any], Any],
@@ -202,6 +209,7 @@ class DataStream(
         timed = AssignTimestamps(
             checked_time(time), checked_strategy(watermarks), checked_ms("idle_after_ms", idle_after_ms), alignment
         )
+        check_times(time, self._edges)
         return self._then("assign-timestamps", timed, **options)
 
     def async_settings(self, **changes: Any) -> Self:
@@ -219,6 +227,7 @@ class DataStream(
         check_has_errors(self._own_node().operator, self._own_node().name)
         return self.side_output(ERRORS)
 
+    @known_arguments(first=1)
     def side_output(self, tag: OutputTag) -> DataStream:
         """What the operator before sends to this side output: `out.collect_to(tag, record)`. Flink: getSideOutput."""
         if not isinstance(tag, OutputTag):
@@ -240,10 +249,11 @@ class DataStream(
             raise InvalidProgram(f"late: {name!r} has no windows: records are late for windows and some joins only")
         return self.side_output(tag)
 
+    @known_arguments(first=1, example="window_all(tumbling(minutes=1))")
     def window_all(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Windows over all records: one subtask takes them all. Flink: windowAll."""
         keyed = self.key_by(_one_key)
-        return WindowedStream(partial(keyed._then, parallelism=1), (), self.schema, assigner)
+        return WindowedStream(partial(keyed._then, parallelism=1), (), self.schema, assigner, self._edges)
 
     @property
     def late_right(self) -> DataStream:
@@ -253,6 +263,7 @@ class DataStream(
             raise InvalidProgram(f"late_right: {self._own_node().name!r} is no interval join")
         return self.side_output(tag)
 
+    @known_arguments(first=1)
     def key_by(self, *keys: str | int | Callable[[Any], Any]) -> KeyedStream:
         """Partition by columns (names or positions), or by what one function returns for a record.
 
@@ -260,9 +271,10 @@ class DataStream(
         the columns, or a collection's records, are known to be without it.
         """
         check_keys(keys, self.schema)
-        check_records(keys, [edge.source for edge in self._edges])
+        check_names("key_by", keys, self._edges)
         return KeyedStream(self._graph, self._edges, keys)
 
+    @known_arguments(first=1)
     def union(self, *others: DataStream) -> DataStream:
         """One stream of the records of all, in no particular order between them; each keeps its own."""
         edges = list(self._edges)
@@ -273,19 +285,23 @@ class DataStream(
         common_schema("union", [edge.schema for edge in edges])
         return united
 
+    @known_arguments(first=1)
     def connect(self, other: DataStream) -> ConnectedStreams:
         """Two streams for one operator of two inputs. Both are keyed, so that equal keys meet, or neither is."""
         self._check_same_environment(other, "connect")
         return ConnectedStreams(self, other)
 
+    @known_arguments(first=1)
     def rebalance(self) -> DataStream:
         """Deal the batches out to the next operator's subtasks in turn."""
         return self._repartitioned(Partitioning.REBALANCE)
 
+    @known_arguments(first=1)
     def broadcast(self) -> DataStream:
         """Send every record to all subtasks of the next operator."""
         return self._repartitioned(Partitioning.BROADCAST)
 
+    @known_options()
     def sink_to(self, sink: Operator | type[Operator] | LakeSink, **options: Unpack[Options]) -> DataStreamSink:
         """End the stream in a sink. Raises SchemaMismatch when the stream's columns do not fit it."""
         if isinstance(sink, LakeSink):
@@ -293,14 +309,17 @@ class DataStream(
         made = sink_of(sink, keyed=isinstance(self, KeyedStream))
         return DataStreamSink(self._graph, self._add("sink", type(made).__name__, made, **options))
 
+    @known_options()
     def print(self, prefix: str = "", **options: Unpack[Options]) -> DataStreamSink:
         """Print each record on the TaskManager's standard output."""
         return self.sink_to(PrintSink(prefix), **options)
 
+    @known_options()
     def collect(self, **options: Unpack[Options]) -> DataStreamSink:
         """Bring the records to the client: `job.results(name)`. For results that fit into its memory."""
         return self.sink_to(CollectSink(), **options)
 
+    @known_arguments(first=1)
     def to_outlet(
         self, name: str, *, retention_ms: float | None = DAY_MS, retention_bytes: int | None = None
     ) -> DataStreamSink:
@@ -334,7 +353,6 @@ class DataStream(
             raise ForeignStream(f"{method}: the streams belong to different environments; build both on one")
 
 
-@known_options
 class KeyedStream(DataStream, KeyedJoins[DataStream]):
     """A stream partitioned by key: records of one key meet in one subtask, in the order of each producer."""
 
@@ -345,16 +363,19 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
 
     @property
     def _keyed(self) -> Keyed:
-        return Keyed(self._keys, self.schema, kinds_of(self._keys, self._edges))
+        return Keyed(self._keys, self.schema, self._edges)
 
+    @known_arguments(first=1, example="window(tumbling(minutes=1))")
     def window(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Windows per key: `keyed.window(tumbling(minutes=1)).aggregate(bids=Count())`."""
-        return WindowedStream(self._then, self._keys, self.schema, assigner)
+        return WindowedStream(self._then, self._keys, self.schema, assigner, self._edges)
 
+    @known_options()
     def reduce(self, function: Callable[[Any, Any], Any], **options: Unpack[Options]) -> DataStream:
         """Combine each record with the key's result so far, and emit the new result each time."""
         return self._then("reduce", KeyedReduce(function_of(function, "reduce")), **options)
 
+    @known_arguments(first=1)
     def aggregate(
         self,
         emit: str | None = None,
@@ -380,6 +401,8 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
             operator = ColumnarAggregate(key_columns(self._keys, self.schema), specs, emit)
         except ValueError as error:
             raise error if isinstance(error, InvalidProgram) else InvalidProgram(f"aggregate: {error}") from None
+        check_columns(specs, self._edges)
+        check_types(specs, self._edges)
         return self._then(
             "aggregate", operator, name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
         )
@@ -389,7 +412,7 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
     ) -> DataStream:
         self._check_same_environment(other, kind)
         tagged = self._tagged("left").union(other._tagged("right")).key_by(key_of)
-        windows = WindowedStream(partial(tagged._then_as, kind), (), None, OfTagged(assigner))
+        windows = WindowedStream(partial(tagged._then_as, kind), (), None, OfTagged(assigner), ())
         return windows.process(CoGroup(function), **options)
 
     def _tagged(self, side: Side) -> DataStream:
@@ -401,7 +424,6 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
         return self._then(kind, operator, **options)
 
 
-@known_options
 class ConnectedStreams:
     """Two streams that one operator takes as its first and its second input. Flink: ConnectedStreams."""
 
@@ -413,6 +435,7 @@ class ConnectedStreams:
             )
         self._first, self._second, self._keyed = first, second, keyed
 
+    @known_options()
     def process(
         self, operator: Operator | type[Operator], *, schema: pa.Schema | None = None, **options: Unpack[Options]
     ) -> DataStream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +38,7 @@ from ..connectors.spark.stream_query import SparkStream
 from ..connectors.spark.stream_source import SparkStreamSource
 from .captured_changes import warn_of_captured_changes
 from .chaining import Size, chains_of, partitioning_of, sizes_of
+from .checks import text
 from .environment import StreamEnvironment
 from .errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NotPicklable, OperatorCheckFailed
 from .event_time import check_assigners, check_event_times
@@ -137,6 +139,7 @@ def translate(
     the JobManager to find that there are too few.
     """
     check_environment(environment)
+    text("submit: name", name)
     runnable = environment.graph.runnable()
     check_event_times(runnable)
     nodes = optimized(runnable)
@@ -359,8 +362,10 @@ def _check_slots(graph: JobGraph, task_managers: int, slots: int) -> None:
     needed, offered = slots_needed(graph), task_managers * slots
     if needed > offered:
         widest = max(graph.vertices, key=lambda vertex: vertex.parallelism)
+        managers = f"{task_managers} TaskManager{'s' * (task_managers > 1)}"
+        each = f"{slots} slot{'s' * (slots > 1)}{' each' * (task_managers > 1)}"
         raise ClusterTooSmall(
-            f"the job needs {needed} slots (its widest vertex is {widest.name!r} with parallelism "
-            f"{widest.parallelism}), the cluster has {offered}: {task_managers} TaskManagers of {slots}; "
-            "raise task_managers, or lower the parallelism"
+            f"the job needs {needed} slots, and the cluster has {offered} ({managers} with {each}): start it with "
+            f"task_managers={math.ceil(needed / slots)} or more, or lower the parallelism, which is "
+            f"{widest.parallelism} in {widest.name!r}"
         )

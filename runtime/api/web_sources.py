@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from ...messages.known_names import known_arguments
 from ..connectors import HttpSource, LineSource, ServerEvent, SseSource, WebsocketSource
 from .beginnings import Beginnings
 
@@ -49,6 +50,7 @@ class SseOptions(TypedDict, total=False):
 class WebSources(Beginnings):
     """Base of the StreamEnvironment. Of each source one subtask reads."""
 
+    @known_arguments(first=1, also=HttpOptions.__annotations__)
     def from_http(self, url: str, *, name: str | None = None, **options: Unpack[HttpOptions]) -> DataStream:
         """Ask an HTTP endpoint that answers with JSON, again and again, with a cursor. A record is what the endpoint
         lists. Exactly once if it answers a cursor with the same records each time. Options: those of `HttpSource`. See
@@ -56,6 +58,7 @@ class WebSources(Beginnings):
         """
         return self._start(HttpSource(url, **options), name, 1)
 
+    @known_arguments(first=1, also=SseOptions.__annotations__)
     def from_sse(self, url: str, *, name: str | None = None, **options: Unpack[SseOptions]) -> DataStream:
         """The server-sent events of an HTTP endpoint. A record is the JSON of an event's data, or what `parse` makes of
         the event. Exactly once if events have ids and the server begins right behind `Last-Event-ID`. Options: those of
@@ -63,6 +66,7 @@ class WebSources(Beginnings):
         """
         return self._start(SseSource(url, **options), name, 1)
 
+    @known_arguments(first=1, also=WebsocketOptions.__annotations__)
     def from_websocket(self, url: str, *, name: str | None = None, **options: Unpack[WebsocketOptions]) -> DataStream:
         """The messages of a websocket: at most once, unless `resume` makes it replayable. A record is the message's
         JSON, or what `parse` makes of it. Options: those of `WebsocketSource`. See docs/connectors/http.md.

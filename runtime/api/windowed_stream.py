@@ -24,12 +24,14 @@ from ...actors.windows.window_contents import Aggregated, AggregateFunction, All
 from ...actors.windows.window_function import PlainWindowFunction, ProcessWindowFunction
 from ...actors.windows.window_operator import WindowOperator
 from ...actors.windows.window_settings import Mode, WindowSettings
+from ...messages.known_names import known_arguments
 from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration, Units, duration_ms
 from .errors import InvalidOperator, InvalidProgram
-from .joined_streams import Options
-from .known_options import check_results
+from .known_options import Options, check_results, known_options
 from .operator_checks import function_of
+from .samples import check_columns
+from .stream_graph import StreamEdge
 
 S = TypeVar("S")
 """The stream of results."""
@@ -46,6 +48,8 @@ class WindowedStream(Generic[S]):
     _keys: tuple[Any, ...]
     _schema: pa.Schema | None
     _assigner: WindowAssigner
+    _edges: Sequence[StreamEdge]
+    """What comes into the windows."""
     _trigger: Trigger | None = None
     _evictor: Evictor | None = None
     _allowed_lateness_ms: int = 0
@@ -61,6 +65,7 @@ class WindowedStream(Generic[S]):
             hint = ": say what becomes of its records first, with aggregate, reduce or process"
             raise AttributeError(f"a window has no {name!r}{'' if name.startswith('_') else hint}")
 
+    @known_arguments(first=1)
     def trigger(self, trigger: Trigger) -> WindowedStream[S]:
         """Fire when this says so, in place of the end of the window: any_of(event_time(), count(100)) does both."""
         if self._trigger is not None:
@@ -70,6 +75,7 @@ class WindowedStream(Generic[S]):
             )
         return replace(self, _trigger=trigger)
 
+    @known_arguments(first=1)
     def evictor(self, evictor: Evictor) -> WindowedStream[S]:
         """Keep some of the records only; then all are held, and combined when the window fires."""
         if self._evictor is not None:
@@ -78,29 +84,35 @@ class WindowedStream(Generic[S]):
             )
         return replace(self, _evictor=evictor)
 
+    @known_arguments(first=1)
     def allowed_lateness(self, lateness: Duration | None = None, **units: Unpack[Units]) -> WindowedStream[S]:
         """Keep windows this long after their end, by event time: records that come until then count, and fire again."""
         late_ms = duration_ms("allowed_lateness", lateness, units, error=InvalidWindow, least=0)
         return replace(self, _allowed_lateness_ms=late_ms)
 
+    @known_arguments(first=1)
     def accumulating(self) -> WindowedStream[S]:
         """A later firing of a window has all its records again. That is so if nothing else is said."""
         return self._firing("accumulating")
 
+    @known_arguments(first=1)
     def discarding(self) -> WindowedStream[S]:
         """A later firing of a window has the records since the one before."""
         return self._firing("discarding")
 
+    @known_arguments(first=1)
     def retracting(self) -> WindowedStream[S]:
         """As accumulating, and results are `Change`s: ("+I", result) at first, then ("-U", the result before) and
         ("+U", the new one). A firing with the same result emits nothing.
         """
         return self._firing("retracting")
 
+    @known_options()
     def reduce(self, function: Callable[[Any, Any], Any], final: Final = None, **options: Any) -> S:
         """Combine records two by two as they come. Emits the result, or what `final` makes of it, as in `process`."""
         return self._operator("window-reduce", Reduced(function_of(function, "reduce")), final, options)
 
+    @known_arguments(first=1)
     def aggregate(
         self,
         function: AggregateFunction | type[AggregateFunction] | None = None,
@@ -136,9 +148,11 @@ class WindowedStream(Generic[S]):
         columnar = self._columnar(specs)
         if columnar is not None:
             return self._then("window-aggregate", columnar, **given)
+        check_columns(specs, self._edges)
         rows = AggregatedRows(self._key_columns(), specs, has_times=self._assigner.time is not None)
         return self._operator("window-aggregate", Aggregated(RecordAggregation(specs)), rows, given)
 
+    @known_options()
     def process(self, function: Final, **options: Any) -> S:
         """Hold all records of a window and give them to `function(key, window, records, out)`, or to a
         ProcessWindowFunction.

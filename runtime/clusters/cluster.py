@@ -38,6 +38,7 @@ from ...messages import (
     RequestMetrics,
     SubmitJob,
 )
+from ...messages.known_names import known_arguments
 from ...state import CheckpointStorage
 from ...state.checkpoints.high_availability import HighAvailability
 from ...state.checkpoints.job_runs import Claimant
@@ -280,6 +281,7 @@ class Cluster(WebSide, ABC, metaclass=NotCalled):
 
     # -- jobs
 
+    @known_arguments(first=1)
     def submit(
         self,
         env: StreamEnvironment,

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from ...actors.context import Ref
 from ...actors.flow.records import conform
-from ...actors.known_names import there_are
 from ...actors.operators.operator import Operator
 from ...messages import JobGraph, JobId, UnsupportedValue, shown
+from ...messages.known_names import there_are
 from ..api.checks import text
 from ..api.errors import InvalidSetting
 from ..connectors import InletSource, columns_to_bytes, subtask_of

@@ -9,9 +9,9 @@ from collections.abc import Awaitable
 from typing import Any
 
 from ...actors.ask_errors import ActorDead, KeyWanted, RemoteActorError
-from ...actors.known_names import there_are
 from ...actors.timeouts import timeout_seconds
 from ...messages import JobGraph, JobId, OutletAnswer, ReadOutlet
+from ...messages.known_names import known_arguments, there_are
 from ...state import NoCurrentKey
 from ..api.errors import InvalidSetting
 from ..connectors import OutletSink
@@ -34,6 +34,7 @@ class JobDialogue(Blocking):
     _results: JobResults
     _lost: JobLost | None = None
 
+    @known_arguments(first=1, example="job.ask('operator', message='question', key=7)")
     def ask(
         self,
         operator: str,

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from ...actors.flow.records import batch_of
-from ...actors.known_names import there_are
 from ...actors.operators.operator import Operator
 from ...messages import Predecessor
+from ...messages.known_names import there_are
 from ..api.errors import InvalidSetting
 from ..api.translation import Translation
 from ..connectors import CollectSink, FileSink, OutletSink, read_collected

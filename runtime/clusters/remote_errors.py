@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from ...actors.known_names import meant
 from ...messages import JobSummary
+from ...messages.known_names import meant
 
 
 class RemoteError(Exception):

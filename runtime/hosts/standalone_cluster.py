@@ -20,6 +20,7 @@ from typing import Self
 
 from ...actors.job_graph import slots_needed
 from ...messages import HostList, JobId, JobSubmitted, ListHosts, SubmitJob
+from ...messages.known_names import known_arguments
 from ...state import CheckpointStorage
 from ..api.checks import at_least
 from ..api.environment import StreamEnvironment
@@ -111,6 +112,7 @@ class StandaloneCluster(RemoteCluster):
 
     why_waiting_async = async_twin(why_waiting)
 
+    @known_arguments(first=1)
     def submit(
         self,
         env: StreamEnvironment,

@@ -29,6 +29,7 @@ from .flink_checkpoints import by_id
 from .guard import Guard
 from .http import EventStream, Receive, Request, Response, Scope, Send, answer, refusal
 from .jobs import Desk, Jobs
+from .landing import landing
 from .live import Live
 from .openapi import describe
 from .orders import Orders
@@ -114,6 +115,8 @@ class App:
         self._guard.check_origin(request)
         if request.path == ("login",):
             return self._login(request)
+        if (landed := landing(request, self._routes)) is not None:
+            return landed
         self._guard.check(request)
         path = request.path[1:] if request.path[:1] == ("v1",) else request.path
         route, arguments = self._routes.find(request.method, path)

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import parse_qs, unquote
 
-from ...actors.known_names import there_are
+from ...messages.known_names import there_are
 from .errors import HttpError, bad_request
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -44,7 +44,7 @@ class Request:
 
     method: str
     path: tuple[str, ...]
-    """Its segments, unquoted; a last empty one for a trailing slash."""
+    """Its segments, unquoted, without empty ones; one empty one for the top."""
     root: str
     """Where the app is mounted, without a trailing slash; empty for the top."""
     query: Mapping[str, list[str]]
@@ -118,15 +118,22 @@ class Request:
 
 
 def _segments(scope: Scope, root: str, path: str) -> tuple[str, ...]:
-    """By the raw path where there is one: a quoted slash is part of a name."""
+    """By the raw path where there is one: a quoted slash is part of a name. Two slashes, as of an address that ends
+    with one and a path that begins with one, count as one.
+    """
     raw = scope.get("raw_path")
     if raw:
         quoted = raw.decode("latin-1").partition("?")[0]
         if quoted == root or quoted.startswith(f"{root}/"):
             quoted = quoted[len(root) :]
         if unquote(quoted) == path:
-            return tuple(unquote(part) for part in quoted.split("/")[1:])
-    return tuple(path.split("/")[1:])
+            return tuple(unquote(part) for part in _parted(quoted))
+    return _parted(path)
+
+
+def _parted(path: str) -> tuple[str, ...]:
+    parts = path.split("/")[1:]
+    return tuple(filter(None, parts)) or tuple(parts[:1])
 
 
 @dataclass(frozen=True, slots=True)

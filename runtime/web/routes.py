@@ -41,11 +41,16 @@ class Routes:
         for each in (*routes, *absent):
             self._by_length.setdefault(len(each.segments), []).append(each)
 
+    def knows(self, path: tuple[str, ...]) -> bool:
+        """Whether there is, or is said to be no, such address."""
+        return bool(self._fitting(path))
+
     def find(self, method: str, path: tuple[str, ...]) -> tuple[Route, list[str]]:
         """The route, and what stands for its names. Raises HttpError."""
-        fitting = [each for each in self._by_length.get(len(path), []) if _fits(each.segments, path)]
+        fitting = self._fitting(path)
         if not fitting:
-            raise not_found(f"Not found: /{'/'.join(path)[:200]}. The API is described in openapi.json")
+            told = "The page is at /, and openapi.json describes the API"
+            raise not_found(f"Not found: /{'/'.join(path)[:200]}. {told}")
         for each in fitting:
             if each.method == method or (method == "HEAD" and each.method == "GET"):
                 found = [part for part, wanted in zip(path, each.segments, strict=True) if wanted.startswith(":")]
@@ -54,6 +59,9 @@ class Routes:
         if not allowed:
             return self.find(fitting[0].method, path)
         raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"{method} is not for this path, but {allowed}")
+
+    def _fitting(self, path: tuple[str, ...]) -> list[Route]:
+        return [each for each in self._by_length.get(len(path), []) if _fits(each.segments, path)]
 
 
 def listed_in(request: Request, name: str) -> list[str]:

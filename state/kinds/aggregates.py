@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from ...messages import those_there_are
+from ...messages.known_names import known_names
 from ..columns.column_values import Numbers, column_of, is_number, is_ordered, number_dtype, plain_type
 from ..errors import WrongColumn
 
@@ -143,6 +144,7 @@ class Aggregate:
         return f"{type(self).__name__}({'' if self.column is None else repr(self.column)})"
 
 
+@known_names
 @dataclass(frozen=True, slots=True)
 class Count(Aggregate):
     """The number of rows, or of values that are not null in a column."""
@@ -168,6 +170,7 @@ class _OfValues(Aggregate):
         return (Part(self.operation, self.column), Part("count", self.column))
 
 
+@known_names
 @dataclass(frozen=True, slots=True)
 class Sum(_OfValues):
     """The sum: int64 of integers, uint64 of unsigned ones, else float64."""
@@ -180,6 +183,7 @@ class Sum(_OfValues):
         return is_number(kind)
 
 
+@known_names
 @dataclass(frozen=True, slots=True)
 class Avg(Sum):
     """The mean, a float64."""
@@ -194,6 +198,7 @@ class Avg(Sum):
         return pa.float64()
 
 
+@known_names
 @dataclass(frozen=True, slots=True)
 class Min(_OfValues):
     """The least value, of the column's own type. A NaN counts only where there is nothing else."""
@@ -206,6 +211,7 @@ class Min(_OfValues):
         return is_ordered(kind)
 
 
+@known_names
 @dataclass(frozen=True, slots=True)
 class Max(Min):
     """The greatest value, of the column's own type. A NaN counts only where there is nothing else."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar, overload
 
 from ...messages import Serializer
+from ...messages.known_names import known_arguments
 from ..errors import InvalidState, UnboundState
 from .evolution import Evolving
 from .record_serializer import ListNode, MadeNode, MapNode, TypeNode, node_of
@@ -151,6 +152,7 @@ class ValueState(KeyedStateDeclaration, Generic[T]):
         ttl: Ttl | None = None,
     ) -> None: ...
 
+    @known_arguments("ValueState", first=1, example="ValueState(int, default=0)")
     def __init__(
         self,
         type: Any,
@@ -183,6 +185,7 @@ class ListState(MergingStateDeclaration, Generic[T]):
 
     kind = "ListState"
 
+    @known_arguments("ListState", first=1, example="ListState(int)")
     def __init__(
         self,
         type: type[T],
@@ -221,6 +224,7 @@ class MapState(KeyedStateDeclaration, Generic[K, V]):
 
     kind = "MapState"
 
+    @known_arguments("MapState", first=1, example="MapState(str, int)")
     def __init__(
         self,
         key_type: type[K],
@@ -279,6 +283,7 @@ class ReducingState(MergingStateDeclaration, Generic[T]):
 
     kind = "ReducingState"
 
+    @known_arguments("ReducingState", first=1, example="ReducingState(int, max)")
     def __init__(
         self,
         type: type[T],
@@ -313,6 +318,7 @@ class FoldingState(MergingStateDeclaration, Generic[A]):
 
     kind = "FoldingState"
 
+    @known_arguments("FoldingState", first=1, example="FoldingState(int, 0, lambda total, record: total + 1)")
     def __init__(
         self,
         type: type[A],
@@ -351,6 +357,7 @@ class OperatorListState(StateDeclaration, Generic[T]):
 
     kind = "OperatorListState"
 
+    @known_arguments("OperatorListState", first=1, example="OperatorListState(int)")
     def __init__(
         self,
         type: type[T],

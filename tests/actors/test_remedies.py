@@ -55,6 +55,16 @@ def _registers_a_timer_as_in_flink() -> Any:
     return operator.register_event_time_timer(5)
 
 
+def _reads_a_pair_by_name() -> Any:
+    pair: Any = ({"price": 1}, {"price": 2})
+    return pair["price"]
+
+
+def _reads_a_pair_by_attribute() -> Any:
+    pair: Any = ({"price": 1}, {"price": 2})
+    return pair.price
+
+
 def _gets_state_of_the_context() -> Any:
     context: Any = OperatorContext.__new__(OperatorContext)
     return context.get_state("total")
@@ -70,6 +80,9 @@ async def _awaits_collect() -> None:
     [
         (_collects_two, "write out.collect((key, record))"),
         (_registers_a_timer_as_in_flink, "self.timers.at_event_time(ms)"),
+        (_reads_a_pair_by_name, "what a join of records gives is the pair (left, right)"),
+        (_reads_a_pair_by_name, 'left, right = pair; left["price"]'),
+        (_reads_a_pair_by_attribute, "what a join of records gives is the pair (left, right)"),
         (_gets_state_of_the_context, "total = ValueState(int, default=0)"),
         (_calls_the_collector, "write out.collect(record) in place of out(record)"),
         (lambda: asyncio.run(_awaits_collect()), "are called without await"),

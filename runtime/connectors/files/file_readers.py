@@ -133,21 +133,6 @@ def _is_number(field: pa.Field) -> bool:
     return bool(pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
 
 
-def check_text(schema: pa.Schema) -> None:
-    """Of columns of CSV that were guessed. Raises ValueError for one of bytes: it is text in another encoding."""
-    if others := [field.name for field in schema if pa.types.is_binary(field.type)]:
-        raise ValueError(
-            f"column {others[0]!r} has text that is not UTF-8: say which it is, as in encoding='latin-1'; or with "
-            "schema= that it is pa.binary()"
-        )
-
-
-def delimiter_meant(schema: pa.Schema) -> str:
-    """What is most likely the delimiter of CSV that comes out as one column; empty if it looks right."""
-    name = schema.names[0] if len(schema.names) == 1 else ""
-    return next((each for each in ";\t|" if each in name), "")
-
-
 def texts_kept(schema: pa.Schema) -> dict[str, str]:
     """The columns that are text for the zeros that their values begin with, and such a value."""
     return {field.name: field.metadata[_KEPT].decode() for field in schema if _KEPT in (field.metadata or {})}

@@ -35,6 +35,7 @@ from ....actors.flow.records import RecordMismatch, batch_of, conform, schema_pr
 from ....actors.operators.operator import Takes
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages import CheckpointId, JobId, Predecessor
+from ....messages.known_names import known_arguments
 from ....state import DurableFiles, OperatorListState
 from ..errors import UnusableOutput
 from .committed_files import fingerprint, others_than, slug
@@ -85,6 +86,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     _recorded = OperatorListState(dict, mode="union", name="files-in-progress")
     """Per subtask: its lineage, the checkpoint, and the hidden files that its transactions need."""
 
+    @known_arguments("FileSink", first=1)
     def __init__(
         self, path: str, format: str = "parquet", schema: pa.Schema | None = None, *, shared: bool = False
     ) -> None:

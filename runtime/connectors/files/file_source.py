@@ -6,10 +6,9 @@ Which files there are, and of which version, is settled when the source is made,
 from __future__ import annotations
 
 import copy
-import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -20,6 +19,7 @@ from ....actors.flow.records import column_problem, conform
 from ....messages import those_there_are
 from ..errors import InputChanged, NoInput, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS
+from .csv_guess import as_text, check_guess, csv_form, warn_of_texts
 from .file_look import version_now
 from .file_readers import (
     BLOCK_BYTES,
@@ -27,14 +27,10 @@ from .file_readers import (
     CsvForm,
     FileSplit,
     ReadOptions,
-    check_text,
-    delimiter_meant,
     texts_kept,
 )
 from .locations import located
 from .split_source import SplitSource
-
-log = logging.getLogger(__name__)
 
 
 class FileSource(SplitSource):
@@ -113,25 +109,6 @@ class FileSource(SplitSource):
             )
 
 
-def csv_form(format: str, null_values: Sequence[str], delimiter: str, encoding: str) -> CsvForm:
-    """Raises ValueError for what other formats do not have."""
-    if format != "csv" and (delimiter, encoding) != (",", "utf8"):
-        raise ValueError(f"delimiter and encoding are for CSV, found {format}")
-    return CsvForm(tuple(null_values), delimiter, encoding)
-
-
-def check_guess(path: str, format: str, schema: pa.Schema, form: CsvForm) -> None:
-    """Of the columns that a file seems to have. Raises UnreadableInput."""
-    if format != "csv":
-        return
-    try:
-        check_text(schema)
-    except ValueError as error:
-        raise UnreadableInput(f"{path}: {error}") from None
-    if (meant := delimiter_meant(schema)) and form.delimiter != meant:
-        log.warning("%s has one column, %r: give delimiter=%r if there are more", path, schema.names[0], meant)
-
-
 _COMPRESSED = frozenset({".bz2", ".gz", ".lz4", ".xz", ".zip", ".zst"})
 """Endings of files as a whole; what Parquet compresses inside is read."""
 
@@ -196,26 +173,6 @@ def _without_texts(found: _Described) -> tuple[_Described, Mapping[str, str]]:
     """A column that is text in one file for its leading zeros is text in all; and these columns, each with a value."""
     texts = {name: value for _, schema in found.values() for name, value in texts_kept(schema).items()}
     return {path: (splits, as_text(schema, texts)) for path, (splits, schema) in found.items()}, texts
-
-
-def as_text(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
-    """The same columns; those of these names are text."""
-    for name in names:
-        if (position := schema.get_field_index(name)) >= 0:
-            schema = schema.set(position, pa.field(name, pa.string()))
-    return schema
-
-
-def warn_of_texts(path: str, texts: Mapping[str, str], columns: Sequence[str] | None) -> None:
-    """A line in the log for all columns that are text for their leading zeros, of those that are read."""
-    read = {name: value for name, value in texts.items() if columns is None or name in columns}
-    if read:
-        name, value = next(iter(read.items()))
-        log.warning(
-            "%s: column %s is read as text, as a number would lose the zeros of %r; if it is a number, say so with "
-            "schema=, or write int(record[%r])",
-            *(path, ", ".join(map(repr, read)), value, name),
-        )
 
 
 def _one_schema(found: _Described, format: str, wanted: pa.Schema | None) -> pa.Schema:

@@ -26,7 +26,7 @@ def one_url(url: str) -> str:
     """The same for all ways to write a place, as far as that is known without opening it; links of a local path are
     followed.
     """
-    protocol, path = get_protocol(url), url.partition("://")[2] or url
+    protocol, path = protocol_of(url), url.partition("://")[2] or url
     if protocol in ("file", "local"):
         return f"file://{os.path.realpath(path)}"
     return f"{_SAME.get(protocol, protocol)}://{posixpath.normpath(path).rstrip('/')}"

@@ -24,9 +24,10 @@ from ....actors.operators.source import FromSplit
 from ....state import DurableFiles
 from ..errors import ConnectorError, NoInput, OffsetMismatch, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS, RECORD_BATCH_ROWS, PacedSource
+from .csv_guess import as_text, check_guess, csv_form, warn_of_texts
 from .file_look import look, root_of, version_now
 from .file_readers import READ_FORMATS, CsvForm, ReadOptions, texts_kept
-from .file_source import as_text, check_guess, chosen, csv_form, unreadable, warn_of_texts
+from .file_source import chosen, unreadable
 from .files_seen import FilesSeen, changed
 from .locations import is_object_store, located
 

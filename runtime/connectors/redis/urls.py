@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from ....actors.known_names import meant
 from ....actors.setting_limits import MOST
+from ....messages.known_names import meant
 from ....messages.shown_url import url_shown
 from .servers import is_cluster, nodes_of
 

@@ -3,8 +3,8 @@
 State in a plain attribute: it changed up to a barrier, and after the restore it is not what it was at any barrier that
 may have been restored. Output that is visible too early: a TransactionalLog grows while a batch is processed or at a
 barrier, when the checkpoint may still fail. An offset that does not say what comes next: other records follow on it
-than did before. Where nothing of that was found, the clock; where not even that, variables of the program that a
-function changes. All are likely causes, and no more.
+than did before. Where nothing of that was found, the clock, and then the moments of checkpoints; where not even that,
+variables of the program that a function changes. All are likely causes, and no more.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from typing import Any
 
 import cloudpickle
 
+from ....actors.operators.collector import Collector
 from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import Source
 from ....messages import CheckpointId
+from ....state import OperatorListState, declared_states
 from ...api.captured_changes import changes_of
 from ...api.private_names import is_ours
 from ..harness.attribute_watch import Held, same_data, what_is_held, what_was_lost
@@ -39,6 +41,8 @@ class Causes:
         self._sizes: dict[str, int] = {}
         self._clocks: dict[str, str] = {}
         """By operator, where nothing of that is found."""
+        self._paced: dict[str, str] = {}
+        """By operator, where nothing of these is found."""
         self._variables: dict[str, str] = {}
         """The same, where nothing else is found."""
         self._after: dict[_Place, dict[bytes, Any]] = defaultdict(dict)
@@ -46,7 +50,7 @@ class Causes:
 
     @property
     def found(self) -> tuple[str, ...]:
-        return tuple((self._found or self._clocks or self._variables).values())
+        return tuple((self._found or self._clocks or self._paced or self._variables).values())
 
     def look_at(self, operator: Operator) -> None:
         """Stand before what a new operator is called with."""
@@ -56,6 +60,7 @@ class Causes:
                 self._look_at_offsets(operator)
         else:
             self._look_at_attributes(operator)
+            self._look_at_checkpoints(operator)
             for name, moment in (("process_batch", "while it processes a batch"), ("on_checkpoint", "at a barrier")):
                 self._look_at_output(operator, name, moment)
 
@@ -168,6 +173,39 @@ class Causes:
         if (timers := getattr(operator, "timers", None)) is not None:
             timers.at_processing_time = watched(timers.at_processing_time, "self.timers.at_processing_time")
 
+    def _look_at_checkpoints(self, operator: Any) -> None:
+        """Whether a hook of the user's, at a barrier or behind a checkpoint, decides what is emitted."""
+        complete, before_barrier = operator.on_checkpoint_complete, operator.before_barrier
+
+        def paced(what: str) -> None:
+            name = operator.context.name
+            self._paced.setdefault(
+                name,
+                f"operator {name!r} {what}: what it emits depends on when checkpoints are taken and complete, which "
+                "changes from run to run. Go by the records, or by event time, or leave out of the comparison what "
+                "depends on it",
+            )
+
+        def completed(checkpoint_id: CheckpointId) -> object:
+            before = _held_and_listed(operator)
+            result = complete(checkpoint_id)
+            after = _held_and_listed(operator)
+            if changed := next((what for what in after if before.get(what) != after[what]), None):
+                paced(f"changes {changed} when a checkpoint completes (on_checkpoint_complete)")
+            return result
+
+        def at_barrier(checkpoint_id: CheckpointId, out: Collector) -> object:
+            held = len(out)
+            result = before_barrier(checkpoint_id, out)
+            if len(out) > held:
+                paced("emits records at a barrier (before_barrier)")
+            return result
+
+        if _is_the_users(operator, "on_checkpoint_complete"):
+            operator.on_checkpoint_complete = completed
+        if _is_the_users(operator, "before_barrier"):
+            operator.before_barrier = at_barrier
+
     def _look_at_output(self, operator: Any, name: str, moment: str) -> None:
         function: Callable[..., object] = getattr(operator, name, None) or (lambda *_: None)
 
@@ -206,6 +244,18 @@ def _held(operator: Operator) -> Held:
         for what, value in what_is_held([operator]).items()
         if what not in own and not (is_of_us and what.startswith("attribute "))
     }
+
+
+def _held_and_listed(operator: Operator) -> Held:
+    """The same, and what its declared lists hold."""
+    declared = declared_states(type(operator)).items()
+    lists = [(name, getattr(operator, name)) for name, each in declared if isinstance(each, OperatorListState)]
+    return {**_held(operator), **{f"state {name!r}": cloudpickle.dumps(list(each.get())) for name, each in lists}}
+
+
+def _is_the_users(operator: Operator, hook: str) -> bool:
+    """Whether the class that defines it is none of ours."""
+    return not is_ours(next(kind for kind in type(operator).__mro__ if hook in vars(kind)))
 
 
 def _names_of_ours(kind: type) -> Iterator[str]:

@@ -168,7 +168,7 @@ class Stage:
         self.calls = AsyncCalls(operator, given, self.backend, self.hand, lambda retry, tries: 100.0, permits)
         bind_states(operator, self.backend, OperatorStateBackend(), "the-operator", None)
         if isinstance(operator, KeyedOperator):
-            operator._backend, operator.timers = self.backend, Timers(self.backend)
+            operator._backend, operator.timers = self.backend, Timers(self.backend, operator._no_timers)
             operator._selectors = (KeySelector(lambda record: record[0]),)
         self.calls._restored.extend(restored)
         operator._calls = self.calls

@@ -49,7 +49,7 @@ def test_the_first_time_everything_is_told(told: FailureLog, caplog: pytest.LogC
     assert (record.name, record.levelno) == ("understudy.job", logging.WARNING)
     assert record.getMessage() == (
         "job 'flights' failed: KeyError: 'delya' (in operator 'worst', subtask 0, attempt 3, record 17); "
-        "restarting in 0.3 s from the beginning\n"
+        "restarting in 0.3 s from the beginning, in case it passes; the same failure 5 times ends the job\n"
         "    Traceback: the user's line"
     )
 
@@ -71,6 +71,27 @@ def test_a_repetition_is_one_line_with_its_count(told: FailureLog, caplog: pytes
         "restarting in 0.5 s from checkpoint 12"
     )
     assert lines(caplog)[3].startswith("job 'flights' failed: KeyError: 'delya' (in operator 'best'")
+
+
+def test_the_second_failure_at_one_record_says_that_it_will_come_again(
+    told: FailureLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    for count in (1, 2, 3):
+        told.failed(FailureKnown(typo(), SOON, count))
+    said = (
+        "the beginning. The same record has failed twice, and is read again: correct the program, or let it leave such"
+    )
+    assert [said in line for line in lines(caplog)] == [False, True, False]
+
+
+def test_failures_at_other_records_or_at_none_are_not_said_to_be_of_one(
+    told: FailureLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    for position in (17, 18):
+        told.failed(FailureKnown(replace(typo(), record_position=position), SOON, position - 16))
+    for count in (1, 2):
+        told.failed(FailureKnown(replace(typo(operator="out"), record_position=-1), SOON, count))
+    assert not any("has failed twice" in line for line in lines(caplog))
 
 
 def test_a_repetition_that_is_not_counted_towards_the_end_has_no_limit(

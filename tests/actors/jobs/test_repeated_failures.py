@@ -183,7 +183,9 @@ def test_records_in_flight_that_fail_are_not_remembered_for_ever() -> None:
     assert ends(failures, in_flight("key 0")) == [False]
 
 
-@pytest.mark.parametrize("kind", ["WrongColumn", "UnsupportedValue", "UnregisteredMessage", "ModuleNotFoundError"])
+@pytest.mark.parametrize(
+    "kind", ["WrongColumn", "UnsupportedValue", "ModuleNotFoundError", "SyntaxError", "IndentationError"]
+)
 def test_what_no_restart_can_mend_is_the_end_at_once(kind: str) -> None:
     end = RepeatedFailures(5).add(typo(kind=kind))
     assert end.kind is FailureKind.REPEATED

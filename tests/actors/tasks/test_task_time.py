@@ -240,15 +240,26 @@ def test_an_idle_channel_holds_nothing_back_and_all_idle_is_said_on(stage: Stage
     assert task.emitted() == [WatermarkStatus(False), Watermark(12)]
 
 
-def test_a_timer_without_on_timer_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_timer_without_on_timer_is_refused_where_it_is_set(tmp_path: Path) -> None:
     class NoHook(KeyedOperator):
         def process(self, record: Any, out: Collector) -> None:
-            self.timers.at_event_time(5)
+            self.timers.at_event_time(50)
 
     task = TaskStage(NoHook(), deployment(inputs=1), str(tmp_path), key="key")
-    task.arrives(0, timed({"key": 1}), Watermark(9))
-    failure = task.said(UpdateTaskExecutionState)[-1].failure
-    assert "NoHook has registered a timer and defines no on_timer" in str(failure)
+    task.arrives(0, timed({"key": 1}))
+    failure = str(task.said(UpdateTaskExecutionState)[-1].failure)
+    assert "NoHook registers a timer and defines no on_timer: define `def on_timer(self, timer, out)`" in failure
+    assert "self.timers.at_event_time(50)" in failure
+
+
+def test_timers_of_earlier_code_can_be_deleted_without_on_timer(tmp_path: Path) -> None:
+    class Deletes(KeyedOperator):
+        def process(self, record: Any, out: Collector) -> None:
+            out.collect(self.timers.delete_event_time(50))
+
+    task = TaskStage(Deletes(), deployment(inputs=1), str(tmp_path), key="key")
+    task.arrives(0, timed({"key": 1}), EndOfData())
+    assert fired(task.emitted())[0] is False
 
 
 def test_late_records_are_logged_with_their_number_and_how_late_they_are(

@@ -336,7 +336,7 @@ def test_a_window_function_has_state_of_the_window_which_goes_with_it_and_of_the
     ]
     stage = stage.restored()
     stage.put_watermark(9)
-    assert stage.operator._function.cleared == [("a", TimeWindow(0, 10), 2)]
+    assert stage.operator.function.cleared == [("a", TimeWindow(0, 10), 2)]
     assert stage.feed(("a", 0), at=[12]) == [("a", 10, 2, 4, 9)]
     stage.put_watermark(100)
     assert stage.holds() == (1, 0)  # the key's own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -10,12 +11,16 @@ import pyarrow as pa
 import pytest
 
 from understudy import (
+    Collector,
     DataStream,
     ForeignStream,
     InvalidProgram,
+    KeyedOperator,
     KeyedStream,
     SchemaMismatch,
     StreamEnvironment,
+    Sum,
+    UnknownColumn,
     bounded_out_of_orderness,
     monotonous,
     session,
@@ -216,3 +221,39 @@ def test_keys_that_may_be_equal_are_let_be() -> None:
     numbers.key_by(lambda record: str(record["k"])).join(letters.key_by("k"))
     numbers.union(letters).key_by("k").join(letters.key_by("k"))
     numbers.union(letters.map(dict)).key_by("k").join(letters.key_by("k"))
+
+
+PAIRS: list[tuple[Callable[[Any, Any], Any], str]] = [
+    (lambda a, b: a.join(b), r"(left, right)"),
+    (lambda a, b: a.join(b, "left"), r"(kind, left, right)"),
+    (lambda a, b: a.interval_join(b, -5, 5), r"(left, right)"),
+    (lambda a, b: a.temporal_join(b), r"(left, right)"),
+    (lambda a, b: a.window_join(b, tumbling(ms=5)), r"(left, right)"),
+    (lambda a, b: a.join(b).filter(bool), r"(left, right)"),
+    (lambda a, b: a.top_n(1, "x"), r"(kind, record, rank)"),
+    (lambda a, b: a.top_n(1, "x", rank=None), r"(kind, record)"),
+    (lambda a, b: a.deduplicate("last"), r"(kind, record)"),
+]
+
+
+@pytest.mark.parametrize(("join", "shape"), PAIRS)
+def test_a_column_of_pairs_is_refused_where_it_is_written(join: Callable[[Any, Any], Any], shape: str) -> None:
+    env = StreamEnvironment()
+    rows = [{"x": 1, "at": 5}]
+    first, second = (
+        env.from_collection(rows).assign_timestamps("at", bounded_out_of_orderness(5)).key_by("x") for _ in range(2)
+    )
+    joined = join(first, second)
+    text = rf"results of '.*' are {re.escape(shape)}, which have no 'x': write map\(...\) behind it"
+    with pytest.raises(UnknownColumn, match=f"^key_by: {text}"):
+        joined.key_by("x")
+    with pytest.raises(UnknownColumn, match=f"^assign_timestamps: {text}"):
+        joined.assign_timestamps("x", bounded_out_of_orderness(5))
+    with pytest.raises(UnknownColumn, match=f"^aggregate: {text}"):
+        joined.key_by("_1").aggregate(total=Sum("x"))
+    joined.map(lambda pair: pair[0]).key_by("x")
+    joined.key_by(0).process(Ignore)
+
+
+class Ignore(KeyedOperator):
+    def process(self, record: Any, out: Collector) -> None: ...

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from understudy import StreamEnvironment
+from understudy import (
+    Avg,
+    FileSink,
+    FoldingState,
+    ListState,
+    MapState,
+    OutputTag,
+    ReducingState,
+    StreamEnvironment,
+    Ttl,
+    ValueState,
+    count_window,
+    cumulative,
+    fixed_delay,
+    sliding,
+    tumbling,
+)
 from understudy.runtime.api.elsewhere import OF_ENVIRONMENTS, OF_STREAMS
 
 
@@ -64,3 +81,119 @@ def test_what_stands_in_place_of_a_name_of_elsewhere_is_there_and_the_name_is_no
             assert name not in dir(thing), name
             for called in re.findall(r"write (\w+)\(", text):
                 assert called in dir(thing) or called == "StreamEnvironment", text
+
+
+def keyed() -> Any:
+    return StreamEnvironment().from_collection([{"a": 1, "at": 5}]).key_by("a")
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: keyed().collect("out"), r"^collect takes no argument without its name: write collect\(name='out'\)$"),
+        (
+            lambda: keyed().print("> ", "out"),
+            r"^print takes 1 argument without .* \(prefix\).* print\(..., name='out'\)$",
+        ),
+        (lambda: keyed().map(str, 4), r"^map takes 1 argument .* \(function\): write map\(..., parallelism=4\)$"),
+        (lambda: keyed().broadcast([1]), r"^broadcast takes no arguments, found \[1\]$"),
+        (
+            lambda: keyed().reduce(max, [1]),
+            r"^reduce takes 1 argument .* \(function\), found a second, \[1\]. There are ",
+        ),
+        (lambda: keyed().aggregate("end", "out"), r"write aggregate\(..., name='out'\)$"),
+        (lambda: keyed().map(), r"^map: function is missing: write map\(function\)$"),
+        (
+            lambda: keyed().assign_timestamps("at"),
+            r"watermarks is missing: .*\(\"at\", bounded_out_of_orderness\(5_000",
+        ),
+        (lambda: keyed().window(), r"^window: assigner is missing: write window\(tumbling\(minutes=1\)\)$"),
+        (lambda: keyed().top_n(3), r"^top_n: by is missing: write top_n\(n, by\)$"),
+        (lambda: keyed().connect(), r"^connect: other is missing: write connect\(other\)$"),
+        (lambda: keyed().to_kafka("topic"), r"^to_kafka: bootstrap_servers is missing: write to_kafka\(topic, boot"),
+        (
+            lambda: keyed().to_kafka("topic", "host", guarante="x"),
+            r"^to_kafka has no argument 'guarante'; did you mean",
+        ),
+        (lambda: keyed().key_by("a", name="k"), r"^key_by has no argument 'name'. There are keys"),
+        (lambda: keyed().window(tumbling(ms=1)).process(max, nam="w"), r"^process has no argument 'nam'; did you mean"),
+    ],
+)
+def test_a_call_of_a_stream_that_python_would_refuse_says_how_to_write_it(call: Callable[[], Any], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda env: env.generate(str, rate=3), r"^generate has no argument 'rate': write records_per_second=...$"),
+        (lambda env: env.generate(count=3), r"^generate: function is missing: write generate\(function\)$"),
+        (
+            lambda env: env.from_collection([1], rate=3),
+            r"^from_collection .* 'rate': write records_per_second=",
+        ),
+        (
+            lambda env: env.from_collection(1, [2]),
+            r"^from_collection takes 1 argument without its name \(items\), found",
+        ),
+        (lambda env: env.from_csv(), r"^from_csv: path is missing: write from_csv\(path\)$"),
+        (lambda env: env.from_inlet(), r"^from_inlet: name is missing"),
+        (
+            lambda env: env.from_kafka("topic", "host", formt="json"),
+            r"^from_kafka has no argument 'formt'; did you mean",
+        ),
+    ],
+)
+def test_a_call_of_an_environment_that_python_would_refuse_says_how_to_write_it(
+    call: Callable[[Any], Any], said: str
+) -> None:
+    with pytest.raises(TypeError, match=said):
+        call(StreamEnvironment())
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda: sliding(seconds=5),
+            r"^sliding has no argument 'seconds'. .*write sliding\(timedelta\(minutes=10\), time",
+        ),
+        (
+            lambda: sliding(5),
+            r"^sliding: slide is missing: write sliding\(timedelta\(minutes=10\), timedelta\(minutes=1",
+        ),
+        (lambda: cumulative(minutes=1), r"^cumulative has no argument 'minutes'. .*write cumulative\(timedelta\("),
+        (lambda: count_window(), r"^count_window: size is missing: write count_window\(size\)$"),
+        (lambda: tumbling(1, 2), r"^tumbling takes 1 argument without its name \(size\), found a second, 2. There are"),
+        (
+            lambda: ValueState(int, defaut=0),
+            r"^ValueState has no argument 'defaut'; did you mean 'default'\? There are",
+        ),
+        (lambda: ValueState(), r"^ValueState: type is missing: write ValueState\(int, default=0\)$"),
+        (lambda: ListState(int, default=0), r"^ListState has no argument 'default'. There are type, name"),
+        (lambda: MapState(str), r"^MapState: value_type is missing: write MapState\(str, int\)$"),
+        (lambda: ReducingState(int), r"^ReducingState: reduce is missing: write ReducingState\(int, max\)$"),
+        (lambda: FoldingState(list), r"^FoldingState: initial and fold are missing: write FoldingState\("),
+        (lambda: Ttl(clok="event", hours=1), r"Ttl.*clok.*"),
+        (lambda: OutputTag(), r"^OutputTag: name is missing: write OutputTag\(name\)$"),
+        (lambda: Avg(), r"^Avg: column is missing: write Avg\(column\)$"),
+        (lambda: FileSink(), r"^FileSink: path is missing: write FileSink\(path\)$"),
+        (lambda: FileSink("out", fmt="csv"), r"^FileSink has no argument 'fmt'.* There are path, format, schema$"),
+        (lambda: fixed_delay(), r"^fixed_delay: attempts is missing: write fixed_delay\(attempts\)$"),
+    ],
+)
+def test_what_is_made_with_arguments_that_python_would_refuse_says_how_to_write_it(
+    call: Callable[[], Any], said: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        call()
+
+
+def test_an_argument_of_a_method_of_the_users_own_stays_pythons_own_error() -> None:
+    class Own(FileSink):
+        def __init__(self, path: str, limit: int) -> None:
+            super().__init__(path)
+
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'limit'"):
+        Own("out")  # type: ignore[call-arg]

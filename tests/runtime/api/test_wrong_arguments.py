@@ -15,9 +15,11 @@ import pyarrow.compute as pc
 import pytest
 
 from understudy import (
+    ClusterTooSmall,
     Count,
     FileSink,
     InvalidProgram,
+    InvalidSetting,
     LocalCluster,
     RemoteCluster,
     SparkCluster,
@@ -184,3 +186,47 @@ def test_what_gives_no_key_is_refused_where_it_is_written(key: Any, text: str) -
 @pytest.mark.parametrize("key", [int, str, float, bytes, tuple, frozenset, bool, len, hash, UUID, Colour])
 def test_classes_that_make_keys_are_taken(key: Any) -> None:
     StreamEnvironment().from_collection([1]).key_by(key)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda cluster, env: cluster.submit(env, name=5), "submit: name: wanted a non-empty string, found 5"),
+        (lambda cluster, env: cluster.submit(env, " "), "submit: name: wanted a non-empty string, found ' '"),
+        (lambda cluster, env: cluster.submit(env, nam="x"), "submit has no argument 'nam'; did you mean 'name'"),
+        (lambda cluster, env: cluster.submit(), r"submit: env is missing: write submit\(env\)"),
+        (
+            lambda cluster, env: cluster.submit(env, "job").ask("t", 0, "x"),
+            r"ask takes 1 .* \(operator\), found .*, 0. There are .*: write job.ask\('operator', message='question'",
+        ),
+        (
+            lambda cluster, env: cluster.submit(env, "job").ask("t"),
+            r"ask: message is missing: write job.ask\('operator', message='question', key=7\)",
+        ),
+    ],
+)
+def test_a_wrong_call_of_a_cluster_or_a_job_says_how_to_write_it(call: Callable[..., Any], text: str) -> None:
+    with LocalCluster(debug=True) as cluster, pytest.raises((TypeError, InvalidSetting), match=f"^{text}"):
+        call(cluster, build())
+
+
+@pytest.mark.parametrize(
+    ("task_managers", "slots", "has", "wanted"),
+    [
+        (1, 1, r"1 \(1 TaskManager with 1 slot\)", 5),
+        (2, 1, r"2 \(2 TaskManagers with 1 slot each\)", 5),
+        (2, 2, r"4 \(2 TaskManagers with 2 slots each\)", 3),
+    ],
+)
+def test_too_few_slots_say_how_many_there_are_and_how_to_get_more(
+    task_managers: int, slots: int, has: str, wanted: int
+) -> None:
+    env = StreamEnvironment(parallelism=5)
+    env.generate(lambda n: n, 5, name="numbers").collect(name="out")
+    text = (
+        rf"the job needs 5 slots, and the cluster has {has}: start it with task_managers={wanted} or more, or lower "
+        "the parallelism, which is 5 in 'numbers -> out'"
+    )
+    cluster = LocalCluster(task_managers=task_managers, slots_per_task_manager=slots)
+    with pytest.raises(ClusterTooSmall, match=text):
+        cluster.translate(env)

@@ -99,7 +99,9 @@ def test_one_environment_submitted_twice_gives_two_jobs_that_may_share_a_folder(
 def test_more_parallelism_than_slots_is_refused_at_submit_with_the_numbers(shared_cluster: LocalCluster) -> None:
     env = environment()
     counting(env, 100, None, parallelism=5).collect(name="all", parallelism=1)
-    with pytest.raises(ClusterTooSmall, match=r"needs 5 slots.*'count' with parallelism 5.*has 2: 2 TaskManagers of 1"):
+    with pytest.raises(
+        ClusterTooSmall, match=r"needs 5 slots.* has 2 \(2 TaskManagers with 1 slot each\).* is 5 in 'count'"
+    ):
         shared_cluster.submit(env)
 
 

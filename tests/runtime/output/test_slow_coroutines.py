@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from understudy.actors.operators.operator import Operator
+from understudy.runtime.output.blocked_looks import LOOKS, MOST, waits_in_a_system_call
 from understudy.runtime.output.slow_coroutines import SlowCoroutines
 from understudy.runtime.output.slow_places import LOGGED_IN_FULL
 
@@ -36,7 +38,8 @@ class Stage:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.watch = SlowCoroutines(1000, self.clock)
+        self.waits = False
+        self.watch = SlowCoroutines(1000, self.clock, waits=lambda _: self.waits)
         self.loop = asyncio.new_event_loop()
         self.operator = Blocking()
         self.operator.context = SimpleNamespace(name="enrich", subtask_index=1, attempt_number=2)  # type: ignore[assignment]
@@ -115,3 +118,60 @@ def test_a_loop_that_is_closed_is_not_looked_at() -> None:
     over.close()
     over.look(0)
     over.look(5000)
+
+
+def test_short_calls_that_block_again_and_again_are_named_once(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    stage.waits = True
+    for _ in range(3 * LOOKS):
+        stage.block(10)
+    (record,) = caplog.records
+    said = record.getMessage()
+    assert said.startswith("operator 'enrich' in process (subtask 1, attempt 2) blocks the event loop, in half of the")
+    assert f"{__file__}:" in said
+    assert "use an async client there (asyncio.sleep for time.sleep), or `await asyncio.to_thread(...)`" in said
+
+
+def test_calls_that_block_now_and_then_or_compute_are_left_alone(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(3 * LOOKS):
+        stage.waits = number % LOOKS < MOST - 1
+        stage.block(10)
+    assert caplog.records == []
+
+
+@pytest.mark.skipif(not waits_in_a_system_call(threading.get_native_id()), reason="/proc does not tell system calls")
+@pytest.mark.parametrize("is_blocking", [True, False])
+def test_a_thread_that_sleeps_waits_and_one_that_computes_or_has_no_lock_does_not(is_blocking: bool) -> None:
+    is_over, lock = threading.Event(), threading.Lock()
+
+    def sleep() -> None:
+        while not is_over.is_set():
+            time.sleep(0.01)
+
+    def compute() -> None:
+        while not is_over.is_set():
+            sum(range(1000))
+
+    thread = threading.Thread(target=sleep if is_blocking else compute)
+    thread.start()
+    try:
+        assert thread.native_id is not None
+        if is_blocking:
+            while not waits_in_a_system_call(thread.native_id):
+                pass
+        else:
+            assert _looks_that_find_it_waiting(thread) < MOST
+    finally:
+        is_over.set()
+        thread.join()
+    with lock:
+        waiter = threading.Thread(target=lock.acquire)
+        waiter.start()
+        assert _looks_that_find_it_waiting(waiter) < MOST
+    waiter.join()
+
+
+def _looks_that_find_it_waiting(thread: threading.Thread) -> int:
+    assert thread.native_id is not None
+    return sum(waits_in_a_system_call(thread.native_id) for _ in range(LOOKS))

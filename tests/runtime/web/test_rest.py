@@ -394,6 +394,37 @@ def test_what_is_wrong_is_said_in_flinks_shape(
     assert jobs.orders == []
 
 
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize("token", [None, "secret"])
+def test_who_types_an_address_into_a_browser_lands_on_the_page(
+    jobs: AnsweringJobs, client_of: Clients, token: str | None
+) -> None:
+    async def all_of_them() -> list[httpx.Response]:
+        async with client_of(App(jobs, token=token)) as client:
+            return [
+                await client.get(path, headers=BROWSER)
+                for path in ("http://localhost//jobs", "/jobs/", f"/jobs/{HEX}", "/<b>x")
+            ]
+
+    *jobs_lists, job, nowhere = asyncio.run(all_of_them())
+    assert [(each.status_code, each.headers["location"]) for each in jobs_lists] == [(307, "/#/")] * 2
+    assert (job.status_code, job.headers["location"]) == (307, f"/#/{HEX}")
+    assert (nowhere.status_code, nowhere.headers["content-type"]) == (404, "text/html; charset=UTF-8")
+    assert "there is nothing at /&lt;b&gt;x" in nowhere.text
+    for address in ("/", "/v1/jobs/overview", "/openapi.json"):
+        assert f'href="{address}"' in nowhere.text
+    assert "/jobs/:jobid" not in nowhere.text
+
+
+def test_a_program_gets_json_of_the_same_addresses(jobs: AnsweringJobs, client_of: Clients) -> None:
+    listed, one, slashes = ask(client_of, App(jobs), "/jobs", f"/jobs/{HEX}", "http://localhost//v1//jobs/overview/")
+    assert [each["id"] for each in listed["jobs"]] == [one["jid"]] == [slashes["jobs"][0]["jid"]] == [HEX]
+    (nowhere,) = send(client_of, App(jobs), ("GET", "/nosuch", None))
+    assert nowhere.json() == {"errors": ["Not found: /nosuch. The page is at /, and openapi.json describes the API"]}
+
+
 def test_the_log_of_a_task_manager_is_text_and_no_other_file_is(jobs: AnsweringJobs, client_of: Clients) -> None:
     log, named, other = send(
         client_of,

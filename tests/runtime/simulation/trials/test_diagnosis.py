@@ -230,6 +230,71 @@ def test_an_operator_that_goes_by_the_clock_is_named_and_attributes_of_our_class
     assert "attribute '_" not in told
 
 
+class Completed(Operator):
+    """Tells with each record how many checkpoints have completed; the number is restored."""
+
+    done = OperatorListState(int)
+    count = 0
+
+    def open(self) -> None:
+        self.count = sum(self.done.get())
+
+    def process_batch(self, batch: Any, out: Collector) -> None:
+        for record in batch:
+            out.collect((record, self.count))
+
+    def on_checkpoint(self, checkpoint_id: Any) -> None:
+        self.done.update([self.count])
+
+    def on_checkpoint_complete(self, checkpoint_id: Any) -> None:
+        self.count += 1
+
+
+class CompletedInState(Completed):
+    def on_checkpoint(self, checkpoint_id: Any) -> None: ...
+
+    def on_checkpoint_complete(self, checkpoint_id: Any) -> None:
+        self.done.update([sum(self.done.get()) + 1])
+
+    def process_batch(self, batch: Any, out: Collector) -> None:
+        for record in batch:
+            out.collect((record, sum(self.done.get())))
+
+
+class PartAtBarrier(Operator):
+    """Emits what has come since the last barrier."""
+
+    held = 0
+
+    def process_batch(self, batch: Any, out: Collector) -> None:
+        self.held += len(batch)
+
+    def before_barrier(self, checkpoint_id: Any, out: Collector) -> None:
+        out.collect(self.held)
+        self.held = 0
+
+
+@pytest.mark.parametrize(
+    ("operator", "what"),
+    [
+        (Completed, r"changes attribute 'count' of Completed when a checkpoint completes \(on_checkpoint_complete\)"),
+        (CompletedInState, r"changes state 'done' when a checkpoint completes \(on_checkpoint_complete\)"),
+        (PartAtBarrier, r"emits records at a barrier \(before_barrier\)"),
+    ],
+)
+def test_an_operator_that_goes_by_checkpoints_is_named_and_not_the_order(operator: type[Operator], what: str) -> None:
+    def build() -> StreamEnvironment:
+        env = _env()
+        env.from_collection(range(60), records_per_second=10).process(operator, name="count").collect(name="out")
+        return env
+
+    with pytest.raises(AssertionError) as caught:
+        assert_exactly_once(build, faults=[FreezeProcess(at_ms=2_000, for_ms=900, who=0)], histories=10)
+    told = str(caught.value)
+    assert re.search(f"Likely cause: operator 'count' {what}: what it emits depends on when checkpoints", told)
+    assert "order. Nothing" not in told
+
+
 def test_an_attribute_that_is_restored_is_not_blamed() -> None:
     told = _told(lambda env: env.from_collection(range(30)).process(Collected, name="count").collect(name="out"))
     assert "'seen'" not in told

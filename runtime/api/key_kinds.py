@@ -1,12 +1,8 @@
-"""What the records of a collection say of a key: said when the program is built, not when it runs.
-
-Whether they have its names, and whether keys of two streams can be equal.
-"""
+"""Whether keys of two streams can be equal: said when the program is built, where columns or collections tell it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import is_dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -17,48 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from ...actors.flow.records import mapping_of
-from ...actors.operators.assign_timestamps import AssignTimestamps
-from ...actors.operators.filter import Filter
-from ...messages import those_there_are
-from ..connectors import CollectionSource
-from .errors import InvalidProgram, UnknownColumn
-from .stream_graph import StreamEdge, StreamNode
+from .errors import InvalidProgram
+from .samples import samples_of
+from .stream_graph import StreamEdge
 
 Kinds = frozenset[str]
 """Of the values of one part of a key; values of two kinds are never equal."""
 
-SAMPLE = 100
-"""The number of records of a collection that are looked at; all others are taken to have the same columns."""
-
-
-def check_records(keys: Sequence[Any], producers: Iterable[StreamNode]) -> None:
-    """Raises UnknownColumn if a record of a collection among the producers lacks a name of the key."""
-    names = [key for key in keys if isinstance(key, str)]
-    for producer in producers:
-        source = producer.operator
-        sample = source.records[:SAMPLE] if isinstance(source, CollectionSource) else []
-        if all(map(_has_names, sample)):
-            for position, record in enumerate(sample):
-                _check_record(names, record, f"record {position} of {producer.name!r}")
-
-
-def _check_record(keys: Sequence[str], record: Any, where: str) -> None:
-    known = mapping_of(record)
-    for key in keys:
-        if key not in known and (isinstance(record, dict) or not hasattr(record, key)):
-            raise UnknownColumn(f"key_by: there is no {key!r} in {where}; it has {those_there_are(key, known)}")
-
-
-def _has_names(record: Any) -> bool:
-    if isinstance(record, tuple):
-        return hasattr(record, "_fields")
-    return isinstance(record, dict) or (is_dataclass(record) and not isinstance(record, type))
-
 
 def kinds_of(keys: Sequence[Any], edges: Sequence[StreamEdge]) -> list[Kinds | None]:
     """By part of the key; None where that is not known before the job runs."""
-    known = [_kinds_along(keys, edge) for edge in edges]
+    known = [each for edge in edges for each in _kinds_along(keys, edge)]
     return [None if None in each else frozenset[str]().union(*each) for each in zip(*known, strict=True)]
 
 
@@ -77,15 +42,14 @@ def _listed(kinds: Kinds) -> str:
     return " or ".join(sorted(kinds))
 
 
-def _kinds_along(keys: Sequence[Any], edge: StreamEdge) -> list[Kinds | None]:
+def _kinds_along(keys: Sequence[Any], edge: StreamEdge) -> Iterator[list[Kinds | None]]:
+    """Of each stream that comes together in this one."""
     if edge.schema is not None:
         schema = edge.schema
-        return [None if callable(key) else _of_arrow(schema.field(key).type) for key in keys]
-    node = edge.source
-    while isinstance(node.operator, AssignTimestamps | Filter) and not edge.output_tag:
-        node = node.inputs[0].source
-    sample = node.operator.records[:SAMPLE] if isinstance(node.operator, CollectionSource) else []
-    return [_of_records(key, sample) for key in keys]
+        yield [None if callable(key) else _of_arrow(schema.field(key).type) for key in keys]
+        return
+    for sample in samples_of([edge]):
+        yield [None if sample is None else _of_records(key, sample.records) for key in keys]
 
 
 def _of_records(key: Any, sample: Sequence[Any]) -> Kinds | None:

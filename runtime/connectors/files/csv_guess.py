@@ -1,0 +1,57 @@
+"""What was guessed of the columns of CSV files, from their first megabyte, and what is likely to be wrong with it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from ..errors import UnreadableInput
+from .file_readers import CsvForm
+
+log = logging.getLogger(__name__)
+
+
+def csv_form(format: str, null_values: Sequence[str], delimiter: str, encoding: str) -> CsvForm:
+    """Raises ValueError for what other formats do not have."""
+    if format != "csv" and (delimiter, encoding) != (",", "utf8"):
+        raise ValueError(f"delimiter and encoding are for CSV, found {format}")
+    return CsvForm(tuple(null_values), delimiter, encoding)
+
+
+def check_guess(path: str, format: str, schema: pa.Schema, form: CsvForm) -> None:
+    """Of the columns that a file seems to have: of text in another encoding, which comes out as bytes, raises
+    UnreadableInput; warns of a single column, in which another delimiter stands.
+    """
+    if format != "csv":
+        return
+    if others := [field.name for field in schema if pa.types.is_binary(field.type)]:
+        raise UnreadableInput(
+            f"{path}: column {others[0]!r} has text that is not UTF-8: say which it is, as in encoding='latin-1'; or "
+            "with schema= that it is pa.binary()"
+        )
+    name = schema.names[0] if len(schema.names) == 1 else ""
+    meant = next((each for each in ";\t|" if each in name), "")
+    if meant and form.delimiter != meant:
+        log.warning("%s has one column, %r: give delimiter=%r if there are more", path, name, meant)
+
+
+def as_text(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    """The same columns; those of these names are text."""
+    for name in names:
+        if (position := schema.get_field_index(name)) >= 0:
+            schema = schema.set(position, pa.field(name, pa.string()))
+    return schema
+
+
+def warn_of_texts(path: str, texts: Mapping[str, str], columns: Sequence[str] | None) -> None:
+    """A line in the log for all columns that are text for their leading zeros, of those that are read."""
+    read = {name: value for name, value in texts.items() if columns is None or name in columns}
+    if read:
+        name, value = next(iter(read.items()))
+        log.warning(
+            "%s: column %s is read as text, as a number would lose the zeros of %r; if it is a number, say so with "
+            "schema=, or write int(record[%r])",
+            *(path, ", ".join(map(repr, read)), value, name),
+        )
