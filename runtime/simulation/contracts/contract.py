@@ -19,8 +19,8 @@ class Contract:
     """The base of both."""
 
     outside: ClassVar[Sequence[str]] = ()
-    """Modules of the client: a call into one of them is a call to the outside. Those of a sink are seen on the thread that
-    calls it; those of a source on the threads that it starts, too."""
+    """Modules of the client: a call into one of them is a call to the outside. Those of a sink are seen on the thread
+    that calls it; those of a source on the threads that it starts, too."""
     most_points: ClassVar[int] = 400
     """Of one test: if there are more, they are taken evenly from all."""
     hooks: ClassVar[Collection[str]] = ()

@@ -104,23 +104,26 @@ class SourceLife(Life):
                 threads.until_all_rest()  # for what is too much
             else:
                 threads.turn()
-            before, found = len(self._behind), list[Any]()
-            if threads.act is None:
+            found: list[Any] = []
+            if not threads.has_stopped():
                 yield "polled", partial(self._poll, harness, found)
-            if threads.act is not None:
+            if threads.has_stopped():
                 yield from self._at_the_moment(harness, threads)
                 return
             (polled,) = found
             is_over = polled is END or (polled is None and time.monotonic() >= deadline)
             if polled is None and not is_over:
-                threads.wait_for_news() if len(threads) else time.sleep(_PAUSE_S)
-                continue  # real time: it waits for a real system
+                if len(threads):
+                    threads.wait_for_news()
+                else:
+                    time.sleep(_PAUSE_S)  # real time: it waits for a real system
+                continue
             deadline = self._deadline()
-            left -= len(self._behind) > before or polled is not None
+            left -= 1
             if is_over or left <= 0:
                 left = next(rhythm)
                 yield from self._checkpoint(harness, threads)
-                if threads.act is not None:
+                if threads.has_stopped():
                     yield from self._at_the_moment(harness, threads)
                     return
                 if any(each.happened for each in self.threads):

@@ -22,7 +22,7 @@ from .outside_calls import Fault, Killed, OutsideCalls, When
 from .watched_threads import WatchedThreads
 
 _START = threading.Thread.start.__code__
-_SOCKET = socket.socket.__init__.__code__  # type: ignore[misc]
+_SOCKET = socket.socket.__init__.__code__
 _WAITS = frozenset({threading.Thread.join.__code__, threading.Condition.wait.__code__})
 _WAITS_IN_C = (time.sleep, queue.SimpleQueue.get)
 

@@ -70,7 +70,8 @@ class WatchedThreads:
         self.act: Act | None = None
         """What is to happen now, as a thread has come to the moment of the fault."""
         self._fault, self._schedule = fault, schedule
-        self._between, self._within, self._one_in = schedule.choice(_MANNERS)
+        manner: tuple[Sequence[int], Sequence[int], int] = schedule.choice(_MANNERS)
+        self._between, self._within, self._one_in = manner
         self._changed, self._turns = threading.Condition(), threading.Lock()
         self._threads: list[WatchedThread] = []
         self._sockets: WeakSet[socket.socket] = WeakSet()
@@ -144,6 +145,10 @@ class WatchedThreads:
         self.happened = f"its thread {threading.current_thread().name!r} is {moment}"
         return True
 
+    def has_stopped(self) -> bool:
+        """Whether one has come to the moment of the fault, and stands there."""
+        return self.act is not None
+
     # -- turns
 
     def __len__(self) -> int:
@@ -209,9 +214,9 @@ class WatchedThreads:
             for each in self._threads:
                 each.calls.is_dead = True
             self._changed.notify_all()
-        for each in list(self._sockets):
+        for opened in list(self._sockets):
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                opened.shutdown(socket.SHUT_RDWR)
         self.ended(_END_S)
 
     def ended(self, timeout_s: float) -> list[str]:

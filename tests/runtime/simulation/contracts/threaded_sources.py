@@ -67,7 +67,7 @@ class Threaded(Source):
     def run(self, first: int) -> None:
         try:
             self.read(first)
-        except Exception as error:
+        except ConnectionError as error:
             self.error = error
             self.context.wake()
 
