@@ -147,7 +147,9 @@ class TestSqlSinkOnPostgresql(OnPostgresql, SinkContract):
 
 
 class TestSqlSourceOnSqlite(OnSqlite, SourceContract):
-    """Pages are read on a thread of its own, whose calls are not seen."""
+    """Pages are read on a thread of its own."""
+
+    outside = ("sqlite3",)
 
     with_key = True
     most_points = 14
@@ -172,7 +174,9 @@ class TestSqlSourceOnSqlite(OnSqlite, SourceContract):
 
 @pytest.mark.slow
 class TestPostgresChanges(OnPostgresql, SourceContract):
-    """One subtask reads, so there is nothing to rescale; on a thread of its own, whose calls are not seen."""
+    """One subtask reads, on a thread of its own, so there is nothing to rescale."""
+
+    outside = ("psycopg",)
 
     with_key = True
     most_points = 10
