@@ -71,9 +71,6 @@ def test_the_hasty_source_is_found(folder: Path) -> None:
     (folder / "test_hasty_source.py").write_text(proof.replace("ReadingsSource", "HastySource"))
     done = pytest_in(folder, "test_hasty_source.py", "-k", "a_checkpoint_at_each_moment")
     assert done.returncode == 1, done.stdout + done.stderr
-    print(done.stdout)
     (story,) = re.findall(r"```text\n(.*?)```", OF_SOURCES, re.DOTALL)
-    first, *_, last = story.splitlines()
-    assert first in done.stdout
-    assert "takes checkpoint 1 while its thread 'readings' is " in done.stdout
-    assert last.partition(" is missing")[2] == "" and "is missing" in done.stdout
+    for line in story.splitlines():
+        assert line.strip() in done.stdout

@@ -8,6 +8,7 @@ dies is followed by one that is restored from the newest checkpoint that is comp
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -20,7 +21,7 @@ from ..harness.harness_snapshot import HarnessSnapshot
 from ..harness.hosted_attempt import HostedJob
 from ..harness.hosted_chain import hosted_chain
 from .attempt_thread import AttemptThread, Done, Failed, Frozen, Outcome
-from .outside_calls import Fault, OutsideCalls
+from .outside_calls import Fault, Killed, OutsideCalls
 
 MOST_ATTEMPTS = 8
 CANCELLED = object()
@@ -39,6 +40,30 @@ class Unsettled(AssertionError):
 
 def job_of(operator: Operator) -> HostedJob:
     return HostedJob(JobId("contract"), hosted_chain(operator, (None, None), ()), 128, "memory", {})
+
+
+@contextmanager
+def _silent_deaths() -> Iterator[None]:
+    """What a killed thread leaves behind, as generators, is closed when it is collected, and may do nothing outside
+    then: nothing to be reported.
+    """
+    reported = sys.unraisablehook
+
+    def report(found: Any) -> None:
+        if not _is_of_a_death(found.exc_value):
+            reported(found)
+
+    sys.unraisablehook = report
+    try:
+        yield
+    finally:
+        sys.unraisablehook = reported
+
+
+def _is_of_a_death(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, Killed):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 @contextmanager
@@ -68,14 +93,15 @@ class Life:
 
     def live(self) -> None:
         """Raises Unsettled."""
-        try:
-            while not self._attempt(len(self.calls) + 1):
-                gc.collect()  # the connections of a dead attempt go with its process
-                if len(self.calls) == MOST_ATTEMPTS:
-                    raise Unsettled(f"it was not over after {MOST_ATTEMPTS} attempts")
-        finally:
-            self._wake_zombies()
-            gc.collect()
+        with _silent_deaths():
+            try:
+                while not self._attempt(len(self.calls) + 1):
+                    gc.collect()  # the connections of a dead attempt go with its process
+                    if len(self.calls) == MOST_ATTEMPTS:
+                        raise Unsettled(f"it was not over after {MOST_ATTEMPTS} attempts")
+            finally:
+                self._wake_zombies()
+                gc.collect()
 
     # -- what a subclass supplies
 
@@ -98,7 +124,7 @@ class Life:
         """An attempt that was frozen is about to."""
 
     def _ends(self, number: int) -> None:
-        """An attempt has ended, in whichever way, and for good."""
+        """An attempt has ended, in whichever way."""
 
     def _happened(self, number: int) -> str:
         """Where the fault of an attempt was, in words; empty if there was none."""

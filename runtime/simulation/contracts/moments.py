@@ -47,14 +47,16 @@ class ThreadFault:
 
 
 def chosen(seen: Mapping[Place, int], most: int, chance: Random) -> list[Moment]:
-    """At most so many of the moments. The first visit of each place comes first, then the last, then any other."""
+    """At most this many of the moments: first visits, last ones and those in between, as evenly as there are of them,
+    and of each kind those of all places as evenly as they can be taken.
+    """
     firsts = [Moment(place, 1) for place in seen]
     lasts = [Moment(place, visits) for place, visits in seen.items() if visits > 1]
     between = [Moment(place, visit) for place, visits in seen.items() for visit in range(2, visits)]
     chance.shuffle(between)
     found: list[Moment] = []
-    for group in (firsts, lasts, between):
-        room = most - len(found)
-        step = max(len(group) / room, 1.0) if room > 0 else 0.0
-        found += [group[int(number * step)] for number in range(min(room, len(group)))]
+    kinds = sorted((firsts, lasts, between), key=len)
+    for number, kind in enumerate(kinds):
+        room = (most - len(found)) // (len(kinds) - number)
+        found += [kind[at * len(kind) // room] for at in range(room)] if room < len(kind) else kind
     return found

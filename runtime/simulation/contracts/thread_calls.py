@@ -44,8 +44,10 @@ class _Calls(OutsideCalls):
         super().__init__(outside, hooks, fault, freeze, error)
         self._own, self._threads = tuple(own), threads
         self._is_own: dict[CodeType, bool] = {}
+        self._thread = 0
 
     def install(self) -> None:
+        self._thread = threading.get_ident()
         super().install()
         sys.settrace(self._trace)
 
@@ -81,11 +83,13 @@ class _Calls(OutsideCalls):
         code = frame.f_code
         if code not in self._is_own:
             name = frame.f_globals.get("__name__", "")
-            self._is_own[code] = _is_in(name, self._own) and not self._is_outside(name)
+            is_generated = code.co_filename.startswith("<")  # as of a dataclass
+            self._is_own[code] = _is_in(name, self._own) and not is_generated and not self._is_outside(name)
         return self._lines if self._is_own[code] else None
 
     def _lines(self, frame: FrameType, event: str, _arg: Any) -> Any:
-        if event == "line" and self._library is None:
+        """Frames may outlive their thread, and end in another one."""
+        if event == "line" and self._library is None and threading.get_ident() == self._thread:
             self._line(frame)
         return self._lines
 
@@ -126,8 +130,13 @@ class ThreadCalls(_Calls):
     def _waits(self, more: int) -> None:
         self._threads.waits(self, more)
 
+    _is_unwinding = False
+
     def _line(self, frame: FrameType) -> None:
+        if self._is_unwinding:
+            return
         if self._threads.passes(self, Place(frame.f_code.co_filename, frame.f_lineno)) == "kill":
+            self._is_unwinding = True
             raise Killed
 
     def _at(self, when: When, number: int, frame: FrameType) -> None:

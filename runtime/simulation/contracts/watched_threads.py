@@ -51,7 +51,7 @@ class WatchedThread:
         """Moments that it may pass."""
         self.stands, self.is_over = False, False
         self.waits = 0
-        """In so many things, one in the other, that wait."""
+        """The number of things, one in the other, in which it waits."""
 
     @property
     def rests(self) -> bool:

@@ -14,6 +14,7 @@ import pytest
 
 from understudy.actors.operators.source import Source
 from understudy.runtime.connectors import HttpSource, SseSource, WebsocketSource
+from understudy.runtime.connectors.fed_source import Feed
 from understudy.testing import SourceContract
 
 from .event_server import EventServer
@@ -115,6 +116,61 @@ class TestSseSourceAtManyPoints(TestSseSource):
 @pytest.mark.slow
 class TestWebsocketSourceAtManyPoints(TestWebsocketSource):
     most_points = 200
+
+
+def moves_the_cursor_at_fetch(patch: pytest.MonkeyPatch) -> None:
+    asked = HttpSource._ask
+
+    def ask(self: Any, client: Any) -> Any:
+        records, cursor = asked(self, client)
+        self._cursor = cursor
+        return records, cursor
+
+    patch.setattr(HttpSource, "_ask", ask)
+
+
+def loses_what_finds_no_room(patch: pytest.MonkeyPatch) -> None:
+    def put(self: Any, piece: Any) -> None:
+        if not self.pieces.full():
+            self.pieces.put(piece)
+        self._wake()
+
+    patch.setattr(Feed, "put", put)
+
+
+def forgets_the_end_of_the_queue(patch: pytest.MonkeyPatch) -> None:
+    """What waits in the queue counts as emitted when it is looked at."""
+
+    def take(self: Any, piece: Any) -> Any:
+        records, self._cursor = piece
+        if self._feed.pieces.qsize():
+            self._cursor = self._feed.pieces.queue[-1][1]
+        return list(records) or None
+
+    patch.setattr(HttpSource, "take", take)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "test"),
+    [
+        (moves_the_cursor_at_fetch, "test_a_checkpoint_at_each_moment_of_its_threads"),
+        (loses_what_finds_no_room, "test_its_threads_have_their_turns_in_other_orders"),
+        (forgets_the_end_of_the_queue, "test_a_checkpoint_at_each_moment_of_its_threads"),
+    ],
+    ids=lambda it: getattr(it, "__name__", None),
+)
+def test_a_mistake_in_the_thread_or_behind_it_is_found(
+    mistake: Any, test: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Contract(TestHttpSource):
+        timeout = 10
+        most_points = 30
+
+    mistake(monkeypatch)
+    with closing(Endpoint()) as Contract.server, pytest.raises(AssertionError) as caught:
+        getattr(Contract(), test)()
+    print(caught.value)
+    assert "is missing" in str(caught.value)
 
 
 def numbered(body: Any) -> tuple[list[Any], Any]:

@@ -19,7 +19,6 @@ class ThreadedContract(SourceContract):
     outside = (kept_log.__name__,)
     parallelisms = (1,)
     kind: ClassVar[Any] = sources.Threaded
-    timeout = 1
 
     def clear(self) -> None:
         kept_log.LOGS["log"] = kept_log.Log(COUNT)
