@@ -33,7 +33,7 @@ class ThreadedContract(SourceContract):
 
 @pytest.mark.drawn
 class TestASourceWithAThread(ThreadedContract):
-    most_points = 60
+    most_points = 40
 
 
 def contract_of(kind: Any, seed: int = 0) -> ThreadedContract:
