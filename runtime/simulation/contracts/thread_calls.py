@@ -24,7 +24,6 @@ from .watched_threads import WatchedThreads
 _START = threading.Thread.start.__code__
 _SOCKET = socket.socket.__init__.__code__
 _WAITS = frozenset({threading.Thread.join.__code__, threading.Condition.wait.__code__})
-_WAITS_IN_C = (time.sleep, queue.SimpleQueue.get)
 
 
 class _Calls(OutsideCalls):
@@ -75,7 +74,7 @@ class _Calls(OutsideCalls):
         elif event == "return":
             if code in _WAITS:
                 self._waits(-1)
-        elif arg is time.sleep or (getattr(arg, "__name__", "") == "get" and type(arg.__self__) is queue.SimpleQueue):
+        elif _waits_in_c(arg):
             self._waits(1 if event == "c_call" else -1)
         super()._profile(frame, event, arg)
 
@@ -159,6 +158,12 @@ class ThreadCalls(_Calls):
                 return each
             each = each.f_back
         return frame
+
+
+def _waits_in_c(function: Any) -> bool:
+    if function is time.sleep:
+        return True
+    return function.__name__ == "get" and type(getattr(function, "__self__", None)) is queue.SimpleQueue
 
 
 def _is_in(module: str, packages: Iterable[str]) -> bool:

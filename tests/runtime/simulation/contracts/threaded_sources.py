@@ -90,6 +90,26 @@ class Threaded(Source):
             return
 
 
+class UnderALock(Threaded):
+    """Hands over by a list under a lock, of which nobody can see from outside that it is held."""
+
+    def open(self) -> None:
+        super().open()
+        self.lock = threading.Lock()
+        self.pieces: list[Any] = []
+
+    def poll(self) -> Any:
+        super().poll()
+        with self.lock:
+            piece = self.pieces.pop(0) if self.pieces else None
+        return None if piece is None else self.take(piece)
+
+    def put(self, piece: Any) -> None:
+        with self.lock:
+            self.pieces.append(piece)
+        self.context.wake()
+
+
 class OffsetAtFetch(Threaded):
     """Moves the offset when something is fetched, and not when it is emitted."""
 
