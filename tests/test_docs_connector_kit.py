@@ -1,4 +1,4 @@
-"""docs/connectors/your-own.md: the sink passes its contract, and the mistake is told as shown."""
+"""docs/connectors/your-own.md: the sink and the source pass their contracts, and mistakes are told as shown."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = (DOCS / "connectors" / "your-own.md").read_text()
+OF_SINKS, OF_SOURCES = PAGE.split("## A source with a thread of its own")
 FILES = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
 IN_MEMORY = "/dev/shm"
 """SQLite waits for the disk at each commit."""
@@ -42,7 +43,7 @@ def test_the_sink_passes(folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     (said,) = re.findall(r"^    (TestOrdersSink: \d+ points at which it was killed)$", PAGE, re.MULTILINE)
     assert said in done.stdout
-    tests = re.findall(r"^\| `(test_\w+)` \|", PAGE, re.MULTILINE)
+    tests = re.findall(r"^\| `(test_\w+)` \|", OF_SINKS, re.MULTILINE)
     assert f"{len(tests)} passed" in done.stdout
 
 
@@ -51,7 +52,27 @@ def test_the_mistake_is_told_as_shown(folder: Path) -> None:
     (folder / "test_hasty_sink.py").write_text(proof)
     done = pytest_in(folder, "test_hasty_sink.py", "-k", "a_kill_before")
     assert done.returncode == 1, done.stdout + done.stderr
-    (story,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    (story,) = re.findall(r"```text\n(.*?)```", OF_SINKS, re.DOTALL)
     shown = [re.sub(r"^E\s*(AssertionError: )?", "", line) for line in done.stdout.splitlines() if line.startswith("E")]
     wanted = [line.strip() for line in story.splitlines()]
     assert shown[: len(wanted)] == wanted
+
+
+def test_the_source_passes_and_its_threads_are_seen(folder: Path) -> None:
+    done = pytest_in(folder, "test_readings_source.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for test in re.findall(r"^\| `(test_\w+)` \|", OF_SOURCES, re.MULTILINE):
+        assert f"TestReadingsSource.{test}" in done.stdout
+    assert re.search(r"40 moments of its threads at which a checkpoint was taken, of \d+ at \d+ places", done.stdout)
+
+
+def test_the_hasty_source_is_found(folder: Path) -> None:
+    proof = FILES["test_readings_source.py"].replace("readings_source", "hasty_source")
+    (folder / "test_hasty_source.py").write_text(proof.replace("ReadingsSource", "HastySource"))
+    done = pytest_in(folder, "test_hasty_source.py", "-k", "a_checkpoint_at_each_moment")
+    assert done.returncode == 1, done.stdout + done.stderr
+    (story,) = re.findall(r"```text\n(.*?)```", OF_SOURCES, re.DOTALL)
+    for told in (story, done.stdout):
+        assert "HastySource: it gave other records." in told
+        assert re.search(r"attempt 1 takes checkpoint \d+ while its thread 'readings' is (before|after) ", told)
+        assert re.search(r"\(\d+, 'value \d+'\) is missing", told)

@@ -17,22 +17,10 @@ from typing import Any
 from ....actors.flow.elements import Batch
 from ....actors.setting_limits import duration_setting
 from ....messages import shown
-from ....messages.shown_url import url_shown
-from ..errors import UnreadableInput, check_extra, require
-from ..fed_source import FedSource, Feed
-from ..reaching import is_tls_mistake
-from .asking import (
-    Busy,
-    Headers,
-    body_of,
-    check_max_bytes,
-    check_status,
-    headers_of,
-    look_at,
-    place_of,
-    refusals_named,
-    too_long,
-)
+from ..errors import UnreadableInput
+from ..fed_source import Feed
+from .asking import Headers, body_of, check_status, headers_of, refusals_named, too_long
+from .asking_source import AskingSource
 
 TIMEOUT_S = 30.0
 
@@ -40,7 +28,7 @@ Page = tuple[Sequence[Any], Any]
 """Records, and the next cursor; None: the endpoint names none."""
 
 
-class HttpSource(FedSource):
+class HttpSource(AskingSource):
     """`parse(body)`, of the decoded JSON, gives (records, cursor of what comes next); by default the body is a list of
     records, or `{"records": [...], "cursor": ...}`. The cursor goes into the parameter `cursor_parameter` of the next
     request; there is none in the first, unless `start` is given. A page without records is asked for again after
@@ -50,7 +38,6 @@ class HttpSource(FedSource):
     are no success raise HttpRefused. `headers` may be a function, for tokens: it is called before each request.
     """
 
-    bounded = False
     most_ahead = 2
 
     def __init__(
@@ -65,23 +52,9 @@ class HttpSource(FedSource):
         retry_ms: float = 60_000,
         max_bytes: int = 64 << 20,
     ) -> None:
-        check_extra("httpx", extra="http", wanted_by="HttpSource")
-        if not url.startswith(("http://", "https://")):
-            raise ValueError(f"url: wanted http://… or https://…, found {url_shown(url)!r}")
-        self.url, self.parse, self.cursor_parameter, self.first = url, parse or _page, cursor_parameter, start
-        self.headers = headers
-        self.poll_ms, self.retry_ms = duration_setting("poll_ms", poll_ms), duration_setting("retry_ms", retry_ms)
-        self.max_bytes = check_max_bytes(max_bytes)
-
-    def __repr__(self) -> str:
-        return f"HttpSource({self.place()!r})"
-
-    def place(self) -> str:
-        return place_of(self.url)
-
-    def look(self) -> Callable[[], None]:
-        require("httpx", extra="http", wanted_by="HttpSource")
-        return lambda: look_at(self.url, self.headers, "HttpSource")
+        super().__init__(url, headers, retry_ms, max_bytes)
+        self.parse, self.cursor_parameter, self.first = parse or _page, cursor_parameter, start
+        self.poll_ms = duration_setting("poll_ms", poll_ms)
 
     def open(self) -> None:
         self._cursor = self.first
@@ -92,36 +65,26 @@ class HttpSource(FedSource):
     def seek(self, offset: Any) -> None:
         self._cursor = offset["cursor"]
 
-    def rescale(self, offsets: Sequence[Any]) -> None:
-        """Subtask 0 has always been the one that asks."""
-        self.seek(offsets[0])
-
     def take(self, piece: Page) -> Batch | None:
         records, self._cursor = piece
         return list(records) or None
 
-    def may_pass(self, error: Exception) -> bool:
-        httpx = require("httpx", extra="http", wanted_by="HttpSource")
-        return isinstance(error, httpx.TransportError | Busy) and not is_tls_mistake(error)
+    def _timeout(self) -> float:
+        return TIMEOUT_S
 
-    def listen(self, feed: Feed) -> None:
-        if self.context.subtask_index:
-            feed.closed.wait()
-            return
+    def _listen(self, client: Any, feed: Feed) -> None:
         if not hasattr(self, "_next"):
             self._next = self._cursor
             """The thread's own; a second call goes on where the first was cut off."""
-        httpx = require("httpx", extra="http", wanted_by="HttpSource")
-        with httpx.Client(timeout=TIMEOUT_S, follow_redirects=True) as client:
-            while True:
-                records, cursor = self._ask(client)
-                feed.works()
-                moves = cursor is not None and cursor != self._next
-                if records or moves:
-                    self._next = cursor if moves else self._next
-                    feed.put((records, self._next))
-                if not (records and moves):
-                    feed.wait(self.poll_ms / 1000)
+        while True:
+            records, cursor = self._ask(client)
+            feed.works()
+            moves = cursor is not None and cursor != self._next
+            if records or moves:
+                self._next = cursor if moves else self._next
+                feed.put((records, self._next))
+            if not (records and moves):
+                feed.wait(self.poll_ms / 1000)
 
     def _ask(self, client: Any) -> Page:
         parameters = {} if self._next is None else {self.cursor_parameter: self._next}

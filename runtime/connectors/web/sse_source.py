@@ -18,22 +18,12 @@ from typing import Any
 
 from ....actors.flow.elements import Batch
 from ....actors.setting_limits import duration_setting
-from ....messages.shown_url import url_shown
-from ..errors import HttpRefused, UnreadableInput, check_extra, require
-from ..fed_source import FedSource, Feed, FeedClosed
-from ..reaching import is_tls_mistake
-from .asking import (
-    Busy,
-    Headers,
-    check_max_bytes,
-    check_status,
-    headers_of,
-    look_at,
-    place_of,
-    refusals_named,
-    too_long,
-)
+from ..errors import HttpRefused
+from ..fed_source import Feed, FeedClosed
+from .asking import Headers, check_status, headers_of, refusals_named, too_long
+from .asking_source import AskingSource
 from .event_stream import EventStream, ServerEvent
+from .parsed import parsed
 
 log = logging.getLogger("understudy.source")
 
@@ -43,7 +33,7 @@ _PAUSE_MS = 1_000
 _MOST_AT_ONCE = 1_000
 
 
-class SseSource(FedSource):
+class SseSource(AskingSource):
     """A record is `parse(event)`, of a ServerEvent; by default the JSON of its data. `last_event_id`: where to begin,
     if no checkpoint says it; "": where the server begins. `headers` may be a function, for tokens: it is called before
     each connect. `idle_ms`: a connection without a byte for so long, not even a comment, is made again. An event has at
@@ -54,7 +44,6 @@ class SseSource(FedSource):
     event stream raise HttpRefused.
     """
 
-    bounded = False
     most_ahead = 64
 
     def __init__(
@@ -68,24 +57,10 @@ class SseSource(FedSource):
         retry_ms: float = 60_000,
         max_bytes: int = 16 << 20,
     ) -> None:
-        check_extra("httpx", extra="http", wanted_by="SseSource")
-        if not url.startswith(("http://", "https://")):
-            raise ValueError(f"url: wanted http://… or https://…, found {url_shown(url)!r}")
-        self.url, self.parse, self.first = url, parse or _json_of, last_event_id
-        self.headers = headers
-        self.idle_ms, self.retry_ms = duration_setting("idle_ms", idle_ms, 1), duration_setting("retry_ms", retry_ms)
-        self.max_bytes = check_max_bytes(max_bytes)
+        super().__init__(url, headers, retry_ms, max_bytes)
+        self.parse, self.first = parse or _json_of, last_event_id
+        self.idle_ms = duration_setting("idle_ms", idle_ms, 1)
         self._answer: Any = None
-
-    def __repr__(self) -> str:
-        return f"SseSource({self.place()!r})"
-
-    def place(self) -> str:
-        return place_of(self.url)
-
-    def look(self) -> Callable[[], None]:
-        require("httpx", extra="http", wanted_by="SseSource")
-        return lambda: look_at(self.url, self.headers, "SseSource")
 
     def open(self) -> None:
         self._last_id = self.first
@@ -96,17 +71,9 @@ class SseSource(FedSource):
     def seek(self, offset: Any) -> None:
         self._last_id = offset["last_event_id"]
 
-    def rescale(self, offsets: Sequence[Any]) -> None:
-        """Subtask 0 has always been the one that reads."""
-        self.seek(offsets[0])
-
     def take(self, piece: tuple[list[Any], str]) -> Batch | None:
         records, self._last_id = piece
         return records or None
-
-    def may_pass(self, error: Exception) -> bool:
-        httpx = require("httpx", extra="http", wanted_by="SseSource")
-        return isinstance(error, httpx.TransportError | Busy) and not is_tls_mistake(error)
 
     def interrupt(self) -> None:
         """The thread may wait for the next event for long."""
@@ -117,28 +84,25 @@ class SseSource(FedSource):
 
     # -- on the source's thread
 
-    def listen(self, feed: Feed) -> None:
-        if self.context.subtask_index:
-            feed.closed.wait()
-            return
+    def _timeout(self) -> Any:
+        return self._httpx().Timeout(CONNECT_S, read=self.idle_ms / 1000)
+
+    def _listen(self, client: Any, feed: Feed) -> None:
         if not hasattr(self, "_brought"):
             self._brought = self._last_id
             """The thread's own; a second call goes on where the first was cut off."""
             self._server_retry_ms: int | None = None
-        httpx = require("httpx", extra="http", wanted_by="SseSource")
-        limits = httpx.Timeout(CONNECT_S, read=self.idle_ms / 1000)
-        with httpx.Client(timeout=limits, follow_redirects=True) as client:
-            while True:
-                try:
-                    is_over = self._connect(client, feed)
-                except httpx.TransportError as error:
-                    if feed.closed.is_set():
-                        raise FeedClosed from error
-                    error.retry_after_ms = self._server_retry_ms
-                    raise
-                if is_over:
-                    return
-                feed.wait((_PAUSE_MS if self._server_retry_ms is None else self._server_retry_ms) / 1000)
+        while True:
+            try:
+                is_over = self._connect(client, feed)
+            except self._httpx().TransportError as error:
+                if feed.closed.is_set():
+                    raise FeedClosed from error
+                error.retry_after_ms = self._server_retry_ms
+                raise
+            if is_over:
+                return
+            feed.wait((_PAUSE_MS if self._server_retry_ms is None else self._server_retry_ms) / 1000)
 
     def _connect(self, client: Any, feed: Feed) -> bool:
         """Bring what one connection sends. Whether it is the last one."""
@@ -181,8 +145,6 @@ class SseSource(FedSource):
 
     def _bring(self, events: Sequence[ServerEvent], feed: Feed) -> None:
         """Raises UnreadableInput, behind what stands before the event."""
-        records: list[Any] = []
-        problem: UnreadableInput | None = None
         if not events[0].id and not hasattr(self, "_has_warned"):
             self._has_warned = True
             log.warning(
@@ -191,20 +153,16 @@ class SseSource(FedSource):
                 self.context.name,
                 self.place(),
             )
-        reached = self._brought
-        for event in events:
-            try:
-                records.append(self.parse(event))
-            except (ValueError, RecursionError) as error:
-                problem = UnreadableInput(f"{self!r}: event {event.id!r}, {event.data[:200]!r}: {error}")
-                problem.__cause__ = error
-                break
-            reached = event.id
+        records, problem = parsed(events, self.parse, self._named)
         if records:
+            reached = events[len(records) - 1].id
             feed.put((records, reached))
             self._brought = reached
         if problem is not None:
             raise problem
+
+    def _named(self, event: ServerEvent) -> str:
+        return f"{self!r}: event {event.id!r}, {event.data[:200]!r}"
 
 
 def _json_of(event: ServerEvent) -> Any:

@@ -16,10 +16,11 @@ from typing import Any
 from ....actors.flow.elements import Batch
 from ....actors.setting_limits import duration_setting
 from ....messages.shown_url import url_shown
-from ..errors import UnreadableInput, check_extra, require
+from ..errors import check_extra, require
 from ..fed_source import FedSource, Feed
 from ..reaching import LOOK_S, is_tls_mistake
 from .asking import check_max_bytes, place_of, refusals_named, refused, too_long
+from .parsed import parsed
 
 log = logging.getLogger("understudy.source")
 
@@ -159,15 +160,7 @@ class WebsocketSource(FedSource):
 
     def _bring(self, feed: Feed, messages: list[str | bytes]) -> None:
         """Raises UnreadableInput, behind what stands before the message."""
-        records: list[Any] = []
-        problem: UnreadableInput | None = None
-        for message in messages:
-            try:
-                records.append(self.parse(message))
-            except (ValueError, RecursionError) as error:
-                problem = UnreadableInput(f"{self!r}: message {message[:200]!r}: {error}")
-                problem.__cause__ = error
-                break
+        records, problem = parsed(messages, self.parse, lambda message: f"{self!r}: message {message[:200]!r}")
         if records:
             feed.put(records)
             self._brought = records[-1]

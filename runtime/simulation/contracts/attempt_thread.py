@@ -1,7 +1,7 @@
 """AttemptThread: the thread of one attempt, which does what it is given, one thing after the other.
 
 An attempt can be frozen in the middle of a thing only if it has a thread of its own. Its owner waits for each outcome,
-so never do two threads run at a time: a run is the same whenever it is repeated.
+so never do two attempts run at a time: a run is the same whenever it is repeated.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import Any, TypeAlias
 
 from .outside_calls import OutsideCalls
@@ -37,6 +38,8 @@ class Frozen:
     """It stands still in the middle of the thing."""
 
 
+_WAITING_S, _LONG_S = 0.001, 0.05
+
 Outcome: TypeAlias = "Done | Died | Failed | Frozen"
 Thing: TypeAlias = Callable[[], Any]
 
@@ -52,10 +55,17 @@ class AttemptThread:
         self._thread = threading.Thread(target=self._run, name="attempt", daemon=True)
         self._thread.start()
 
-    def do(self, thing: Thing) -> Outcome:
-        """Have it done; returns when it is, or when the attempt stands still or is dead."""
+    def do(self, thing: Thing, meanwhile: Callable[[float], None]) -> Outcome:
+        """Have it done; returns when it is, or when the attempt stands still or is dead. `meanwhile` is called again
+        and again as long as it waits for another thread, or takes long: with how many seconds it has taken.
+        """
         self._things.put(thing)
-        return self._outcomes.get()
+        begun = monotonic()
+        while True:
+            try:
+                return self._outcomes.get(timeout=_WAITING_S if self.calls.is_waiting else _LONG_S)
+            except Empty:
+                meanwhile(monotonic() - begun)
 
     def wake(self) -> Outcome:
         """Go on where it was frozen; the outcome of that thing."""

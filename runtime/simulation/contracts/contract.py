@@ -19,8 +19,8 @@ class Contract:
     """The base of both."""
 
     outside: ClassVar[Sequence[str]] = ()
-    """Modules of the client: a call into one of them is a call to the outside. Only calls of the thread that calls the
-    connector are seen: leave it empty when another thread makes them all."""
+    """Modules of the client: a call into one of them is a call to the outside. Those of a sink are seen on the thread
+    that calls it; those of a source on the threads that it starts, too."""
     most_points: ClassVar[int] = 400
     """Of one test: if there are more, they are taken evenly from all."""
     hooks: ClassVar[Collection[str]] = ()
@@ -40,8 +40,8 @@ class Contract:
         """A new connector."""
         raise NotImplementedError
 
-    def _life(self, faults: Sequence[Fault | None] = ()) -> Life:
-        """A new life, in an outside system that is clear."""
+    def _life(self, faults: Sequence[Fault | None] = (), *, salt: str = "") -> Life:
+        """A new life, in an outside system that is clear. `salt`: of what is drawn in it."""
         raise NotImplementedError
 
     def _check(self, life: Life) -> None:
@@ -55,18 +55,21 @@ class Contract:
             raise AssertionError(self._story(f"{what}: {error}", life.story, (), life)) from error.__cause__
         self._check(life)
 
-    def _undisturbed(self) -> Life:
+    def _undisturbed(self, salt: str = "") -> Life:
         """A life without any fault. Raises AssertionError where it calls no module of `outside`: what the hooks alone
         prove is little."""
-        life = self._life()
+        life = self._life(salt=salt)
         self._run(life, "without any fault")
-        prefixes = tuple(f"{name}." for name in self.outside)
-        called = any(name.startswith(prefixes) for name in life.calls[0].names)
-        assert called or not self.outside, (
+        assert self._called_outside(life) or not self.outside, (
             f"no call into {' or '.join(map(repr, self.outside))} was seen: name the modules that the connector calls "
-            "in `outside`; those that only other threads call are not seen, and do not belong there"
+            "in `outside`; those that only threads of a client call are not seen, and do not belong there"
         )
         return life
+
+    def _called_outside(self, life: Life) -> bool:
+        """Whether an undisturbed one has called a module of `outside`."""
+        prefixes = tuple(f"{name}." for name in self.outside)
+        return any(name.startswith(prefixes) for name in life.calls[0].names)
 
     def _at_each_call(self, what: What, done: str) -> None:
         points = self._points(what)

@@ -8,6 +8,7 @@ dies is followed by one that is restored from the newest checkpoint that is comp
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -20,9 +21,11 @@ from ..harness.harness_snapshot import HarnessSnapshot
 from ..harness.hosted_attempt import HostedJob
 from ..harness.hosted_chain import hosted_chain
 from .attempt_thread import AttemptThread, Done, Failed, Frozen, Outcome
-from .outside_calls import Fault, OutsideCalls
+from .outside_calls import Fault, Killed, OutsideCalls
 
 MOST_ATTEMPTS = 8
+CANCELLED = object()
+"""What a step returns that has closed the attempt before its end."""
 
 Watch: TypeAlias = Callable[[Fault | None, Callable[[], None]], OutsideCalls]
 """Makes what sees the calls of an attempt, given its fault and how it is frozen."""
@@ -37,6 +40,30 @@ class Unsettled(AssertionError):
 
 def job_of(operator: Operator) -> HostedJob:
     return HostedJob(JobId("contract"), hosted_chain(operator, (None, None), ()), 128, "memory", {})
+
+
+@contextmanager
+def _silent_deaths() -> Iterator[None]:
+    """What a killed thread leaves behind, as generators, is closed when it is collected, and may do nothing outside
+    then: nothing to be reported.
+    """
+    reported = sys.unraisablehook
+
+    def report(found: Any) -> None:
+        if not _is_of_a_death(found.exc_value):
+            reported(found)
+
+    sys.unraisablehook = report
+    try:
+        yield
+    finally:
+        sys.unraisablehook = reported
+
+
+def _is_of_a_death(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, Killed):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 @contextmanager
@@ -66,14 +93,15 @@ class Life:
 
     def live(self) -> None:
         """Raises Unsettled."""
-        try:
-            while not self._attempt(len(self.calls) + 1):
-                gc.collect()  # the connections of a dead attempt go with its process
-                if len(self.calls) == MOST_ATTEMPTS:
-                    raise Unsettled(f"it was not over after {MOST_ATTEMPTS} attempts")
-        finally:
-            self._wake_zombies()
-            gc.collect()
+        with _silent_deaths():
+            try:
+                while not self._attempt(len(self.calls) + 1):
+                    gc.collect()  # the connections of a dead attempt go with its process
+                    if len(self.calls) == MOST_ATTEMPTS:
+                        raise Unsettled(f"it was not over after {MOST_ATTEMPTS} attempts")
+            finally:
+                self._wake_zombies()
+                gc.collect()
 
     # -- what a subclass supplies
 
@@ -81,39 +109,74 @@ class Life:
         """What this attempt has to do, from the newest checkpoint on. A snapshot that a step returns is complete."""
         raise NotImplementedError
 
+    def _calls_of(self, fault: Fault | None, freeze: Callable[[], None]) -> OutsideCalls:
+        """Of a new attempt."""
+        return self._watch(fault, freeze)
+
     def _begins(self) -> None:
         """An attempt does."""
+
+    def _is_over(self, number: int) -> str:
+        """An attempt has been closed in order; what is wrong then, if anything."""
+        return ""
+
+    def _wakes(self, number: int) -> None:
+        """An attempt that was frozen is about to."""
+
+    def _ends(self, number: int) -> None:
+        """An attempt has ended, in whichever way."""
+
+    def _happened(self, number: int) -> str:
+        """Where the fault of an attempt was, in words; empty if there was none."""
+        return self.calls[number - 1].happened
+
+    def _meanwhile(self, seconds: float) -> None:
+        """The newest attempt has been in the middle of a step for so long, and waits or takes long."""
 
     # -- details
 
     def _attempt(self, number: int) -> bool:
         """Whether the job is over."""
         fault = self._faults[number - 1] if number <= len(self._faults) else None
-        thread = AttemptThread(partial(self._watch, fault))
+        thread = AttemptThread(partial(self._calls_of, fault))
         self.calls.append(thread.calls)
         snapshots = [] if self.newest is None else [self.newest]
         self._begins()
         self._say(number, f"is restored from checkpoint {self.covered}" if snapshots else "starts without state")
-        made = thread.do(partial(OperatorHarness._attempt_of, self._job, snapshots, 1, 0))
+        make = partial(OperatorHarness._attempt_of, self._job, snapshots, 1, 0)
+        made = thread.do(make, self._meanwhile)
         if not isinstance(made, Done):
             return self._over(number, thread, "opened", made, None)
         harness: OperatorHarness = made.value
         for what, step in self._steps(harness):
-            outcome = thread.do(step)
+            outcome = thread.do(step, self._meanwhile)
+            if isinstance(outcome, Done) and outcome.value is CANCELLED:
+                self._say(number, f"is cancelled {what}")
+                return self._left(number, thread)
             if isinstance(outcome, Done) and isinstance(outcome.value, HarnessSnapshot):
                 self.newest, self.covered = outcome.value, self.covered + 1
             if not isinstance(outcome, Done) or outcome.value is False:
                 return self._over(number, thread, what, outcome, harness)
-        survived = f", though a call failed {thread.calls.happened}" if thread.calls.happened else ""
+        where = self._happened(number)
+        survived = f", though a call failed {where}" if where else ""
         self._say(number, f"has done all, and was closed{survived}")
-        thread.end()
+        self._left(number, thread)
         return True
+
+    def _left(self, number: int, thread: AttemptThread) -> bool:
+        """The attempt was closed in order. Always False."""
+        thread.end()
+        problem = self._is_over(number)
+        self._ends(number)
+        if problem:
+            raise Unsettled(problem)
+        return False
 
     def _over(
         self, number: int, thread: AttemptThread, what: str, outcome: Outcome, harness: OperatorHarness | None
     ) -> bool:
         """The attempt did not come to its end. Whether the job is over: always False."""
-        where = thread.calls.happened
+        where = self._happened(number)
         if isinstance(outcome, Frozen):
             self._say(number, f"freezes {where}, while it was {what}; it is taken for dead")
             self._zombies.append((number, thread))
@@ -127,6 +190,7 @@ class Life:
         if harness is not None:
             harness.crash()
         thread.end()
+        self._ends(number)
         self._wake_zombies()  # whatever it failed for: it may have waited for one
         return False
 
@@ -135,16 +199,18 @@ class Life:
         error = raised.__cause__ or raised
         because = f", after a fault {where}" if where else ""
         self._say(number, f"fails while it was {what}{because}: {type(error).__name__}: {error}")
-        if not any(each.happened for each in self.calls):
+        if not any(map(self._happened, range(1, len(self.calls) + 1))):
             raise Unsettled(f"it fails although nothing was done to it: {type(error).__name__}: {error}") from error
 
     def _wake_zombies(self) -> None:
         while self._zombies:
             number, thread = self._zombies.pop(0)
+            self._wakes(number)
             outcome = thread.wake()
             ended = f"fails: {outcome.error.__cause__ or outcome.error!r}" if isinstance(outcome, Failed) else "goes on"
             self._say(number, f"wakes up, and {ended}")
             thread.end()
+            self._ends(number)
 
     def _say(self, number: int, what: str) -> None:
         self.story.append(f"attempt {number} {what}")

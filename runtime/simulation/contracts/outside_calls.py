@@ -39,6 +39,9 @@ class OutsideCalls:
     `freeze` is called on that thread, too, and returns when it may go on; `error` makes what a failed call raises.
     """
 
+    is_waiting = False
+    """For another thread."""
+
     def __init__(
         self,
         outside: Collection[str],
@@ -122,16 +125,20 @@ class OutsideCalls:
     def _raise(self, error: BaseException, frame: FrameType) -> None:
         """An exception of the profiler's hook removes the hook. It is put back as soon as any frame sees that one."""
 
-        def put_back(_frame: FrameType, event: str, _arg: Any) -> Any:
+        def put_back(frame: FrameType, event: str, _arg: Any) -> Any:
             if event == "exception":
                 sys.settrace(None)
                 self.install()
-            return put_back
+            return self._traced_again(frame) or put_back
 
         sys.settrace(lambda *_: None)
         for each in _outwards(frame):
             each.f_trace = put_back
         raise error
+
+    def _traced_again(self, frame: FrameType) -> Any:
+        """How a frame in which such an exception was is traced from now on; None: not."""
+        return None
 
     def _is_outside(self, module: str) -> bool:
         return any(module == name or module.startswith(f"{name}.") for name in self._outside)

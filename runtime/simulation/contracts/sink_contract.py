@@ -129,7 +129,7 @@ class SinkContract(Contract):
     def _made(self) -> Operator:
         return self.make_sink()
 
-    def _life(self, faults: Sequence[Fault | None] = ()) -> SinkLife:
+    def _life(self, faults: Sequence[Fault | None] = (), *, salt: str = "") -> SinkLife:
         self.clear()
         return SinkLife(self.make_sink(), self._records(CHECKPOINTS * RECORDS_BETWEEN), self._watch, faults)
 

@@ -8,74 +8,33 @@
         def wanted(self): return [...]
 
 Records come out once, whatever happens: an attempt is killed, fails or freezes before and after each of its calls, and
-the next one is restored from the newest checkpoint, with what the source recorded. Then it is rescaled. Calls that
-threads of the source's own make are not seen: for such a source the points are the calls of its methods.
+the next one is restored from the newest checkpoint, with what the source recorded. Then it is rescaled.
+
+Where the source has threads of its own, these are stopped at each line of its code and at each of their calls to the
+outside, and there the attempt is killed, takes a checkpoint and is killed, is cancelled or frozen. They go on by turns,
+as `seed` says, in between the steps of the task and in the middle of them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from itertools import cycle
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
 from typing import Any, ClassVar
 
 from ....actors.operators.source import END, Source, can_rescale
 from ..harness.harness import OperatorHarness
 from ..harness.harness_snapshot import HarnessSnapshot
 from .contract import Contract, differences
-from .life import Life, Step, Watch, job_of
+from .life import Life, job_of, quick_collections
+from .moments import Act, ThreadFault, chosen
 from .outside_calls import Fault
+from .source_life import SourceLife
+from .thread_calls import AttemptCalls, own_packages
+from .watched_threads import WatchedThreads
 
 _PAUSE_S = 0.002
-_POLLS_BETWEEN = (2, 1, 3, 1)
-"""How many polls there are from one barrier to the next: with an even rhythm each could fall on the end of a page, and
-what was read ahead of it would never be missed.
-"""
-
-
-class SourceLife(Life):
-    """It is polled, with a checkpoint after some polls, until it has ended or given all that is wanted."""
-
-    def __init__(
-        self, source: Source, wanted: int, timeout: float, watch: Watch, faults: Sequence[Fault | None] = ()
-    ) -> None:
-        super().__init__(source, watch, faults)
-        self.out: list[Any] = []
-        """What checkpoints cover."""
-        self._behind: list[Any] = []
-        """What came since the newest one."""
-        self._wanted, self._timeout = wanted, timeout
-
-    def _begins(self) -> None:
-        self._behind = []
-
-    def _steps(self, harness: OperatorHarness) -> Iterator[Step]:
-        rhythm = cycle(_POLLS_BETWEEN)
-        left = next(rhythm)
-        while True:
-            found: list[bool] = []
-            yield "polled", partial(self._poll, harness, found)
-            left -= 1
-            if found[0] or left == 0:
-                left = next(rhythm)
-                yield f"at the barrier of checkpoint {self.covered + 1}", harness.snapshot
-                self.out += self._behind
-                self._behind = []
-                yield f"informed that checkpoint {self.covered} is complete", partial(self._complete, harness)
-            if found[0]:
-                break
-        yield "closed", harness.close
-
-    def _poll(self, harness: OperatorHarness, found: list[bool]) -> None:
-        """The next batch; `found` gets whether it was the last."""
-        is_over = next_batch(harness, self._wanted - len(self.out) - len(self._behind), self._timeout)
-        self._behind += harness.take_output()
-        found.append(is_over)
-
-    def _complete(self, harness: OperatorHarness) -> None:
-        if self.newest is not None:
-            harness.complete(self.newest)
+_NO_THREADS = "it has no threads of its own"
 
 
 def next_batch(harness: OperatorHarness, left: int, timeout: float) -> bool:
@@ -93,6 +52,8 @@ class SourceContract(Contract):
     """How many seconds a record may take to come."""
     parallelisms: ClassVar[Sequence[int]] = (2, 1, 3)
     """Of a source that can be rescaled."""
+    seed: ClassVar[int] = 0
+    """Of the schedule by which the source's own threads have their turns."""
 
     hooks = ("open", "close", "poll", "read", "offset", "seek", "on_checkpoint_complete")
 
@@ -128,6 +89,33 @@ class SourceContract(Contract):
     def test_a_zombie_that_wakes_up_after_its_successor(self) -> None:
         self._at_each_call("freeze", "it was frozen")
 
+    def test_its_threads_have_their_turns_in_other_orders(self) -> None:
+        """Nothing goes wrong but, perhaps, what they do at the same time as the task."""
+        threads = self._undisturbed_source().threads[0]
+        lives = self.most_points if len(threads) else 0
+        with quick_collections():
+            for number in range(lives):
+                self._run(self._life(salt=f", order {number}"), f"in order {number} of its threads' turns")
+        self._print(f"{lives} orders of its threads' turns" if lives else _NO_THREADS)
+
+    def test_a_kill_at_each_moment_of_its_threads(self) -> None:
+        self._at_each_moment("kill", "it was killed")
+
+    def test_a_checkpoint_at_each_moment_of_its_threads(self) -> None:
+        """It is taken while the thread stands there; then the attempt is killed."""
+        self._at_each_moment("checkpoint", "a checkpoint was taken")
+
+    def test_a_cancel_at_each_moment_of_its_threads(self) -> None:
+        """It is closed, as when another task has failed, and its successor begins from a checkpoint before that."""
+        self._at_each_moment("cancel", "it was cancelled")
+
+    def test_a_zombie_at_each_moment_of_its_threads(self) -> None:
+        """It stands still, and goes on in the middle of its successor's life."""
+        self._at_each_moment("freeze", "it was frozen")
+
+    def test_a_call_of_its_threads_that_fails_and_one_whose_answer_is_lost(self) -> None:
+        self._at_each_moment("fail", "a call of a thread failed")
+
     def test_a_rescale(self) -> None:
         """In each parallelism subtask i gives i + 1 batches, so that they come unequally far; of the last one all give
         all that is left.
@@ -160,9 +148,45 @@ class SourceContract(Contract):
     def _made(self) -> Source:
         return self.make_source()
 
-    def _life(self, faults: Sequence[Fault | None] = ()) -> SourceLife:
+    def _life(
+        self, faults: Sequence[Fault | None] = (), *, thread_faults: Sequence[ThreadFault] = (), salt: str = ""
+    ) -> SourceLife:
         self.clear()
-        return SourceLife(self.make_source(), len(list(self.wanted())), self.timeout, self._watch, faults)
+        source, wanted = self.make_source(), len(list(self.wanted()))
+        seed = f"seed {self.seed}{salt}"
+        return SourceLife(source, wanted, self.timeout, self._watch_threads, faults, thread_faults, seed)
+
+    def _watch_threads(self, fault: Fault | None, freeze: Callable[[], None], threads: WatchedThreads) -> AttemptCalls:
+        own = own_packages(type(self._made()))
+        return AttemptCalls(self.outside, self._hook_codes, fault, freeze, self.error, own=own, threads=threads)
+
+    def _called_outside(self, life: Life) -> bool:
+        assert isinstance(life, SourceLife)
+        return super()._called_outside(life) or life.threads[0].calls_outside > 0
+
+    def _undisturbed_source(self, salt: str = "") -> SourceLife:
+        life = self._undisturbed(salt)
+        assert isinstance(life, SourceLife)
+        return life
+
+    def _at_each_moment(self, act: Act, done: str) -> None:
+        """One life for each moment that is tried, with the same turns as in the one that is undisturbed."""
+        salt = f", {act}"
+        first = self._undisturbed_source(salt).threads[0]
+        seen = {place: visits for place, visits in first.seen.items() if place.call or act != "fail"}
+        moments, came = chosen(seen, self.most_points, Random(self.seed)), 0
+        if not moments:
+            return self._print("its threads make no calls to the outside" if len(first) else _NO_THREADS)
+        with quick_collections():
+            for moment in moments:
+                life = self._life(thread_faults=[ThreadFault(moment, act)], salt=salt)
+                self._run(life, f"{done} {moment}")
+                came += bool(life.threads[0].happened)
+        of_all = f"of {sum(seen.values())} at {len(seen)} places"
+        missed = f"; {len(moments) - came} did not come again" if came < len(moments) else ""
+        self._print(f"{len(moments)} moments of its threads at which {done}, {of_all}{missed}")
+        assert came, "none of the moments came again: what the threads do is not the same from run to run"
+        return None
 
     def _check(self, life: Life) -> None:
         assert isinstance(life, SourceLife)

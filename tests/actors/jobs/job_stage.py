@@ -17,6 +17,7 @@ from understudy.messages import (
     CheckpointConfig,
     ExecutionState,
     FailureCause,
+    FailureKind,
     JobEdge,
     JobGraph,
     JobStatus,
@@ -122,3 +123,6 @@ class Stage:
 
 
 FAILURE = FailureCause("ValueError", "boom")
+UNREADABLE = FailureCause(
+    "RestoreFailed", "x", cause=FailureCause("CorruptState", "checksum", kind=FailureKind.UNREADABLE_STATE)
+)

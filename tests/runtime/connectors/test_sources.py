@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -27,13 +25,11 @@ from understudy.runtime.connectors import (
     PartitionFeed,
     SparkSource,
     UnreadableInput,
-    WatchedFileSource,
 )
 
 from ...contracts.source import RECORDS, SourceContract
+from .files.reading import TABLE, FileContract, all_rows, opened
 from .harness import ManualClock, make_context
-
-TABLE = pa.table({"n": list(range(RECORDS)), "name": [f'line\n"{n}"' if n % 7 else "" for n in range(RECORDS)]})
 
 
 class TestCollectionSource(SourceContract):
@@ -82,57 +78,12 @@ class TestSparkSource(SourceContract):
             super().advance(source, clock)
 
 
-class FileContract(SourceContract):
-    """Three files of unequal length."""
-
-    folder: Path
-    format: str
-
-    @pytest.fixture(autouse=True, scope="class")
-    @classmethod
-    def files(cls, tmp_path_factory: pytest.TempPathFactory) -> None:
-        cls.folder = tmp_path_factory.mktemp(cls.format)
-        for index, rows in enumerate((TABLE.slice(0, 31), TABLE.slice(31, 5), TABLE.slice(36))):
-            cls.write(rows, cls.folder / f"part-{index}")
-        (cls.folder / "_SUCCESS").touch()
-
-    @classmethod
-    def write(cls, rows: pa.Table, path: Path) -> None:
-        raise NotImplementedError
-
-    def make_source(self, batch_rows: int, records_per_second: float | None) -> Source:
-        source = FileSource(str(self.folder), self.format, batch_rows=batch_rows, records_per_second=records_per_second)
-        return pickle.loads(pickle.dumps(source))  # type: ignore[no-any-return]
-
-
 class TestParquetSource(FileContract):
     format = "parquet"
 
     @classmethod
     def write(cls, rows: pa.Table, path: Path) -> None:
         pq.write_table(rows, path, row_group_size=11)
-
-
-class TestCsvSource(FileContract):
-    format = "csv"
-
-    @classmethod
-    def write(cls, rows: pa.Table, path: Path) -> None:
-        pa.csv.write_csv(rows, path)
-
-
-class TestJsonLinesSource(FileContract):
-    format = "jsonl"
-
-    @classmethod
-    def write(cls, rows: pa.Table, path: Path) -> None:
-        path.write_text("\n".join(f'{{"n": {n}, "name": "n{n}"}}\n' for n in rows["n"].to_pylist()))
-
-
-def opened(source: Source, parallelism: int = 1, **where: Any) -> Source:
-    source.context = make_context(0, parallelism, **where)
-    source.open()
-    return source
 
 
 @pytest.mark.parametrize("polls", [(1, 1), (3, 0), (0, 0), (2, 5)], ids=repr)
@@ -159,15 +110,6 @@ def test_a_collection_gives_its_dicts_as_rows_and_keeps_them_as_they_are() -> No
     assert batch == records
     assert (type(batch[0]), batch[0].delay) == (DictRow, 1)
     assert type(records[0]) is dict
-
-
-def all_rows(source: Source) -> list[dict[str, Any]]:
-    opened(source)
-    rows: list[dict[str, Any]] = []
-    while (batch := source.poll()) is not END:
-        assert isinstance(batch, pa.RecordBatch)
-        rows += batch.to_pylist()
-    return rows
 
 
 @pytest.mark.parametrize("source", [CollectionSource(range(9)), GeneratorSource(abs, 9), GeneratorSource(_columns, 9)])
@@ -226,14 +168,6 @@ def test_what_is_not_there_is_told_when_the_source_is_made(tmp_path: Path) -> No
         FileSource(str(tmp_path))
 
 
-def test_empty_text_files_are_no_input(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").touch()
-    with pytest.raises(NoInput, match="empty"):
-        FileSource(str(tmp_path), "csv")
-    (tmp_path / "b.csv").write_text("n\n1\n")
-    assert all_rows(FileSource(str(tmp_path), "csv")) == [{"n": 1}]
-
-
 def test_mixed_schemas_are_told_with_both_files(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"a": ["x"]}), tmp_path / "2.parquet")
@@ -247,21 +181,6 @@ def test_a_file_of_another_format_is_named(tmp_path: Path) -> None:
         FileSource(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.ZST"])
-def test_of_a_compressed_file_it_is_said_that_it_is(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(gzip.compress(b'{"n": 1}\n'))
-    with pytest.raises(UnreadableInput, match=r"cannot be read as jsonl: .*files are compressed: decompress it first"):
-        FileSource(str(tmp_path / name), "jsonl")
-
-
-def test_guessed_types_of_several_files_are_widened(tmp_path: Path) -> None:
-    (tmp_path / "1.csv").write_text("n,s\n1,a\n")
-    (tmp_path / "2.csv").write_text("n,s\n1.5,\n")
-    source = FileSource(str(tmp_path), "csv")
-    assert source.source_schema() == pa.schema([("n", pa.float64()), ("s", pa.string())])
-    assert all_rows(source) == [{"n": 1.0, "s": "a"}, {"n": 1.5, "s": None}]
-
-
 @pytest.mark.parametrize(
     ("format", "texts"), [("csv", ("n\n1\n", "n\nx\n")), ("jsonl", ('{"n": "1"}', '{"n": {"x": 1}}'))]
 )
@@ -273,92 +192,6 @@ def test_types_that_do_not_fit_each_other_want_a_schema_and_are_read_with_one(
     with pytest.raises(UnreadableInput, match=r"columns of different types: .* Give a schema= that fits both"):
         FileSource(str(tmp_path), format)
     assert FileSource(str(tmp_path), format, schema=pa.schema([("n", pa.string())]))
-
-
-def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "1.csv").write_text("a,n,n\n1,2,3\n")
-    with pytest.raises(UnreadableInput, match=r"1\.csv has 2 columns 'n': give each a name of its own"):
-        FileSource(str(tmp_path), "csv")
-
-
-def test_numbers_with_leading_zeros_stay_text_and_a_warning_names_the_column(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "1.csv").write_text("n,zip,share\n1,99999,0.5\n2,10001,-0.25\n")
-    (tmp_path / "2.csv").write_text("n,zip,share\n0,01234,0\n")
-    zips = [
-        {"n": 1, "zip": "99999", "share": 0.5},
-        {"n": 2, "zip": "10001", "share": -0.25},
-        {"n": 0, "zip": "01234", "share": 0.0},
-    ]
-    assert all_rows(FileSource(str(tmp_path), "csv")) == zips
-    assert "column 'zip' is read as text, as a number would lose the zeros of '01234'" in caplog.text
-    caplog.clear()
-    schema = pa.schema([("n", pa.int64()), ("zip", pa.int64()), ("share", pa.float64())])
-    assert all_rows(FileSource(str(tmp_path), "csv", schema=schema))[2]["zip"] == 1234
-    assert WatchedFileSource(str(tmp_path / "2.csv"), "csv").source_schema().field("zip").type == pa.string()
-    assert FileSource(str(tmp_path), "csv", columns=["n"]).source_schema() == pa.schema([("n", pa.int64())])
-    assert caplog.text.count("is read as text") == 1
-
-
-LATE = 15_000
-LONG = 100 * "a"
-
-
-@pytest.mark.parametrize("late", ["01234,x", " 01234,x", '"01234",x', "-007,x", "00.5,x"])
-def test_leading_zeros_that_first_come_after_the_types_were_guessed_are_no_number(late: str, tmp_path: Path) -> None:
-    path = tmp_path / "late.csv"
-    path.write_text("n,zip,name\n" + f"1,99999,{LONG}\n" * LATE + f"2,{late}\n" + "3,10001,b\n" * 9)
-    for source in (
-        FileSource(str(path), "csv"),
-        FileSource(str(path), "csv", columns=["zip"]),
-        FileSource(str(path), "csv").for_columns(["zip"]),
-    ):
-        with pytest.raises(
-            UnreadableInput, match=r"late\.csv .*column 'zip' .* it has '.*0.*', whose zeros .* schema="
-        ):
-            all_rows(source)
-    assert all_rows(FileSource(str(path), "csv", columns=["n"]))[-1] == {"n": 3}
-    whole = pa.schema([("n", pa.int64()), ("zip", pa.string()), ("name", pa.string())])
-    found = all_rows(FileSource(str(path), "csv", schema=whole))[LATE]["zip"]
-    assert found.strip() == late.partition(",")[0].strip(' "')
-
-
-@pytest.mark.parametrize(
-    "late", ["5,a,01/02/2024", "5,0123,x", '5,"a\n01,02",x', "0,a,0", "0.5,00:00:01,007", '5,"x,01",-01']
-)
-def test_zeros_in_columns_of_text_are_no_matter(late: str, tmp_path: Path) -> None:
-    (tmp_path / "late.csv").write_text("n,name,day\n" + f"1.5,{LONG},b\n" * LATE + f"{late}\n" * 2 * LATE)
-    assert len(all_rows(FileSource(str(tmp_path / "late.csv"), "csv"))) == 3 * LATE
-
-
-def test_a_value_that_does_not_fit_names_the_file(tmp_path: Path) -> None:
-    (tmp_path / "1.csv").write_text("n\n1\nx\n")
-    source = FileSource(str(tmp_path), "csv", schema=pa.schema([("n", pa.int64())]))
-    with pytest.raises(UnreadableInput, match=r"1\.csv cannot be read as csv"):
-        all_rows(source)
-
-
-def test_jsonl_objects_may_leave_out_columns(tmp_path: Path) -> None:
-    (tmp_path / "1.jsonl").write_text('{"a": 1}\n\n{"b": "x"}\n')
-    (tmp_path / "2.jsonl").write_text('{"c": 2.5}')
-    rows = all_rows(FileSource(str(tmp_path), "jsonl"))
-    assert rows == [{"a": 1, "b": None, "c": None}, {"a": None, "b": "x", "c": None}, {"a": None, "b": None, "c": 2.5}]
-
-
-def test_a_field_that_comes_after_the_columns_were_taken_is_named_and_never_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "late.jsonl"
-    path.write_text('{"a": 1}\n' * 150_000 + '{"a": 2, "refund": 7}\n')
-    with pytest.raises(UnreadableInput, match=r"the field 'refund' comes later .* schema=, or .* columns="):
-        all_rows(FileSource(str(path), "jsonl"))
-    whole = pa.schema([("a", pa.int64()), ("refund", pa.int64())])
-    for wanted in (
-        {"columns": ["a"]},
-        {"schema": whole},
-        {"schema": pa.schema([("a", pa.int64())])},
-    ):
-        assert all_rows(FileSource(str(path), "jsonl", **wanted))[-1]["a"] == 2  # type: ignore[arg-type]
-    assert all_rows(FileSource(str(path), "jsonl").for_columns(["a"]))[-1] == {"a": 2}
 
 
 def test_columns_are_chosen_and_ordered(tmp_path: Path) -> None:
@@ -466,63 +299,3 @@ def test_text_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None
     source = FileSource(str(tmp_path / "a.txt"), "text")
     with pytest.raises(UnreadableInput, match=r"a\.txt cannot be read as text .*line 300001 is not UTF-8: .* 0xff"):
         all_rows(source)
-
-
-@pytest.mark.parametrize(
-    ("bad", "why"), [('{"a": 1', "Expecting"), ("[1]", "it is no object"), ("{'a': 1}", "Expecting")]
-)
-def test_a_line_that_is_no_json_is_named_by_its_number_in_the_file(tmp_path: Path, bad: str, why: str) -> None:
-    good = '{"a": 1234567890}\n'
-    (tmp_path / "a.jsonl").write_text(good * 100_000 + bad + "\n" + good)
-    with pytest.raises(UnreadableInput, match=rf"line 100001 is no JSON object: {why}.*: {re.escape(repr(bad))}"):
-        all_rows(FileSource(str(tmp_path / "a.jsonl"), "jsonl"))
-
-
-def test_csv_in_another_encoding_is_refused_until_it_is_named(tmp_path: Path) -> None:
-    """Guessed, its column would be one of bytes, which are equal to no text."""
-    (tmp_path / "a.csv").write_bytes("id,name\n1,J\u00fcrgen\n".encode("latin-1"))
-    with pytest.raises(
-        UnreadableInput, match=r"a\.csv: column 'name' has text that is not UTF-8: .*encoding='latin-1'"
-    ):
-        FileSource(str(tmp_path / "a.csv"), "csv")
-    assert all_rows(FileSource(str(tmp_path / "a.csv"), "csv", encoding="latin-1")) == [
-        {"id": 1, "name": "J\u00fcrgen"}
-    ]
-    schema = pa.schema([("id", pa.int64()), ("name", pa.binary())])
-    assert all_rows(FileSource(str(tmp_path / "a.csv"), "csv", schema=schema))[0]["name"] == b"J\xfcrgen"
-
-
-@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
-def test_csv_with_another_delimiter_is_asked_for_it(
-    tmp_path: Path, delimiter: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "a.csv").write_text(f"id{delimiter}amount\n1{delimiter}2,5\n")
-    with pytest.raises(UnreadableInput, match="is its delimiter no comma"):
-        FileSource(str(tmp_path / "a.csv"), "csv")
-    (tmp_path / "a.csv").write_text(f"id{delimiter}amount\n1{delimiter}25\n")
-    FileSource(str(tmp_path / "a.csv"), "csv")
-    assert f"give delimiter={delimiter!r} if there are more" in caplog.text
-    found = all_rows(FileSource(str(tmp_path / "a.csv"), "csv", delimiter=delimiter))
-    assert found == [{"id": 1, "amount": 25}]
-
-
-def test_late_zeros_are_found_behind_another_delimiter_too(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("id;zip\n" + "1;12345\n" * 200_000 + "2;01234\n")
-    with pytest.raises(UnreadableInput, match="column 'zip' was taken for numbers, and later it has '01234'"):
-        all_rows(FileSource(str(tmp_path / "a.csv"), "csv", delimiter=";"))
-
-
-@pytest.mark.parametrize(
-    ("form", "said"),
-    [
-        ({"delimiter": ";;"}, "delimiter: wanted one character, such as ';' or a tab, found ';;'"),
-        ({"delimiter": '"'}, "delimiter: wanted one character"),
-        ({"encoding": "utf-16"}, "encoding: wanted one that Python knows, and in which digits"),
-        ({"encoding": "nosuch"}, "encoding: wanted one that Python knows"),
-    ],
-)
-def test_a_form_that_no_csv_has_is_refused(tmp_path: Path, form: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        FileSource(str(tmp_path / "a.csv"), "csv", **form)
-    with pytest.raises(ValueError, match="delimiter and encoding are for CSV, found jsonl"):
-        FileSource(str(tmp_path / "a.jsonl"), "jsonl", delimiter=";")

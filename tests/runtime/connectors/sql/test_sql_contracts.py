@@ -16,6 +16,7 @@ from sqlalchemy import Engine, event
 from understudy import Source
 from understudy.actors.operators.operator import Operator
 from understudy.messages import make_rows
+from understudy.runtime.connectors.sql.changes import postgres_changes
 from understudy.runtime.connectors.sql.changes.postgres_changes import PostgresChanges
 from understudy.runtime.connectors.sql.sql_sinks import SqlSink, SqlUpsertSink
 from understudy.runtime.connectors.sql.sql_source import SqlSource
@@ -147,7 +148,9 @@ class TestSqlSinkOnPostgresql(OnPostgresql, SinkContract):
 
 
 class TestSqlSourceOnSqlite(OnSqlite, SourceContract):
-    """Pages are read on a thread of its own, whose calls are not seen."""
+    """Pages are read on a thread of its own."""
+
+    outside = ("sqlite3",)
 
     with_key = True
     most_points = 14
@@ -172,7 +175,9 @@ class TestSqlSourceOnSqlite(OnSqlite, SourceContract):
 
 @pytest.mark.slow
 class TestPostgresChanges(OnPostgresql, SourceContract):
-    """One subtask reads, so there is nothing to rescale; on a thread of its own, whose calls are not seen."""
+    """One subtask reads, on a thread of its own, so there is nothing to rescale."""
+
+    outside = ("psycopg",)
 
     with_key = True
     most_points = 10
@@ -196,3 +201,84 @@ class TestPostgresChanges(OnPostgresql, SourceContract):
     def compared(self, record: Any) -> Any:
         """Without its place in the log."""
         return record["kind"], record["id"], record["value"]
+
+
+@pytest.mark.slow
+class TestPostgresChangesOfTheLog(TestPostgresChanges):
+    """All rows come by the stream of changes: the slot is there before them. What is read ahead has little room."""
+
+    @pytest.fixture(autouse=True)
+    def _little_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(postgres_changes, "_MOST_BATCHES", 2)
+
+    def clear(self) -> None:
+        super().clear()
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("TRUNCATE t")
+            connection.execute("DROP PUBLICATION IF EXISTS contract_publication")
+            connection.execute("CREATE PUBLICATION contract_publication FOR TABLE t")
+            connection.execute("SELECT pg_create_logical_replication_slot('contract', 'pgoutput')")
+            for first in range(0, ROWS, 4):
+                with connection.transaction():
+                    for id in range(first, first + 4):
+                        connection.execute("INSERT INTO t VALUES (%s, %s)", [id, f"value {id}"])
+
+    def make_source(self) -> Source:
+        return PostgresChanges(self.url, "t", slot="contract", columns=["id", "value"], batch_rows=3, snapshot=False)
+
+
+def moves_its_position_at_fetch(patch: pytest.MonkeyPatch) -> None:
+    def offset(self: Any) -> Any:
+        read = self._reader and self._reader._position
+        position = read or self._position
+        return None if position is None else position.to_plain()
+
+    patch.setattr(PostgresChanges, "offset", offset)
+
+
+def loses_what_finds_no_room(patch: pytest.MonkeyPatch) -> None:
+    def put(self: Any, batch: Any, position: Any) -> None:
+        self._ready.append((batch if len(self._ready) < 2 else None, position))
+        self.context.wake()
+
+    patch.setattr(PostgresChanges, "_put", put)
+
+
+def confirms_what_waits_when_it_is_closed(patch: pytest.MonkeyPatch) -> None:
+    closed = PostgresChanges.close
+
+    def close(self: Any) -> None:
+        stream = self._reader and self._reader._stream
+        if stream is not None and self._ready:
+            stream.confirm(self._ready[-1][1].lsn)
+            stream.tend()
+        closed(self)
+
+    patch.setattr(PostgresChanges, "close", close)
+
+
+@pytest.mark.slow
+class TestMistakes(OnPostgresql):
+    """Each is found, and by which test."""
+
+    with_key = True
+
+    @pytest.mark.parametrize(
+        ("mistake", "test"),
+        [
+            (moves_its_position_at_fetch, "test_a_checkpoint_at_each_moment_of_its_threads"),
+            (loses_what_finds_no_room, "test_its_threads_have_their_turns_in_other_orders"),
+            (confirms_what_waits_when_it_is_closed, "test_a_cancel_at_each_moment_of_its_threads"),
+        ],
+        ids=lambda it: getattr(it, "__name__", None),
+    )
+    def test_a_mistake_in_the_thread_or_behind_it_is_found(
+        self, mistake: Any, test: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        contract = TestPostgresChangesOfTheLog()
+        contract.url, contract.timeout, contract.most_points = self.url, 3, 60  # type: ignore[misc]
+        contract._opened = []
+        mistake(monkeypatch)
+        with pytest.raises(AssertionError) as caught:
+            getattr(contract, test)()
+        print(caught.value)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
 import pytest
 
 from understudy.actors.errors import OutsideUnavailable
-from understudy.actors.operators.source import END, Source
+from understudy.actors.operators.source import END
 from understudy.runtime.connectors import HttpRefused, SseSource, UnreadableInput
-from understudy.testing import SourceContract
 
 from .driving import Driven
 from .event_server import EventServer
-
-ROWS = 40
 
 
 @pytest.fixture
@@ -165,26 +160,3 @@ def test_what_makes_no_sense_is_refused() -> None:
         SseSource("example.com/events")
     with pytest.raises(ValueError, match="idle_ms: wanted a number of milliseconds from 1 "):
         SseSource("http://example.com/events", idle_ms=0)
-
-
-class TestSseSource(SourceContract):
-    """One subtask reads, so there is nothing to rescale. A thread of its own calls httpx."""
-
-    most_points = 14
-    parallelisms = (1,)
-
-    @pytest.fixture(autouse=True)
-    def _server(self) -> Iterator[None]:
-        with closing(EventServer()) as self.server:
-            yield
-
-    def clear(self) -> None:
-        self.server.count = ROWS
-        self.server.cuts = [ROWS // 2]
-        self.server.preface = "retry: 10\n\n"
-
-    def make_source(self) -> Source:
-        return SseSource(self.server.url, parse=lambda event: {"number": json.loads(event.data)})
-
-    def wanted(self) -> Iterable[Any]:
-        return [{"number": number} for number in range(ROWS)]

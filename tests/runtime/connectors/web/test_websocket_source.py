@@ -27,6 +27,7 @@ class Talker:
         self.cuts: list[int] = []
         self.heard: list[Any] = []
         self.greeting = ""
+        self.last = 20
         self._server: Server = serve(self._talk, "127.0.0.1", 0, process_request=_only_numbers)
         self.url = f"ws://127.0.0.1:{self._server.socket.getsockname()[1]}/numbers"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -37,7 +38,7 @@ class Talker:
         self.heard.append(asked)
         if self.greeting:
             connection.send(self.greeting)
-        for number in range(asked["from"], 20):
+        for number in range(asked["from"], self.last):
             connection.send(json.dumps(number) if number < 15 else "nonsense")
             if number in self.cuts:
                 self.cuts.remove(number)

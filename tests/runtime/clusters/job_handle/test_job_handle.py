@@ -3,147 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import shutil
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from understudy.actors.operators.collector import Collector
-from understudy.actors.operators.keyed_operator import KeyedOperator
-from understudy.actors.operators.operator import Operator
 from understudy.messages import (
-    AskOperator,
     CancelJob,
     CancelWithSavepoint,
     CheckpointHistory,
-    CheckpointId,
     FailureCause,
     FailureKind,
     JobDetails,
     JobStatus,
     JobStatusChanged,
-    OperatorAnswer,
-    RequestCheckpointStatistics,
-    RequestJobStatus,
     StopJob,
     StopWithSavepoint,
     TriggerSavepoint,
     TriggerSavepointFailure,
-    TriggerSavepointSuccess,
-    message,
-    pack_plain,
 )
 from understudy.runtime.api.environment import StreamEnvironment
-from understudy.runtime.api.errors import InvalidSetting
-from understudy.runtime.api.translation import Translation, translate
 from understudy.runtime.clusters.job_errors import (
     JobCanceled,
     JobFailed,
     JobLost,
-    ResultsUnavailable,
     SavepointFailed,
-    UnknownOperator,
 )
 from understudy.runtime.clusters.job_handle import JobHandle
-from understudy.runtime.connectors import FileSink
-from understudy.runtime.connectors.files.committed_files import fingerprint
 from understudy.runtime.system.future import ActorFuture
-from understudy.state import InvalidKey
 
-
-@message
-class WorstSoFar:
-    airport: str
-
-
-class Worst(KeyedOperator):
-    def process(self, record: Any, out: Collector) -> None:
-        out.collect(record)
-
-
-class Swallow(Operator):
-    """A sink."""
-
-    takes = "any"
-
-    def process_batch(self, batch: Any, out: Collector) -> None: ...
-
-
-def translated(env: StreamEnvironment, **settings: Any) -> Translation:
-    return translate(env, default_parallelism=2, task_managers=2, work_dir="/work-dir", **settings)
-
-
-class Client:
-    """Answers at once; `move` tells the job's next status."""
-
-    def __init__(self) -> None:
-        self.at_first = JobStatus.CREATED
-        self.status = JobStatus.RUNNING
-        self.waits_ms: list[float] = []
-        self.failures: tuple[FailureCause, ...] = ()
-        self.asked: list[Any] = []
-        self.is_silent = False
-        self.savepoint: Any = TriggerSavepointSuccess("job-7", "/savepoints/1")
-        self.callback: Callable[[Any], None]
-
-    def listen(self, callback: Callable[[Any], None]) -> JobStatus:
-        self.callback = callback
-        return self.at_first
-
-    def settle_output(self, timeout: float) -> None:
-        self.asked.append("output")
-
-    def promise(self) -> ActorFuture[None]:
-        return ActorFuture()
-
-    def ask(self, question: Any, *, timeout_ms: float | None = None) -> ActorFuture[Any]:
-        self.asked.append(question)
-        future: ActorFuture[Any] = ActorFuture()
-        match question:
-            case _ if self.is_silent:
-                pass
-            case RequestJobStatus():
-                future.set(JobDetails("job-7", "worst-delay", self.status, 2, self.failures, 5, 5, "/c/5", ()))
-            case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint():
-                assert timeout_ms == math.inf, "a savepoint has as long as its checkpoint may take"
-                future.set(self.savepoint)
-            case RequestCheckpointStatistics(job_id):
-                future.set(CheckpointHistory(job_id, 7, 5, 2, CheckpointId(4), ()))
-            case _:
-                future.set(None)
-        return future
-
-    def ask_operator(self, question: AskOperator, wait_ms: float, deadline_ms: float) -> ActorFuture[OperatorAnswer]:
-        self.asked.append(question)
-        self.waits_ms.append(wait_ms)
-        future: ActorFuture[OperatorAnswer] = ActorFuture()
-        future.set(OperatorAnswer(1301.0))
-        return future
-
-    def move(self, status: JobStatus) -> None:
-        previous, self.status = self.status, status
-        self.callback(JobStatusChanged("job-7", status, previous, 0))
-
-
-@pytest.fixture
-def env() -> StreamEnvironment:
-    return StreamEnvironment()
-
-
-@pytest.fixture
-def client() -> Client:
-    return Client()
-
-
-@pytest.fixture
-def job(client: Client, env: StreamEnvironment) -> JobHandle:
-    stream = env.from_collection([1], name="flights").key_by(0).process(Worst, name="worst delay")
-    stream.sink_to(Swallow, name="out")
-    return JobHandle(client, translated(env, job_id="job-7", name="worst-delay"))
+from .clients import Client, Swallow, translated
 
 
 def test_status_is_what_was_last_heard(job: JobHandle, client: Client) -> None:
@@ -379,54 +269,6 @@ async def _awaited(future: ActorFuture[None]) -> None:
     await future
 
 
-def test_ask_sends_the_question_and_unwraps_the_answer(job: JobHandle, client: Client) -> None:
-    assert job.ask("worst delay", key="JFK", message=WorstSoFar("JFK")).result(timeout=1) == 1301.0
-    assert client.asked == [AskOperator("job-7", "worst delay", True, "JFK", WorstSoFar("JFK"), None)]
-
-
-def test_ask_takes_plain_data_an_operator_id_and_no_key(job: JobHandle, client: Client) -> None:
-    operator_id = job._graph.vertices[1].operators[0].operator_id
-    job.ask(operator_id, message={"how": "many"}, key=0)
-    job.ask(operator_id, message="all")
-    assert [(one.has_key, one.question, one.plain_question) for one in client.asked] == [
-        (True, None, {"how": "many"}),
-        (False, None, "all"),
-    ]
-
-
-def test_ask_waits_for_the_operator_if_it_is_told_to(job: JobHandle, client: Client) -> None:
-    job.ask("worst delay", message="all")
-    job.ask("worst delay", message="all", wait_ms=2_500)
-    assert client.waits_ms == [0, 2500]
-
-
-@pytest.mark.parametrize("wait_ms", [-1, float("nan")])
-def test_ask_refuses_a_time_that_is_none(job: JobHandle, client: Client, wait_ms: float) -> None:
-    with pytest.raises(InvalidSetting, match=f"at least 0, found {wait_ms}"):
-        job.ask("worst delay", message="all", wait_ms=wait_ms)
-    assert not client.asked
-
-
-@pytest.mark.parametrize("key", [None, [], threading.Lock()], ids=["none", "list", "lock"])
-def test_ask_refuses_what_cannot_be_a_key_at_once(job: JobHandle, client: Client, key: Any) -> None:
-    with pytest.raises(InvalidKey):
-        job.ask("worst delay", message="all", key=key)
-    assert not client.asked
-
-
-def test_ask_refuses_an_unknown_operator_at_once(job: JobHandle, client: Client) -> None:
-    with pytest.raises(UnknownOperator, match="has no operator 'wrost'; it has flights, worst delay, out"):
-        job.ask("wrost", message="all")
-    assert not client.asked
-
-
-@pytest.mark.parametrize("key", [None, [1], {}, 1j, (1, [2])])
-def test_ask_refuses_at_once_what_cannot_be_a_key(job: JobHandle, client: Client, key: Any) -> None:
-    with pytest.raises(InvalidKey):
-        job.ask("worst delay", key=key, message="all")
-    assert not client.asked
-
-
 def test_orders_are_futures(job: JobHandle, client: Client) -> None:
     job.cancel().result(timeout=1)
     job.stop().result(timeout=1)
@@ -463,76 +305,3 @@ def test_a_listener_that_raises_does_not_silence_the_others(
     client.move(JobStatus.FINISHED)
     assert [event.status for event in heard] == [JobStatus.FINISHED]
     assert "a listener of job job-7 failed on JobStatusChanged" in caplog.text
-
-
-class TestResults:
-    @pytest.fixture
-    def job(self, client: Client, tmp_path: Path) -> JobHandle:
-        env = StreamEnvironment(checkpoint_dir=str(tmp_path))
-        stream = env.from_collection([1])
-        stream.collect(name="collected")
-        stream.sink_to(FileSink(str(tmp_path / "out"), format="csv"), name="files")
-        return JobHandle(client, translated(env, job_id="job-7"))
-
-    def test_results_are_what_has_been_committed(self, job: JobHandle, client: Client, tmp_path: Path) -> None:
-        assert job.results("collected") == []
-        records = pack_plain(["one", "two"])
-        directory = tmp_path / "collected" / "job-7" / "collected"
-        directory.mkdir(parents=True)
-        content = len(records).to_bytes(4, "big") + records
-        for job_id in ("job-7", "job-8"):
-            name = f"part-collected-00000-0000000001-{fingerprint(job_id)}-0-attempt.records"
-            (directory / name).write_bytes(content)
-        assert job.results("collected") == ["one", "two"]
-
-    def test_results_outlive_the_clusters_files(self, job: JobHandle, client: Client, tmp_path: Path) -> None:
-        self.test_results_are_what_has_been_committed(job, client, tmp_path)
-        client.move(JobStatus.FINISHED)
-        job.wait(timeout=10)
-        shutil.rmtree(tmp_path)
-        assert job.results("collected") == ["one", "two"]
-
-    def test_a_dataframe_of_what_a_file_sink_wrote(self, job: JobHandle, client: Client, tmp_path: Path) -> None:
-        with pytest.raises(ResultsUnavailable, match="job 'job' is created; its output is whole once it has finished"):
-            job.to_dataframe("files", None)
-        client.move(JobStatus.FINISHED)
-        with pytest.raises(ResultsUnavailable, match=r"job 'job' has committed no record to .*out"):
-            job.to_dataframe("files", None)
-        (tmp_path / "out").mkdir()
-        mine = f"part-files-00000-0000000001-{fingerprint('job-7')}-0-attempt.csv"
-        for name in (mine, mine.replace("files", "other"), mine.replace(fingerprint("job-7"), fingerprint("job-8"))):
-            (tmp_path / "out" / name).write_text("a\n1\n")
-        reader = Reader()
-        assert job.to_dataframe("files", reader) == f"csv ['{tmp_path}/out/{mine}']"
-        assert reader.chosen == {"header": "true", "inferSchema": "true"}
-
-    def test_a_sink_of_another_kind_or_none(self, job: JobHandle, client: Client) -> None:
-        client.move(JobStatus.FINISHED)
-        with pytest.raises(ResultsUnavailable, match="sink 'files' is a FileSink; results come from collect"):
-            job.results("files")
-        with pytest.raises(
-            ResultsUnavailable, match="'collected' is a CollectSink; a DataFrame is read from a FileSink"
-        ):
-            job.to_dataframe("collected", Reader())
-        with pytest.raises(UnknownOperator, match="job 'job' has no sink 'out'; it has collected, files"):
-            job.results("out")
-
-
-class Reader:
-    """A SparkSession that tells what it is asked to read."""
-
-    def __init__(self) -> None:
-        self.read = self
-        self.chosen: dict[str, str] = {}
-        self.kind = ""
-
-    def format(self, kind: str) -> Reader:
-        self.kind = kind
-        return self
-
-    def options(self, **options: str) -> Reader:
-        self.chosen = options
-        return self
-
-    def load(self, path: list[str]) -> str:
-        return f"{self.kind} {path}"
