@@ -43,7 +43,7 @@ class FolderOwner:
         self._folder = f"{root.rstrip('/')}/{FOLDER}"
 
     def take(self, wall_ms: int) -> int:
-        """Own the folder; the claim's number. Raises OutputTakenOver when another job has taken it from this one."""
+        """Own the folder; the number of the claim. Raises OutputTakenOver when another job has taken it over."""
         claims = self._claims()
         if not any(job == self._own for _, job in claims):
             number = claims[-1][0] + 1 if claims else 1

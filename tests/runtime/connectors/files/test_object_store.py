@@ -19,6 +19,7 @@ from understudy.runtime.connectors import (
     UnusableOutput,
     WatchedFileSource,
 )
+from understudy.runtime.connectors.files.folder_owner import FOLDER as OWNER
 from understudy.runtime.connectors.files.upload_directory import UploadDirectory
 
 from ....systems.s3 import S3Server
@@ -34,8 +35,8 @@ def bucket(s3: S3Server) -> str:
     return s3.bucket()
 
 
-def start(bucket: str, snapshot: Any = None, **where: Any) -> Running[FileSink]:
-    return Running(FileSink(f"s3://{bucket}/out", "jsonl"), snapshot, **where)
+def start(bucket: str, snapshot: Any = None, *, shared: bool = False, **where: Any) -> Running[FileSink]:
+    return Running(FileSink(f"s3://{bucket}/out", "jsonl", shared=shared), snapshot, **where)
 
 
 def numbers(bucket: str) -> list[int]:
@@ -74,17 +75,22 @@ def test_a_file_that_is_closed_and_not_sealed_is_no_upload_any_more(s3: S3Server
     assert s3.keys(bucket) == []
 
 
+def written(s3: S3Server, bucket: str) -> list[str]:
+    """All objects, but for whose folder it is."""
+    return [key for key in s3.keys(bucket) if f"/{OWNER}/" not in key]
+
+
 def test_neither_objects_nor_uploads_are_there_but_what_is_committed(s3: S3Server, bucket: str) -> None:
     running = start(bucket)
     running.take({"n": 1})
     snapshot = running.checkpoint(1)
-    assert s3.keys(bucket) == []
+    assert written(s3, bucket) == []
     running.complete(1)
-    (key,) = s3.keys(bucket)
+    (key,) = written(s3, bucket)
     assert "part-operator-00000-0000000001-" in key
     running.operator.close()
     start(bucket, snapshot, attempt=1).operator.close()
-    assert s3.keys(bucket) == [key]
+    assert written(s3, bucket) == [key]
     assert s3.uploads(bucket) == []
     assert numbers(bucket) == [1]
 
@@ -118,10 +124,10 @@ def test_an_upload_that_somebody_has_aborted_is_named(s3: S3Server, bucket: str)
 
 
 def test_another_jobs_uploads_in_the_same_folder_are_left_alone(s3: S3Server, bucket: str) -> None:
-    other = start(bucket, job="job-b")
+    other = start(bucket, shared=True, job="job-b")
     other.take({"n": 7})
     other.checkpoint(1)
-    start(bucket, attempt=3).operator.close()
+    start(bucket, shared=True, attempt=3).operator.close()
     other.complete(1)
     assert numbers(bucket) == [7]
 
