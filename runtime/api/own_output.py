@@ -1,16 +1,20 @@
-"""A job that would read what it writes: a FileSink into the folder, or the glob, of one of its file sources.
+"""Output that would meet: a FileSink into the folder, or the glob, of one of the job's file sources; or two FileSinks
+of one folder whose files would be called alike.
 
-A source with `watch_ms` would take up its own output without end; any other, that of the run before.
+A source with `watch_ms` would take up its own output without end; any other, that of the run before. Of two such sinks
+each would remove, as leftovers of its own, what the other has pre-committed.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 
 from fsspec.utils import glob_translate
 
 from ..connectors import FileSink, FileSource, WatchedFileSource
+from ..connectors.files.committed_files import slug
 from ..connectors.files.file_writers import WRITE_FORMATS
 from .errors import InvalidProgram
 from .stream_graph import StreamNode
@@ -30,6 +34,26 @@ def check_own_output(nodes: Sequence[StreamNode]) -> None:
                     f"sink {node.name!r} writes into {node.operator.path}, and source {name!r} reads {source.path}: "
                     "this job, or its next run, would read its own output; give the sink a folder of its own"
                 )
+
+
+def check_sinks_apart(nodes: Sequence[StreamNode]) -> None:
+    """Raises InvalidProgram, naming both sinks and the folder."""
+    seen: dict[tuple[str, str], str] = {}
+    for node in nodes:
+        if not isinstance(node.operator, FileSink) or not node.operator.path:
+            continue
+        path = node.operator.path
+        first = seen.setdefault((_place(path), slug(node.operator_id)), node.name)
+        if first != node.name:
+            raise InvalidProgram(
+                f"sinks {first!r} and {node.name!r} write into {path}, and their files would have the same names, "
+                "which say of a uid, or else of the sink's name, its ASCII letters and digits alone: give one of them "
+                "another uid, or a folder of its own"
+            )
+
+
+def _place(path: str) -> str:
+    return path.rstrip("/") if "://" in path else os.path.realpath(path)
 
 
 def _reads(path: str, sink: FileSink) -> bool:

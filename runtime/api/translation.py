@@ -44,7 +44,7 @@ from .errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NotPicklab
 from .event_time import check_assigners, check_event_times
 from .null_keys import warn_of_null_keys
 from .optimizer import optimized
-from .own_output import check_own_output
+from .own_output import check_own_output, check_sinks_apart
 from .pickling import check_picklable
 from .spark_sources import local
 from .stream_graph import StreamEdge, StreamNode
@@ -178,6 +178,7 @@ def translate(
     )
     validate(graph)
     check_own_output(nodes)
+    check_sinks_apart(nodes)
     _check_intervals(nodes, checkpoints)
     _warn_of_sinks_that_wait(nodes, checkpoints)
     _warn_of_unread_errors(nodes)

@@ -34,3 +34,33 @@ def test_what_it_does_not_read_it_may_write(tmp_path: Path) -> None:
     build(tmp_path / "*.csv", FileSink(str(tmp_path), format="jsonl"), schema=schema)
     build(tmp_path / "a.csv", FileSink(str(tmp_path), format="csv"), watch_ms=100)
     build(tmp_path / "*.csv", FileSink("memory://folder", format="csv"))
+
+
+def two_sinks(first: FileSink, second: FileSink, *uids: str) -> None:
+    env = StreamEnvironment()
+    numbers = env.from_collection([1, 2])
+    for sink, uid in zip((first, second), uids, strict=True):
+        numbers.sink_to(sink, name=f"sink {uid}").uid(uid)
+    translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere")
+
+
+@pytest.mark.parametrize("uids", [("out-1", "out_1"), ("out1", "out-1")], ids=str)
+def test_two_sinks_of_one_folder_whose_files_would_be_called_alike_are_refused(
+    uids: tuple[str, str], tmp_path: Path
+) -> None:
+    """One removed what the other had pre-committed, as a leftover of its own."""
+    folder = tmp_path / "out"
+    (tmp_path / "link").symlink_to(folder)
+    said = rf"sinks 'sink {uids[0]}' and 'sink {uids[1]}' write into \S+, and their files would have the same names"
+    for path in (folder, f"{folder}/", tmp_path / "link"):
+        with pytest.raises(InvalidProgram, match=said):
+            two_sinks(FileSink(str(folder)), FileSink(str(path), format="csv"), *uids)
+
+
+@pytest.mark.parametrize("uids", [("out-1", "out-2"), ("\u58f2", "\u6ce8"), ("a.b", "ab")], ids=ascii)
+def test_sinks_of_one_folder_whose_files_are_called_apart_are_fine(uids: tuple[str, str], tmp_path: Path) -> None:
+    two_sinks(FileSink(str(tmp_path)), FileSink(str(tmp_path)), *uids)
+
+
+def test_sinks_of_two_folders_may_be_called_alike(tmp_path: Path) -> None:
+    two_sinks(FileSink(str(tmp_path / "a")), FileSink(str(tmp_path / "b")), "out-1", "out_1")
