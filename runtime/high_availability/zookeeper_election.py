@@ -42,6 +42,8 @@ from .zookeeper_client import (
 
 log = logging.getLogger(__name__)
 
+_REMOVED = "ZooKeeper's %s was removed by somebody, and is made again"
+
 
 class ZooKeeperElection:
     """One process's candidacy, with a session of its own for each term."""
@@ -66,7 +68,7 @@ class ZooKeeperElection:
                         with contextlib.suppress(NotReachable):
                             client = connected(self._settings, withdraw=withdraw)
                 except NoNodeError:
-                    log.warning("ZooKeeper's %s was removed by somebody, and is made again", self._paths.leader)
+                    log.warning(_REMOVED, self._paths.leader)
                     is_whole = False
                 except BaseException:
                     end(client)
@@ -182,7 +184,7 @@ class ZooKeeperLeadership:
             try:
                 self._checked("set_data", path, data)
             except NoNodeError:
-                self._checked("create", path, data)
+                self._create(path, data)
 
         self._surely(path, work)
 
@@ -211,6 +213,15 @@ class ZooKeeperLeadership:
             raise LostLeadership(self.session)
         if isinstance(done, Exception):
             raise done
+
+    def _create(self, path: str, data: bytes) -> None:
+        """A record, and the folder of all of them if that is not there any more."""
+        try:
+            self._checked("create", path, data)
+        except NoNodeError:
+            log.warning(_REMOVED, self._paths.jobs)
+            make_nodes(self._client, self._settings)
+            self._checked("create", path, data)
 
     def _surely(self, path: str, work: Callable[[], None]) -> None:
         """Until it is done, or the leadership is lost: whoever asks has to know which. Raises NotReachable for what is

@@ -135,8 +135,19 @@ def test_what_cannot_be_written_or_read_names_its_node(candidates: Candidates, n
     remove(nodes, "/jobs")
     with pytest.raises(NotOurs, match=r"/jobs .*is gone"):
         leader.read()
-    with pytest.raises(NotReachable, match=r"refuses to change .*/jobs/job: NoNodeError"):
-        leader.write("job", b"record")
+
+
+def test_the_folder_of_records_is_made_again_by_the_leader_that_writes_one(
+    candidates: Candidates, nodes: KazooClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else its next one knows of no job, and who submits one again starts it from the beginning."""
+    leader = candidates.win()
+    leader.write("job", b"record")
+    remove(nodes, "/jobs")
+    with caplog.at_level(logging.WARNING):
+        leader.write("job", b"newer record")
+    assert dict(leader.read()) == {"job": b"newer record"}
+    assert "/jobs was removed by somebody, and is made again" in caplog.text
 
 
 def test_a_foreign_folder_among_the_jobs_harms_nobody(
