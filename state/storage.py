@@ -70,6 +70,14 @@ def is_checkpoint_folder(name: str) -> bool:
     return name.startswith(_CHECKPOINT) and name.removeprefix(_CHECKPOINT).isdecimal()
 
 
+def is_called_after(metadata_path: str, job_id: JobId, checkpoint_id: CheckpointId) -> bool:
+    """Whether the folders in which metadata lie are this checkpoint's, by their names; True if they name none."""
+    *_, of_job, of_checkpoint, _ = ("", "", *metadata_path.split("/"))
+    if not is_checkpoint_folder(of_checkpoint) or not of_job.startswith("job-"):
+        return True
+    return f"{of_job}/{of_checkpoint}" == checkpoint_directory(job_id, checkpoint_id)
+
+
 def inline_handle(data: bytes) -> StateHandle:
     """A handle that holds the bytes themselves."""
     return StateHandle(path=None, data=data, size_bytes=len(data), checksum=zlib.crc32(data))

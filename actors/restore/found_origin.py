@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ...messages import CheckpointId, JobId, JobSubmitted, RestoredFrom, SubmitJob
 from ...messages.shown_url import path_shown
 from ...state import CheckpointStorage, OutsideRoot, StateError, state_handles
-from ...state.checkpoints.checkpoint_metadata import decode_metadata
+from ...state.checkpoints.checkpoint_metadata import read_checkpoint
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.savepoint_stores import candidates
 from ...state.checkpoints.savepoints import METADATA, Savepoints, metadata_path
@@ -82,7 +82,7 @@ def _read(path: str, wanted: SubmitJob, savepoints: Savepoints) -> tuple[Checkpo
         return savepoint.storage, savepoint.checkpoint, savepoint.path
     *earlier, last = candidates(metadata, wanted.working_directory)
     relative = next(filter(None, (_there(storage, each) for each in earlier)), None) or storage.resolve(last)
-    return storage, decode_metadata(storage.read_sealed(relative), relative), ""
+    return storage, read_checkpoint(storage, relative), ""
 
 
 def _there(storage: CheckpointStorage, path: str) -> str:

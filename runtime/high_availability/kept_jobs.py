@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from ...messages import CheckpointId, JobId, JobStatus, LeaderSessionId, SubmitJob
 from ...state import CheckpointStorage, CorruptState, MissingState, state_handles
 from ...state.checkpoints.checkpoint_ids import FIRST_CHECKPOINT_ID
-from ...state.checkpoints.checkpoint_metadata import decode_metadata
+from ...state.checkpoints.checkpoint_metadata import read_checkpoint
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint, StandaloneCompletedCheckpointStore
 from ...state.checkpoints.high_availability import KeptJob
 from ...state.errors import StateError
@@ -283,7 +283,7 @@ def _read_named(data: bytes, name: str, place: str) -> JobRecord:
 
 
 def _read(storage: CheckpointStorage, pointer: CheckpointPointer) -> CompletedCheckpoint:
-    checkpoint = decode_metadata(storage.read_sealed(pointer.path), pointer.path)
+    checkpoint = read_checkpoint(storage, pointer.path)
     for state in checkpoint.states():
         for handle in state_handles(state):
             storage.check_there(handle)

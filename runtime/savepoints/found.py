@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...state import DurableFiles
-from ...state.checkpoints.checkpoint_metadata import decode_metadata
+from ...state.checkpoints.checkpoint_metadata import read_checkpoint
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.savepoint_store import HEAP_PATHS, FilesystemSavepointStore, SavepointPointer
 from ...state.checkpoints.savepoint_stores import FOLDER
@@ -93,7 +93,7 @@ def read_metadata(leads: Leads) -> CompletedCheckpoint:
     if pointer is None and not storage.exists(relative):
         raise _incomplete(leads)
     try:
-        checkpoint = decode_metadata(storage.read_sealed(relative), relative)
+        checkpoint = read_checkpoint(storage, relative)
     except CorruptState as error:
         raise CorruptState(storage.location(relative), error.expected, error.found) from error
     except MissingState as error:

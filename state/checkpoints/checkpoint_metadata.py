@@ -30,6 +30,7 @@ from ...messages import (
     message,
 )
 from ..errors import CorruptState
+from ..storage import CheckpointStorage, is_called_after
 from .completed_checkpoints import CompletedCheckpoint, VertexSnapshot
 
 FORMAT_VERSION = 2
@@ -91,6 +92,21 @@ def encode_metadata(completed: CompletedCheckpoint) -> bytes:
                 "lower inline_threshold_bytes so that state goes to files"
             )
     return bytes(data)
+
+
+def read_checkpoint(storage: CheckpointStorage, path: str) -> CompletedCheckpoint:
+    """The checkpoint whose metadata file is at `path`. Raises as `read_sealed`, and CorruptState, also for the metadata
+    of another checkpoint than the folders are called after in which they lie. Blocks.
+    """
+    checkpoint = decode_metadata(storage.read_sealed(path), path)
+    if not is_called_after(path, checkpoint.job_id, checkpoint.checkpoint_id):
+        raise CorruptState(
+            path,
+            "the metadata of the checkpoint that its folder is called after",
+            f"those of checkpoint {checkpoint.checkpoint_id} of job {checkpoint.job_id}: put back what was there, or "
+            "move that checkpoint to a folder of its own name",
+        )
+    return checkpoint
 
 
 def decode_metadata(data: bytes, metadata_path: str) -> CompletedCheckpoint:

@@ -6,6 +6,7 @@ Flink's scripts for the store and the counter are played in tests/conformance.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,13 +35,14 @@ from understudy.messages import (
 )
 from understudy.state.checkpoints import checkpoint_metadata
 from understudy.state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCounter
-from understudy.state.checkpoints.checkpoint_metadata import decode_metadata, encode_metadata
+from understudy.state.checkpoints.checkpoint_metadata import decode_metadata, encode_metadata, read_checkpoint
 from understudy.state.checkpoints.completed_checkpoints import (
     CompletedCheckpoint,
     StandaloneCompletedCheckpointStore,
     VertexSnapshot,
 )
 from understudy.state.errors import CorruptState
+from understudy.state.storage import CheckpointStorage
 
 MAP = VertexId("map")
 
@@ -151,6 +153,29 @@ class TestMetadataFile:
         predecessors = (Predecessor(JobId("job-0"), CheckpointId(7)),) if savepoint else ()
         completed = replace(make_checkpoint(12, *states, savepoint=savepoint), predecessors=predecessors)
         assert decode_metadata(encode_metadata(completed), "chk-12") == completed
+
+    @pytest.mark.parametrize(
+        ("folder", "is_refused"),
+        [
+            ("job-2/chk-7", False),
+            ("job-2/chk-6", True),
+            ("job-1/chk-7", True),
+            ("backup/chk-7", False),
+            ("job-1/kept", False),
+            ("chk-7", False),
+        ],
+    )
+    def test_one_in_the_place_of_another_is_refused(self, tmp_path: Path, folder: str, is_refused: bool) -> None:
+        """A folder that was swapped by that of another job was restored without a word: its records were lost."""
+        storage = CheckpointStorage(str(tmp_path))
+        path = f"{folder}/_metadata"
+        completed = replace(make_checkpoint(7, make_state()), job_id=JobId("job-2"), metadata_path=path)
+        storage.write_sealed(path, encode_metadata(completed))
+        if not is_refused:
+            assert read_checkpoint(storage, path) == completed
+            return
+        with pytest.raises(CorruptState, match=r"found those of checkpoint 7 of job job-2: put back what was there"):
+            read_checkpoint(storage, path)
 
     def test_may_be_larger_than_one_message(self) -> None:
         state = make_state(bytes(MAX_MESSAGE_BYTES // 2))
