@@ -14,6 +14,7 @@ All of it blocks. Which checkpoint a run goes on from is decided in `actors/rest
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ from ..storage import CheckpointStorage
 
 FOLDER = "names"
 VERSION = 1
+_LONGEST, _HEAD = 255, 200
+"""Of a folder's name: what file systems take; and what is left of the name of a job that is longer."""
 LEASE_MS = 30_000
 """How long after its last word a run is taken for alive, when its process cannot be looked at."""
 
@@ -111,7 +114,7 @@ class JobRuns:
         self.name = name
         self.storage = storage
         self._claimant = claimant
-        self._folder = f"{FOLDER}/{quote(name, safe='').replace('.', '%2E') or '%'}"
+        self._folder = f"{FOLDER}/{_folder_of(name)}"
 
     @property
     def place(self) -> str:
@@ -262,6 +265,14 @@ class RunClaim:
         run = replace(run, renewed_ms=self._claimant.wall_ms(), newest_id=max(run.newest_id, self.newest_id))
         self.runs.write(self._number, run)
         self.run = run
+
+
+def _folder_of(name: str) -> str:
+    """One for each name, of at most 255 characters. A quoted name has no `%` in front of a dash."""
+    quoted = quote(name, safe="").replace(".", "%2E") or "%"
+    if len(quoted) <= _LONGEST:
+        return quoted
+    return f"{quoted[:_HEAD]}%-{hashlib.blake2b(name.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
 
 
 def _who(owner: RunOwner) -> str:

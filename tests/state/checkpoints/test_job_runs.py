@@ -61,6 +61,15 @@ def test_names_do_not_concern_each_other(machines: Machines) -> None:
             machines.claim(2, name)
 
 
+def test_names_that_no_file_system_takes_as_they_are_do_not_concern_each_other(machines: Machines) -> None:
+    """28 letters of Japanese are 252 characters, quoted; a folder's name has 255 at most."""
+    for name in ("x" * 300, "x" * 301, "\u6ce8" * 29, "\u6ce8" * 30, "." * 90):
+        claim = machines.claim(1, name)
+        with pytest.raises(AlreadyRunning):
+            machines.claim(2, name)
+        assert len(claim.runs.place.rpartition("/")[2]) <= 255
+
+
 def test_a_dead_process_has_no_name_at_once(machines: Machines) -> None:
     machines.claim(1)
     machines.dead.add(1)
