@@ -164,3 +164,11 @@ def test_a_job_whose_key_this_job_manager_has_not_got_is_refused_before_anything
     wanted = replace(wanted, graph=replace(wanted.graph, checkpoints=checkpoints))
     with pytest.raises(WrongEncryptionKey, match="with key 0123456789abcdef, and this process has no keys"):
         submissions.submit(wanted, untouched)
+
+
+def test_metadata_in_the_folder_of_another_checkpoint_are_told(saved: Saved) -> None:
+    """By a folder that was copied over another one, records were lost without a word."""
+    other = saved.root / "job-x" / "chk-6"
+    other.mkdir(parents=True)
+    (other / "_metadata").write_bytes((saved.root / METADATA).read_bytes())
+    saved.refused("found those of checkpoint 7 of job", str(other))

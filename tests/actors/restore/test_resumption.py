@@ -105,6 +105,16 @@ def test_of_spoilt_ones_the_next_older_one_is_taken_in_earlier_runs_too(
         assert caplog.text.count(f"{path}/_metadata cannot be used") == 1
 
 
+def test_one_in_whose_folder_lie_the_metadata_of_another_is_passed_over(
+    past: Past, caplog: pytest.LogCaptureFixture
+) -> None:
+    past.run(3, 4)
+    past.store(JobId("job-x"), 9)
+    past.storage.write_sealed("job-1/chk-4/_metadata", past.storage.read_sealed("job-x/chk-9/_metadata"))
+    assert past.found() == "job-1/3"
+    assert "those of checkpoint 9 of job job-x" in caplog.text
+
+
 def test_a_checkpoint_that_is_not_complete_is_none(past: Past) -> None:
     past.run(3)
     past.storage.write("job-1/chk-4/a-0-attempt", b"state")

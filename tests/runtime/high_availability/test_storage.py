@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
