@@ -24,7 +24,7 @@ import numpy as np
 
 from understudy import JobHandle, KeyedOperator, LocalCluster, StreamEnvironment, ValueState
 from understudy.messages import SlotIndex
-from understudy.runtime.metrics import SlotStacks
+from understudy.runtime.metrics.slot_stacks import SlotStacks
 
 from .report import deliver, provenance, shared_options, spread
 

@@ -21,7 +21,7 @@ from ..clusters.cluster import Cluster
 from ..clusters.local_cluster import LocalCluster
 from ..clusters.spark_cluster import SparkCluster
 from ..clusters.task_manager_process import TaskManagerLaunch
-from ..metrics import SlotStacks
+from ..metrics.slot_stacks import SlotStacks
 from ..system import ActorSystem
 from .proxy import Link, Proxy
 

@@ -25,7 +25,7 @@ from ..clusters.job_errors import JobCanceled, JobFailed
 from ..clusters.job_handle import JobHandle
 from ..clusters.resuming import RESUME
 from ..connectors import CollectSink, PrintSink
-from ..metrics import JsonLines
+from ..metrics.json_lines import JsonLines
 from .display import Display, narrate
 from .hosting import Hosting, check_directory, config_of, hosting_options
 from .interrupts import Interrupts

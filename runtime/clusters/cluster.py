@@ -47,7 +47,7 @@ from ..api.environment import StreamEnvironment
 from ..api.translation import DataFrameBinding, Translation, translate
 from ..high_availability.kept_jobs import TakenOver
 from ..high_availability.submissions import StoredProgram
-from ..metrics import SlotStacks
+from ..metrics.slot_stacks import SlotStacks
 from ..output import OutputDelivery
 from ..system import ActorFuture, ActorSystem
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement

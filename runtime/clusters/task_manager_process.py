@@ -36,7 +36,8 @@ from ...state import CheckpointStorage, WorkingState, backend_named
 from ..connectors import PartitionFeed
 from ..connectors.spark.spark_source import RESOURCE
 from ..coroutines.call_loop import CallLoopThread
-from ..metrics import ProcessFigures, SlotStacks
+from ..metrics.process_figures import ProcessFigures
+from ..metrics.slot_stacks import SlotStacks
 from ..output import LogLevels, RelayOutbox, SlowCoroutines, SlowSteps, relayed_logs, relayed_prints
 from ..system import ActorSystem, CurveKeys
 from ..system.clock import SystemClock

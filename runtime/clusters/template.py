@@ -286,8 +286,10 @@ def main() -> None:
     The second argument is the cluster's work folder. The cluster removes it when it closes; one that was killed cannot.
     """
     _write_by_lines()
+    from .. import connectors
     from . import task_manager_process  # noqa: F401
 
+    connectors.load_all()
     pa.array([0])  # with its first array Arrow imports pandas, if installed: here once, and not in every TaskManager
     gc.enable()
     try:

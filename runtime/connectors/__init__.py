@@ -1,102 +1,166 @@
 """Connectors: where data enters (collections, files, generators, inlets, Spark) and leaves (files, driver, a print)."""
 
-from .collection_source import CollectionSource
-from .errors import (
-    ConnectorError,
-    HttpRefused,
-    InletLogDamaged,
-    InletSchemaChanged,
-    InputChanged,
-    LostTransaction,
-    MissingExtra,
-    NoInput,
-    NonDeterministicSource,
-    NotAScan,
-    OffsetMismatch,
-    OutputTakenOver,
-    PartitionFailed,
-    RedisRefused,
-    RewindImpossible,
-    SparkQueryFailed,
-    SpoolMismatch,
-    StreamTrimmed,
-    UnknownFileSystem,
-    UnreadableInput,
-    UnusableOutput,
-)
-from .files.collect_sink import CollectSink, read_collected
-from .files.file_sink import FileSink
-from .files.file_source import FileSource
-from .files.outlet_sink import OutletSink
-from .files.watched_file_source import WatchedFileSource
-from .frames import table_of
-from .generator_source import GeneratorSource
-from .index_share import IndexShare
-from .inlet.inlet_source import InletSource, subtask_of
-from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
-from .kafka import (
-    AvroFormat,
-    DataGone,
-    KafkaError,
-    KafkaFormat,
-    KafkaRefused,
-    KafkaSink,
-    KafkaSource,
-    KafkaUnavailable,
-    NoSuchTopic,
-    TransactionLost,
-    UnreadableMessage,
-)
-from .lakes.delta_sink import DeltaSink
-from .lakes.delta_source import DeltaSource
-from .lakes.errors import (
-    ColumnConflict,
-    LakeUnreachable,
-    LostDataFile,
-    NoCatalog,
-    NoTable,
-    RowsChanged,
-    UnsupportedTable,
-    VersionGone,
-)
-from .lakes.iceberg_sink import IcebergSink
-from .lakes.iceberg_source import IcebergSource
-from .lakes.lake_sink import LakeSink
-from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
-from .pacer import Pacer
-from .print_sink import PrintSink
-from .redis.redis_sinks import RedisListSink, RedisStreamSink, RedisUpsertSink
-from .redis.redis_stream_source import RedisStreamSource
-from .spark.fingerprint import Fingerprint
-from .spark.partition_feed import PartitionFeed, PartitionPosition
-from .spark.rewind_buffer import RewindBuffer
-from .spark.scan_plan import ScanPlan, scan_plan
-from .spark.scan_source import ScanSource
-from .spark.spark_source import SparkSource
-from .sql.changes.postgres_changes import PostgresChanges
-from .sql.errors import (
-    ChangesLost,
-    DatabaseRefused,
-    DatabaseUnreachable,
-    KeyNotUnique,
-    NoSuchTable,
-    NotReplicable,
-    ReplicationError,
-    SlotInUse,
-    SqlError,
-    StatementFailed,
-    TableChanged,
-    TableMismatch,
-)
-from .sql.lookup import SqlLookupJoin, SqlTable
-from .sql.sql_sinks import SqlSink, SqlUpsertSink
-from .sql.sql_source import SqlSource
-from .table_source import TableSource
-from .web.event_stream import ServerEvent
-from .web.http_source import HttpSource
-from .web.line_source import LineSource
-from .web.sse_source import SseSource
-from .web.websocket_source import WebsocketSource
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .collection_source import CollectionSource
+    from .errors import (
+        ConnectorError,
+        HttpRefused,
+        InletLogDamaged,
+        InletSchemaChanged,
+        InputChanged,
+        LostTransaction,
+        MissingExtra,
+        NoInput,
+        NonDeterministicSource,
+        NotAScan,
+        OffsetMismatch,
+        OutputTakenOver,
+        PartitionFailed,
+        RedisRefused,
+        RewindImpossible,
+        SparkQueryFailed,
+        SpoolMismatch,
+        StreamTrimmed,
+        UnknownFileSystem,
+        UnreadableInput,
+        UnusableOutput,
+    )
+    from .files.collect_sink import CollectSink, read_collected
+    from .files.file_sink import FileSink
+    from .files.file_source import FileSource
+    from .files.outlet_sink import OutletSink
+    from .files.watched_file_source import WatchedFileSource
+    from .frames import table_of
+    from .generator_source import GeneratorSource
+    from .index_share import IndexShare
+    from .inlet.inlet_source import InletSource, subtask_of
+    from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
+    from .kafka import (
+        AvroFormat,
+        DataGone,
+        KafkaError,
+        KafkaFormat,
+        KafkaRefused,
+        KafkaSink,
+        KafkaSource,
+        KafkaUnavailable,
+        NoSuchTopic,
+        TransactionLost,
+        UnreadableMessage,
+    )
+    from .lakes.delta_sink import DeltaSink
+    from .lakes.delta_source import DeltaSource
+    from .lakes.errors import (
+        ColumnConflict,
+        LakeUnreachable,
+        LostDataFile,
+        NoCatalog,
+        NoTable,
+        RowsChanged,
+        UnsupportedTable,
+        VersionGone,
+    )
+    from .lakes.iceberg_sink import IcebergSink
+    from .lakes.iceberg_source import IcebergSource
+    from .lakes.lake_sink import LakeSink
+    from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
+    from .pacer import Pacer
+    from .print_sink import PrintSink
+    from .redis.redis_sinks import RedisListSink, RedisStreamSink, RedisUpsertSink
+    from .redis.redis_stream_source import RedisStreamSource
+    from .spark.fingerprint import Fingerprint
+    from .spark.partition_feed import PartitionFeed, PartitionPosition
+    from .spark.rewind_buffer import RewindBuffer
+    from .spark.scan_plan import ScanPlan, scan_plan
+    from .spark.scan_source import ScanSource
+    from .spark.spark_source import SparkSource
+    from .sql.changes.postgres_changes import PostgresChanges
+    from .sql.errors import (
+        ChangesLost,
+        DatabaseRefused,
+        DatabaseUnreachable,
+        KeyNotUnique,
+        NoSuchTable,
+        NotReplicable,
+        ReplicationError,
+        SlotInUse,
+        SqlError,
+        StatementFailed,
+        TableChanged,
+        TableMismatch,
+    )
+    from .sql.lookup import SqlLookupJoin, SqlTable
+    from .sql.sql_sinks import SqlSink, SqlUpsertSink
+    from .sql.sql_source import SqlSource
+    from .table_source import TableSource
+    from .web.event_stream import ServerEvent
+    from .web.http_source import HttpSource
+    from .web.line_source import LineSource
+    from .web.sse_source import SseSource
+    from .web.websocket_source import WebsocketSource
+
+_HOMES = {
+    ".collection_source": "CollectionSource",
+    ".errors": (
+        "ConnectorError HttpRefused InletLogDamaged InletSchemaChanged InputChanged LostTransaction "
+        "MissingExtra NoInput NonDeterministicSource NotAScan OffsetMismatch OutputTakenOver PartitionFailed "
+        "RedisRefused RewindImpossible SparkQueryFailed SpoolMismatch StreamTrimmed UnknownFileSystem "
+        "UnreadableInput UnusableOutput"
+    ),
+    ".files.collect_sink": "CollectSink read_collected",
+    ".files.file_sink": "FileSink",
+    ".files.file_source": "FileSource",
+    ".files.outlet_sink": "OutletSink",
+    ".files.watched_file_source": "WatchedFileSource",
+    ".frames": "table_of",
+    ".generator_source": "GeneratorSource",
+    ".index_share": "IndexShare",
+    ".inlet.inlet_source": "InletSource subtask_of",
+    ".inlet.sent_records": "SentRecords columns_to_bytes to_payload",
+    ".kafka": (
+        "AvroFormat DataGone KafkaError KafkaFormat KafkaRefused KafkaSink KafkaSource KafkaUnavailable "
+        "NoSuchTopic TransactionLost UnreadableMessage"
+    ),
+    ".lakes.delta_sink": "DeltaSink",
+    ".lakes.delta_source": "DeltaSource",
+    ".lakes.errors": (
+        "ColumnConflict LakeUnreachable LostDataFile NoCatalog NoTable RowsChanged UnsupportedTable VersionGone"
+    ),
+    ".lakes.iceberg_sink": "IcebergSink",
+    ".lakes.iceberg_source": "IcebergSource",
+    ".lakes.lake_sink": "LakeSink",
+    ".paced_source": "COLUMN_BATCH_ROWS COMPILED_BATCH_ROWS",
+    ".pacer": "Pacer",
+    ".print_sink": "PrintSink",
+    ".redis.redis_sinks": "RedisListSink RedisStreamSink RedisUpsertSink",
+    ".redis.redis_stream_source": "RedisStreamSource",
+    ".spark.fingerprint": "Fingerprint",
+    ".spark.partition_feed": "PartitionFeed PartitionPosition",
+    ".spark.rewind_buffer": "RewindBuffer",
+    ".spark.scan_plan": "ScanPlan scan_plan",
+    ".spark.scan_source": "ScanSource",
+    ".spark.spark_source": "SparkSource",
+    ".sql.changes.postgres_changes": "PostgresChanges",
+    ".sql.errors": (
+        "ChangesLost DatabaseRefused DatabaseUnreachable KeyNotUnique NoSuchTable NotReplicable "
+        "ReplicationError SlotInUse SqlError StatementFailed TableChanged TableMismatch"
+    ),
+    ".sql.lookup": "SqlLookupJoin SqlTable",
+    ".sql.sql_sinks": "SqlSink SqlUpsertSink",
+    ".sql.sql_source": "SqlSource",
+    ".table_source": "TableSource",
+    ".web.event_stream": "ServerEvent",
+    ".web.http_source": "HttpSource",
+    ".web.line_source": "LineSource",
+    ".web.sse_source": "SseSource",
+    ".web.websocket_source": "WebsocketSource",
+}
+"""Where each name lives. Loaded on first use: a client of a cluster needs errors from here, and no connector."""
+
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "COLUMN_BATCH_ROWS",
@@ -200,3 +264,17 @@ __all__ = [
     "table_of",
     "to_payload",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home, __name__), name)
+    return value
+
+
+def load_all() -> None:
+    """Import all of them: in a process that others are forked from."""
+    for home in _HOMES:
+        import_module(home, __name__)

@@ -38,7 +38,7 @@ from ..clusters.this_process import is_gone, this_process
 from ..clusters.watch import Watch
 from ..high_availability.errors import HighAvailabilityError, NotOurs, NotReachable
 from ..high_availability.kept_jobs import TakenOver
-from ..metrics import SlotStacks
+from ..metrics.slot_stacks import SlotStacks
 from ..output import OutputDelivery
 from ..system import ActorSystem, CurveKeys
 from .errors import ProcessFailed

@@ -310,7 +310,7 @@ if TYPE_CHECKING:
     from .runtime.hosts.errors import ProcessFailed as ProcessFailed
     from .runtime.hosts.errors import ProgramRefused as ProgramRefused
     from .runtime.hosts.standalone_cluster import StandaloneCluster as StandaloneCluster
-    from .runtime.metrics import JsonLines as JsonLines
+    from .runtime.metrics.json_lines import JsonLines as JsonLines
     from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
     from .runtime.savepoints.difference import StateChange as StateChange
     from .runtime.savepoints.difference import StateDiff as StateDiff
@@ -477,7 +477,7 @@ _HOMES = {
     "runtime.savepoints.reading": "SavepointOperator",
     "runtime.savepoints.state_table": "StateTable",
     "runtime.savepoints.verification": "Verification",
-    "runtime.metrics": "JsonLines",
+    "runtime.metrics.json_lines": "JsonLines",
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
