@@ -7,7 +7,6 @@ each would remove, as leftovers of its own, what the other has pre-committed.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 
@@ -16,6 +15,7 @@ from fsspec.utils import glob_translate
 from ..connectors import FileSink, FileSource, WatchedFileSource
 from ..connectors.files.committed_files import slug
 from ..connectors.files.file_writers import WRITE_FORMATS
+from ..connectors.files.locations import one_url
 from .errors import InvalidProgram
 from .stream_graph import StreamNode
 
@@ -43,17 +43,13 @@ def check_sinks_apart(nodes: Sequence[StreamNode]) -> None:
         if not isinstance(node.operator, FileSink) or not node.operator.path:
             continue
         path = node.operator.path
-        first = seen.setdefault((_place(path), slug(node.operator_id)), node.name)
+        first = seen.setdefault((one_url(path), slug(node.operator_id)), node.name)
         if first != node.name:
             raise InvalidProgram(
                 f"sinks {first!r} and {node.name!r} write into {path}, and their files would have the same names, "
                 "which say of a uid, or else of the sink's name, its ASCII letters and digits alone: give one of them "
                 "another uid, or a folder of its own"
             )
-
-
-def _place(path: str) -> str:
-    return path.rstrip("/") if "://" in path else os.path.realpath(path)
 
 
 def _reads(path: str, sink: FileSink) -> bool:
