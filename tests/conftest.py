@@ -20,6 +20,7 @@ import re
 import signal
 import zlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     if _in_folders(collection_path):
         return None if kind == "processes" else True
-    if kind == "unit" and _WHOLE_JOBS.match(collection_path.relative_to(_HERE).as_posix()):
+    if kind == "unit" and _WHOLE_JOBS.match(_below_here(collection_path)):
         return True
     text = collection_path.read_text()
     if kind == "processes":
@@ -138,7 +139,7 @@ def _runs(item: pytest.Item, key: str) -> bool:
     """Whether this draw leaves it in."""
     if item.get_closest_marker("drawn") and not _is_drawn(item.nodeid, key):
         return False
-    path = item.path.relative_to(_HERE).as_posix()
+    path = _below_here(item.path)
     if not _DRAWN_FILES.match(path) or item.get_closest_marker("every_run") or item.get_closest_marker("drawn"):
         return True
     return _is_drawn(path, key)
@@ -165,6 +166,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return _Scheduling(config, log) if config.getoption("--kind") == "processes" else None
 
 
+@cache
+def _below_here(path: Path) -> str:
+    return path.relative_to(_HERE).as_posix()
+
+
+@cache
 def _in_folders(path: Path) -> bool:
     return any(path.is_relative_to(folder) for folder in _WITH_PROCESSES)
 
