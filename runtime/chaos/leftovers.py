@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
+from ..connectors.files.folder_owner import FOLDER as OWNER
+
 MARK = "UNDERSTUDY_CHAOS_RUN"
 
 
@@ -64,8 +66,9 @@ def marked(temporary: Path) -> Iterator[Marked]:
 
 
 def hidden_files(output: Path) -> list[str]:
-    """Everything in the output folder, at any depth, that is no committed file."""
-    return [name for name in everything_below(output) if name.startswith((".", "_")) or "/" in name]
+    """Everything in the output folder, at any depth, that is no committed file. Whose the folder is stays there."""
+    found = (name for name in everything_below(output) if name.startswith((".", "_")) or "/" in name)
+    return [name for name in found if not name.startswith(f"{OWNER}/")]
 
 
 def everything_below(folder: Path) -> list[str]:

@@ -136,7 +136,11 @@ def test_hidden_files_and_empty_folders_are_left_over(tmp_path: Path) -> None:
     assert hidden_files(tmp_path) == [".understudy-x"]
     (tmp_path / ".understudy-x" / "0-0-0").touch()
     assert hidden_files(tmp_path) == [".understudy-x/0-0-0"]
-    assert everything_below(tmp_path) == [".understudy-x/0-0-0", "part-1"]
+    claim = ".understudy-owner/00000001-b56adf03c68fc19f"
+    (tmp_path / ".understudy-owner").mkdir()
+    (tmp_path / claim).touch()
+    assert hidden_files(tmp_path) == [".understudy-x/0-0-0"], "whose the folder is stays"
+    assert everything_below(tmp_path) == [claim, ".understudy-x/0-0-0", "part-1"]
     assert everything_below(tmp_path / "nowhere") == []
 
 
