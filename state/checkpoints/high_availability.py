@@ -46,8 +46,8 @@ class NoPointers:
 
 @dataclass(frozen=True, slots=True)
 class KeptJob:
-    """What is kept of one job. Ids, numbers of attempts and checkpoints are open, and belong to the JobManager's thread:
-    none blocks.
+    """What is kept of one job. Ids, checkpoints and attempt numbers are open, and belong to the JobManager's thread:
+    none of them blocks.
     """
 
     checkpoint_ids: CheckpointIdCounter
@@ -88,8 +88,9 @@ class HighAvailability(Protocol):
         """A job is about to be started. When this returns, the job is kept for a successor, and the client is answered.
 
         Its checkpoint ids begin at `first_id`, or after all that it has ever drawn, in other sessions too, and so do
-        the numbers of its attempts. A job that is kept already is opened again, with its completed checkpoints. Raises CorruptState or MissingState when
-        it has some, and none can be read: it is never started from the beginning without a word.
+        the numbers of its attempts. A job that is kept already is opened again, with its completed checkpoints. Raises
+        CorruptState or MissingState when it has some, and none can be read: it is never started from the beginning
+        without a word.
         """
         ...
 

@@ -15,7 +15,7 @@ from understudy import ActorDead, CheckpointCompleted, FirstBatchProcessed, JobH
 from understudy.messages import JobStatus
 from understudy.runtime.simulation.world.led_cluster import LedCluster
 
-from .test_resume import DURATION_MS, EXPECTED, OUT, driver, environment, published
+from .test_resume import DURATION_MS, EXPECTED, driver, environment, published
 
 SESSION_MS = 6_000
 
