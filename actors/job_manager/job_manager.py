@@ -318,6 +318,7 @@ class JobManager(Actor):
             self.context.new_id,
             files=self._services.files.checkpoints_of(graph.job_id, storage, kept.job),
             origin=None if found is None else found.origin,
+            numbers=kept.job.attempt_numbers,
         )
         self._savepoints.job_begins(graph.job_id, storage)
         pointers = JobPointers(self.context, graph.job_id, kept.job.pointers, self._high_availability.may_block)

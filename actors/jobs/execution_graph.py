@@ -31,6 +31,7 @@ from ...messages import (
     TaskManagerId,
     VertexId,
 )
+from ...state.checkpoints.attempt_numbers import NO_ATTEMPT, AttemptNumbers, StandaloneAttemptNumbers
 from ..errors import IllegalTransition
 from ..job_graph import Region, SubtaskKey, all_subtasks, pointwise_producers, regions, subtasks_of, vertex_of
 from .adoption import AdoptedTask, next_channel_id
@@ -59,8 +60,9 @@ JOB_TRANSITIONS: Mapping[JobStatus, frozenset[JobStatus]] = MappingProxyType(
 class ExecutionGraph:
     """The books of one job. Built from a valid JobGraph; no subtask has an attempt yet."""
 
-    def __init__(self, graph: JobGraph) -> None:
+    def __init__(self, graph: JobGraph, numbers: AttemptNumbers | None = None) -> None:
         self._graph = graph
+        self._numbers = numbers or StandaloneAttemptNumbers()
         self._status = JobStatus.CREATED
         self._regions = regions(graph)
         self._region_of = {vertex_id: region for region in self._regions for vertex_id in region}
@@ -263,12 +265,14 @@ class ExecutionGraph:
         attempts = (self._current.get(subtask) for subtask in self._subtasks_in(vertices))
         return all(execution is not None and execution.state in states for execution in attempts)
 
-    def _begin(self, subtask: SubtaskKey, attempt_id: ExecutionAttemptId, first_number: int = 0) -> Execution:
+    def _begin(self, subtask: SubtaskKey, attempt_id: ExecutionAttemptId, number: int | None = None) -> Execution:
+        """`number`: that of an attempt which has one; else it is the next."""
         previous = self._current.get(subtask)
+        if number is None:
+            number = self._numbers.next_after(NO_ATTEMPT if previous is None else previous.number)
         if previous is not None:
             del self._by_id[previous.attempt_id]
             self._earlier[subtask].append(previous)
-        number = first_number if previous is None else previous.number + 1
         execution = Execution(subtask, number, attempt_id, lambda: self.wall_ms)
         execution.schedule()
         self._current[subtask] = self._by_id[attempt_id] = execution

@@ -31,6 +31,7 @@ from ...messages import (
     TaskManagerExited,
     UpdateTaskExecutionState,
 )
+from ...state.checkpoints.attempt_numbers import AttemptNumbers
 from ...state.checkpoints.checkpoint_ids import CheckpointIdCounter
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpointStore
 from ..checkpoints import checkpoint_events as checkpoint
@@ -114,8 +115,9 @@ class JobMaster:
         new_id: Callable[[str], str],
         origin: Origin | None = None,
         files: CheckpointFiles | None = None,
+        numbers: AttemptNumbers | None = None,
     ) -> None:
-        self.graph = ExecutionGraph(graph)
+        self.graph = ExecutionGraph(graph, numbers)
         self._restore_points = points = RestorePoints(graph, store, origin)
         plan, before = CheckpointPlan.of(graph), points.predecessors
         self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, plan, ids, store, files, before)

@@ -14,6 +14,8 @@ from ...messages import CheckpointId, JobId, MalformedMessage, decode, encode, m
 from ...state.errors import CorruptState
 
 VERSION = 1
+ATTEMPTS_AHEAD = 1_000
+"""The number of attempt numbers reserved at once, so that the first after three takeovers is 3000."""
 _SEAL = Struct(">4sI")
 _MAGIC = b"UHA1"
 
@@ -41,6 +43,10 @@ class JobRecord:
     """Each id below may have been drawn, none from here on."""
     checkpoints: tuple[CheckpointPointer, ...] = ()
     """By id. All of them were complete; what came after the last was never committed."""
+    attempts_until: int = ATTEMPTS_AHEAD
+    """Each number of an attempt below may have been given, none from here on. Leaders of earlier versions, which do not
+    write it, count from 0.
+    """
 
     def with_checkpoint(self, added: CheckpointPointer) -> JobRecord:
         kept = [each for each in self.checkpoints if each.path != added.path]

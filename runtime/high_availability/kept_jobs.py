@@ -20,7 +20,7 @@ from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint, Stan
 from ...state.checkpoints.high_availability import KeptJob
 from ...state.errors import StateError
 from .errors import CannotTakeOver, ForgedSubmission
-from .job_record import VERSION, CheckpointPointer, JobRecord, read_record
+from .job_record import ATTEMPTS_AHEAD, VERSION, CheckpointPointer, JobRecord, read_record
 from .leadership import Leadership
 from .submissions import StoredProgram, Submissions, decode_name, encode_name
 
@@ -102,6 +102,23 @@ class ReservedIds:
 
     def set_count(self, next_id: CheckpointId) -> None:
         self._next = max(self._next, next_id)
+
+
+class ReservedNumbers:
+    """AttemptNumbers of one leader, from `first` on. Belongs to one thread.
+
+    It blocks only when a subtask begins its thousandth attempt under this leader, and each thousandth after that.
+    """
+
+    def __init__(self, record: KeptRecord, first: int) -> None:
+        self._record = record
+        self._first = first
+
+    def next_after(self, previous: int) -> int:
+        number = max(self._first, previous + 1)
+        if number >= self._record.now.attempts_until:
+            self._record.change(lambda record: replace(record, attempts_until=number + ATTEMPTS_AHEAD))
+        return number
 
 
 class KeptJobs:
@@ -227,10 +244,14 @@ class KeptJobs:
         return self._kept_job(submitted, record, first_id)
 
     def _opened(self, submitted: SubmitJob, record: KeptRecord) -> KeptJob:
-        """Of an earlier leader: its ids go on behind all that it may have drawn."""
-        first_id = record.now.ids_until
-        record.change(lambda now: replace(now, ids_until=CheckpointId(first_id + IDS_AHEAD)))
-        kept = self._kept_job(submitted, record, first_id)
+        """Of an earlier leader: ids and numbers of attempts go on behind all that it may have drawn."""
+        first_id, first_attempt = record.now.ids_until, record.now.attempts_until
+        record.change(
+            lambda now: replace(
+                now, ids_until=CheckpointId(first_id + IDS_AHEAD), attempts_until=first_attempt + ATTEMPTS_AHEAD
+            )
+        )
+        kept = self._kept_job(submitted, record, first_id, first_attempt)
         readable = self._readable(submitted, record)
         oldest = min((each.checkpoint_id for each in readable.values() if not each.is_savepoint), default=0)
         for checkpoint in readable.values():
@@ -240,10 +261,13 @@ class KeptJobs:
         _say_from_where(submitted.graph.name, readable)
         return replace(kept, savepoints=savepoints)
 
-    def _kept_job(self, submitted: SubmitJob, record: KeptRecord, first_id: CheckpointId) -> KeptJob:
+    def _kept_job(
+        self, submitted: SubmitJob, record: KeptRecord, first_id: CheckpointId, first_attempt: int = 0
+    ) -> KeptJob:
         config = submitted.graph.checkpoints
         store = StandaloneCompletedCheckpointStore(config.retained, config.retention)
-        return KeptJob(ReservedIds(record, first_id), store, record)
+        numbers = ReservedNumbers(record, first_attempt)
+        return KeptJob(ReservedIds(record, first_id), store, record, attempt_numbers=numbers)
 
     def _readable(self, submitted: SubmitJob, record: KeptRecord) -> dict[CheckpointPointer, CompletedCheckpoint]:
         """Its checkpoints that are whole, oldest first. Raises CorruptState when it has some, and none is."""

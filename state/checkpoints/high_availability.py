@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...messages import CheckpointId, JobId, JobStatus, LeaderSessionId, SubmitJob
+from .attempt_numbers import AttemptNumbers, StandaloneAttemptNumbers
 from .checkpoint_ids import FIRST_CHECKPOINT_ID, CheckpointIdCounter, StandaloneCheckpointIdCounter
 from .completed_checkpoints import CompletedCheckpoint, CompletedCheckpointStore, StandaloneCompletedCheckpointStore
 
@@ -45,7 +46,9 @@ class NoPointers:
 
 @dataclass(frozen=True, slots=True)
 class KeptJob:
-    """What is kept of one job. Ids and checkpoints are open, and belong to the JobManager's thread: neither blocks."""
+    """What is kept of one job. Ids, checkpoints and attempt numbers are open, and belong to the JobManager's thread:
+    none of them blocks.
+    """
 
     checkpoint_ids: CheckpointIdCounter
     checkpoints: CompletedCheckpointStore
@@ -56,6 +59,7 @@ class KeptJob:
     pointers: CheckpointPointers = field(default_factory=NoPointers)
     savepoints: Mapping[str, CompletedCheckpoint] = field(default_factory=dict)
     """Those that users have of it since earlier sessions, by path: their files are not to be deleted."""
+    attempt_numbers: AttemptNumbers = field(default_factory=StandaloneAttemptNumbers)
 
 
 class HighAvailability(Protocol):
@@ -83,9 +87,10 @@ class HighAvailability(Protocol):
     def add_job(self, submitted: SubmitJob, first_id: CheckpointId = FIRST_CHECKPOINT_ID) -> KeptJob:
         """A job is about to be started. When this returns, the job is kept for a successor, and the client is answered.
 
-        Its checkpoint ids begin at `first_id`, or after all that it has ever drawn, in other sessions too. A job
-        that is kept already is opened again, with its completed checkpoints. Raises CorruptState or MissingState when
-        it has some, and none can be read: it is never started from the beginning without a word.
+        Its checkpoint ids begin at `first_id`, or after all that it has ever drawn, in other sessions too, and so do
+        the numbers of its attempts. A job that is kept already is opened again, with its completed checkpoints. Raises
+        CorruptState or MissingState when it has some, and none can be read: it is never started from the beginning
+        without a word.
         """
         ...
 

@@ -5,7 +5,8 @@ outlive their JobManager. Subclass it and say how to make one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -22,6 +23,7 @@ from understudy.messages import (
     SubmitJob,
 )
 from understudy.state import CheckpointStorage, CorruptState, checkpoint_directory
+from understudy.state.checkpoints.attempt_numbers import NO_ATTEMPT
 from understudy.state.checkpoints.checkpoint_ids import CheckpointIdCounter
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
@@ -41,6 +43,22 @@ def completed(number: int, *, is_savepoint: bool = False) -> CompletedCheckpoint
 
 def drawn(ids: CheckpointIdCounter, count: int = 3) -> list[CheckpointId]:
     return [ids.get_and_increment() for _ in range(count)]
+
+
+def begun(job: KeptJob, count: int = 3) -> list[int]:
+    """Numbers of the attempts of one subtask."""
+    found: list[int] = []
+    for _ in range(count):
+        found.append(job.attempt_numbers.next_after(found[-1] if found else NO_ATTEMPT))
+    return found
+
+
+def given_until_refused(job: KeptJob) -> Iterator[int]:
+    number = NO_ATTEMPT
+    with suppress(LostLeadership):
+        while number < 10_000:
+            number = job.attempt_numbers.next_after(number)
+            yield number
 
 
 def numbers(checkpoints: Iterable[CompletedCheckpoint]) -> list[int]:
@@ -94,6 +112,12 @@ class HighAvailabilityContract(ABC):
         assert numbers(store.restorable()) == [2, 1]
         assert numbers(store.add(completed(3))) == [1]
         assert numbers(store.restorable()) == [3]
+
+    def test_attempts_of_the_first_leader_are_counted_from_0(self) -> None:
+        assert begun(self.make().add_job(submitted())) == [0, 1, 2]
+
+    def test_an_attempt_that_was_adopted_is_followed_by_the_next_number(self) -> None:
+        assert self.make().add_job(submitted()).attempt_numbers.next_after(5_000) == 5_001
 
     def test_each_job_has_ids_and_checkpoints_of_its_own(self) -> None:
         kept = self.make()
@@ -190,6 +214,31 @@ class DurableHighAvailabilityContract(HighAvailabilityContract):
             ids += drawn(leader.add_job(self.submitted()).checkpoint_ids)
             leader = self.succeed(leader)
         assert ids == sorted(set(ids))
+
+    def test_attempt_numbers_increase_over_many_leaders_however_many_attempts_each_begins(self) -> None:
+        """Two subtasks: one restarts alone, and more often than numbers are reserved at once."""
+        leader, highest = self.make(), NO_ATTEMPT
+        for count in (2, 2_500, 1, 3):
+            job = leader.add_job(self.submitted())
+            given = [*begun(job), *begun(job, count)]
+            assert min(given) > highest
+            highest = max(given)
+            leader = self.succeed(leader)
+
+    def test_a_leader_that_is_deposed_gives_no_number_that_its_successor_gives(self) -> None:
+        """It goes on restarting the job until it would have to reserve more."""
+        leader = self.make()
+        job = leader.add_job(self.submitted())
+        successor = self.succeed(leader).add_job(self.submitted())
+        given = list(given_until_refused(job))
+        assert 0 < len(given) < 10_000
+        assert min(begun(successor)) > max(given)
+
+    def test_attempts_that_were_adopted_are_followed_by_numbers_of_the_new_leader(self) -> None:
+        leader = self.make()
+        (adopted,) = begun(leader.add_job(self.submitted()), 1)
+        job = self.succeed(leader).add_job(self.submitted())
+        assert job.attempt_numbers.next_after(adopted) == begun(job)[0] > adopted + 1
 
     def test_a_savepoint_that_is_the_newest_is_what_a_successor_goes_on_from(self) -> None:
         leader = self.make()

@@ -31,7 +31,7 @@ from ..world.process import Process, ProcessKilled
 from ..world.zookeeper import SimulatedRetrieval
 from .campaign import quiet
 from .led_course import KillMoment, LedCourse, Orders
-from .led_job import DURATION_MS, EXPECTED, LedJob, published
+from .led_job import DURATION_MS, EXPECTED, LedJob, left_in_progress, published
 from .watchdog import Watchdog
 
 MOMENTS = tuple(KillMoment)
@@ -236,6 +236,8 @@ class LedHistory:
         violation = exactly_once(found, EXPECTED) if is_whole else nothing_extra(found, EXPECTED)
         if violation is not None:
             self._violations.append(violation)
+        if is_whole and (left := left_in_progress(self._cluster.disk)):
+            self._report("led-leftovers", f"the job has ended, and nobody has removed {left}")
 
     def _report(self, oracle: str, problem: str) -> None:
         self._violations.append(Violation(oracle, problem))

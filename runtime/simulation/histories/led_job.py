@@ -10,6 +10,7 @@ from ....actors.operators.keyed_operator import KeyedOperator
 from ....state import ValueState
 from ...api.environment import StreamEnvironment
 from ...connectors.files.file_sink import FileSink
+from ...connectors.files.folder_owner import FOLDER as CLAIMS
 from ..world.disk import SimulatedDisk
 
 RECORDS, KEYS, RATE = 24, 4, 5.0
@@ -50,6 +51,11 @@ class LedJob:
         counts = numbers.key_by(lambda index: index % KEYS).process(Counting, name="count")
         counts.sink_to(FileSink(f"{FOLDER}/out", "jsonl"), name="out")
         return env
+
+
+def left_in_progress(disk: SimulatedDisk) -> list[str]:
+    """Hidden files that an attempt has begun, and that are neither visible nor removed."""
+    return [path for path, _ in disk.files() if "/out/.understudy-" in path and f"/{CLAIMS}/" not in path]
 
 
 def published(disk: SimulatedDisk) -> list[tuple[int, ...]]:

@@ -13,7 +13,7 @@ from understudy.actors.jobs.job_master import JobMaster
 from understudy.actors.tasks.leader_link import LeaderLink
 from understudy.messages import CheckpointId, SubmitJob
 from understudy.runtime.high_availability import term
-from understudy.runtime.high_availability.kept_jobs import KeptJobs, KeptRecord
+from understudy.runtime.high_availability.kept_jobs import KeptJobs, KeptRecord, ReservedNumbers
 from understudy.runtime.high_availability.leader import Leader
 from understudy.runtime.high_availability.nodes import Nodes, place_in_queue, who_leads
 from understudy.runtime.simulation.histories.led_history import judge_led
@@ -54,6 +54,11 @@ def an_id_is_used_twice(patch: Patch) -> None:
 
     as_it_is = KeptJobs._opened
     patch.setattr(KeptJobs, "_opened", opened)
+
+
+def attempts_are_counted_from_0_again(patch: Patch) -> None:
+    """By each leader: what earlier ones' attempts had in progress stays, or they remove what the next one's have."""
+    patch.setattr(ReservedNumbers, "next_after", lambda _, previous: previous + 1)
 
 
 def a_candidate_does_not_watch_the_one_before_it(patch: Patch) -> None:
@@ -97,6 +102,7 @@ def in_led_histories(seed: int) -> None:
 KILLED: Property = led.test_a_leader_that_is_killed_again_and_again_is_followed_and_the_output_is_exact
 WOKEN: Property = led.test_a_leader_that_wakes_after_another_has_begun_writes_nothing
 WAITS_CUT_OFF: Property = led.test_one_that_waits_and_is_cut_off_when_its_turn_comes_leads_when_it_is_back
+ENDS_LATE: Property = led.test_an_attempt_of_an_earlier_leader_that_ends_late_removes_nothing_of_the_next_one
 CUT_OFF: Property = led.test_so_does_one_that_has_nothing_to_write
 
 MUTANTS = [
@@ -104,6 +110,8 @@ MUTANTS = [
     (step_down_too_late, CUT_OFF, 1),
     (no_fencing, WOKEN, 3),
     (an_id_is_used_twice, in_led_histories, 8),
+    (attempts_are_counted_from_0_again, ENDS_LATE, 1),
+    (attempts_are_counted_from_0_again, in_led_histories, 4),
     (announced_without_a_pointer, in_led_histories, 8),
     (a_candidate_does_not_watch_the_one_before_it, in_led_histories, 1),
     (a_candidate_does_not_look_again_when_its_connection_is_back, WAITS_CUT_OFF, 1),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from understudy import ActorDead, CheckpointCompleted, JobHandle, JobLost
+from understudy import ActorDead, CheckpointCompleted, FirstBatchProcessed, JobHandle, JobLost
 from understudy.messages import JobStatus
 from understudy.runtime.simulation.world.led_cluster import LedCluster
 
@@ -53,6 +53,23 @@ def start(cluster: LedCluster, **settings: Any) -> JobHandle:
 
 def is_kept(cluster: LedCluster) -> bool:
     return bool(cluster.zookeeper.records)
+
+
+class Numbers:
+    """Of the attempts that have begun to work, as the listeners of one leader have heard of them."""
+
+    def __init__(self, job: JobHandle) -> None:
+        self.found: set[int] = set()
+        job.on_event(self._heard)
+
+    def _heard(self, event: object) -> None:
+        if isinstance(event, FirstBatchProcessed):
+            self.found.add(event.attempt_number)
+
+
+def in_progress(cluster: LedCluster) -> list[str]:
+    """Hidden files of the output."""
+    return [path for path, _ in cluster.disk.files() if "/.understudy-" in path and "-owner/" not in path]
 
 
 @seeds(10)
@@ -131,6 +148,55 @@ def test_a_leader_that_wakes_after_another_has_begun_writes_nothing(seed: int) -
         with pytest.raises((JobLost, ActorDead)):
             first.wait(timeout=5)
         assert not cluster.probes.violations
+
+
+@seeds(6)
+def test_an_attempt_of_an_earlier_leader_that_ends_late_removes_nothing_of_the_next_one(seed: int) -> None:
+    """Its job had restarted. Its TaskManagers wake, and end, when those of the next leader have begun to write."""
+    chance = random.Random(seed)
+    with cluster_of(seed) as cluster:
+        job = start(cluster)
+        earlier = Numbers(job)
+        for _ in range(chance.randint(1, 2)):
+            job.ready().result()
+            cluster.run_for(chance.uniform(0, 1_000))
+            cluster.process(0).kill("kill -9")
+            cluster.run_until(lambda job=job: job.status is not JobStatus.RUNNING, 10.0)
+        job.ready().result()
+        cluster.run_for(2_000)
+        assert max(earlier.found) > 0
+        standing = list(cluster.processes())
+        for process in standing:
+            process.freeze()
+        cluster.take_over(host="another")
+        job = start(cluster)
+        later = Numbers(job)
+        job.ready().result()
+        cluster.run_for(chance.uniform(0, 2_000))
+        for process in standing:
+            process.thaw()
+        finished = job.wait()
+        assert (finished.status, finished.restarts) == (JobStatus.FINISHED, 0)
+        assert min(later.found) > max(earlier.found)
+        cluster.run_for(30_000)
+        assert published(cluster) == EXPECTED
+        assert not cluster.probes.violations
+
+
+@seeds(4)
+def test_what_a_dead_leaders_attempts_left_in_progress_goes(seed: int) -> None:
+    chance = random.Random(seed)
+    with cluster_of(seed) as cluster:
+        start(cluster, checkpoint_interval_ms=3_000).ready().result()
+        cluster.run_for(chance.uniform(1_500, DURATION_MS / 2))
+        assert in_progress(cluster)
+        for process in [driver(cluster), *cluster.processes()]:
+            process.kill("kill -9")
+        cluster.take_over()
+        job = start(cluster)
+        assert job.wait().status is JobStatus.FINISHED
+        assert in_progress(cluster) == []
+        assert published(cluster) == EXPECTED
 
 
 @seeds(8)
