@@ -21,6 +21,7 @@ from .errors import (
     SpoolMismatch,
     StreamTrimmed,
     UnknownFileSystem,
+    UnreadableFile,
     UnreadableInput,
     UnusableOutput,
 )
@@ -186,6 +187,7 @@ __all__ = [
     "TableSource",
     "TransactionLost",
     "UnknownFileSystem",
+    "UnreadableFile",
     "UnreadableInput",
     "UnreadableMessage",
     "UnsupportedTable",
