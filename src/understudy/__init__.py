@@ -464,8 +464,8 @@ _HOMES = {
         "RedisStreamSink RedisStreamSource RedisUpsertSink "
         "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SqlError SqlSink SqlSource SqlTable "
         "SqlUpsertSink SseSource SparkQueryFailed SpoolMismatch StatementFailed StreamTrimmed TableChanged "
-        "TableMismatch TransactionLost UnknownFileSystem UnreadableFile UnreadableInput UnreadableMessage UnsupportedTable "
-        "UnusableOutput VersionGone WebsocketSource"
+        "TableMismatch TransactionLost UnknownFileSystem UnreadableFile UnreadableInput UnreadableMessage "
+        "UnsupportedTable UnusableOutput VersionGone WebsocketSource"
     ),
     "runtime.high_availability": "AccessDenied CannotTakeOver HighAvailabilityError NotOurs NotReachable UnusableFile",
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
