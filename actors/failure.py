@@ -19,7 +19,9 @@ from .traceback_text import traceback_text
 
 MAX_CAUSES = 10
 MAX_TEXT = 20_000
-LONGEST_LINE = 400
+LONGEST_LINE = 600
+_LONGEST_END = 250
+"""Of a line that is longer: our texts end with what to do."""
 
 _WRAPPERS = (FailureKind.REPEATED, FailureKind.USER_CODE)
 """Kinds of errors that only wrap the one that was raised."""
@@ -166,7 +168,7 @@ def tell_line(failure: FailureCause) -> str:
     error = raised(failure)
     text = " ".join(f"{error.error_type}: {error.error_message}".split())
     if len(text) > LONGEST_LINE:
-        text = f"{text[:LONGEST_LINE]}…"
+        text = f"{text[: LONGEST_LINE - _LONGEST_END]}…{text[-_LONGEST_END:]}"
     where = tell_place(failure)
     return f"{text} (in {where})" if where else text
 

@@ -377,6 +377,8 @@ class JobMaster:
         if self.status not in _ALIVE or region in self._restarts:
             return []
         cause = self._failures.failed(cause, region)
+        if self._restore_points.are_used_up:
+            return [*self._failures.given_up(region, cause), *self._fail_job(no_checkpoint_left(cause))]
         restart = None if cause.kind is FailureKind.REPEATED else self._restarts.failed(region, self._now_ms)
         if restart is None:
             return [*self._failures.given_up(region, cause), *self._stop_everything(JobStatus.FAILING, cause)]

@@ -8,7 +8,7 @@ blob per chain, so that each subtask gets objects of its own, also when many sub
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from ..compiled import warm_up
 from ..errors import ActorError, CannotLoad
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
+from .module_source import ModuleSource
 from .shipping import file_of, pickled
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class JobProgram:
     """Those that the user registered."""
     modules: Mapping[str, str] = field(default_factory=dict)
     """What the operators name and a TaskManager imports, and from which files the driver has it."""
+    sources: Mapping[str, ModuleSource] = field(default_factory=dict)
+    """Which text of its modules a TaskManager may import; empty: any."""
     refusal: CannotLoad | None = None
     """Why this process can make no operators of it."""
 
@@ -110,12 +113,15 @@ class JobProgram:
         return pickled(self)
 
     @staticmethod
-    def loads(data: bytes) -> JobProgram:
+    def loads(data: bytes, watch: Callable[[Mapping[str, ModuleSource]], None] = lambda _: None) -> JobProgram:
         """The program, with the user's message classes and serializers and a script's record types registered in this
         process, so that they decode here. What cannot be loaded of them fails the tasks, and not this process.
+
+        `watch` gets the sources before anything of the user's is imported, and may raise CannotLoad.
         """
         program: JobProgram = cloudpickle.loads(data)
         try:
+            watch(program.sources)
             program._register()
         except CannotLoad as error:
             return replace(program, refusal=error)
@@ -132,6 +138,8 @@ class JobProgram:
     def _loaded(self, data: bytes) -> Any:
         try:
             return cloudpickle.loads(data)
+        except CannotLoad:
+            raise
         except Exception as error:
             raise CannotLoad(f"{error}{_difference(error, self.modules)}") from error
 

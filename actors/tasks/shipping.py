@@ -53,10 +53,12 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
         self.named: set[str] = set()
-        """Modules of classes and functions that travel by their name."""
+        """Modules that travel by their name, and those of classes and functions that do."""
 
     def reducer_override(self, obj: Any) -> Any:
         reduced = super().reducer_override(obj)
+        if isinstance(obj, types.ModuleType):
+            self.named.add(obj.__name__)
         is_named = reduced is NotImplemented and isinstance(obj, (type, types.FunctionType))
         if is_named and isinstance(obj.__module__, str):  # a decorator may have left None
             self.named.add(obj.__module__)

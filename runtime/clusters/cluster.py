@@ -64,6 +64,7 @@ from .launching import launch_of
 from .leading import leading
 from .metric_reporters import MetricReporters
 from .module_path import searched_folders
+from .module_sources import with_sources
 from .not_called import NotCalled
 from .paths import AnyPath, looked_at_here, savepoint_at
 from .preload import warm_up_of
@@ -343,7 +344,8 @@ class Cluster(WebSide, ABC, metaclass=NotCalled):
         if translation.queries:
             self._check_queries(", ".join(repr(each.source_name) for each in translation.queries))
         translation.check_operators(self._runs_on_this_machine())
-        program = StoredProgram(translation.program.dumps(), searched_folders(), warm_up_of(translation.program))
+        code = with_sources(translation.program)
+        program = StoredProgram(code.dumps(), searched_folders(), warm_up_of(code))
         self._lead.keep(graph, program, self._work_dir)
         self._prepare(self._launch(graph, program), translation.dataframes)
         self._programs.keep(graph.job_id, SubmittedProgram(program, translation))

@@ -6,6 +6,9 @@ in each TaskManager, also in one that takes the place of a lost one, and its tas
 
 from __future__ import annotations
 
+import sys
+from types import FunctionType, ModuleType
+
 from ...actors.tasks.job_program import JobProgram
 
 _OURS = f"{__name__.partition('.')[0]}."
@@ -14,7 +17,20 @@ _LOAD = f"{__name__.rpartition('.')[0]}.interface:load"
 
 
 def warm_up_of(program: JobProgram) -> tuple[str, ...]:
-    """As in JobProgram; with the programming interface, if the program names a module of the user's."""
-    if all(name.startswith(_OURS) for name in program.modules):
-        return program.warm_up
-    return (*program.warm_up, _LOAD)
+    """As in JobProgram; with the programming interface, if the program names a module that uses it."""
+    if any(map(_uses_it, program.modules)):
+        return (*program.warm_up, _LOAD)
+    return program.warm_up
+
+
+def _uses_it(name: str) -> bool:
+    """Whether a module of the user's has something of this library."""
+    if name.startswith(_OURS):
+        return False
+    held = list(getattr(sys.modules.get(name), "__dict__", {}).values())
+    names = [each.__name__ if isinstance(each, ModuleType) else each.__module__ for each in held if _has_module(each)]
+    return any(isinstance(each, str) and f"{each}.".startswith(_OURS) for each in names)
+
+
+def _has_module(value: object) -> bool:
+    return isinstance(value, (type, FunctionType, ModuleType))

@@ -47,6 +47,7 @@ from ..transport import ZmqDataPlane
 from .garbage import rare_collections, rarer_collections
 from .local_state import local_state_of
 from .module_path import search_first
+from .module_sources import WatchedImports
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +103,7 @@ def run_task_manager(
     bind, end = f"tcp://{launch.host}:0", _End()
     with ExitStack() as stack:
         stack.enter_context(rare_collections())
+        imports = stack.enter_context(WatchedImports())
         outbox = RelayOutbox(task_manager_id, launch.job_id, launch.job_name, os.getpid())
         stack.enter_context(relayed_logs(outbox, launch.log_levels))
         if relay_prints:
@@ -127,7 +129,7 @@ def run_task_manager(
             make_task_manager(
                 launch,
                 task_manager_id,
-                JobProgram.loads(launch.program),
+                JobProgram.loads(launch.program, imports.watch),
                 data_plane,
                 CheckpointStorage,
                 end.reached,

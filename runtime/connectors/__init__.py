@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         SpoolMismatch,
         StreamTrimmed,
         UnknownFileSystem,
+        UnreadableFile,
         UnreadableInput,
         UnusableOutput,
     )
@@ -108,7 +109,7 @@ _HOMES = {
         "ConnectorError HttpRefused InletLogDamaged InletSchemaChanged InputChanged LostTransaction "
         "MissingExtra NoInput NonDeterministicSource NotAScan OffsetMismatch OutputTakenOver PartitionFailed "
         "RedisRefused RewindImpossible SparkQueryFailed SpoolMismatch StreamTrimmed UnknownFileSystem "
-        "UnreadableInput UnusableOutput"
+        "UnreadableFile UnreadableInput UnusableOutput"
     ),
     ".files.collect_sink": "CollectSink read_collected",
     ".files.file_sink": "FileSink",
@@ -250,6 +251,7 @@ __all__ = [
     "TableSource",
     "TransactionLost",
     "UnknownFileSystem",
+    "UnreadableFile",
     "UnreadableInput",
     "UnreadableMessage",
     "UnsupportedTable",

@@ -5,6 +5,7 @@ ConnectorError
 ├── UnknownFileSystem       a URL that fsspec cannot open; names the package that is missing
 ├── NoInput                 a path that names no readable file
 ├── UnreadableInput         a file whose content is not what its format or schema says
+│   └── UnreadableFile      the same, read to that point and unchanged: it will be the same when it is read again
 ├── InputChanged            a file that is not what it was when the job was made
 ├── NotAScan                a DataFrame whose rows Spark itself has to compute; caught where there is another way
 ├── OffsetMismatch          a recorded offset that does not belong to this source as it is now
@@ -52,6 +53,10 @@ class NoInput(ConnectorError, ValueError):
 
 class UnreadableInput(ConnectorError, ValueError):
     """This file cannot be read as this format with these columns; names the file and both schemas where two differ."""
+
+
+class UnreadableFile(UnreadableInput):
+    """The file has been read, it has not changed since the job was made, and its content does not fit."""
 
 
 class InputChanged(ConnectorError):

@@ -31,6 +31,7 @@ from ..clusters.client import Client, FollowingClient
 from ..clusters.job_handle import JobHandle
 from ..clusters.leader_line import LeaderLine
 from ..clusters.module_path import searched_folders
+from ..clusters.module_sources import with_sources
 from ..clusters.paths import AnyPath, savepoint_at
 from ..clusters.preload import warm_up_of
 from ..clusters.remote_cluster import RemoteCluster, expect
@@ -139,7 +140,7 @@ class StandaloneCluster(RemoteCluster):
         processes = needed if task_managers is None else at_least("task_managers", task_managers, 1)
         self._check_slots(translation.graph.name, processes, slots)
         files = files_to_ship(py_files)
-        graph, program = translation.graph, translation.program
+        graph, program = translation.graph, with_sources(translation.program)
         programs = Programs(self.settings.storage_dir, self._cluster_keys)
         shipped = ShippedProgram(program.dumps(), warm_up_of(program), searched_folders(), files)
         stored = programs.store(graph.job_id, shipped)

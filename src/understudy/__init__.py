@@ -292,6 +292,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import TableMismatch as TableMismatch
     from .runtime.connectors import TransactionLost as TransactionLost
     from .runtime.connectors import UnknownFileSystem as UnknownFileSystem
+    from .runtime.connectors import UnreadableFile as UnreadableFile
     from .runtime.connectors import UnreadableInput as UnreadableInput
     from .runtime.connectors import UnreadableMessage as UnreadableMessage
     from .runtime.connectors import UnsupportedTable as UnsupportedTable
@@ -463,8 +464,8 @@ _HOMES = {
         "RedisStreamSink RedisStreamSource RedisUpsertSink "
         "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SqlError SqlSink SqlSource SqlTable "
         "SqlUpsertSink SseSource SparkQueryFailed SpoolMismatch StatementFailed StreamTrimmed TableChanged "
-        "TableMismatch TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable "
-        "UnusableOutput VersionGone WebsocketSource"
+        "TableMismatch TransactionLost UnknownFileSystem UnreadableFile UnreadableInput UnreadableMessage "
+        "UnsupportedTable UnusableOutput VersionGone WebsocketSource"
     ),
     "runtime.high_availability": "AccessDenied CannotTakeOver HighAvailabilityError NotOurs NotReachable UnusableFile",
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",

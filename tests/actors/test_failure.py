@@ -65,8 +65,16 @@ def test_one_line_says_what_and_where(tmp_path: Path) -> None:
 def test_one_line_stays_one_line_and_short() -> None:
     line = tell_line(FailureCause("ValueError", "two\nlines " + "x" * 10_000, operator_name="worst"))
     assert line.startswith("ValueError: two lines xxx")
-    assert line.endswith("… (in operator 'worst')")
+    assert line.endswith("x (in operator 'worst')")
     assert len(line) < LONGEST_LINE + 50
+
+
+def test_a_line_that_is_cut_ends_with_what_to_do() -> None:
+    remedy = "Put the files back, or submit the job afresh, with an output folder of its own"
+    line = tell_line(FailureCause("LostTransaction", f"the output folder {'/long' * 200} is gone. {remedy}"))
+    assert line.startswith("LostTransaction: the output folder /long")
+    assert line.endswith(f"/long is gone. {remedy}")
+    assert "…" in line
 
 
 def test_what_was_raised_is_under_what_was_put_around_it() -> None:

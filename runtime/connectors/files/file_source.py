@@ -17,7 +17,7 @@ from fsspec import AbstractFileSystem
 
 from ....actors.flow.records import column_problem, conform
 from ....messages import those_there_are
-from ..errors import InputChanged, NoInput, UnreadableInput
+from ..errors import InputChanged, NoInput, UnreadableFile, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS
 from .csv_guess import as_text, check_guess, csv_form, warn_of_texts
 from .file_look import version_now
@@ -213,14 +213,20 @@ def chosen(schema: pa.Schema, columns: Sequence[str] | None, path: str) -> pa.Sc
     return pa.schema([schema.field(name) for name in columns])
 
 
-def unreadable(path: str, format: str, error: BaseException, schema: pa.Schema | None = None) -> UnreadableInput:
-    """What a reader has said of a file; `schema`: with which columns it was to be read."""
+def unreadable(
+    path: str, format: str, error: BaseException, schema: pa.Schema | None = None, *, may_grow: bool = False
+) -> UnreadableInput:
+    """What a reader has said of a file; `schema`: with which columns it was to be read.
+
+    UnreadableFile for the content of a file that stays as it is; an OSError may be the disk's.
+    """
     columns = "" if schema is None else f" with columns {columns_text(schema)}"
     ending = PurePath(path).suffix.lower()
     advice = f"; {ending} files are compressed: decompress it first" if ending in _COMPRESSED else ""
     if format == "csv" and "Expected 1 columns" in str(error):
         advice = "; is its delimiter no comma? Say delimiter=';', or which it is"
-    return UnreadableInput(f"{path} cannot be read as {format}{columns}: {error}{advice}")
+    kind = UnreadableInput if may_grow or isinstance(error, OSError) else UnreadableFile
+    return kind(f"{path} cannot be read as {format}{columns}: {error}{advice}")
 
 
 def columns_text(schema: pa.Schema) -> str:

@@ -17,10 +17,13 @@ import pyarrow as pa
 
 from ....actors.operators.source import END, SourceState
 from ....messages import pack_plain
+from ....messages.shown_url import path_shown
 from ..errors import OffsetMismatch
 from ..index_share import IndexShare
 from ..paced_source import COLUMN_BATCH_ROWS, RECORD_BATCH_ROWS, PacedSource
 from .file_readers import FileSplit
+
+_FILES_NAMED = 3
 
 
 class SplitSource(PacedSource):
@@ -82,6 +85,7 @@ class SplitSource(PacedSource):
             "begun": [list(each) for each in self._begun],
             "splits": self._share.to_plain(),
             "inputs": self._inputs,
+            "files": self._files_text(),
         }
 
     def seek(self, offset: dict[str, Any]) -> None:
@@ -106,10 +110,21 @@ class SplitSource(PacedSource):
 
     def _check_inputs(self, offset: dict[str, Any]) -> None:
         if offset["inputs"] != self._inputs:
+            had = f"it had {offset['files']}" if "files" in offset else "what it had is not recorded"
             raise OffsetMismatch(
-                f"source {self.context.name!r} was checkpointed while it read other files than {self.place} has now "
-                f"({len(self.splits)} splits): start it on the files it had, and read new ones in another job"
+                f"source {self.context.name!r} was checkpointed while it read other files than {self.place} has now: "
+                f"{had}; it has {self._files_text()}. Start it on the files it had, and read new ones in another job, "
+                "or by a source of another name"
             )
+
+    def _files_text(self) -> str:
+        """How many there are, and the names of the first ones."""
+        paths = list(dict.fromkeys(split.path for split in self.splits))
+        total = sum(split.size for split in self.splits)
+        unit = "byte" if all(split.row_group < 0 for split in self.splits) else "row"
+        names = ", ".join(map(path_shown, paths[:_FILES_NAMED]))
+        more = f", ... ({len(paths) - _FILES_NAMED:,} more)" if len(paths) > _FILES_NAMED else ""
+        return f"{_counted(len(paths), 'file')}, {_counted(total, unit)}: {names}{more}"
 
     def _next_batch(self) -> pa.RecordBatch | None:
         """The next batch of this subtask's splits that has rows; None after the last."""
@@ -141,3 +156,7 @@ class SplitSource(PacedSource):
                 f"{split.path} ends {rows} rows before the offset of source {self.context.name!r}: put back "
                 "the file as it was when the checkpoint was taken"
             )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -232,7 +232,7 @@ class WatchedFileSource(PacedSource):
         except (ValueError, TypeError, KeyError, NotImplementedError) as error:
             if isinstance(error, ConnectorError):
                 raise
-            raise unreadable(name, self.format, error, self.schema) from None
+            raise unreadable(name, self.format, error, self.schema, may_grow=True) from None
         if (found := version_now(fs, name)) != version:
             raise changed(name, version, found)
 
@@ -317,7 +317,7 @@ class WatchedFileSource(PacedSource):
                         warn_of_texts(self.path, texts, columns)
                         return as_text(found, texts)
             except (ValueError, TypeError, NotImplementedError, OSError) as error:
-                raise unreadable(each.name, self.format, error) from None
+                raise unreadable(each.name, self.format, error, may_grow=True) from None
         raise NoInput(f"{self.path}: no file says the columns yet: give schema=pa.schema([...]), or write a first file")
 
     def _check_folder(self) -> None:

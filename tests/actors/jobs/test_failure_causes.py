@@ -32,17 +32,38 @@ def test_when_no_retained_checkpoint_can_be_read_the_job_fails_instead_of_beginn
     deployments = stage.running()
     for _ in range(2):
         stage.checkpoint(deployments)
+    found: list[JobEnded] = []
     for failure in (FAILURE, UNREADABLE, UNREADABLE):
         for each in deployments:
             stage.report(each, ExecutionState.FAILED, failure)
+            found += stage.of(JobEnded)
         stage.tell(RestartDue(stage.master.graph.regions()[0]))
         deployments = [m.deployment for m in stage.said(SubmitTask)]
     assert deployments == []
-    (ended,) = stage.of(JobEnded)
+    (ended,) = found
     assert ended.failure is not None
     assert (ended.status, ended.failure.error_type) == (JobStatus.FAILED, "NoRestorableCheckpoint")
     assert ended.failure.cause is not None
     assert ended.failure.cause.error_type == "RestoreFailed"
+
+
+def test_a_job_whose_last_checkpoint_cannot_be_read_ends_at_once_and_promises_no_restart() -> None:
+    stage = Stage(graph(attempts=5))
+    deployments = stage.running()
+    stage.checkpoint(deployments)
+    for each in deployments:
+        stage.report(each, ExecutionState.FAILED, FAILURE)
+    stage.tell(RestartDue(stage.master.graph.regions()[0]))
+    deployments = [m.deployment for m in stage.said(SubmitTask)]
+    known: list[FailureKnown] = []
+    for each in deployments:
+        stage.report(each, ExecutionState.FAILED, UNREADABLE)
+        known += stage.of(FailureKnown)
+    kinds = [(each.failure.error_type, each.restart) for each in known]
+    assert kinds == [("RestoreFailed", None), ("NoRestorableCheckpoint", None)]
+    (ended,) = stage.of(JobEnded)
+    assert ended.failure is not None
+    assert ended.failure.error_type == "NoRestorableCheckpoint"
 
 
 def test_two_regions_that_cannot_read_one_checkpoint_condemn_only_that() -> None:

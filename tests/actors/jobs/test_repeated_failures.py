@@ -137,7 +137,10 @@ def test_the_first_record_is_a_position_too() -> None:
     assert ends(failures, *(typo(position=0, message=f"at {when}") for when in ("noon", "one", "two")))[-1]
 
 
-@pytest.mark.parametrize("kind", ["CannotCompile", "NumbaMissing", "EndlessTimers", "UnwantedResult"])
+@pytest.mark.parametrize(
+    "kind",
+    ["CannotCompile", "NumbaMissing", "EndlessTimers", "OffsetMismatch", "UnreadableFile", "UnwantedResult"],
+)
 def test_what_comes_again_whatever_happens_is_the_end_at_once(kind: str) -> None:
     assert ends(RepeatedFailures(5), typo(kind=kind)) == [True]
     assert ends(RepeatedFailures(None), typo(kind=kind)) == [False]

@@ -24,8 +24,10 @@ from understudy.runtime.connectors import (
     OffsetMismatch,
     PartitionFeed,
     SparkSource,
+    UnreadableFile,
     UnreadableInput,
 )
+from understudy.runtime.connectors.files.file_source import unreadable
 
 from ...contracts.source import RECORDS, SourceContract
 from .files.reading import TABLE, FileContract, all_rows, opened
@@ -211,8 +213,45 @@ def test_an_offset_among_other_files_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     offset = opened(FileSource(str(tmp_path))).offset()
     pq.write_table(pa.table({"a": [1]}), tmp_path / "0.parquet")
-    with pytest.raises(OffsetMismatch, match="other files"):
+    with pytest.raises(OffsetMismatch, match="other files") as caught:
         opened(FileSource(str(tmp_path))).seek(offset)
+    said = str(caught.value)
+    assert f"it had 1 file, 1 row: {tmp_path}/1.parquet;" in said
+    assert f"it has 2 files, 2 rows: {tmp_path}/0.parquet, {tmp_path}/1.parquet." in said
+
+
+def test_an_offset_names_a_few_of_many_files(tmp_path: Path) -> None:
+    for number in range(12):
+        (tmp_path / f"{number:02}.jsonl").write_text('{"n": 1}\n')
+    source = opened(FileSource(str(tmp_path), "jsonl"))
+    offset = source.offset()
+    source.splits = source.splits[:1]
+    source.settle(source.place, source.splits, source.schema)
+    with pytest.raises(OffsetMismatch) as caught:
+        source.seek(offset)
+    names = ", ".join(f"{tmp_path}/{number:02}.jsonl" for number in range(3))
+    assert f"it had 12 files, 108 bytes: {names}, ... (9 more);" in str(caught.value)
+    assert f"it has 1 file, 9 bytes: {tmp_path}/00.jsonl." in str(caught.value)
+
+
+def test_an_offset_of_an_earlier_release_names_the_files_of_today(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"n": 1}\n')
+    source = opened(FileSource(str(tmp_path), "jsonl"))
+    offset = {**source.offset(), "inputs": 0}
+    del offset["files"]
+    with pytest.raises(OffsetMismatch, match="what it had is not recorded; it has 1 file, 9 bytes"):
+        source.seek(offset)
+
+
+def test_a_file_with_a_line_that_is_none_of_its_format_is_of_no_use_to_a_restart(tmp_path: Path) -> None:
+    """One that cannot be reached now is: a disk or a network may come back."""
+    (tmp_path / "a.jsonl").write_text('{"n": 1}\n' * 200_000 + "{broken\n")
+    source = FileSource(str(tmp_path), "jsonl")
+    with pytest.raises(UnreadableInput) as caught:
+        all_rows(source)
+    assert type(caught.value) is UnreadableFile
+    refused = unreadable("a", "jsonl", OSError("no answer"))
+    assert type(refused) is UnreadableInput
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])

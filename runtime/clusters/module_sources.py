@@ -1,0 +1,175 @@
+"""The text of a job's modules: whoever submits says which one it is, and TaskManagers import no other one.
+
+A TaskManager that takes the place of a lost one imports a module as it is then. If somebody has changed the file
+meanwhile, one job would run two versions of its code. So digests of the files travel with the program, and a
+TaskManager compares each module at the moment when it imports it, also one that a function imports when it is called.
+What its process had imported before the job came, as Python's own modules, is not looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import sysconfig
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from ...actors.errors import CannotLoad
+from ...actors.tasks.job_program import JobProgram
+from ...actors.tasks.module_source import ModuleSource
+
+_OURS = __name__.partition(".")[0]
+_INSTALLED = ("site-packages", "dist-packages")
+_PYTHONS_OWN = sysconfig.get_path("stdlib") + os.sep
+_REMEDY = (
+    "A job runs one version of its code: put it back as it was, or submit the job with the new code, from its last "
+    "checkpoint or a savepoint"
+)
+
+_imported: dict[str, str] = {}
+"""Modules that this process has imported for a job, and the digests of their files then. A Spark worker has several
+jobs, one after another.
+"""
+
+
+def with_sources(program: JobProgram) -> JobProgram:
+    """When a job is submitted: with the files of its modules as they are now."""
+    return replace(program, sources=sources_of(program.modules))
+
+
+def sources_of(named: Iterable[str]) -> dict[str, ModuleSource]:
+    """Of the modules that operators name, and of what else this process has imported from their packages and folders.
+    Without Python's own, this library's, and those that cannot be read.
+    """
+    wanted = {name for name in named if _is_of_the_user(name, _file_of(sys.modules.get(name)))}
+    packages = {name.partition(".")[0] for name in wanted}
+    folders = tuple({_root_of(name) for name in wanted if not _is_installed(_file_of(sys.modules[name]))})
+    found: dict[str, ModuleSource] = {}
+    for name, module in sorted(sys.modules.items()):
+        path = _file_of(module)
+        if not _is_of_the_user(name, path):
+            continue
+        is_installed = _is_installed(path)
+        is_near = name.partition(".")[0] in packages or (path.startswith(folders) and not is_installed)
+        digest = _digest(_spec_of(module)) if is_near else None
+        if digest is not None:
+            found[name] = ModuleSource(path, digest, name in wanted and path.endswith(".py") and not is_installed)
+    return found
+
+
+class WatchedImports:
+    """While it is entered, this process imports no other text of the modules that are watched."""
+
+    def __init__(self) -> None:
+        self._finder = _ComparingFinder()
+
+    def __enter__(self) -> WatchedImports:
+        sys.meta_path.insert(0, self._finder)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.meta_path.remove(self._finder)
+
+    def watch(self, sources: Mapping[str, ModuleSource]) -> None:
+        """From now on. Raises CannotLoad for a module that this process has imported, for an earlier job, as it was
+        then.
+        """
+        for name, source in sources.items():
+            if name in sys.modules and _imported.get(name, source.digest) != source.digest:
+                raise CannotLoad(
+                    f"this process imported module {name!r} for an earlier job, and {source.path} is not what it was "
+                    "then: start the cluster again (of Spark: the SparkSession), and submit the job again"
+                )
+        self._finder.sources = sources
+
+
+class _ComparingFinder(MetaPathFinder):
+    """Finds modules as the other finders do, and looks at their files before they are run."""
+
+    def __init__(self) -> None:
+        self.sources: Mapping[str, ModuleSource] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Raises CannotLoad."""
+        source = self.sources.get(fullname)
+        if source is None:
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec: ModuleSpec | None = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                _compare(fullname, spec, source)
+                return spec
+        return None
+
+
+def _compare(name: str, spec: ModuleSpec, source: ModuleSource) -> None:
+    digest, path = _digest(spec), spec.origin or ""
+    if digest is None:
+        return
+    is_same_path = os.path.abspath(path) == os.path.abspath(source.path)
+    if digest == source.digest or not (is_same_path or source.everywhere):
+        _imported[name] = digest
+    elif is_same_path:
+        raise CannotLoad(
+            f"{path} is not what it was when the job was submitted{_changed_at(spec)}: it is module {name!r} of the "
+            f"job's code. {_REMEDY}"
+        )
+    else:
+        raise CannotLoad(
+            f"the driver imported {name!r} from {source.path}, this TaskManager from {path}, and the two files differ. "
+            "Install the same version on all hosts, or ship it with the job (--py-files), and submit the job again"
+        )
+
+
+def _changed_at(spec: ModuleSpec) -> str:
+    with suppress(OSError):
+        changed = os.path.getmtime(getattr(spec.loader, "archive", spec.origin or ""))
+        return f" (it was changed at {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(changed))})"
+    return ""
+
+
+def _digest(spec: ModuleSpec | None) -> str | None:
+    """Of a module's file, on a disk or in a zip file; None where that cannot be read."""
+    try:
+        data = spec.loader.get_data(spec.origin)  # type: ignore[union-attr]  # many loaders have it
+    except Exception:  # noqa: BLE001 - whatever a loader of somebody's raises, importing is its matter
+        return None
+    return hashlib.sha256(data).hexdigest()
+
+
+def _spec_of(module: ModuleType | None) -> ModuleSpec | None:
+    spec = getattr(module, "__dict__", {}).get("__spec__")  # to ask the module itself would import a lazy one
+    return spec if isinstance(spec, ModuleSpec) else None
+
+
+def _file_of(module: ModuleType | None) -> str:
+    return getattr(_spec_of(module), "origin", None) or ""
+
+
+def _is_of_the_user(name: str, path: str) -> bool:
+    top = name.partition(".")[0]
+    if not path or top in (_OURS, "__main__") or top in sys.stdlib_module_names:
+        return False
+    return _is_installed(path) or not path.startswith(_PYTHONS_OWN)
+
+
+def _is_installed(path: str) -> bool:
+    return any(part in _INSTALLED for part in path.split(os.sep))
+
+
+def _root_of(name: str) -> str:
+    """The folder that the module, or its topmost package, was found in, or the zip file."""
+    path = _file_of(sys.modules[name])
+    for _ in range(name.count(".") + (os.path.basename(path).partition(".")[0] == "__init__") + 1):
+        path = os.path.dirname(path)
+    return path + os.sep

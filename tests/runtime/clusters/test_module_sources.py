@@ -1,0 +1,225 @@
+"""A job runs one version of its code: a TaskManager that comes later notices that a module's file has changed."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from understudy import JobFailed, LocalCluster
+from understudy.actors.errors import CannotLoad
+from understudy.actors.tasks.module_source import ModuleSource
+from understudy.runtime.clusters.module_sources import WatchedImports, sources_of
+
+from .jobs import WAIT_S, Gate, Witness, environment, generated
+
+OPERATORS = """
+from understudy import Operator
+
+class Version(Operator):
+    def open(self):
+        super().open()
+        import late_of_test
+
+    def process_batch(self, batch, out):
+        for record in batch:
+            out.collect({VERSION})
+"""
+HELPED = "from helper_of_test import VERSION\n" + OPERATORS.replace("{VERSION}", "VERSION")
+MODULES = ("operators_of_test", "helper_of_test", "late_of_test")
+
+Change = Callable[[Path], object]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A user's, with the module of an operator, one that this imports, and one that its calls import."""
+    made = tmp_path / "code"
+    made.mkdir()
+    (made / "operators_of_test.py").write_text(HELPED)
+    (made / "helper_of_test.py").write_text("VERSION = 1\n")
+    (made / "late_of_test.py").write_text("")
+    monkeypatch.syspath_prepend(str(made))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield made
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+def run(folder: Path, tmp_path: Path, change: Change) -> list[int]:
+    """What the job puts out whose only TaskManager is killed behind a change."""
+    operators, _ = importlib.import_module("operators_of_test"), importlib.import_module("late_of_test")
+    gate = Gate(tmp_path)
+    env = environment(parallelism=1)
+    generated(env, 10, None, gate, "numbers").process(operators.Version).collect(name="versions")
+    with LocalCluster(task_managers=1) as cluster:
+        job = cluster.submit(env)
+        witness = Witness(job)
+        witness.checkpoints(at_least=1)
+        change(folder)
+        witness.kill(witness.pids(at_least=1)[0])
+        gate.open()
+        job.wait(timeout=WAIT_S)
+        return job.results("versions")
+
+
+def written(name: str, text: str) -> Change:
+    return lambda folder: (folder / f"{name}.py").write_text(text)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("operators_of_test", OPERATORS.replace("{VERSION}", "2")),
+        ("operators_of_test", "x = ("),
+        ("helper_of_test", "VERSION = 2\n"),
+        ("late_of_test", "VERSION = 2\n"),
+    ],
+)
+def test_a_module_that_changes_while_the_job_runs_ends_the_job(
+    folder: Path, tmp_path: Path, name: str, text: str
+) -> None:
+    with pytest.raises(JobFailed, match="no restart can mend it") as caught:
+        run(folder, tmp_path, written(name, text))
+    said = str(caught.value)
+    assert "CannotLoad" in said
+    assert f"{folder}/{name}.py is not what it was when the job was submitted" in said
+    assert "put it back as it was, or submit the job with the new code, from its last checkpoint or a savepoint" in said
+
+
+@pytest.mark.processes
+def test_a_file_that_was_written_again_and_is_the_same_is_the_same(folder: Path, tmp_path: Path) -> None:
+    assert run(folder, tmp_path, written("operators_of_test", HELPED)) == [1] * 10
+
+
+# -- what is compared
+
+
+def imported(name: str) -> ModuleType:
+    importlib.invalidate_caches()
+    return importlib.import_module(name)
+
+
+def sources(name: str = "operators_of_test") -> dict[str, ModuleSource]:
+    found = sources_of([name])
+    for module in MODULES:
+        sys.modules.pop(module, None)
+    return found
+
+
+def test_modules_of_the_same_folder_count_and_no_others(folder: Path) -> None:
+    imported("operators_of_test")
+    assert {*sources()} & {*MODULES, "os", "pytest", "understudy"} == {"operators_of_test", "helper_of_test"}
+
+
+def test_what_a_process_has_imported_before_is_not_looked_at(folder: Path) -> None:
+    imported("operators_of_test")
+    known = sources_of(["operators_of_test"])
+    (folder / "operators_of_test.py").write_text("VERSION = 2")
+    with WatchedImports() as imports:
+        imports.watch(known)
+        assert imported("operators_of_test").Version
+
+
+def test_a_watch_ends(folder: Path) -> None:
+    imported("operators_of_test")
+    known, before = sources(), sys.meta_path[:]
+    (folder / "helper_of_test.py").write_text("VERSION = 2")
+    with WatchedImports() as imports:
+        imports.watch(known)
+        with pytest.raises(CannotLoad, match="helper_of_test"):
+            imported("operators_of_test")
+    assert sys.meta_path == before
+    assert imported("helper_of_test").VERSION == 2
+
+
+def test_the_same_text_in_another_folder_is_the_same_and_another_one_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported("operators_of_test")
+    known, there = sources(), tmp_path / "there"
+    folder.rename(there)
+    monkeypatch.setattr(sys, "path", [str(there), *sys.path])
+    (there / "helper_of_test.py").write_text("VERSION = 'of this host'")
+    with WatchedImports() as imports:
+        imports.watch(known)
+        assert imported("operators_of_test").VERSION == "of this host", "helpers may differ from host to host"
+        del sys.modules["operators_of_test"]
+        (there / "operators_of_test.py").write_text("VERSION = 2")
+        with pytest.raises(CannotLoad) as caught:
+            imported("operators_of_test")
+    said = str(caught.value)
+    assert f"the driver imported 'operators_of_test' from {folder}/operators_of_test.py" in said
+    assert f"this TaskManager from {there}/operators_of_test.py" in said
+
+
+def test_modules_of_a_zip_file_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "code.zip"
+
+    def write(version: int) -> None:
+        with zipfile.ZipFile(archive, "w") as file:
+            file.writestr("operators_of_test.py", f"VERSION = {version}\n")
+
+    write(1)
+    monkeypatch.syspath_prepend(str(archive))
+    imported("operators_of_test")
+    known = sources()
+    with WatchedImports() as imports:
+        imports.watch(known)
+        assert imported("operators_of_test").VERSION == 1
+    del sys.modules["operators_of_test"]
+    write(2)
+    with WatchedImports() as imports:
+        imports.watch(known)
+        with pytest.raises(CannotLoad, match=r"code\.zip"):
+            imported("operators_of_test")
+
+
+def test_a_worker_that_keeps_a_module_of_an_earlier_job_refuses_the_next_version_of_it(folder: Path) -> None:
+    imported("operators_of_test")
+    first = sources()
+    with WatchedImports() as imports:
+        imports.watch(first)
+        kept = imported("operators_of_test")
+    (folder / "operators_of_test.py").write_text("VERSION = 2")
+    del sys.modules["operators_of_test"]
+    imported("operators_of_test")
+    second = sources()
+    sys.modules["operators_of_test"] = kept
+    with WatchedImports() as imports:
+        imports.watch(first)
+    with WatchedImports() as imports, pytest.raises(CannotLoad, match="an earlier job"):
+        imports.watch(second)
+
+
+def test_installed_packages_count_where_they_lie_at_the_same_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed, elsewhere = tmp_path / "site-packages", tmp_path / "host" / "site-packages"
+    for place, version in ((installed, 1), (elsewhere, 2)):
+        place.mkdir(parents=True)
+        (place / "operators_of_test.py").write_text(f"VERSION = {version}")
+    monkeypatch.setattr(sys, "path", [str(installed), *sys.path])
+    imported("operators_of_test")
+    known = sources()
+    with WatchedImports() as imports:
+        imports.watch(known)
+        sys.path[0] = str(elsewhere)
+        assert imported("operators_of_test").VERSION == 2
+        del sys.modules["operators_of_test"]
+        sys.path[0] = str(installed)
+        (installed / "operators_of_test.py").write_text("VERSION = 3")
+        with pytest.raises(CannotLoad, match="site-packages"):
+            imported("operators_of_test")
+
+
+def test_no_module_of_python_or_of_this_library_counts() -> None:
+    assert sources_of(["os", "understudy.runtime.connectors", "json.decoder", "builtins", "no_such_module"]) == {}
+    assert os.path.isfile(os.__file__)
