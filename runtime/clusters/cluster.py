@@ -113,6 +113,7 @@ class Cluster(WebSide, ABC, metaclass=NotCalled):
         """
         if self._system is not None:
             raise RuntimeError("this cluster has been started already: make a new one")
+        self._check_machine()
         self._work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
         self._system = system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)
         self._delivery = OutputDelivery()
@@ -410,6 +411,9 @@ class Cluster(WebSide, ABC, metaclass=NotCalled):
     metrics_async = async_twin(metrics)
 
     # -- what a subclass supplies
+
+    def _check_machine(self) -> None:
+        """Raises OSError where it lacks what the cluster needs in any case."""
 
     def _get_ready(self) -> None:
         """Do what takes time, before this process leads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import pkgutil
 import time
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from ...actors.job_manager.launcher import Launcher
 from ..api.errors import InvalidProgram
 from ..api.translation import DataFrameBinding
 from ..high_availability.settings import RecoveryMode
+from ..system.descriptors import descriptors_of_process
 from .cluster import Cluster
 from .cluster_settings import ClusterSettings
 from .configuration import Configuration
@@ -20,6 +22,10 @@ from .task_manager_process import TaskManagerLaunch
 
 _DEBUG_CLUSTER = "understudy.runtime.simulation.debugging.debug_cluster:DebugCluster"
 """By name: it is made of the simulator, which is made of clusters."""
+
+
+FILES_OPEN, FILES_PER_TASK_MANAGER = 48, 4
+"""What the driver opens for a cluster without load; with fewer, parts of it cannot start, or wait for ever."""
 
 
 class LocalCluster(Cluster):
@@ -50,6 +56,17 @@ class LocalCluster(Cluster):
         super().__init__(ClusterSettings.of(task_managers, slots_per_task_manager, settings))
         self._unix_sockets = unix_sockets
         self._launcher: LocalLauncher | None = None
+
+    def _check_machine(self) -> None:
+        wanted, count = FILES_OPEN + FILES_PER_TASK_MANAGER * self.settings.task_managers, self.settings.task_managers
+        may_open = descriptors_of_process()
+        if may_open is not None and may_open < wanted:
+            processes = "a TaskManager" if count == 1 else f"{count} TaskManagers"
+            raise OSError(
+                errno.EMFILE,
+                f"this process may open {may_open} files and connections, and a LocalCluster with {processes} needs "
+                f"{wanted} or more: raise the limit, as by `ulimit -n 1024`",
+            )
 
     def _get_ready(self) -> None:
         self._launcher = LocalLauncher(self._tell_job_manager, self._work_dir)

@@ -9,13 +9,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import cloudpickle
 
 from ...messages import JobId, SubmitJob, TaskManagerExited
-from ..output import OutputPipes
+from ..output import LastLine, OutputPipes
 from .module_path import searched_folders
 from .task_manager_process import TaskManagerLaunch
 from .template import Exited, Fork, Forked, Kill, describe_exit_code, receive, send, send_streams
@@ -36,6 +36,20 @@ imported stays: to look for garbage among it again and again takes a seventh of 
 
 GRACE_SECONDS = 3.0
 """How long released TaskManagers may take to end by themselves."""
+
+LAST_LINE_SECONDS = 1.0
+"""How long what a process wrote before its end may take to come to the user, before its end is told without it."""
+
+_SAYS_ALL = ("exited with code 0", "SIGKILL", "SIGTERM")
+_MORE_MEMORY = "it got no more memory, or no more threads: see `ulimit -v`, `ulimit -u` and the limits of its container"
+_REMEDIES = {
+    "MemoryError": _MORE_MEMORY,
+    "bad_alloc": _MORE_MEMORY,
+    "Cannot allocate memory": _MORE_MEMORY,
+    "Resource temporarily unavailable": _MORE_MEMORY,
+    "Too many open files": "raise the number of files that a process may open (`ulimit -n`)",
+}
+"""By what a process or the system says."""
 
 CLOSE_GRACE_SECONDS = 1.0
 """The same when the cluster closes, after its jobs were cancelled."""
@@ -84,9 +98,9 @@ class _TemplateProcess:
         with contextlib.suppress(OSError):  # it is gone: its children are too, and the reader tells so
             send(self._control, message)
 
-    def fork(self, wanted: Fork) -> None:
+    def fork(self, wanted: Fork, last: LastLine) -> None:
         """The new process writes to two pipes of its own."""
-        with self._output.for_process() as (stdout, stderr), contextlib.suppress(OSError):
+        with self._output.for_process(last) as (stdout, stderr), contextlib.suppress(OSError):
             send(self._control, wanted)
             send_streams(self._control, stdout, stderr)
 
@@ -112,6 +126,7 @@ class _Child:
     job_id: JobId
     index: int
     template: _TemplateProcess
+    last_line: LastLine = field(default_factory=LastLine)
 
 
 class LocalLauncher:
@@ -148,8 +163,8 @@ class LocalLauncher:
             if self._template.is_gone:
                 self._template = self._new_template()
             token, self._next_token = self._next_token, self._next_token + 1
-            self._children[token] = _Child(job_id, index, self._template)
-            self._template.fork(Fork(token, cloudpickle.dumps(launch), launch.warm_up))
+            child = self._children[token] = _Child(job_id, index, self._template)
+            self._template.fork(Fork(token, cloudpickle.dumps(launch), launch.warm_up), child.last_line)
 
     def kill(self, job_id: JobId, index: int) -> None:
         with self._lock:
@@ -221,4 +236,11 @@ class LocalLauncher:
             self._changed.notify_all()
         if timer is not None:
             timer.cancel()
+        if not reason.endswith(_SAYS_ALL) and self.output.drain(LAST_LINE_SECONDS) and child.last_line.text:
+            reason = f"{reason}; {_with_remedy(child.last_line.text)}"
         self._tell(TaskManagerExited(child.job_id, child.index, reason))
+
+
+def _with_remedy(line: str) -> str:
+    remedy = next((f", so {remedy}" for sign, remedy in _REMEDIES.items() if sign in line), "")
+    return f"it wrote last: {line!r:.300}{remedy}"

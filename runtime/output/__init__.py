@@ -4,12 +4,13 @@ from .delivery import OutputDelivery
 from .log_levels import LogLevels
 from .log_relay import relayed_logs
 from .outbox import RelayOutbox
-from .pipes import OutputPipes
+from .pipes import LastLine, OutputPipes
 from .print_relay import relayed_prints
 from .slow_coroutines import SlowCoroutines
 from .slow_steps import SlowSteps
 
 __all__ = [
+    "LastLine",
     "LogLevels",
     "OutputDelivery",
     "OutputPipes",

@@ -27,6 +27,16 @@ _READ_BYTES = 1 << 20
 """More than a pipe holds, so that one read takes all that was written before."""
 
 
+class LastLine:
+    """What a process has written last to its standard error, as far as it was read; of a traceback it is the error."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def written(self, text: str) -> None:
+        self.text = next((line for line in reversed(text.splitlines()) if line.strip()), self.text)
+
+
 class OutputPipes:
     """Pipes and the thread that reads them, from its making until `close`. Any thread may call its methods."""
 
@@ -45,8 +55,10 @@ class OutputPipes:
         self._thread.start()
 
     @contextlib.contextmanager
-    def for_process(self) -> Iterator[tuple[int, int]]:
+    def for_process(self, last: LastLine | None = None) -> Iterator[tuple[int, int]]:
         """The writing ends of two new pipes, for a process's standard output and standard error.
+
+        `last` gets what it writes to the latter.
 
         They are this process's as long as the context lasts; the other process has its own copies by then.
         """
@@ -56,7 +68,7 @@ class OutputPipes:
             for stream in streams:
                 reading, its = os.pipe()
                 writing.append(its)
-                if not self._order(new=_Pipe(reading, stream)):
+                if not self._order(new=_Pipe(reading, stream, last if stream == "stderr" else None)):
                     os.close(reading)
             yield writing[0], writing[1]
         finally:
@@ -139,6 +151,8 @@ class OutputPipes:
 
     def _hand_on(self, pipe: _Pipe, text: str) -> None:
         if text:
+            if pipe.last is not None:
+                pipe.last.written(text)
             self._streams.write(pipe.stream, text)
 
     # -- from any thread
@@ -158,9 +172,10 @@ class OutputPipes:
 class _Pipe:
     """The reading end of one, and the line in it that has no end yet."""
 
-    def __init__(self, fd: int, stream: StreamName) -> None:
+    def __init__(self, fd: int, stream: StreamName, last: LastLine | None = None) -> None:
         self.fd = fd
         self.stream = stream
+        self.last = last
         self.tail = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
 

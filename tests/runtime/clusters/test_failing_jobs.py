@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from understudy import FileSink, JobFailed, JobStatus, LocalCluster, OperatorCheckFailed, fixed_delay
+from understudy import FileSink, JobFailed, JobStatus, LocalCluster, OperatorCheckFailed, fixed_delay, no_restart
 from understudy.actors.ask_errors import NotRunning
 from understudy.actors.operators.collector import Collector
 from understudy.runtime.clusters.job_errors import SavepointFailed
@@ -146,6 +148,39 @@ def test_a_sink_whose_folder_cannot_be_made_is_refused_at_submit_and_says_what_i
     counting(env, 1000, None).sink_to(FileSink(str(tmp_path / "file" / "out"), "jsonl"), name="files")
     with pytest.raises(OperatorCheckFailed, match=f"operator 'files'.*{tmp_path}/file is a file"):
         shared_cluster.submit(env)
+
+
+class Aborts(Counting):
+    """As a library does that gets no memory."""
+
+    def process(self, record: Any, out: Collector) -> None:
+        os.write(2, b"terminate called after throwing an instance of 'std::bad_alloc'\n")
+        os.abort()
+
+
+def test_what_a_process_wrote_before_it_died_is_said(
+    shared_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = environment(restart_strategy=no_restart())
+    counting(env, None, 2000, Aborts).collect(name="all")
+    job = shared_cluster.submit(env, name="short")
+    with pytest.raises(JobFailed):
+        job.wait(timeout=WAIT_S)
+    said = "\n".join
+    eventually(lambda: "SIGABRT" in said(caplog.messages), "the word of how it ended")
+    line = next(each for each in caplog.messages if "SIGABRT" in each)
+    assert "it wrote last: \"terminate called after throwing an instance of 'std::bad_alloc'\"" in line
+    assert "ulimit -v" in line
+
+
+def test_a_process_that_may_open_too_few_files_starts_no_cluster() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (40, hard))
+    try:
+        with pytest.raises(OSError, match=r"may open 40 files .* 2 TaskManagers needs 56.*ulimit -n"):
+            LocalCluster(task_managers=2).start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_lost_task_manager_is_logged_with_how_it_ended(

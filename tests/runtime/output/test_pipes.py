@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from understudy.runtime.output.pipes import OutputPipes
+from understudy.runtime.output.pipes import LastLine, OutputPipes
 from understudy.runtime.output.user_streams import UserStreams
 
 WAIT_S = 120
@@ -45,6 +45,18 @@ def pipes(streams: Streams) -> Iterator[OutputPipes]:
 
 def open_files() -> set[str]:
     return set(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else set()
+
+
+def test_the_last_line_of_standard_error_is_kept(pipes: OutputPipes) -> None:
+    last = LastLine()
+    with pipes.for_process(last) as (out, err):
+        os.write(err, b"one\n\ntwo\nMemoryError\n\n")
+        os.write(out, b"a result\n")
+        assert pipes.drain(WAIT_S)
+        assert last.text == "MemoryError"
+        os.write(err, b"terminate called")
+        assert pipes.drain(WAIT_S)
+    assert last.text == "terminate called"
 
 
 def test_what_was_written_before_a_drain_is_with_the_user_after_it(pipes: OutputPipes, streams: Streams) -> None:
