@@ -185,7 +185,7 @@ class TestJobs:
         env.from_collection([{"n": number} for number in range(5)]).sink_to(sink, name="files")
         with SimulatedCluster(1) as cluster:
             cluster.submit(env).wait()
-            written = [path for path, _ in cluster.disk.files() if path.startswith("/storage/report/")]
+            written = [path for path, _ in cluster.disk.files() if path.startswith("/storage/report/part-")]
             lines = [line for path in written for line in cluster.disk.read(path).splitlines()]
             assert len(lines) == 5
 
