@@ -194,6 +194,22 @@ class JobDetails:
     restarted_as: str = ""
     """The id of the job that goes on in its place, when it was restarted from a savepoint; see RestartJob."""
 
+    def __str__(self) -> str:
+        """In a line, as `print` shows it; `repr` has all."""
+        said = [
+            f"job {self.name!r} ({self.job_id}): {self.status.value}",
+            f"restarts: {self.restarts}",
+            f"completed checkpoints: {self.completed_checkpoints}",
+        ]
+        if self.failures:
+            last = self.failures[-1]
+            said.append(f"last failure: {last.error_type}: {last.error_message.partition(chr(10))[0]:.200}")
+        if self.retained_checkpoint_path:
+            said.append(f"kept checkpoint: {self.retained_checkpoint_path}")
+        if self.restarted_as:
+            said.append(f"restarted as {self.restarted_as}")
+        return ", ".join(said)
+
 
 @message
 class RequestWatermarks:

@@ -18,9 +18,14 @@ def check_outputs(graph: JobGraph, jobs: Iterable[ManagedJob]) -> None:
         for output in job.graph.outputs:
             if output.place in wanted:
                 raise OutputInUse(
-                    f"job {graph.name!r} is not started: its sink {wanted[output.place]!r} writes to {output.place}, "
-                    f"and so does sink {output.sink!r} of job {job.graph.name!r} ({job.graph.job_id}), which is "
-                    f"{job.status.value}: who reads the folder would get records twice, or of both. Give this job "
-                    "another folder, or cancel or stop that job first and wait for its end. Jobs that are to share a "
-                    "folder say so, each of them: FileSink(..., shared=True)"
+                    f"job {graph.name!r} is not started: its sink {wanted[output.place]!r} writes to "
+                    f"{_shown(output.place)}, and so does sink {output.sink!r} of job {job.graph.name!r} "
+                    f"({job.graph.job_id}), which has not ended ({job.status.value}): who reads the folder would get records twice, or of both. Give "
+                    "this job another folder, or cancel or stop that job first and wait for its end. Jobs that are to "
+                    "share a folder say so, each of them: FileSink(..., shared=True)"
                 )
+
+
+def _shown(place: str) -> str:
+    """A path of a machine as users write it."""
+    return place.removeprefix("file://")

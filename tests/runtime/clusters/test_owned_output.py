@@ -41,7 +41,7 @@ def test_a_job_that_would_write_where_another_writes_is_refused_at_submit(
     first = cluster.submit(place.env(), "first")
     Witness(first).checkpoints(1)
     savepoint = first.trigger_savepoint().result(timeout=WAIT_S)
-    said = rf"job 'second' is not started: its sink 'out' .*/out, .* 'first' \({first.job_id}\), which is running"
+    said = rf"job 'second' is not started: its sink 'out' writes to /.*/out, .* 'first' \({first.job_id}\), which has"
     for origin in (None, savepoint):
         with pytest.raises(OutputInUse, match=said):
             cluster.submit(place.env(), "second", from_savepoint=origin)
