@@ -34,6 +34,8 @@ class StateDescription:
     """Of what one key, or one item, holds; None when it is not known before the job runs."""
     formerly: tuple[str, ...] = ()
     """Names that it was stored under before."""
+    beside: str = ""
+    """Another state of the same operator, whose values mean something only to an operator that declares this one."""
 
 
 @message

@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+TRANSACTIONS = "two-phase-commit"
+"""The name of the state. The handles in it mean something only to the kind of sink that made them."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Transaction(Generic[T]):
@@ -53,7 +56,7 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
     `transaction_timeout_ms`; None: never. Flink: enableTransactionTimeoutWarnings.
     """
 
-    _transactions = OperatorListState(tuple, name="two-phase-commit")
+    _transactions = OperatorListState(tuple, name=TRANSACTIONS)
     _current: _Transaction[T] | None = None
     _pending: list[_Transaction[T]]
 

@@ -248,9 +248,24 @@ def _misfits(operator: OperatorDescription, found: FoundOperator) -> Iterator[st
         if was != now:
             yield f"operator {operator.name!r} held {was} and declares {now}: give it another name or uid"
             return
+    yield from _of_another_sink(operator, stored, held)
     for wanted, state in _taken_over(operator, stored):
         if has_keyed if is_keyed(state) else state.name in held:
             yield from _misfit(operator, wanted, state)
+
+
+def _of_another_sink(
+    operator: OperatorDescription, stored: Iterable[StateDescription], held: Iterable[str]
+) -> Iterator[str]:
+    """None where the checkpoint describes no states: nobody knows what it holds."""
+    names = {state.name for state in stored}
+    for own in operator.states:
+        if own.beside in names.intersection(held) and names.isdisjoint(names_of(own)):
+            yield (
+                f"operator {operator.name!r} held transactions of another kind of sink, one without {own.name!r}, and "
+                "cannot commit them. Stop the job with a savepoint, which commits them all; then give this sink "
+                "another name or uid, and allow state to be left behind (allow_non_restored_state)"
+            )
 
 
 def _taken_over(

@@ -46,6 +46,11 @@ class StateDeclaration(Evolving):
     values that were made in another way are refused.
     """
 
+    beside: str = ""
+    """In an operator of ours, the name of a state of its base: values that an operator without this state has stored
+    there are refused.
+    """
+
     def __init__(self, name: str | None, serializer: Serializer | str | None) -> None:
         self.name = name or ""
         self.serializer = serializer

@@ -37,7 +37,7 @@ def description_of(declared: StateDeclaration) -> StateDescription:
         schema = declared_schema(declared.stored_node())
     except LookupError:
         schema = None
-    return StateDescription(declared.name, declared.kind, schema, declared.former_names)
+    return StateDescription(declared.name, declared.kind, schema, declared.former_names, declared.beside)
 
 
 def state_misfit(declared: StateDescription, stored: StateDescription) -> str:

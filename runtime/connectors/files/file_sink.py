@@ -33,7 +33,7 @@ import pyarrow as pa
 from ....actors.flow.elements import Batch
 from ....actors.flow.records import RecordMismatch, batch_of, conform, schema_problem
 from ....actors.operators.operator import Takes
-from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ....actors.operators.two_phase_commit_sink import TRANSACTIONS, TwoPhaseCommitSink
 from ....messages import CheckpointId, JobId, Predecessor
 from ....messages.known_names import known_arguments
 from ....state import DurableFiles, OperatorListState
@@ -85,6 +85,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
 
     _recorded = OperatorListState(dict, mode="union", name="files-in-progress")
     """Per subtask: its lineage, the checkpoint, and the hidden files that its transactions need."""
+    _recorded.beside = TRANSACTIONS
 
     @known_arguments("FileSink", first=1)
     def __init__(

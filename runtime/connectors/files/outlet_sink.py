@@ -22,7 +22,7 @@ from typing import Any, ClassVar, TypedDict
 
 from ....actors.flow.elements import Batch
 from ....actors.operators.operator import Takes
-from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ....actors.operators.two_phase_commit_sink import TRANSACTIONS, TwoPhaseCommitSink
 from ....actors.setting_limits import most_of
 from ....messages import CheckpointId, OutletBranch, OutletCommitted, OutletOpened
 from ....state import CheckpointStorage, OperatorListState
@@ -65,6 +65,7 @@ class OutletSink(TwoPhaseCommitSink[OutletTransaction]):
     takes: ClassVar[Takes] = "any"
 
     _state = OperatorListState(dict, name=OUTLET_STATE)
+    _state.beside = TRANSACTIONS
 
     def __init__(self, retention_ms: float | None = DAY_MS, retention_bytes: int | None = None) -> None:
         self.retention_ms = _positive("retention_ms", retention_ms)

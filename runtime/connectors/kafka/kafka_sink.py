@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from ....actors.flow.elements import Batch
 from ....actors.operators.operator import Takes
-from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ....actors.operators.two_phase_commit_sink import TRANSACTIONS, TwoPhaseCommitSink
 from ....actors.setting_limits import whole_setting
 from ....messages import CheckpointId
 from ....state import OperatorListState
@@ -69,6 +69,7 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
 
     _recorded = OperatorListState(dict, mode="union", name="kafka-transactions")
     """Per subtask: its place, the prefix of its ids, and its prepared transactions."""
+    _recorded.beside = TRANSACTIONS
 
     def __init__(
         self,

@@ -11,11 +11,15 @@ from understudy.actors.errors import StateDoesNotFit
 from understudy.actors.joins.window_join import TumblingWindows
 from understudy.actors.restore.restore_check import RestoreReport, check_restore, with_carried_states
 from understudy.messages import ChannelStateHandle, JobGraph, OperatorSubtaskState, StateDescription, SubtaskIndex
+from understudy.runtime.connectors.files.file_sink import FileSink
+from understudy.runtime.connectors.files.outlet_sink import OutletSink
+from understudy.runtime.connectors.kafka.kafka_sink import KafkaSink
 from understudy.state import inline_handle
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from understudy.state.columnar.keyed_rows import KeptRows, describe_rows
 from understudy.state.columnar.pane_windows import sliding_panes
 from understudy.state.kinds.aggregation_fit import describe_aggregation
+from understudy.state.kinds.state_descriptions import describe_states
 
 from ..graphs import edge, graph
 from ..savepoints import chain, checkpoint, keyed_state, list_state, operator
@@ -91,6 +95,31 @@ def test_a_list_that_its_operator_declares_no_more_is_left_behind_or_refused() -
     program = graph(chain(operator("source", SEEN)))
     assert "operator 'source' held the list 'source-offset', and declares none such now" in problems(saved, program)[0]
     assert check_restore(saved, program, allow_non_restored_state=True).left_behind == ("source",)
+
+
+TRANSACTIONS = StateDescription("two-phase-commit", "OperatorListState", "tuple")
+
+
+@pytest.mark.parametrize("allow", [False, True])
+@pytest.mark.parametrize(
+    ("sink", "own"), [(FileSink, "files-in-progress"), (KafkaSink, "kafka-transactions"), (OutletSink, "outlet")]
+)
+def test_transactions_of_a_users_own_sink_are_refused_by_one_of_ours(sink: type, own: str, allow: bool) -> None:
+    """It would not know what they say."""
+    held = list_state("two-phase-commit", 1)
+    saved = checkpoint((chain(operator("sink", TRANSACTIONS)), [{"sink": held}]))
+    (problem,) = problems(saved, graph(chain(operator("sink", *describe_states(sink)))), allow=allow)
+    assert f"operator 'sink' held transactions of another kind of sink, one without '{own}'" in problem
+    assert "another name or uid" in problem
+
+
+def test_transactions_of_the_same_sink_fit_and_so_does_a_list_that_a_users_own_sink_has_got() -> None:
+    held = list_state("two-phase-commit", 1)
+    ours, users = operator("sink", *describe_states(FileSink)), operator("sink", TRANSACTIONS, SEEN)
+    for was, now in ((ours, ours), (operator("sink", TRANSACTIONS), users)):
+        assert check_restore(checkpoint((chain(was), [{"sink": held}])), graph(chain(now))).matched == ("sink",)
+    never_run = checkpoint((chain(operator("sink", TRANSACTIONS)), [{"sink": OperatorSubtaskState()}]))
+    assert check_restore(never_run, graph(chain(ours))).matched == ()
 
 
 def test_keyed_state_of_an_operator_that_has_no_keys_any_more_is_left_behind_or_refused() -> None:
