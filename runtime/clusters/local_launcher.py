@@ -38,7 +38,7 @@ GRACE_SECONDS = 3.0
 """How long released TaskManagers may take to end by themselves."""
 
 LAST_LINE_SECONDS = 1.0
-"""How long what a process wrote before its end may take to come to the user, before its end is logged without it."""
+"""How long what a process wrote before its end may take to come to the user, before its end is reported without it."""
 
 _SAYS_ALL = ("exited with code 0", "SIGKILL", "SIGTERM")
 _MORE_MEMORY = "it got no more memory, or no more threads: see `ulimit -v`, `ulimit -u` and the limits of its container"

@@ -23,6 +23,7 @@ from types import ModuleType
 from ...actors.errors import CannotLoad
 from ...actors.tasks.job_program import JobProgram
 from ...actors.tasks.module_source import ModuleSource
+from .preload import uses_this_library
 
 _OURS = __name__.partition(".")[0]
 _INSTALLED = ("site-packages", "dist-packages")
@@ -45,10 +46,15 @@ def with_sources(program: JobProgram) -> JobProgram:
 
 def sources_of(named: Iterable[str]) -> dict[str, ModuleSource]:
     """Of the modules that operators name, and of what else this process has imported from their packages and folders.
-    Without Python's own, this library's, and those that cannot be read.
+    Of an installed package that does not use this library only those that are named. Without Python's own, this
+    library's, and those that cannot be read.
     """
     wanted = {name for name in named if _is_of_the_user(name, _file_of(sys.modules.get(name)))}
-    packages = {name.partition(".")[0] for name in wanted}
+    packages = {
+        name.partition(".")[0]
+        for name in wanted
+        if not _is_installed(_file_of(sys.modules[name])) or uses_this_library(name)
+    }
     folders = tuple({_root_of(name) for name in wanted if not _is_installed(_file_of(sys.modules[name]))})
     found: dict[str, ModuleSource] = {}
     for name, module in sorted(sys.modules.items()):
@@ -56,7 +62,8 @@ def sources_of(named: Iterable[str]) -> dict[str, ModuleSource]:
         if not _is_of_the_user(name, path):
             continue
         is_installed = _is_installed(path)
-        is_near = name.partition(".")[0] in packages or (path.startswith(folders) and not is_installed)
+        is_beside = path.startswith(folders) and not is_installed
+        is_near = is_beside or name in wanted or name.partition(".")[0] in packages
         digest = _digest(_spec_of(module)) if is_near else None
         if digest is not None:
             found[name] = ModuleSource(path, digest, name in wanted and path.endswith(".py") and not is_installed)
@@ -117,7 +124,8 @@ def _compare(name: str, spec: ModuleSpec, source: ModuleSource) -> None:
     if digest is None:
         return
     is_same_path = os.path.abspath(path) == os.path.abspath(source.path)
-    if digest == source.digest or not (is_same_path or source.everywhere):
+    is_compared = is_same_path or (source.everywhere and path.endswith(".py"))
+    if digest == source.digest or not is_compared:
         _imported[name] = digest
     elif is_same_path:
         raise CannotLoad(

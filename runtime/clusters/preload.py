@@ -18,12 +18,12 @@ _LOAD = f"{__name__.rpartition('.')[0]}.interface:load"
 
 def warm_up_of(program: JobProgram) -> tuple[str, ...]:
     """As in JobProgram; with the programming interface, if the program names a module that uses it."""
-    if any(map(_uses_it, program.modules)):
+    if any(map(uses_this_library, program.modules)):
         return (*program.warm_up, _LOAD)
     return program.warm_up
 
 
-def _uses_it(name: str) -> bool:
+def uses_this_library(name: str) -> bool:
     """Whether a module of the user's has something of this library."""
     if name.startswith(_OURS):
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import py_compile
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -160,6 +161,20 @@ def test_the_same_text_in_another_folder_is_the_same_and_another_one_is_refused(
     assert f"this TaskManager from {there}/operators_of_test.py" in said
 
 
+def test_a_host_with_compiled_files_alone_is_not_compared_with_the_source(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported("helper_of_test")
+    known, there = sources("helper_of_test"), tmp_path / "there"
+    there.mkdir()
+    py_compile.compile(str(folder / "helper_of_test.py"), cfile=str(there / "helper_of_test.pyc"))
+    monkeypatch.setattr(sys, "path", [str(there), *sys.path])
+    with WatchedImports() as imports:
+        imports.watch(known)
+        module = imported("helper_of_test")
+    assert (module.VERSION, module.__file__) == (1, str(there / "helper_of_test.pyc"))
+
+
 def test_modules_of_a_zip_file_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "code.zip"
 
@@ -218,6 +233,26 @@ def test_installed_packages_count_where_they_lie_at_the_same_path(
         (installed / "operators_of_test.py").write_text("VERSION = 3")
         with pytest.raises(CannotLoad, match="site-packages"):
             imported("operators_of_test")
+
+
+def test_all_of_an_installed_package_counts_that_uses_this_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "site-packages" / "package_of_test"
+    package.mkdir(parents=True)
+    for name, text in (("__init__", ""), ("rates", ""), ("plain", "from . import rates\n\nclass Plain: ...")):
+        (package / f"{name}.py").write_text(text)
+    (package / "job.py").write_text("from understudy import Operator\nfrom . import rates")
+    monkeypatch.setattr(sys, "path", [str(package.parent), *sys.path])
+    for name in ("plain", "job"):
+        imported(f"package_of_test.{name}")
+    try:
+        assert {*sources_of(["package_of_test.plain"])} == {"package_of_test.plain"}
+        known = {"package_of_test", *(f"package_of_test.{name}" for name in ("job", "plain", "rates"))}
+        assert {*sources_of(["package_of_test.job"])} == known
+    finally:
+        for name in [each for each in sys.modules if each.partition(".")[0] == "package_of_test"]:
+            del sys.modules[name]
 
 
 def test_no_module_of_python_or_of_this_library_counts() -> None:
