@@ -21,8 +21,8 @@ def check_outputs(graph: JobGraph, jobs: Iterable[ManagedJob]) -> None:
                     f"job {graph.name!r} is not started: its sink {wanted[output.place]!r} writes to "
                     f"{_shown(output.place)}, and so does sink {output.sink!r} of job {job.graph.name!r} "
                     f"({job.graph.job_id}), which has not ended ({job.status.value}): who reads the folder "
-                    "would get records twice, or of both. Give this job another folder, or cancel or stop that job first and wait for its end. Jobs that are to "
-                    "share a folder say so, each of them: FileSink(..., shared=True)"
+                    "would get records twice, or of both. Give this job another folder, or cancel or stop that job "
+                    "first and wait for its end. Jobs that are to share a folder say so, each of them: FileSink(..., shared=True)"
                 )
 
 
