@@ -22,7 +22,8 @@ def check_outputs(graph: JobGraph, jobs: Iterable[ManagedJob]) -> None:
                     f"{_shown(output.place)}, and so does sink {output.sink!r} of job {job.graph.name!r} "
                     f"({job.graph.job_id}), which has not ended ({job.status.value}): who reads the folder "
                     "would get records twice, or of both. Give this job another folder, or cancel or stop that job "
-                    "first and wait for its end. Jobs that are to share a folder say so, each of them: FileSink(..., shared=True)"
+                    "first and wait for its end. Jobs that are to share a folder say so, each of "
+                    "them: FileSink(..., shared=True)"
                 )
 
 
