@@ -2,10 +2,11 @@
 
 Each transaction is one file; in S3 it is a multipart upload (UploadDirectory), elsewhere it is written under a hidden
 folder whose name says the *lineage*: the job that was first started and all jobs restored from its checkpoints. File
-names say the subtask, the generation (how many jobs of the lineage came before) and the attempt, so an attempt never
-writes to another's file, and a restored one removes what earlier attempts left behind, except for what some subtask has
-recorded. A folder has one owner, a job (FolderOwner): another one that begins to write there takes it over, and the
-first commits nothing there any more. So of two jobs that are restored from one savepoint one goes on.
+names say the subtask, the generation (how many jobs of the lineage came before) and the attempt, whose number is above
+those of all before it, also of those that another JobManager began. So an attempt never writes to another's file,
+and a restored one removes what earlier attempts left behind, except for what some subtask has recorded. A folder has
+one owner, a job (FolderOwner): another one that begins to write there takes it over, and the first commits nothing
+there any more. So of two jobs that are restored from one savepoint one goes on.
 
 A transaction names its directory. So a job that is restored with another one commits what was pre-committed where the
 first job has its output, which may be committing it too, and touches nothing else there.
