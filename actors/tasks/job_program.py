@@ -152,7 +152,10 @@ def _difference(error: BaseException, modules: Mapping[str, str]) -> str:
     if not theirs:
         return ""
     if not ours:
-        return f"; the driver imported {name!r} from {theirs}, which this TaskManager does not have: install it here"
+        return (
+            f"; the driver imported {name!r} from {theirs}, which this TaskManager does not have: install it here, or "
+            "put it back"
+        )
     if ours != theirs:
         return (
             f"; the driver imported {name!r} from {theirs}, this TaskManager from {ours}: rename one of the two, or "
