@@ -153,7 +153,7 @@ class TestSqlSourceOnSqlite(OnSqlite, SourceContract):
     outside = ("sqlite3",)
 
     with_key = True
-    most_points = 14
+    most_points = 8
 
     def clear(self) -> None:
         super().clear()
