@@ -150,6 +150,7 @@ def forgets_the_end_of_the_queue(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(HttpSource, "take", take)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mistake", "test"),
     [
@@ -164,7 +165,7 @@ def test_a_mistake_in_the_thread_or_behind_it_is_found(
 ) -> None:
     class Contract(TestHttpSource):
         timeout = 10
-        most_points = 30
+        most_points = 120
 
     mistake(monkeypatch)
     with closing(Endpoint()) as Contract.server, pytest.raises(AssertionError) as caught:
