@@ -189,7 +189,7 @@ def test_what_a_dead_leaders_attempts_left_in_progress_goes(seed: int) -> None:
     with cluster_of(seed) as cluster:
         start(cluster, checkpoint_interval_ms=3_000).ready().result()
         cluster.run_for(chance.uniform(1_500, DURATION_MS / 2))
-        assert in_progress(cluster)
+        assert cluster.run_until(lambda: bool(in_progress(cluster))), "there is no moment with a file in progress"
         for process in [driver(cluster), *cluster.processes()]:
             process.kill("kill -9")
         cluster.take_over()
