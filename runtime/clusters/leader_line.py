@@ -6,8 +6,9 @@
 
 A question, and an order that may be repeated without harm, is put to the next leader again. Any other order may have
 been carried out by the leader that is gone: it fails with AnswerLost, which says so. An order that finds no leader
-waits. A new leader may not have taken up a job yet that it is about to go on with: what it does not know is asked again
-for a while. How the leader is found is not at home here (`high_availability`).
+waits, and so does one that a leader refused because its time was over: nothing was changed. A new leader may not have
+taken up a job yet that it is about to go on with: what it does not know is asked again for a while. How the leader is
+found is not at home here (`high_availability`).
 """
 
 from __future__ import annotations
@@ -47,8 +48,10 @@ from ...messages import (
     SendToInlet,
     StopJob,
     StopWithSavepoint,
+    SubmitJob,
     TriggerSavepoint,
 )
+from ...state.errors import LostLeadership
 from ..high_availability import Leader, LeaderRetrieval
 from ..system import ActorFuture, ActorSystem
 
@@ -102,6 +105,7 @@ WHAT_FOLLOWS: dict[type, str] = {
         "if the savepoint was stored, the next leader ends the job with it, and it finishes; else the job goes on as "
         "if nothing had been asked. The next JobManager's log says which"
     ),
+    SubmitJob: "if the job is in the list of jobs it runs, and need not be submitted again",
 }
 """Of an order whose answer is lost."""
 
@@ -334,7 +338,10 @@ class _Line(Actor):
         each = self._open[number]
         is_gone = isinstance(error, ActorDead) or (isinstance(error, Unreachable) and not error.is_refused)
         each.is_unreached = isinstance(error, Unreachable)
-        if self._may_know_soon(error):
+        if isinstance(error, RemoteActorError) and error.type_name == LostLeadership.__name__:
+            each.asked = None
+            self._heard(None)
+        elif self._may_know_soon(error):
             self.context.schedule(UNKNOWN_AGAIN_MS, _Again(number, each.attempt))
         elif is_gone and self._is_repeatable(each):  # it may be back, or be replaced
             self.context.schedule(AGAIN_MS, _Again(number, each.attempt))

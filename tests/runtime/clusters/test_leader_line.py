@@ -27,6 +27,9 @@ from understudy.runtime.clusters.leader_line import AnswerLost, LeaderLine, NoLe
 from understudy.runtime.high_availability import Leader
 from understudy.runtime.high_availability.leader import LeaderChanged
 from understudy.runtime.system import ActorFuture, ActorSystem
+from understudy.state.errors import LostLeadership
+
+from ...contracts.high_availability import submitted
 
 WAIT_S = 100
 NOBODY_YET = JobList(())
@@ -155,6 +158,40 @@ def test_an_order_that_finds_nobody_waits(scene: Scene) -> None:
     answer = scene.line.ask(TriggerSavepoint(JOB, ""))
     scene.leaders.is_now(scene.manager("first", lambda _: TriggerSavepointSuccess(JOB, "/savepoints/1")))
     assert answer.get(timeout=WAIT_S).savepoint_path == "/savepoints/1"
+
+
+def test_an_order_that_a_leader_refuses_as_it_leads_no_more_waits_for_the_next_one(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing was changed: so there is no harm in putting it to another one."""
+    given: list[Any] = []
+
+    def leads_no_more(message: Any) -> Any:
+        given.append(message)
+        raise LostLeadership("1-a")
+
+    deposed = scene.manager("deposed", leads_no_more)
+    scene.leaders.is_now(deposed)
+    answer = scene.line.ask(TriggerSavepoint(JOB, ""))
+    assert not answer.wait(0.3)
+    later = scene.line.ask(TriggerSavepoint(JOB, ""))
+    assert not later.wait(0.1)
+    assert len(given) == 1
+    scene.leaders.is_now(scene.manager("next", lambda _: TriggerSavepointSuccess(JOB, "/savepoints/1")))
+    for each in (answer, later):
+        assert each.get(timeout=WAIT_S).savepoint_path == "/savepoints/1"
+    assert caplog.messages.count(f"{deposed.address} leads no more: waiting for the next leader") == 1
+
+
+def test_who_submits_and_loses_the_answer_is_told_to_look_first(scene: Scene) -> None:
+    silent, taken = scene.silent("silent")
+    scene.leaders.is_now(silent)
+    answer = scene.line.ask(submitted())
+    while not taken:
+        assert not answer.wait(0.01)
+    scene.leaders.is_now(scene.manager("next", lambda _: NOBODY_YET))
+    with pytest.raises(AnswerLost, match=r"if the job is in the list of jobs it runs, and need not be submitted again"):
+        answer.get(timeout=WAIT_S)
 
 
 def test_a_next_leader_that_has_not_taken_up_the_job_yet_is_asked_again(scene: Scene) -> None:
