@@ -97,7 +97,26 @@ class Translation:
             except Exception as error:
                 raise OperatorCheckFailed(f"operator {name!r} ({type(operator).__name__}): {error}") from error
 
-    def warn_of_other_output(self, submitted: JobSubmitted) -> None:
+    def warn(self, submitted: JobSubmitted, on_this_machine: bool) -> None:
+        """Of what its user may not expect of the job that was just submitted."""
+        if submitted.left_behind:
+            left_behind = ", ".join(submitted.left_behind)
+            log.warning("job %r leaves the state of operators behind: %s", self.graph.name, left_behind)
+        if on_this_machine:
+            self._warn_of_other_output(submitted)
+        appending = [name for name, sink in self.sinks.items() if isinstance(sink, (TwoPhaseCommitSink, LedgerSink))]
+        if appending := [repr(name) for name in appending if not isinstance(self.sinks[name], (FileSink, OutletSink))]:
+            for relative in submitted.relatives:
+                log.warning(
+                    "job %r goes on from a state that job %s has gone through too, and that job has not ended: where "
+                    "both write to one place (sink %s), each record comes twice. Cancel one of them, or see that they "
+                    "write to different places",
+                    self.graph.name,
+                    relative,
+                    ", ".join(appending),
+                )
+
+    def _warn_of_other_output(self, submitted: JobSubmitted) -> None:
         """Of a job whose files come beside others, which it does not go on from."""
         for name, sink in self.sinks.items():
             if not isinstance(sink, FileSink):
