@@ -27,6 +27,9 @@ from understudy.runtime.simulation.world.faults import JOB_MANAGER, FreezeProces
 from understudy.state import CheckpointStorage, InvalidKey
 
 
+pytestmark = pytest.mark.every_run
+
+
 class Count(KeyedOperator):
     count = ValueState(int, default=0)
 
