@@ -68,6 +68,9 @@ class OutputDescriptor:
     output_tag: str = ""
     keyed_operator: str = ""
     """The name of the operator that takes the records by key, for errors."""
+    in_loop: bool = False
+    """Whether both ends of the edge are in one loop."""
+    feedback: bool = False
 
 
 @message
@@ -79,6 +82,9 @@ class InputDescriptor:
     channels: tuple[ChannelDescriptor, ...]
     producer: str = ""
     """The name of the vertex that it comes from, for texts."""
+    in_loop: bool = False
+    """Whether both ends of the edge are in one loop."""
+    feedback: bool = False
 
 
 @message

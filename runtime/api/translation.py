@@ -320,7 +320,7 @@ def rate_of(operator: Operator) -> float | None:
 
 def _edges_between(chains: Sequence[Chain]) -> list[tuple[StreamEdge, StreamNode]]:
     """The edges into the head of each chain, with that head. A JobEdge's index is its place here."""
-    return [(edge, chain[0]) for chain in chains for edge in chain[0].inputs]
+    return [(edge, chain[0]) for chain in chains for edge in (*chain[0].inputs, *chain[0].feedback)]
 
 
 def _job_edge(edge: StreamEdge, consumer: StreamNode, chains: Sequence[Chain], sizes: Mapping[int, Size]) -> JobEdge:
@@ -331,6 +331,7 @@ def _job_edge(edge: StreamEdge, consumer: StreamNode, chains: Sequence[Chain], s
         partitioning=partitioning_of(edge, consumer, sizes),
         input_index=edge.input_index,
         output_tag=edge.output_tag,
+        feedback=edge.feedback,
     )
 
 
