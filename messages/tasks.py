@@ -51,6 +51,8 @@ class ChannelDescriptor:
     consumer_task_manager: TaskManagerId
     producer_endpoint: str
     """Data endpoint of the producer's TaskManager; the consumer connects to it."""
+    feedback: bool = False
+    """Whether it leads back, from a tail to the head of a loop."""
 
     @property
     def is_local(self) -> bool:
@@ -70,7 +72,6 @@ class OutputDescriptor:
     """The name of the operator that takes the records by key, for errors."""
     in_loop: bool = False
     """Whether both ends of the edge are in one loop."""
-    feedback: bool = False
 
 
 @message
@@ -82,9 +83,6 @@ class InputDescriptor:
     channels: tuple[ChannelDescriptor, ...]
     producer: str = ""
     """The name of the vertex that it comes from, for texts."""
-    in_loop: bool = False
-    """Whether both ends of the edge are in one loop."""
-    feedback: bool = False
 
 
 @message

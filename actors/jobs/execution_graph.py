@@ -239,6 +239,7 @@ class ExecutionGraph:
                         producer_task_manager=placement[producer].task_manager_id,
                         consumer_task_manager=placement[consumer].task_manager_id,
                         producer_endpoint=endpoints[placement[producer].task_manager_id],
+                        feedback=edge.feedback,
                     )
                 )
 
@@ -302,15 +303,12 @@ class _Wiring:
 
     def inputs_of(self, graph: JobGraph, subtask: SubtaskKey) -> tuple[InputDescriptor, ...]:
         vertex_id, at = subtask
-        inside = loop_edges(graph)
         return tuple(
             InputDescriptor(
                 index,
                 edge.input_index,
                 tuple(self._into[index, at]),
                 vertex_of(graph, edge.source).name,
-                index in inside,
-                edge.feedback,
             )
             for index, edge in enumerate(graph.edges)
             if edge.target == vertex_id
@@ -327,7 +325,6 @@ class _Wiring:
                 edge.output_tag,
                 _keyed_operator(graph, edge),
                 index in inside,
-                edge.feedback,
             )
             for index, edge in enumerate(graph.edges)
             if edge.source == vertex_id

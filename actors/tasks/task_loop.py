@@ -224,7 +224,7 @@ class TaskLoop:
         """Fire what is due, or take what comes next; whether there was anything."""
         if self.time.is_firing:
             return self._fire()
-        if (self._mark is not None or self._begins_rounds) and self._turn():
+        if (self._mark is not None or self._begins_rounds) and self._held_by is None and self._turn():
             return True
         may_fire = self._parts.chain.has_clock and self._polls
         if may_fire and not self._has_fired and self._fire_due():
@@ -303,7 +303,9 @@ class TaskLoop:
         parts = self._parts
         takes_all = may_be_full or (self._expected is not None and not self.checkpoints.is_over(self._expected))
         parts.gate.reads_all = takes_all
-        event = parts.gate.next_checkpoint() if parts.chain.is_full and not takes_all else parts.gate.next()
+        is_held = self._rounds.is_head and self._held_by is not None  # what comes back is in the snapshot
+        takes_none = is_held or (parts.chain.is_full and not takes_all)
+        event = parts.gate.next_checkpoint() if takes_none else parts.gate.next()
         if event is None:
             return False
         self._take(event)

@@ -163,8 +163,7 @@ def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorCont
             edge.input_index,
             edge.edge,
             descriptor.producer_subtask,
-            edge.in_loop,
-            edge.feedback,
+            descriptor.feedback,
         )
         for edge in deployment.inputs
         for descriptor in edge.channels
@@ -199,7 +198,7 @@ def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorC
             output_tag=edge.output_tag,
             local=local_of[edge.edge],
             in_loop=edge.in_loop,
-            feedback=edge.feedback,
+            feedback=any(channel.feedback for channel in edge.channels),
         )
         for edge in deployment.outputs
     ]

@@ -156,6 +156,11 @@ def _packed(schema: bytes, item: Any) -> bytes:
         raise UnsupportedValue(refusal_of(item) or str(error)) from error
 
 
+def read_list(declaration: OperatorListState[Any], handle: OperatorListHandle, read: ReadState) -> list[Any]:
+    """The items of a list in a snapshot. Raises StateIncompatible, and what `read` raises."""
+    return list(_decode(declaration, handle, _items(handle, read(handle.handle))))
+
+
 def packed_list(declaration: OperatorListState[Any], items: Iterable[Any]) -> OperatorListHandle:
     """Items that need no encoding, as the list's own part of a snapshot."""
     schema = packed_schema(declaration.node().schema)
