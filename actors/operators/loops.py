@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -114,7 +114,7 @@ class RoundsHead(LoopHead):
     """
 
     _round = OperatorListState(int, mode="union", name="round")
-    _kept = OperatorListState(object, name="kept")
+    _kept: OperatorListState[Any] = OperatorListState(object, name="kept")
     """(round, packed batch): what has been sent back in a round that is not over."""
 
     def __init__(self, max_rounds: int | None, *, has_criterion: bool = False) -> None:
@@ -169,7 +169,7 @@ class LoopTail(Operator):
     takes: ClassVar[Takes] = "any"
     _emits_at_end = False
 
-    _counted = OperatorListState(object, name="counted")
+    _counted: OperatorListState[Any] = OperatorListState(object, name="counted")
     """(round, records): of rounds whose mark has not passed, and of the last one whose mark has."""
     _rounds = OperatorListState(int, mode="union", name="rounds")
     """Of each tail, the round that it is in."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Generic, TypeVar, Unpack
 
 from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.loops import RESULT, LoopHead, LoopTail, RoundsHead, StreamHead
@@ -26,28 +26,28 @@ from .known_options import Options, known_options
 from .operator_checks import function_of
 from .stream_graph import StreamEdge, StreamNode
 
-if TYPE_CHECKING:
-    from .stream import DataStream
+S = TypeVar("S")
+"""A stream."""
 
 
-class Iterations:
+class Iterations(Generic[S]):
     """A part of every stream."""
 
-    _edges: Sequence[StreamEdge]
+    _edges: tuple[StreamEdge, ...]
 
     @abstractmethod
-    def _then(self, kind: str, operator: Operator, **options: Any) -> DataStream:
+    def _then(self, kind: str, operator: Operator, **options: Any) -> S:
         """The stream of one more operator."""
 
     @known_options(example="iterate(lambda loop: (loop.filter(again), loop.filter(done)))")
-    def iterate(self, step: Callable[[DataStream], Any], **options: Unpack[Options]) -> DataStream:
+    def iterate(self, step: Callable[[S], Any], **options: Unpack[Options]) -> S:
         """A loop in a stream. `step(loop)` gets the stream of what comes in and of what comes round again; it returns
         two streams: what goes round again, and what leaves the loop, which is the result.
 
         The data of a loop has ended when its input has and nothing goes round any more. Exactly once: what goes round
         is part of each checkpoint and savepoint. See docs/iterations.md.
         """
-        head = self._then("iterate", StreamHead(), **options)
+        head: Any = self._then("iterate", StreamHead(), **options)
         returned = _called("iterate", step, head)
         if not (isinstance(returned, tuple) and len(returned) == 2):
             raise InvalidProgram(
@@ -56,12 +56,10 @@ class Iterations:
             )
         back, result = (_stream("iterate", each) for each in returned)
         _close("iterate", head, back, by_round=False)
-        return result
+        return result  # type: ignore[no-any-return]
 
     @known_options(example="bulk_iterate(step, max_rounds=20)")
-    def bulk_iterate(
-        self, step: Callable[[DataStream], Any], *, max_rounds: int, **options: Unpack[Options]
-    ) -> DataStream:
+    def bulk_iterate(self, step: Callable[[S], Any], *, max_rounds: int, **options: Unpack[Options]) -> S:
         """A loop in rounds, over data that ends. `step(loop)` gets the stream of a round's records and returns that of
         the next round's; no record of a round comes before all of the round before have been processed. The result:
         what the last round returned.
@@ -70,7 +68,7 @@ class Iterations:
         most, as long as records come to the criterion; without one, as long as there are records. Inside, the event
         time of a record is its round, from 1: `tumbling(1)` is a window for each round. See docs/iterations.md.
         """
-        head = self._in_rounds("bulk_iterate", at_least("bulk_iterate: max_rounds", max_rounds, 1), options)
+        head: Any = self._in_rounds("bulk_iterate", at_least("bulk_iterate: max_rounds", max_rounds, 1), options)
         returned = _called("bulk_iterate", step, head)
         several = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned,)
         back, *criterion = (_stream("bulk_iterate", each) for each in several)
@@ -78,19 +76,19 @@ class Iterations:
         for each in criterion:
             _operator(head).has_criterion = True
             _close("bulk_iterate", head, each, by_round=True, is_criterion=True)
-        return head.side_output(RESULT)
+        return head.side_output(RESULT)  # type: ignore[no-any-return]
 
     @known_options(example='delta_iterate(step, key="vertex", improve=smaller)')
     def delta_iterate(
         self,
-        step: Callable[[DataStream], Any],
+        step: Callable[[S], Any],
         *,
         key: str | int | Callable[[Any], Any] | Sequence[str],
         improve: Callable[[Any, Any], Any],
         max_rounds: int | None = None,
-        workset: DataStream | None = None,
+        workset: S | None = None,
         **options: Unpack[Options],
-    ) -> DataStream:
+    ) -> S:
         """A loop in rounds that changes a solution, a record per `key`, where that can be improved. This stream is the
         solution to begin with. `step(changed)` gets the stream of the records that the round before has changed, and
         returns candidates. A candidate takes the place of the key's record where `improve(known, candidate)` returns
@@ -102,7 +100,7 @@ class Iterations:
         name = options.get("name")
         first: Any = self if workset is None else _stream("delta_iterate", workset)
         limit = at_least_or_none("delta_iterate: max_rounds", max_rounds, 1)
-        head = first._in_rounds("delta_iterate", limit, options)
+        head: Any = first._in_rounds("delta_iterate", limit, options)
         candidates = _stream("delta_iterate", _called("delta_iterate", step, head))
         keys = tuple(key) if isinstance(key, list | tuple) else (key,)
         better = SolutionSet(function_of(improve, "improve"))
@@ -113,9 +111,9 @@ class Iterations:
             .process(better, name=None if name is None else f"{name}-solution")
         )
         _close("delta_iterate", head, changed, by_round=True)
-        return changed.side_output(SOLUTION)
+        return changed.side_output(SOLUTION)  # type: ignore[no-any-return]
 
-    def _in_rounds(self, method: str, max_rounds: int | None, options: Options) -> DataStream:
+    def _in_rounds(self, method: str, max_rounds: int | None, options: Options) -> S:
         for edge in self._edges:
             if not edge.source.bounded:
                 raise InvalidProgram(
@@ -125,14 +123,14 @@ class Iterations:
         return self._then(method.replace("_", "-"), RoundsHead(max_rounds), **options)
 
 
-def _called(method: str, step: Any, head: DataStream) -> Any:
+def _called(method: str, step: Any, head: Any) -> Any:
     return function_of(step, method)(head)
 
 
-def _stream(method: str, found: Any) -> DataStream:
+def _stream(method: str, found: Any) -> Any:
     if not isinstance(found, Iterations):
         raise InvalidProgram(f"{method}: wanted step(loop) to return a stream, found {_shown(found)}")
-    return found  # type: ignore[return-value]
+    return found
 
 
 def _shown(found: Any) -> str:
@@ -143,11 +141,11 @@ def _shown(found: Any) -> str:
     return f"a {type(found).__name__}"
 
 
-def _operator(head: DataStream) -> Any:
+def _operator(head: Any) -> Any:
     return head._own_node().operator
 
 
-def _close(method: str, head: DataStream, back: DataStream, *, by_round: bool, is_criterion: bool = False) -> None:
+def _close(method: str, head: Any, back: Any, *, by_round: bool, is_criterion: bool = False) -> None:
     """Lead this stream back to the head."""
     node = head._own_node()
     inside = _between(node, back)
@@ -167,7 +165,7 @@ def _close(method: str, head: DataStream, back: DataStream, *, by_round: bool, i
     node.feedback = (*node.feedback, edge)
 
 
-def _between(head: StreamNode, back: DataStream) -> list[StreamNode]:
+def _between(head: StreamNode, back: Any) -> list[StreamNode]:
     """The nodes on the ways from the head to what is sent back, with the head; empty if there is none."""
     leads: dict[int, bool] = {head.position: True}
     nodes = {head.position: head}

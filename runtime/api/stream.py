@@ -105,7 +105,7 @@ class DataStream(
     KafkaSinks[DataStreamSink],
     LakeSinks[DataStreamSink],
     RedisSinks[DataStreamSink],
-    Iterations,
+    Iterations["DataStream"],
 ):
     """A stream of records or of columnar batches."""
 
