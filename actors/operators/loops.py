@@ -19,7 +19,7 @@ FLIP-16 (loops in streams), which Flink never had; Flink's DataSet.iterate for r
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import defaultdict
+from collections import defaultdict, deque
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,12 +70,16 @@ class LoopHead(Operator):
         return [unpack_batch(each) for each in packed]
 
     @abstractmethod
-    def begin_rounds(self, out: Collector) -> int:
-        """All input has ended. Returns the number of the mark to be sent now."""
+    def begin_rounds(self) -> None:
+        """All input has ended: it is in the round `number` now, whose mark is not sent."""
 
     @abstractmethod
-    def round_over(self, over: RoundMark, out: Collector) -> int | None:
-        """The mark of this round has come back from all tails. Returns the number of the next; None: there is none."""
+    def round_over(self, over: RoundMark, out: Collector) -> bool:
+        """The mark of its round has come back from all tails, and says this; whether there is a next round."""
+
+    @abstractmethod
+    def send_round(self, out: Collector) -> bool:
+        """Send a part of what its round begins with; whether there is more. The round's mark goes behind the last."""
 
     def _times(self, batch: Batch) -> AnyBatch:
         """The batch with the event times that it came with."""
@@ -93,19 +97,19 @@ class StreamHead(LoopHead):
     def process_batch_2(self, batch: Batch, out: Collector) -> None:
         out.emit_element(self._times(batch))
 
-    def begin_rounds(self, out: Collector) -> int:
-        """Event time is at its end but for the last millisecond: what is due before that may still go round."""
-        if self.watermark != NO_WATERMARK:
-            out.emit_element(Watermark(END_OF_TIME - 1))
+    def begin_rounds(self) -> None:
         self.number = 1
-        return self.number
 
-    def round_over(self, over: RoundMark, out: Collector) -> int | None:
+    def round_over(self, over: RoundMark, out: Collector) -> bool:
         """After a restore the first mark does not count what had been sent back before the snapshot."""
-        if over.number > 1 and not over.records:
-            return None
         self.number = over.number + 1
-        return self.number
+        return over.number == 1 or bool(over.records)
+
+    def send_round(self, out: Collector) -> bool:
+        """Event time is at its end but for the last millisecond: what is due before that may still go round."""
+        if self.number == 1 and self.watermark != NO_WATERMARK:
+            out.emit_element(Watermark(END_OF_TIME - 1))
+        return False
 
 
 class RoundsHead(LoopHead):
@@ -115,7 +119,7 @@ class RoundsHead(LoopHead):
 
     _round = OperatorListState(int, mode="union", name="round")
     _kept: OperatorListState[Any] = OperatorListState(object, name="kept")
-    """(round, packed batch): what has been sent back in a round that is not over."""
+    """(round, packed batch): what was sent back in a round, and has not been sent in the next one."""
 
     def __init__(self, max_rounds: int | None, *, has_criterion: bool = False) -> None:
         self.max_rounds, self.has_criterion = max_rounds, has_criterion
@@ -125,6 +129,7 @@ class RoundsHead(LoopHead):
         self._returned: defaultdict[int, list[Batch]] = defaultdict(list)
         for number, packed in self._kept.get():
             self._returned[number].append(unpack_batch(packed))
+        self._to_send = deque(self._returned.pop(self.number - 1, ()))
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
         self._send(batch, out)
@@ -133,28 +138,31 @@ class RoundsHead(LoopHead):
         assert self.timestamps is not None, "a tail says the round of all that it sends back"
         self._returned[int(self.timestamps[0])].append(batch)
 
-    def begin_rounds(self, out: Collector) -> int:
-        out.emit_element(Watermark(self.number))
-        return self.number
+    def begin_rounds(self) -> None:
+        """It goes on in the round of the snapshot."""
 
-    def round_over(self, over: RoundMark, out: Collector) -> int | None:
+    def round_over(self, over: RoundMark, out: Collector) -> bool:
         returned = self._returned.pop(over.number, [])
         wanted = over.wanting if self.has_criterion else over.records
         if not wanted or (self.max_rounds is not None and over.number >= self.max_rounds):
             for batch in returned:
                 out.emit_to(RESULT, batch)
-            return None
+            return False
         self.number = over.number + 1
-        for batch in returned:
-            self._send(batch, out)
+        self._to_send.extend(returned)
+        return True
+
+    def send_round(self, out: Collector) -> bool:
+        if self._to_send:
+            self._send(self._to_send.popleft(), out)
+            return True
         out.emit_element(Watermark(self.number))
-        return self.number
+        return False
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
+        kept = {**self._returned, self.number - 1: self._to_send}
         self._round.update([self.number])
-        self._kept.update(
-            (number, pack_batch(batch)) for number, batches in self._returned.items() for batch in batches
-        )
+        self._kept.update((number, pack_batch(batch)) for number, batches in kept.items() for batch in batches)
 
     def _passes(self, watermark_ms: int) -> bool:
         return False

@@ -140,23 +140,19 @@ class OperatorChain:
         assert isinstance(head, LoopHead), "only the head of a loop has feedback edges"
         return head
 
-    def round_over(self, over: RoundMark) -> int | None:
-        """At the head of a loop: all it had sent has come round. It sends what the next round begins with; the number
-        of that one, None: the loop is over.
-        """
-        head = self.loop_head
-        with hook(head, "round_over"):
-            number = head.round_over(over, self._collectors[0])
+    def round_over(self, over: RoundMark) -> bool:
+        """At the head of a loop: all it had sent has come round; whether there is a next round."""
+        with hook(self.loop_head, "round_over"):
+            goes_on = self.loop_head.round_over(over, self._collectors[0])
         self._pass_on(0)
-        return number
+        return goes_on
 
-    def begin_rounds(self) -> int:
-        """All input of the loop has ended: the number of the round that its head is in."""
-        head = self.loop_head
-        with hook(head, "begin_rounds"):
-            number = head.begin_rounds(self._collectors[0])
+    def send_round(self) -> bool:
+        """At the head of a loop: send a part of what its round begins with; whether there is more."""
+        with hook(self.loop_head, "send_round"):
+            is_more = self.loop_head.send_round(self._collectors[0])
         self._pass_on(0)
-        return number
+        return is_more
 
     def marked(self, number: int) -> RoundMark:
         """The mark of this round passes, behind all that operators hold back: what it says on feedback edges."""

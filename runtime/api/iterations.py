@@ -115,12 +115,16 @@ class Iterations(Generic[S]):
 
     def _in_rounds(self, method: str, max_rounds: int | None, options: Options) -> S:
         for edge in self._edges:
-            if not edge.source.bounded:
-                raise InvalidProgram(
-                    f"{method}: the records of {edge.source.name!r} have no end, and the first round ends when they "
-                    "have all come: for a loop in a stream without end call iterate"
-                )
+            _check_bounded(method, edge, "and the first round ends when all of them have come")
         return self._then(method.replace("_", "-"), RoundsHead(max_rounds), **options)
+
+
+def _check_bounded(method: str, edge: StreamEdge, why: str) -> None:
+    if not edge.source.bounded:
+        raise InvalidProgram(
+            f"{method}: the records of {edge.source.name!r} have no end, {why}: for a loop in a stream without end "
+            "call iterate"
+        )
 
 
 def _called(method: str, step: Any, head: Any) -> Any:
@@ -157,6 +161,8 @@ def _close(method: str, head: Any, back: Any, *, by_round: bool, is_criterion: b
         )
     for each in inside:
         _check_inside(method, node, each, by_round=by_round)
+        for edge in each.inputs if by_round and each is not node else ():
+            _check_bounded(method, edge, "and a round ends when all of them have come")
     plain = type(head)(head._graph, [replace(edge, partitioning=None, selector=None) for edge in back._edges])
     made = LoopTail(by_round=by_round, is_criterion=is_criterion)
     name = f"{node.name}-criterion" if is_criterion else f"{node.name}-back"
