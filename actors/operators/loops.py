@@ -46,8 +46,8 @@ class LoopIsOver(RuntimeError):
     def __init__(self, head: str, records: int) -> None:
         super().__init__(
             f"loop {head!r} has ended, and {records} records were sent back to it after that: an operator inside emits "
-            'when its data has ended (on_end, an aggregate with emit="end"), which can leave the loop, but not go '
-            "round again"
+            'when its data has ended (on_end, an aggregate with emit="end"). Let that leave the loop, as a side output '
+            "that only what is behind the loop reads, or emit with each record or round"
         )
 
 
