@@ -113,6 +113,8 @@ class TaskDeployment:
     """Whether `restored` is the newest checkpoint that this very job has completed."""
     earlier_inlets: tuple[str, ...] = ()
     """Folders of inlets' logs that come behind what is restored: see JobGraph."""
+    in_rounds: bool = False
+    """Whether it is inside a loop that goes in rounds: then records that it emits without a time are of its round."""
     finishing: bool = False
     """It is restored from the job's last checkpoint: take no input, emit nothing, wait for
     NotifyCheckpointComplete(final=True), commit and finish.

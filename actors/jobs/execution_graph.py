@@ -42,6 +42,7 @@ from ..job_graph import (
     regions,
     subtasks_of,
     vertex_of,
+    vertices_in_rounds,
 )
 from .adoption import AdoptedTask, next_channel_id
 from .execution import Execution, UpdateResult
@@ -259,6 +260,7 @@ class ExecutionGraph:
             inputs=wiring.inputs_of(self._graph, execution.subtask),
             outputs=wiring.outputs_of(self._graph, execution.subtask),
             operators=vertex.operators,
+            in_rounds=vertex.vertex_id in vertices_in_rounds(self._graph),
             finishing=finishing,
         )
 

@@ -23,6 +23,7 @@ from collections import defaultdict, deque
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from ...messages import CheckpointId
 from ...state.columns.batch_codec import pack_batch, unpack_batch
@@ -80,6 +81,10 @@ class LoopHead(Operator):
     @abstractmethod
     def send_round(self, out: Collector) -> bool:
         """Send a part of what its round begins with; whether there is more. The round's mark goes behind the last."""
+
+    def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
+        """That of the input; what is sent back has the same columns."""
+        return inputs[0]
 
     def _times(self, batch: Batch) -> AnyBatch:
         """The batch with the event times that it came with."""
@@ -179,8 +184,6 @@ class LoopTail(Operator):
 
     _counted: OperatorListState[Any] = OperatorListState(object, name="counted")
     """(round, records): of rounds whose mark has not passed, and of the last one whose mark has."""
-    _rounds = OperatorListState(int, mode="union", name="rounds")
-    """Of each tail, the round that it is in."""
 
     def __init__(self, *, by_round: bool, is_criterion: bool = False) -> None:
         """`by_round`: the event time of a record is its round; else rounds only say whether anything goes round."""
@@ -190,21 +193,21 @@ class LoopTail(Operator):
         self._counts: defaultdict[int, int] = defaultdict(int)
         for number, records in self._counted.get():
             self._counts[number] += records
-        self._number = min(self._rounds.get(), default=1)
+        self._number = 1
+        """Of the round that it is in, where records do not say it."""
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
-        """Records that have lost their time on the way are of the round that the tail is in: it goes no further before
-        all of them have come.
-        """
         times, number = self.timestamps, self._number
-        if self.by_round and times is not None:
+        if self.by_round:
+            assert times is not None, "inside rounds all that is emitted has a time"
             number = int(times[0])
-        elif self.by_round:
-            times = np.full(len(batch), number, np.int64)
         self._counts[number] += len(batch)
         if not self.is_criterion:
             timed = batch if times is None else TimedBatch(batch, times, self.time_column, self.split_watermarks)
             out.emit_element(timed)
+
+    def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
+        return inputs[0]
 
     def mark(self, number: int) -> RoundMark:
         """What there is to say of this round, which is over here. It may be asked again after a restore."""
@@ -216,4 +219,3 @@ class LoopTail(Operator):
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         if self.by_round:
             self._counted.update(self._counts.items())
-            self._rounds.update([self._number])

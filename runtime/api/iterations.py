@@ -15,13 +15,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar, Unpack
 
+import pyarrow as pa
+
 from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.loops import RESULT, LoopHead, LoopTail, RoundsHead, StreamHead
 from ...actors.operators.operator import Operator
 from ...actors.operators.solution_set import SOLUTION, SolutionSet
 from ...messages import Partitioning
 from .checks import at_least, at_least_or_none
-from .errors import InvalidProgram
+from .errors import InvalidProgram, SchemaMismatch
 from .known_options import Options, known_options
 from .operator_checks import function_of
 from .stream_graph import StreamEdge, StreamNode
@@ -145,6 +147,10 @@ def _shown(found: Any) -> str:
     return f"a {type(found).__name__}"
 
 
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
 def _operator(head: Any) -> Any:
     return head._own_node().operator
 
@@ -163,11 +169,16 @@ def _close(method: str, head: Any, back: Any, *, by_round: bool, is_criterion: b
         _check_inside(method, node, each, by_round=by_round)
         for edge in each.inputs if by_round and each is not node else ():
             _check_bounded(method, edge, "and a round ends when all of them have come")
+    if not is_criterion and None not in (head.schema, back.schema) and not head.schema.equals(back.schema):
+        raise SchemaMismatch(
+            f"{method}: what step(loop) sends back has the columns {_columns(back.schema)}; the loop has "
+            f"{_columns(head.schema)}, of its input: send back the same columns, in the same order"
+        )
     plain = type(head)(head._graph, [replace(edge, partitioning=None, selector=None) for edge in back._edges])
     made = LoopTail(by_round=by_round, is_criterion=is_criterion)
     name = f"{node.name}-criterion" if is_criterion else f"{node.name}-back"
     tail = plain._then("loop-tail", made, name=name)
-    edge = StreamEdge(tail._own_node(), Partitioning.REBALANCE, input_index=1, feedback=True)
+    edge = StreamEdge(tail._own_node(), Partitioning.REBALANCE, input_index=1, feedback=True, by_round=by_round)
     node.feedback = (*node.feedback, edge)
 
 

@@ -332,6 +332,7 @@ def _job_edge(edge: StreamEdge, consumer: StreamNode, chains: Sequence[Chain], s
         input_index=edge.input_index,
         output_tag=edge.output_tag,
         feedback=edge.feedback,
+        by_round=edge.by_round,
     )
 
 
