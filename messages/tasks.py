@@ -83,6 +83,8 @@ class InputDescriptor:
     channels: tuple[ChannelDescriptor, ...]
     producer: str = ""
     """The name of the vertex that it comes from, for texts."""
+    in_loop: bool = False
+    """Whether both ends of the edge are in one loop."""
 
 
 @message

@@ -305,12 +305,14 @@ class _Wiring:
 
     def inputs_of(self, graph: JobGraph, subtask: SubtaskKey) -> tuple[InputDescriptor, ...]:
         vertex_id, at = subtask
+        inside = loop_edges(graph)
         return tuple(
             InputDescriptor(
                 index,
                 edge.input_index,
                 tuple(self._into[index, at]),
                 vertex_of(graph, edge.source).name,
+                index in inside,
             )
             for index, edge in enumerate(graph.edges)
             if edge.target == vertex_id

@@ -169,9 +169,6 @@ class RoundsHead(LoopHead):
         self._round.update([self.number])
         self._kept.update((number, pack_batch(batch)) for number, batches in kept.items() for batch in batches)
 
-    def _passes(self, watermark_ms: int) -> bool:
-        return False
-
     def _send(self, batch: Batch, out: Collector) -> None:
         out.emit(batch, np.full(len(batch), self.number, np.int64))
 
@@ -194,13 +191,13 @@ class LoopTail(Operator):
         for number, records in self._counted.get():
             self._counts[number] += records
         self._number = 1
-        """Of the round that it is in, where records do not say it."""
+        """Of the next mark."""
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
         times, number = self.timestamps, self._number
-        if self.by_round:
-            assert times is not None, "inside rounds all that is emitted has a time"
-            number = int(times[0])
+        if self.by_round and self.watermark != END_OF_TIME:  # whatever time it has: that round is not over here
+            number = max(self.watermark, 0) + 1
+            times = np.full(len(batch), number, np.int64)
         self._counts[number] += len(batch)
         if not self.is_criterion:
             timed = batch if times is None else TimedBatch(batch, times, self.time_column, self.split_watermarks)

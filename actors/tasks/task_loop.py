@@ -324,6 +324,10 @@ class TaskLoop:
                 assert_never(event)
 
     def _take_element(self, channel: int, element: Element) -> None:
+        if self._deployment.in_rounds and not self._parts.gate.channels[channel].in_loop:
+            if isinstance(element, Watermark | WatermarkStatus):
+                return  # inside, event time is rounds; the first is not over before such input has ended
+            element = element.records if isinstance(element, TimedBatch) else element
         match element:
             case pa.RecordBatch() | list() | TimedBatch():
                 if self._input_ended and self._rounds.is_feedback(channel):

@@ -165,6 +165,7 @@ def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorCont
             edge.input_index,
             edge.edge,
             descriptor.producer_subtask,
+            edge.in_loop,
             descriptor.feedback,
         )
         for edge in deployment.inputs

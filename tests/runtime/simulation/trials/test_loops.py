@@ -17,6 +17,7 @@ from understudy import (
     ListState,
     StreamEnvironment,
     ValueState,
+    monotonous,
     tumbling,
 )
 from understudy.actors.operators.loops import LoopHead, LoopTail, RoundsHead
@@ -116,6 +117,39 @@ def test_the_solution_is_that_of_one_process() -> None:
         job = cluster.submit(of_a_solution())
         job.wait()
         assert sorted(job.results("out")) == [(vertex, 1 if vertex < 7 else 7) for vertex in range(1, 13)]
+
+
+class Meets(KeyedOperator):
+    """Sends each record round with what it has met of the static ones, whose own time is no round."""
+
+    inputs = 2
+    met = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Collector) -> None:
+        self.timers.at_event_time(self.timestamp)
+
+    def process_2(self, record: Any, out: Collector) -> None:
+        self.met.update(self.met.value() + 1)
+        out.collect((record[0], "static"))
+
+    def on_timer(self, timer: Any, out: Collector) -> None:
+        out.collect((self.key, f"round {timer.time_ms}, met {self.met.value()}"))
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+def test_static_data_have_all_come_before_the_first_round_is_over_whatever_their_times(is_timed: bool) -> None:
+    env = StreamEnvironment(parallelism=2)
+    static = env.generate(lambda index: (0, index), count=20, records_per_second=100)
+    if is_timed:
+        static = static.assign_timestamps(lambda record: 1_700_000_000_000 + record[1], monotonous())
+    keyed = static.key_by(0)
+    numbers = env.from_collection([(0, "start")])
+    last = numbers.bulk_iterate(lambda loop: loop.key_by(0).connect(keyed).process(Meets), max_rounds=2)
+    last.collect(name="last")
+    with SimulatedCluster(task_managers=2) as cluster:
+        job = cluster.submit(env)
+        job.wait()
+        assert job.results("last") == [(0, "round 2, met 20")]
 
 
 def _forgets_what_is_under_way(patch: pytest.MonkeyPatch) -> None:
