@@ -52,8 +52,7 @@ class SlotDemand:
 def validate(graph: JobGraph) -> None:
     """Raises InvalidJobGraph for the first thing that is wrong, naming the vertex or operator.
 
-    A feedback edge is refused too, when all else is right: barriers are not aligned around a loop yet, so the first
-    checkpoint would never complete. Both who builds a graph and who is sent one call this.
+    Both who builds a graph and who is sent one call this.
     """
     if not graph.vertices:
         raise InvalidJobGraph(f"job {graph.name!r} has no vertices")
@@ -67,7 +66,8 @@ def validate(graph: JobGraph) -> None:
     for vertex in graph.vertices:
         _check_inputs(graph, vertex)
     for edge in graph.edges:
-        _check_no_feedback(graph, edge)
+        if edge.feedback:
+            _check_loop(graph, edge)
 
 
 def vertex_of(graph: JobGraph, vertex_id: VertexId) -> JobVertex:
@@ -159,6 +159,33 @@ def pointwise_producers(producers: int, consumers: int, index: int) -> range:
     return range(first, max(first + 1, (index + 1) * producers // consumers))
 
 
+def loop_edges(graph: JobGraph) -> frozenset[int]:
+    """The indexes of the edges both of whose ends are in one loop, feedback edges too."""
+    loops = [_vertices_between(graph, edge.target, edge.source) for edge in graph.edges if edge.feedback]
+    return frozenset(
+        index
+        for index, edge in enumerate(graph.edges)
+        if any(edge.source in inside and edge.target in inside for inside in loops)
+    )
+
+
+def _vertices_between(graph: JobGraph, first: VertexId, last: VertexId) -> frozenset[VertexId]:
+    """The vertices on the ways from one to the other, with both; empty if there is no way."""
+    ahead = _reached(first, [(edge.source, edge.target) for edge in graph.edges if not edge.feedback])
+    behind = _reached(last, [(edge.target, edge.source) for edge in graph.edges if not edge.feedback])
+    return ahead & behind
+
+
+def _reached(start: VertexId, steps: Sequence[tuple[VertexId, VertexId]]) -> frozenset[VertexId]:
+    found, todo = {start}, [start]
+    while todo:
+        here = todo.pop()
+        new = {to for at, to in steps if at == here} - found
+        todo += new
+        found |= new
+    return frozenset(found)
+
+
 def regions(graph: JobGraph) -> tuple[Region, ...]:
     """The connected components: sets of vertices that exchange data, directly or not, and so restart together. A
     feedback edge connects as any other does.
@@ -234,10 +261,18 @@ def _check_edge(graph: JobGraph, edge: JobEdge) -> None:
         )
 
 
-def _check_no_feedback(graph: JobGraph, edge: JobEdge) -> None:
-    if edge.feedback:
-        source, target = vertex_of(graph, edge.source), vertex_of(graph, edge.target)
-        raise InvalidJobGraph(f"the edge from {_name(source)} back to {_name(target)}: iterations cannot be run yet")
+def _check_loop(graph: JobGraph, edge: JobEdge) -> None:
+    tail, head = vertex_of(graph, edge.source), vertex_of(graph, edge.target)
+    back = f"the edge from {_name(tail)} back to {_name(head)}"
+    if edge.partitioning is Partitioning.FORWARD:
+        raise InvalidJobGraph(f"{back} is a forward edge; wanted one by which each subtask reaches each other one")
+    inside = _vertices_between(graph, edge.target, edge.source)
+    if not inside:
+        raise InvalidJobGraph(f"{back}: nothing leads from there to here, so it closes no loop")
+    for other in graph.edges:
+        if other.feedback and other.target != edge.target and other.target in inside:
+            inner = vertex_of(graph, other.target)
+            raise InvalidJobGraph(f"the loop of {_name(head)} has another loop in it, of {_name(inner)}; wanted one")
 
 
 def _check_inputs(graph: JobGraph, vertex: JobVertex) -> None:

@@ -85,6 +85,8 @@ class JobSubmitted:
     """None for a fresh start."""
     restored_states: dict[str, str] = field(default_factory=dict)
     """By "operator.state", for each one that was found: "compatible", or "migrated: was ..., is ..."."""
+    relatives: tuple[str, ...] = ()
+    """Jobs that have not ended and share a past with this one, each as "'name' (id, status)"."""
 
 
 @message

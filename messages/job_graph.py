@@ -84,9 +84,7 @@ class JobEdge:
     input_index: int = 0
     output_tag: str = ""
     feedback: bool = False
-    """Whether it leads back, from behind an operator to before it. Each cycle has one such edge at least. Nothing runs
-    one yet: see `validate` of actors/job_graph.
-    """
+    """Whether it leads back, from the tail of a loop to its head. Each cycle has one such edge at least."""
 
 
 class RestartStrategyKind(Enum):

@@ -51,6 +51,8 @@ class ChannelDescriptor:
     consumer_task_manager: TaskManagerId
     producer_endpoint: str
     """Data endpoint of the producer's TaskManager; the consumer connects to it."""
+    feedback: bool = False
+    """Whether it leads back, from a tail to the head of a loop."""
 
     @property
     def is_local(self) -> bool:
@@ -68,6 +70,8 @@ class OutputDescriptor:
     output_tag: str = ""
     keyed_operator: str = ""
     """The name of the operator that takes the records by key, for errors."""
+    in_loop: bool = False
+    """Whether both ends of the edge are in one loop."""
 
 
 @message

@@ -6,8 +6,8 @@ marked `processes`, `spark` or `chaos` start real processes and wait for them mo
 once. `--kind` chooses one kind, and reads only the files that have some of it. Of those that compute, `--kind unit`
 leaves out the folders with whole jobs: in the simulator, against other systems, of the docs and the benchmarks.
 
-Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs a third: which one depends on KEY, so that runs of
-three commits run most of them, and one commit's run can be repeated. So it is with whole files of some folders, but for
+Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs a sixth: which one depends on KEY, so that runs of
+six commits run most of them, and one commit's run can be repeated. So it is with whole files of some folders, but for
 files marked `every_run`. Without `--draw` all run.
 """
 
@@ -59,10 +59,10 @@ for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.S
 _HERE = Path(__file__).parent
 _WITH_PROCESSES = (_HERE / "runtime" / "clusters", _HERE / "runtime" / "cli")
 """All their tests are marked `processes`."""
-_DRAWN_OF = 3
+_DRAWN_OF = 6
 """One of so many tests marked `drawn` runs, and of files that are drawn."""
 _DRAWN_FILES = re.compile(
-    r"(benchmarks|mistakes|runtime/(chaos|cli|clusters|connectors|spark|simulation/(contracts|debugging|trials))"
+    r"(benchmarks|mistakes|runtime/(chaos|cli|clusters|connectors|spark|simulation/(contracts|debugging|trials|world))"
     r"|actors/(compiled|joins)|state/rocks)/|test_docs_|test_types_for_users"
 )
 """Files whose path begins so are drawn as a whole: their tests share what takes long to start, or are alike."""
@@ -91,7 +91,7 @@ start; and of JVMs there is one at a time. Any other test goes to whichever work
 def pytest_addoption(parser: pytest.Parser) -> None:
     kinds = ["computing", "processes", "unit"]
     parser.addoption("--kind", choices=kinds, help="only tests of this kind: tests/conftest.py")
-    parser.addoption("--draw", metavar="KEY", help="of tests marked `drawn` only a third, which the key chooses")
+    parser.addoption("--draw", metavar="KEY", help="of tests marked `drawn` only a sixth, which the key chooses")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

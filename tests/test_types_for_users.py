@@ -81,7 +81,7 @@ def check(program: str, folder: Path, cache: Path) -> str:
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=600,
         check=False,
     )
     return done.stdout + done.stderr
@@ -141,7 +141,7 @@ def mypy_reports(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Repor
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=600,
         check=False,
     )
     assert "checked 3 source files" in done.stdout, done.stdout + done.stderr

@@ -9,6 +9,9 @@ Invariants. From a channel's barrier until Aligned no element of that channel is
 overtakes, the operator has had exactly the elements before the barrier, of every channel. Each channel's elements are
 emitted in their order. A checkpoint gets at most one Aligned or Aborted; its later barriers are dropped.
 
+At the head of a loop the barrier of a feedback channel comes back only after the head has sent it on. Such channels are
+never waited for: each Aligned names them as overtaken. Source: section 4.3 of the paper below, cyclic graphs.
+
 States: idle (no channel is blocked) and aligning (for `current_checkpoint_id`). Flink: BarrierBuffer, and from 1.9 on
 CheckpointBarrierAligner with CachedBufferStorage; algorithm 1 of Carbone et al., "Lightweight Asynchronous Snapshots"
 (2015).
@@ -34,10 +37,12 @@ _Sequence: TypeAlias = deque[tuple[int, Element]]
 class BarrierBuffer:
     """The exactly-once BarrierHandler."""
 
-    def __init__(self, channels: int) -> None:
-        if channels < 1:
-            raise ValueError(f"wanted at least one channel, found {channels}")
+    def __init__(self, channels: int, feedback: frozenset[int] = frozenset()) -> None:
+        """`feedback`: the channels on which a barrier comes back round a loop, behind the snapshot."""
+        if channels - len(feedback) < 1:
+            raise ValueError(f"wanted at least one channel, found {channels - len(feedback)}")
         self._channels = channels
+        self._feedback = feedback
         self._current = NO_CHECKPOINT
         self._blocked: set[int] = set()
         self._ended: set[int] = set()
@@ -117,6 +122,9 @@ class BarrierBuffer:
     def _take(self, channel: int, element: Element, events: list[GateEvent]) -> None:
         if channel in self._blocked:
             self._set_aside.append((channel, element))
+        elif channel in self._feedback:
+            if not isinstance(element, CheckpointBarrier | CancelCheckpointMarker):
+                events.append((channel, element))
         elif isinstance(element, CheckpointBarrier):
             self._on_barrier(channel, element, events)
         elif isinstance(element, CancelCheckpointMarker):
@@ -137,8 +145,8 @@ class BarrierBuffer:
             self._give_way(AbortReason.SUBSUMED, events)
             self._advance(checkpoint_id)
         self._blocked.add(channel)
-        if len(self._blocked) + len(self._ended) == self._channels:
-            events.append(Aligned(barrier))
+        if len(self._blocked) + len(self._ended) + len(self._feedback) == self._channels:
+            events.append(Aligned(barrier, self._feedback))
             self._release()
 
     def _cancel(self, checkpoint_id: CheckpointId, reason: AbortReason, events: list[GateEvent]) -> None:

@@ -33,9 +33,14 @@ def pack_in_flight(element: InFlight) -> bytes:
             return pack_batch(element)
 
 
+def is_batch(packed: bytes) -> bool:
+    """Whether `pack_in_flight` has packed a batch."""
+    return packed[:1] not in (bytes((_WATERMARK,)), bytes((_STATUS,)))
+
+
 def unpack_in_flight(data: bytes) -> InFlight:
     """What `pack_in_flight` packed. Raises MalformedMessage."""
-    if data[:1] not in (bytes((_WATERMARK,)), bytes((_STATUS,))):
+    if is_batch(data):
         return unpack_batch(data)
     if len(data) != _CONTROL.size:
         raise MalformedMessage(f"wanted a watermark of {_CONTROL.size} bytes, found {len(data)}")

@@ -25,6 +25,7 @@ from ..flow.elements import (
     Element,
     EndOfData,
     EndOfPartition,
+    RoundMark,
     TimedBatch,
     Watermark,
     WatermarkStatus,
@@ -87,7 +88,7 @@ class InFlightLog:
                 self._give_up(AbortReason.INPUT_ENDED)
             case CheckpointBarrier() | CancelCheckpointMarker():
                 pass  # of an older checkpoint, which is over
-            case EndOfData():
+            case EndOfData() | RoundMark():
                 pass  # its producer says so again after a restore
             case _:
                 assert_never(element)

@@ -7,6 +7,9 @@ When a checkpoint overtakes the barriers that are missing, what comes on their c
 gate reads ahead on these channels, whether or not the task takes anything: that gives credit back, so the barriers come
 soon. It hands out the elements read ahead later, in order, before anything new. So is what a restored attempt had in
 flight. Flink: InputGate, CheckpointedInputGate, RecoveredInputChannel.
+
+Every checkpoint overtakes what is on its way on feedback channels. The gate reads them first: a loop works off what it
+has before it takes more in, unless a barrier is waited for.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ class GateChannel:
     input_index: int
     edge: int
     producer_subtask: SubtaskIndex
+    feedback: bool = False
+    """Whether it leads back, from a tail of the loop to its head."""
 
 
 class AlignmentClock:
@@ -76,6 +81,10 @@ class InputGate:
         self._ahead: dict[int, deque[Element]] = {}
         """By channel, what was read ahead or restored; never empty."""
         self._log: InFlightLog | None = None
+        self._feedback = [index for index, each in enumerate(self.channels) if each.feedback]
+        self._inputs = [index for index, each in enumerate(self.channels) if not each.feedback]
+        self.reads_all = False
+        """Whether input is read in turn with what comes back."""
 
     def restore(self, in_flight: Mapping[tuple[int, SubtaskIndex], Sequence[InFlight]]) -> None:
         """By edge and producer subtask, what is to be handed out before anything that is read.
@@ -89,12 +98,17 @@ class InputGate:
             if elements:
                 self._ahead[known[key]] = deque(elements)
 
+    def restore_loop(self, batches: Iterable[InFlight]) -> None:
+        """What had been on its way back round the loop: it is handed out as if it had just come."""
+        if came := deque[Element](batches):
+            self._ahead[self._feedback[0]] = came
+
     def next(self) -> GateEvent | None:
         """The next event, or None when no channel has one. Raises ChannelBroken."""
         while not self._ready:
             if not self._take_one():
                 return None
-        return self._ready.popleft()
+        return self._taken_out(self._ready.popleft())
 
     def next_checkpoint(self) -> Aligned | Aborted | None:
         """The next event, if it is about a checkpoint; everything else stays for `next`. At most one element is read
@@ -103,32 +117,44 @@ class InputGate:
         if not self._ready:
             self._take_one()
         if self._ready and isinstance(self._ready[0], (Aligned, Aborted)):
-            event = self._ready.popleft()
+            event = self._taken_out(self._ready.popleft())
             assert isinstance(event, (Aligned, Aborted))
             return event
         return None
 
+    def _taken_out(self, event: GateEvent) -> GateEvent:
+        """The task takes its snapshot now: what comes on feedback channels from here on is in flight."""
+        if isinstance(event, Aligned) and event.overtaken:
+            self._log = _log_of(event, (), self._read_and_waiting())
+        return event
+
     def _take_one(self) -> bool:
         """Run one element through the handler, which may keep it; False when no channel that may be read has one."""
-        handler, count = self._handler, len(self.channels)
-        if handler is None:
+        if self._handler is None:
             return False
+        if self._feedback and not self.reads_all:
+            return self._take_of(self._handler, self._feedback) or self._take_of(self._handler, self._inputs)
+        return self._take_of(self._handler, range(len(self.channels)))
+
+    def _take_of(self, handler: BarrierHandler, indexes: Sequence[int]) -> bool:
+        """In turns: the first after the one that was read last comes first."""
+        count = len(indexes)
         for turn in range(self._next, self._next + count):
-            index = turn % count
+            index = indexes[turn % count]
             if handler.is_blocked(index):
                 continue
             element = self._poll_ahead(index) if self._ahead else None
             if element is None:
                 element = self._poll(index)
             if element is not None:
-                self._next = index + 1
+                self._next = turn % count + 1
                 self._ready.extend(handler.receive(index, element))
                 return True
         return False
 
     def _poll(self, index: int) -> Element | None:
         element = self.channels[index].channel.poll()
-        if type(element) is CheckpointBarrier:
+        if type(element) is CheckpointBarrier and not self.channels[index].feedback:
             self.alignment.barrier_came(element.checkpoint_id)
         if self._log is not None and element is not None:
             self._log.feed(index, element)

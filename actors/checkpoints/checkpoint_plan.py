@@ -40,6 +40,7 @@ class CheckpointPlan:
     def of(cls, graph: JobGraph) -> CheckpointPlan:
         """Barriers start at the vertices without inputs; every subtask acknowledges and is notified."""
         fed = {edge.target for edge in graph.edges}
+        loop_heads = {edge.target for edge in graph.edges if edge.feedback}
         everyone = tuple(subtask for vertex in graph.vertices for subtask in subtasks_of(vertex))
         return cls(
             trigger=tuple(subtask for subtask in everyone if subtask.vertex_id not in fed),
@@ -49,7 +50,7 @@ class CheckpointPlan:
             expect=tuple(
                 subtask
                 for vertex in graph.vertices
-                if vertex.operators and vertex.operators[0].has_coroutines
+                if vertex.vertex_id in loop_heads or (vertex.operators and vertex.operators[0].has_coroutines)
                 for subtask in subtasks_of(vertex)
             ),
         )

@@ -62,6 +62,21 @@ class WatermarkStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundMark:
+    """Goes round a loop: all that its head has sent before it has been processed by whoever sends it on. Along the
+    edges inside the loop alone.
+
+    On a feedback edge it says how many records its tail has sent back in this round, and how many it has seen that
+    want another round.
+    """
+
+    number: int
+    """From 1."""
+    records: int = 0
+    wanting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class EndOfData:
     """No more records on this channel. Barriers still come, until the final checkpoint covers them."""
 
@@ -72,7 +87,7 @@ class EndOfPartition:
 
 
 Control: TypeAlias = (
-    CheckpointBarrier | CancelCheckpointMarker | Watermark | WatermarkStatus | EndOfData | EndOfPartition
+    CheckpointBarrier | CancelCheckpointMarker | Watermark | WatermarkStatus | RoundMark | EndOfData | EndOfPartition
 )
 AnyBatch: TypeAlias = "Batch | TimedBatch"
 Element: TypeAlias = "AnyBatch | Control"

@@ -15,7 +15,7 @@ from math import inf
 from ..context import Clock
 from ..errors import ChannelBroken, RecordNotSent, UserCodeError
 from .channels import OutputChannel
-from .elements import NO_WATERMARK, AnyBatch, Control, Watermark, WatermarkStatus, copied
+from .elements import NO_WATERMARK, AnyBatch, Control, RoundMark, Watermark, WatermarkStatus, copied
 from .output_buffer import OutputBuffer
 from .partitioner import Broadcast, Partitioner
 
@@ -46,6 +46,12 @@ class OutputEdge:
     """The channels to tasks in this process, which get records as they are; others get them packed. None: all."""
     copies_local: bool = False
     """Other edges send the same records: those that go to this process are copied first."""
+    in_loop: bool = False
+    """Whether who takes the records is in the same loop."""
+    feedback: bool = False
+    """Whether they go back to the head of the loop, which need not have room for them: else a loop that is full would
+    wait for itself.
+    """
 
     @property
     def local_share(self) -> float:
@@ -79,6 +85,7 @@ class TaskOutputs:
     def __init__(self, edges: Sequence[OutputEdge], clock: Clock) -> None:
         self._edges, self._get_copies = _apart(edges)
         self.channels = tuple(channel for edge in self._edges for channel in edge.channels)
+        self._bounded = tuple(channel for edge in self._edges if not edge.feedback for channel in edge.channels)
         self._clock = clock
         self._held = [NO_WATERMARK] * len(self._edges)
         """By edge, the watermark that stays behind what the edge's buffer keeps."""
@@ -90,8 +97,10 @@ class TaskOutputs:
         """The side outputs that anything was emitted to in this attempt."""
 
     def is_available(self) -> bool:
-        """Whether every channel takes more: one slow consumer holds the task back, as back-pressure should."""
-        return all(channel.is_available() for channel in self.channels)
+        """Whether every channel takes more: one slow consumer holds the task back, as back-pressure should. The head
+        of a loop does not.
+        """
+        return all(channel.is_available() for channel in self._bounded)
 
     @property
     def keeps_any(self) -> bool:
@@ -153,6 +162,17 @@ class TaskOutputs:
         self.flush()
         for channel in self.channels:
             channel.send(control)
+
+    def send_mark(self, on_feedback: RoundMark) -> None:
+        """Send it along the edges inside the loop, behind all that was emitted before it; what it says of records is
+        for the head alone.
+        """
+        self.flush()
+        for edge in self._edges:
+            if edge.in_loop:
+                mark = on_feedback if edge.feedback else RoundMark(on_feedback.number)
+                for channel in edge.channels:
+                    channel.send(mark)
 
     def say_misspelt(self) -> None:
         """At the end of the data: log it if a side output that is read has had nothing, and another one that is not

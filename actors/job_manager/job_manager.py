@@ -85,7 +85,7 @@ from .job_questions import InletAnswered
 from .job_restarts import JobRestarts, RestartEvent
 from .launcher import Launcher
 from .managed_job import JobServices, ManagedJob, TimerDue
-from .owned_outputs import check_outputs
+from .owned_outputs import check_outputs, relatives
 from .savepoint_coordinator import SavepointCoordinator
 from .savepoint_orders import SavepointOrder, SavepointOrders
 from .storage_answers import Deposed, ForJob
@@ -297,7 +297,8 @@ class JobManager(Actor):
         submitted = JobSubmitted(graph.job_id)
         if found is not None:
             self._services.files.restored(graph.job_id, found.storage, found.checkpoint, found.savepoint_path)
-            submitted = found.submitted(graph.job_id)
+            alone = found.submitted(graph.job_id)
+            submitted = replace(alone, relatives=relatives(alone, self._jobs.values()))
         if (start := found.checkpoint if found else next(kept.job.checkpoints.restorable(), None)) is not None:
             graph = with_carried_states(graph, start)
         storage = self._savepoints.open_storage(graph.checkpoints.directory)

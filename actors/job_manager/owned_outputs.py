@@ -1,10 +1,13 @@
-"""Owned outputs: a job is not started where it would write to a place that belongs to a job which has not ended."""
+"""Owned outputs: a job is not started where it would write to a place that belongs to a job which has not ended.
+
+And relatives: jobs that go on from the same state. Whatever both write to a place that nobody owns is there twice.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...messages import JobGraph
+from ...messages import JobGraph, JobSubmitted
 from ..errors import OutputInUse
 from .managed_job import ManagedJob
 
@@ -25,6 +28,18 @@ def check_outputs(graph: JobGraph, jobs: Iterable[ManagedJob]) -> None:
                     "first and wait for its end. Jobs that are to share a folder say so, each of "
                     "them: FileSink(..., shared=True)"
                 )
+
+
+def relatives(submitted: JobSubmitted, jobs: Iterable[ManagedJob]) -> tuple[str, ...]:
+    """Those of the jobs that have not ended and share a past with the one that was submitted."""
+    past = {each.job_id for each in submitted.predecessors}
+    return tuple(
+        f"{job.graph.name!r} ({job.graph.job_id}, {job.status.value})"
+        for job in jobs
+        if job.graph.job_id != submitted.job_id
+        and not job.status.is_terminal
+        and past & {job.graph.job_id, *(each.job_id for each in job.submitted.predecessors)}
+    )
 
 
 def _shown(place: str) -> str:

@@ -33,7 +33,16 @@ from ...messages import (
 )
 from ...state.checkpoints.attempt_numbers import NO_ATTEMPT, AttemptNumbers, StandaloneAttemptNumbers
 from ..errors import IllegalTransition
-from ..job_graph import Region, SubtaskKey, all_subtasks, pointwise_producers, regions, subtasks_of, vertex_of
+from ..job_graph import (
+    Region,
+    SubtaskKey,
+    all_subtasks,
+    loop_edges,
+    pointwise_producers,
+    regions,
+    subtasks_of,
+    vertex_of,
+)
 from .adoption import AdoptedTask, next_channel_id
 from .execution import Execution, UpdateResult
 from .slot_pool import SlotId
@@ -230,6 +239,7 @@ class ExecutionGraph:
                         producer_task_manager=placement[producer].task_manager_id,
                         consumer_task_manager=placement[consumer].task_manager_id,
                         producer_endpoint=endpoints[placement[producer].task_manager_id],
+                        feedback=edge.feedback,
                     )
                 )
 
@@ -294,16 +304,27 @@ class _Wiring:
     def inputs_of(self, graph: JobGraph, subtask: SubtaskKey) -> tuple[InputDescriptor, ...]:
         vertex_id, at = subtask
         return tuple(
-            InputDescriptor(index, edge.input_index, tuple(self._into[index, at]), vertex_of(graph, edge.source).name)
+            InputDescriptor(
+                index,
+                edge.input_index,
+                tuple(self._into[index, at]),
+                vertex_of(graph, edge.source).name,
+            )
             for index, edge in enumerate(graph.edges)
             if edge.target == vertex_id
         )
 
     def outputs_of(self, graph: JobGraph, subtask: SubtaskKey) -> tuple[OutputDescriptor, ...]:
         vertex_id, at = subtask
+        inside = loop_edges(graph)
         return tuple(
             OutputDescriptor(
-                index, edge.partitioning, tuple(self._out_of[index, at]), edge.output_tag, _keyed_operator(graph, edge)
+                index,
+                edge.partitioning,
+                tuple(self._out_of[index, at]),
+                edge.output_tag,
+                _keyed_operator(graph, edge),
+                index in inside,
             )
             for index, edge in enumerate(graph.edges)
             if edge.source == vertex_id

@@ -17,9 +17,10 @@ import pyarrow as pa
 from ...messages import CheckpointId, GrantPermits, UnsupportedValue
 from ...state.errors import CallIsOver
 from ..errors import RecordNotSent, SuperNotCalled, UserCodeError
-from ..flow.elements import END_OF_TIME, AnyBatch, Batch, TimedBatch, Times, Watermark, WatermarkStatus
+from ..flow.elements import END_OF_TIME, AnyBatch, Batch, RoundMark, TimedBatch, Times, Watermark, WatermarkStatus
 from ..flow.records import batch_of, rows_of
 from ..operators.collector import Collector
+from ..operators.loops import LoopHead, LoopTail
 from ..operators.operator import Operator, RecordCalls, Takes
 from ..operators.without_key import without_key
 from ..unrun import check_emitted, has_run, refuse
@@ -131,6 +132,35 @@ class OperatorChain:
         if not more and watermark_ms != END_OF_TIME and head._passes(watermark_ms):
             self._forward(1, watermark_ms)
         return more
+
+    @property
+    def loop_head(self) -> LoopHead:
+        """The first operator, of a task with feedback edges."""
+        head = self.operators[0]
+        assert isinstance(head, LoopHead), "only the head of a loop has feedback edges"
+        return head
+
+    def round_over(self, over: RoundMark) -> bool:
+        """At the head of a loop: all it had sent has come round; whether there is a next round."""
+        with hook(self.loop_head, "round_over"):
+            goes_on = self.loop_head.round_over(over, self._collectors[0])
+        self._pass_on(0)
+        return goes_on
+
+    def send_round(self) -> bool:
+        """At the head of a loop: send a part of what its round begins with; whether there is more."""
+        with hook(self.loop_head, "send_round"):
+            is_more = self.loop_head.send_round(self._collectors[0])
+        self._pass_on(0)
+        return is_more
+
+    def marked(self, number: int) -> RoundMark:
+        """The mark of this round passes, behind all that operators hold back: what it says on feedback edges."""
+        for index in self._flushers:
+            _call(self.operators[index], "before_barrier", CheckpointId(0), self._collectors[index])
+            self._pass_on(index)
+        tail = self.operators[-1]
+        return tail.mark(number) if isinstance(tail, LoopTail) else RoundMark(number)
 
     def fire_due(self, now_ms: int) -> tuple[bool, int | None]:
         """Does a part of what is due by the clock: whether anything was done; else when something will be due."""

@@ -19,6 +19,7 @@ from ...messages import (
     SubtaskState,
 )
 from ...state import channel_handle
+from ..barriers.in_flight_elements import is_batch
 from ..barriers.in_flight_log import InFlightLog
 from ..barriers.input_gate import GateChannel
 from ..context import Clock
@@ -55,24 +56,35 @@ class SnapshotUnderWay:
         *,
         started_ms: float,
         alignment_ms: float,
+        is_unaligned: bool = False,
     ) -> None:
+        """`is_unaligned`: it has overtaken barriers, and not only those that come back round a loop."""
         self.checkpoint_id = checkpoint_id
         self._finish = finish
         self._clock = clock
         self._taken_ms = clock.now_ms()
         self._sync_ms = self._taken_ms - started_ms
         self._alignment_ms = alignment_ms
+        self._is_unaligned = is_unaligned
 
     def write(self) -> SnapshotWritten:
         """Write an aligned snapshot. Blocks; raises what writing raises."""
         return self._written(*self._finish())
 
     def write_with(self, log: InFlightLog, channels: Sequence[GateChannel]) -> SnapshotWritten:
-        """The same for an unaligned one, whose log is complete; raises the log's failure, too."""
+        """The same for one that has overtaken barriers, when its log is complete; raises the log's failure, too."""
         if log.failure is not None:
             raise log.failure
         in_flight = tuple(_handles(log, channels))
-        return self._written(*self._finish(in_flight), in_flight_bytes=log.size_bytes, unaligned=True)
+        in_loop = [
+            packed
+            for index, several in sorted(log.batches.items())
+            if channels[index].feedback
+            for packed in several
+            if is_batch(packed)
+        ]
+        written = self._finish(in_flight, in_loop)
+        return self._written(*written, in_flight_bytes=log.size_bytes, unaligned=self._is_unaligned)
 
     def _written(
         self, state: SubtaskState, size_bytes: int, *, in_flight_bytes: int = 0, unaligned: bool = False
@@ -89,4 +101,6 @@ class SnapshotUnderWay:
 
 def _handles(log: InFlightLog, channels: Sequence[GateChannel]) -> Iterator[ChannelStateHandle]:
     for index, packed in sorted(log.batches.items()):
+        if channels[index].feedback:
+            continue
         yield channel_handle(channels[index].edge, channels[index].producer_subtask, packed)

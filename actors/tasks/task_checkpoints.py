@@ -59,10 +59,13 @@ class TaskCheckpoints:
         """Whether it, or a newer one, has been taken."""
         return checkpoint_id <= self._last
 
-    def take(self, barrier: CheckpointBarrier, progress: Progress, *, overtaking: bool = False) -> None:
+    def take(
+        self, barrier: CheckpointBarrier, progress: Progress, *, overtaking: bool = False, is_unaligned: bool = False
+    ) -> None:
         """Take the snapshot now, send the barrier on, and have the snapshot written. Nothing, if it is over.
 
-        `overtaking`: barriers are missing, so it waits for what is in flight on their channels.
+        `overtaking`: barriers are missing, so it waits for what is in flight on their channels. `is_unaligned`: and not
+        only those that come back round a loop.
         """
         if self.is_over(barrier.checkpoint_id):
             return
@@ -82,7 +85,12 @@ class TaskCheckpoints:
         )
         parts.outputs.broadcast(barrier)
         snapshot = SnapshotUnderWay(
-            barrier.checkpoint_id, finish, self._context.clock, started_ms=started_ms, alignment_ms=alignment_ms
+            barrier.checkpoint_id,
+            finish,
+            self._context.clock,
+            started_ms=started_ms,
+            alignment_ms=alignment_ms,
+            is_unaligned=is_unaligned,
         )
         if overtaking:
             self.unaligned = snapshot
@@ -95,7 +103,7 @@ class TaskCheckpoints:
             return
         for event in self._parts.gate.overtake(barrier):
             if isinstance(event, Aligned):
-                self.take(event.barrier, progress, overtaking=True)
+                self.take(event.barrier, progress, overtaking=True, is_unaligned=True)
             else:
                 self.give_up(event)
 

@@ -33,14 +33,17 @@ from ..flow.elements import (
     Element,
     EndOfData,
     EndOfPartition,
+    RoundMark,
     TimedBatch,
     Watermark,
     WatermarkStatus,
 )
+from ..operators.loops import LoopIsOver
 from ..operators.source import END, Source, continue_source
 from .operator_chain import blame
 from .task_checkpoints import Progress, TaskCheckpoints
 from .task_counters import TaskCounters, first_batch_processed
+from .task_rounds import TaskRounds
 from .task_setup import DoneAside, TaskParts
 from .task_time import TaskTime
 
@@ -71,7 +74,11 @@ class TaskLoop:
         self._counters = counters
         self._clock = context.clock
         self._owner = owner
-        self._ended_channels: set[int] = set()
+        self._rounds = TaskRounds(parts.gate.channels)
+        self._sends_round = False
+        """It is at the head of a loop, and has more to send before the mark of its round."""
+        self._mark: RoundMark | None = None
+        """Of a loop: it has come on all channels, and what was before it has not all been done."""
         self._input_ended = False
         """No record comes any more. Timers of the end of time fire next."""
         self._is_ending = False
@@ -89,6 +96,8 @@ class TaskLoop:
         """The state is there: go on where its snapshot was taken."""
         self._parts.gate.restore(self._parts.state.in_flight)
         self._parts.chain.open()
+        if self._rounds.is_head:
+            self._parts.gate.restore_loop(self._parts.chain.loop_head.take_in_loop())
         if self.source is not None:
             with blame(self.source):
                 continue_source(self.source, self._parts.state.restored_offsets())
@@ -188,8 +197,8 @@ class TaskLoop:
         """For a snapshot that is taken now."""
         return Progress(self._counters.records_in, self.data_ended, self.time.snapshot())
 
-    def _take_checkpoint(self, barrier: CheckpointBarrier) -> None:
-        self.checkpoints.take(barrier, self.progress())
+    def _take_checkpoint(self, barrier: CheckpointBarrier, *, overtaking: bool = False) -> None:
+        self.checkpoints.take(barrier, self.progress(), overtaking=overtaking)
         self._hold(barrier.checkpoint_id if barrier.stop else None)
 
     def _hold(self, checkpoint_id: CheckpointId | None) -> None:
@@ -215,6 +224,8 @@ class TaskLoop:
         """Fire what is due, or take what comes next; whether there was anything."""
         if self.time.is_firing:
             return self._fire()
+        if (self._mark is not None or self._sends_round) and self._held_by is None and self._turn():
+            return True
         may_fire = self._parts.chain.has_clock and self._polls
         if may_fire and not self._has_fired and self._fire_due():
             return True
@@ -291,7 +302,10 @@ class TaskLoop:
     def _step_gate(self, *, may_be_full: bool = False) -> bool:
         parts = self._parts
         takes_all = may_be_full or (self._expected is not None and not self.checkpoints.is_over(self._expected))
-        event = parts.gate.next_checkpoint() if parts.chain.is_full and not takes_all else parts.gate.next()
+        parts.gate.reads_all = takes_all
+        is_held = self._rounds.is_head and self._held_by is not None  # what comes back is in the snapshot
+        takes_none = is_held or (parts.chain.is_full and not takes_all)
+        event = parts.gate.next_checkpoint() if takes_none else parts.gate.next()
         if event is None:
             return False
         self._take(event)
@@ -301,8 +315,8 @@ class TaskLoop:
         match event:
             case (channel, element):
                 self._take_element(channel, element)
-            case Aligned(barrier=barrier):
-                self._take_checkpoint(barrier)
+            case Aligned(barrier, overtaken):
+                self._take_checkpoint(barrier, overtaking=bool(overtaken))
             case Aborted():
                 self.checkpoints.give_up(event)
                 self._expected = None
@@ -312,16 +326,19 @@ class TaskLoop:
     def _take_element(self, channel: int, element: Element) -> None:
         match element:
             case pa.RecordBatch() | list() | TimedBatch():
+                if self._input_ended and self._rounds.is_feedback(channel):
+                    self._refuse_late_feedback(len(element))
                 self._process(element, self._parts.gate.channels[channel].input_index, 0)
+            case Watermark() | WatermarkStatus() if self._rounds.is_feedback(channel):
+                pass  # event time in a loop is that of its input
             case Watermark(timestamp_ms):
                 self.time.receive(channel, timestamp_ms)
             case WatermarkStatus(is_idle):
                 self.time.set_idle(channel, is_idle)
+            case RoundMark():
+                self._mark = self._rounds.receive(channel, element) or self._mark
             case EndOfData():
-                self.time.end(channel)
-                self._ended_channels.add(channel)
-                if len(self._ended_channels) == len(self._parts.gate.channels) and not self._input_ended:
-                    self._end_of_data()
+                self._end_channel(channel)
             case EndOfPartition():
                 pass  # its producer has finished, with the job's last checkpoint; this task will be notified too
             case CheckpointBarrier() | CancelCheckpointMarker():
@@ -333,6 +350,55 @@ class TaskLoop:
         self._parts.chain.process(batch, input_index, start)
         if self._counters.taken(len(batch)):
             self._owner.tell(first_batch_processed(self._deployment, self._clock.wall_ms()))
+
+    def _end_channel(self, channel: int) -> None:
+        is_feedback = self._rounds.is_feedback(channel)
+        if not is_feedback:
+            self.time.end(channel)
+        self._mark = self._rounds.end(channel) or self._mark
+        if is_feedback or self._input_ended or not self._rounds.all_input_ended:
+            return
+        if self._rounds.is_head and not self._parts.state.data_ended:
+            self._parts.chain.loop_head.begin_rounds()
+            self._sends_round = True
+        else:
+            self._end_of_data()
+
+    # -- rounds of a loop: see TaskRounds
+
+    def _turn(self) -> bool:
+        """Send a part of the round, or a mark on; but first what there is to do for a checkpoint. Whether there was
+        anything to do.
+        """
+        chain = self._parts.chain
+        if self._mark is not None:
+            if chain.calls is not None and chain.calls.in_flight:
+                return False
+            mark, self._mark = self._mark, None
+            self._round_over(mark)
+        elif (event := self._parts.gate.next_checkpoint()) is not None:
+            self._take(event)
+        elif not chain.send_round():
+            self._sends_round = False
+            self._send_mark(chain.loop_head.number)
+        return True
+
+    def _round_over(self, mark: RoundMark) -> None:
+        chain = self._parts.chain
+        if not self._rounds.is_head:
+            self._send_mark(mark.number)
+        elif mark.number == chain.loop_head.number:  # else it was sent again after a restore
+            self._sends_round = chain.round_over(mark)
+            if not self._sends_round and not self._input_ended:
+                self._end_of_data()
+
+    def _refuse_late_feedback(self, records: int) -> None:
+        head = self._parts.chain.loop_head
+        with blame(head):
+            raise LoopIsOver(head.context.name, records)
+
+    def _send_mark(self, number: int) -> None:
+        self._parts.outputs.send_mark(self._parts.chain.marked(number))
 
     def _end_of_data(self) -> None:
         """No record comes any more. Event time ends; when all is done that is due then, operators emit what is left."""

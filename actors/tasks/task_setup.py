@@ -163,13 +163,16 @@ def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorCont
             edge.input_index,
             edge.edge,
             descriptor.producer_subtask,
+            descriptor.feedback,
         )
         for edge in deployment.inputs
         for descriptor in edge.channels
     ]
     if not channels:
         return InputGate((), None)
-    handler = (BarrierBuffer if services.exactly_once else BarrierTracker)(len(channels))
+    feedback = frozenset(index for index, each in enumerate(channels) if each.feedback)
+    is_aligned = services.exactly_once or feedback  # what is on its way round a loop is in the snapshot or is lost
+    handler = BarrierBuffer(len(channels), feedback) if is_aligned else BarrierTracker(len(channels))
     return InputGate(channels, handler, AlignmentClock(context.clock.now_ms))
 
 
@@ -194,6 +197,8 @@ def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorC
             keyed=edge.keyed_operator,
             output_tag=edge.output_tag,
             local=local_of[edge.edge],
+            in_loop=edge.in_loop,
+            feedback=any(channel.feedback for channel in edge.channels),
         )
         for edge in deployment.outputs
     ]

@@ -7,7 +7,7 @@ Each operator has a list backend, and a keyed one if it is keyed; an operator th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,6 +46,7 @@ from ...state.backends.backend import (
     SharingBackend,
 )
 from ...state.backends.frozen_state import KeptState
+from ...state.backends.operator_state import packed_list
 from ...state.backends.shared_backend import SharedBackend
 from ...state.checkpoints.local_copies import LocalCopies
 from ...state.keys.key_groups import KeyGroupRange
@@ -54,6 +55,7 @@ from ..async_calls.async_calls import AsyncCalls
 from ..async_calls.event_loop import CallLoop, no_call_loop
 from ..barriers.in_flight_elements import InFlight, unpack_in_flight
 from ..operators.keyed_operator import KeyedOperator
+from ..operators.loops import IN_LOOP
 from ..operators.operator import Operator
 from ..operators.operator_time import OperatorTime
 from ..operators.restored_keys import SAMPLE, kinds_of
@@ -186,7 +188,8 @@ class TaskState:
     ) -> Callable[..., tuple[SubtaskState, int]]:
         """The synchronous part; the callable writes, and returns the handles and their size in bytes.
 
-        It takes the state of channels, for a snapshot that is not aligned. `whole`: it names no file of earlier ones.
+        It takes the state of channels, for a snapshot that is not aligned, and at the head of a loop what was on its
+        way back. `whole`: it names no file of earlier ones.
         """
         if offset is not None and self._offset is not None:
             where = self._deployment
@@ -211,7 +214,11 @@ class TaskState:
             self._copies,
         )
 
-        def write(channels: tuple[ChannelStateHandle, ...] = ()) -> tuple[SubtaskState, int]:
+        def write(
+            channels: tuple[ChannelStateHandle, ...] = (), in_loop: Sequence[bytes] = ()
+        ) -> tuple[SubtaskState, int]:
+            if in_loop:
+                taken.add_list(deployment.operators[0].operator_id, packed_list(IN_LOOP, in_loop))
             written = taken.write(target, self._services.backend.store, channels)
             if self._copies is not None:
                 self._copies.written(checkpoint_id, written)

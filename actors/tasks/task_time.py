@@ -29,7 +29,9 @@ class TaskTime:
     ) -> None:
         self._parts = parts
         self._clock = clock
-        self.watermarks = TaskWatermarks(len(parts.gate.channels), clock.now_ms())
+        channels = parts.gate.channels
+        feedback = [index for index, each in enumerate(channels) if each.feedback]
+        self.watermarks = TaskWatermarks(len(channels), clock.now_ms(), feedback)
         self._firing: int | None = None
         """The watermark that the operators are being advanced to."""
         self._said_idle = False

@@ -11,7 +11,7 @@ StatusWatermarkValve.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from ...messages import NO_EDGE, InputWatermark, SubtaskIndex
@@ -45,8 +45,11 @@ class TaskWatermarks:
     `now_ms`, of each call: by the task's clock, to say since when a channel stands still.
     """
 
-    def __init__(self, channels: int, now_ms: float = 0.0) -> None:
+    def __init__(self, channels: int, now_ms: float = 0.0, feedback: Iterable[int] = ()) -> None:
+        """`feedback`: channels that lead back to here in a loop, and so hold nothing back."""
         self._by_channel = [NO_WATERMARK] * channels
+        self._feedback = tuple(feedback)
+        self._let_go()
         self._is_idle = [False] * channels
         self._is_aligned = [True] * channels
         """Whether it is waited for; one that was idle is not, as long as it is behind the task."""
@@ -131,7 +134,12 @@ class TaskWatermarks:
                 self._by_channel[index] = by_channel.get(name, least.get(channel.input_index, NO_WATERMARK))
             else:
                 self._by_channel[index] = least.get(channel.input_index, NO_WATERMARK)
+        self._let_go()
         self._look()
+
+    def _let_go(self) -> None:
+        for channel in self._feedback:
+            self._by_channel[channel] = END_OF_TIME
 
     def _open(self) -> list[int]:
         return [channel for channel, watermark in enumerate(self._by_channel) if watermark != END_OF_TIME]

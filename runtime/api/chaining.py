@@ -66,7 +66,7 @@ def partitioning_of(edge: StreamEdge, consumer: StreamNode, sizes: Mapping[int, 
 
 def chains_of(nodes: Sequence[StreamNode], sizes: Mapping[int, Size]) -> list[list[StreamNode]]:
     """The nodes in chains: those of sources first, then in the order of their heads, which is topological."""
-    outputs = Counter(edge.source.position for node in nodes for edge in node.inputs)
+    outputs = Counter(edge.source.position for node in nodes for edge in (*node.inputs, *node.feedback))
     chain_of: dict[int, list[StreamNode]] = {}
     chains: list[list[StreamNode]] = []
     for node in nodes:
@@ -79,7 +79,7 @@ def chains_of(nodes: Sequence[StreamNode], sizes: Mapping[int, Size]) -> list[li
 
 
 def _is_chained(node: StreamNode, outputs: Mapping[int, int], sizes: Mapping[int, Size]) -> bool:
-    if len(node.inputs) != 1 or node.operator._is_async:
+    if len(node.inputs) != 1 or node.operator._is_async or node.feedback:
         return False
     edge = node.inputs[0]
     return (

@@ -111,6 +111,10 @@ FUNCTIONS: Mapping[str, str | None] = {
     "assign_timestamps": "return the event time",
     "generate": "return the record of that index",
     "on_event": NO_YIELD,
+    "iterate": "return two streams",
+    "bulk_iterate": "return the stream of the next round",
+    "delta_iterate": "return the stream of candidates",
+    "improve": "return the better record, or None",
 }
 """By the method of a stream that takes a function: the same; None where a generator is as good."""
 
@@ -121,7 +125,7 @@ ASYNC_FUNCTIONS: Mapping[str, tuple[FunctionKind, ...]] = {
 }
 """The methods of a stream that take `async def`, too."""
 
-_MAY_RETURN_NOTHING = frozenset({"process", "co_group", "on_event"})
+_MAY_RETURN_NOTHING = frozenset({"process", "co_group", "on_event", "improve"})
 """Functions that are called for what they do."""
 _RESULTS: Mapping[str, str] = {
     "map": "return the record that takes its place",

@@ -45,6 +45,9 @@ def optimized(nodes: Sequence[StreamNode]) -> list[StreamNode]:
             plan.add_phases(node, edges)
         else:
             plan.copies[node.position] = plan.add(node, node.operator, edges)
+    for node in nodes:
+        back = [replace(edge, source=plan.copies[edge.source.position]) for edge in node.feedback]
+        plan.copies[node.position].feedback = tuple(back)
     for node in plan.nodes:
         _narrow(node, plan.nodes)
     return plan.nodes

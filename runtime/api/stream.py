@@ -47,6 +47,7 @@ from .elsewhere import OF_STREAMS, instead_of, without_guess
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
 from .hook_checks import is_async_function
+from .iterations import Iterations
 from .joined_streams import KeyedJoins, TableLookups
 from .joins import Keyed
 from .kafka_sinks import KafkaSinks
@@ -104,6 +105,7 @@ class DataStream(
     KafkaSinks[DataStreamSink],
     LakeSinks[DataStreamSink],
     RedisSinks[DataStreamSink],
+    Iterations["DataStream"],
 ):
     """A stream of records or of columnar batches."""
 

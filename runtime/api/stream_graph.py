@@ -36,6 +36,8 @@ class StreamEdge:
     output_tag: str = ""
     """Which side output of the source it is; empty: its main output."""
     tag_schema: pa.Schema | None = None
+    feedback: bool = False
+    """Whether it leads back, from a tail to the head of a loop."""
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -66,6 +68,8 @@ class StreamNode:
     """Whether it has as many subtasks as what it reads, whatever `parallelism` says."""
     leads: bool = False
     """Whether what reads it by a forward edge follows it, if it has no parallelism of its own."""
+    feedback: tuple[StreamEdge, ...] = ()
+    """Of the head of a loop, from its tails. Who follows `inputs` goes round no loop."""
 
     @property
     def operator_id(self) -> OperatorId:
@@ -140,10 +144,12 @@ class StreamGraph:
     def runnable(self) -> list[StreamNode]:
         """The nodes that reach a sink, in order; warns of the others. Raises NoSink."""
         reached: set[int] = set()
-        for node in reversed(self.nodes):
-            if node.role == "sink" or node.position in reached:
+        todo = [node for node in self.nodes if node.role == "sink"]
+        while todo:
+            node = todo.pop()
+            if node.position not in reached:
                 reached.add(node.position)
-                reached.update(edge.source.position for edge in node.inputs)
+                todo += [edge.source for edge in (*node.inputs, *node.feedback)]
         if not reached:
             raise NoSink(
                 f"nothing would run: {self._describe()}, and no sink; end a stream with sink_to, collect or print"

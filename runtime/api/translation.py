@@ -97,7 +97,26 @@ class Translation:
             except Exception as error:
                 raise OperatorCheckFailed(f"operator {name!r} ({type(operator).__name__}): {error}") from error
 
-    def warn_of_other_output(self, submitted: JobSubmitted) -> None:
+    def warn(self, submitted: JobSubmitted, on_this_machine: bool) -> None:
+        """Of what its user may not expect of the job that was just submitted."""
+        if submitted.left_behind:
+            left_behind = ", ".join(submitted.left_behind)
+            log.warning("job %r leaves the state of operators behind: %s", self.graph.name, left_behind)
+        if on_this_machine:
+            self._warn_of_other_output(submitted)
+        appending = [name for name, sink in self.sinks.items() if isinstance(sink, (TwoPhaseCommitSink, LedgerSink))]
+        if appending := [repr(name) for name in appending if not isinstance(self.sinks[name], (FileSink, OutletSink))]:
+            for relative in submitted.relatives:
+                log.warning(
+                    "job %r goes on from a state that job %s has gone through too, and that job has not ended: where "
+                    "both write to one place (sink %s), each record comes twice. Cancel one of them, or see that they "
+                    "write to different places",
+                    self.graph.name,
+                    relative,
+                    ", ".join(appending),
+                )
+
+    def _warn_of_other_output(self, submitted: JobSubmitted) -> None:
         """Of a job whose files come beside others, which it does not go on from."""
         for name, sink in self.sinks.items():
             if not isinstance(sink, FileSink):
@@ -311,7 +330,7 @@ def rate_of(operator: Operator) -> float | None:
 
 def _edges_between(chains: Sequence[Chain]) -> list[tuple[StreamEdge, StreamNode]]:
     """The edges into the head of each chain, with that head. A JobEdge's index is its place here."""
-    return [(edge, chain[0]) for chain in chains for edge in chain[0].inputs]
+    return [(edge, chain[0]) for chain in chains for edge in (*chain[0].inputs, *chain[0].feedback)]
 
 
 def _job_edge(edge: StreamEdge, consumer: StreamNode, chains: Sequence[Chain], sizes: Mapping[int, Size]) -> JobEdge:
@@ -322,6 +341,7 @@ def _job_edge(edge: StreamEdge, consumer: StreamNode, chains: Sequence[Chain], s
         partitioning=partitioning_of(edge, consumer, sizes),
         input_index=edge.input_index,
         output_tag=edge.output_tag,
+        feedback=edge.feedback,
     )
 
 

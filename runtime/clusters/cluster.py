@@ -366,10 +366,7 @@ class Cluster(WebSide, ABC, metaclass=NotCalled):
         )
         with looked_at_here(from_savepoint):
             submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
-        if self._runs_on_this_machine():
-            translation.warn_of_other_output(submitted)
-        if submitted.left_behind:
-            log.warning("job %r leaves the state of operators behind: %s", graph.name, ", ".join(submitted.left_behind))
+        translation.warn(submitted, self._runs_on_this_machine())
         handle = self._hold(translation, submitted)
         self._queries.begin(translation.queries, handle)
         return handle

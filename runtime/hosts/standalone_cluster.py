@@ -184,11 +184,7 @@ class StandaloneCluster(RemoteCluster):
 
     def _submit(self, wanted: SubmitJob, translation: Translation) -> JobHandle:
         submitted = self._ask(wanted, expect(JobSubmitted)).result()
-        if submitted.left_behind:
-            left_behind = ", ".join(submitted.left_behind)
-            log.warning("job %r leaves the state of operators behind: %s", wanted.graph.name, left_behind)
-        if self.settings.is_on_this_host():
-            translation.warn_of_other_output(submitted)
+        translation.warn(submitted, self.settings.is_on_this_host())
         handle = JobHandle(self._client(wanted.graph.job_id), translation)
         handle.submitted = submitted
         self._handles.append(handle)

@@ -29,6 +29,8 @@ class FrameKind(IntEnum):
     CREDIT = 2  # consumer: this number of bytes more, since it has taken them
     CLOSE = 3  # consumer: it takes nothing any more
 
+    ROUND_MARK = 8  # producer: number of a loop's round, records that were sent back in it
+    CRITERION_MARK = 9  # producer: number of a loop's round, records that want another one
     PING = 10  # producer: nothing; it fails to send when the consumer's TaskManager is gone
     ABORT = 11  # producer: nothing more comes, and the end has not been reached
     BARRIER = 12  # producer: checkpoint id, timestamp

@@ -19,6 +19,7 @@ from ...actors.flow.elements import (
     Element,
     EndOfData,
     EndOfPartition,
+    RoundMark,
     TimedBatch,
     Watermark,
     WatermarkStatus,
@@ -96,6 +97,10 @@ def _encode_control(control: Control) -> Content:
             return Content(FrameKind.WATERMARK, timestamp_ms)
         case WatermarkStatus(is_idle):
             return Content(FrameKind.IDLE, int(is_idle))
+        case RoundMark(number, records, wanting):
+            assert not (records and wanting), "a tail sends records back, or asks for a round"
+            kind = FrameKind.CRITERION_MARK if wanting else FrameKind.ROUND_MARK
+            return Content(kind, number, records or wanting)
         case EndOfData():
             return Content(FrameKind.END_OF_DATA)
         case EndOfPartition():
@@ -120,6 +125,8 @@ _DECODE: dict[FrameKind, Callable[[Header, Any], Element]] = {
     FrameKind.CANCEL_MARKER: lambda header, _: CancelCheckpointMarker(CheckpointId(header.first)),
     FrameKind.WATERMARK: lambda header, _: Watermark(header.first),
     FrameKind.IDLE: lambda header, _: WatermarkStatus(bool(header.first)),
+    FrameKind.ROUND_MARK: lambda header, _: RoundMark(header.first, header.second),
+    FrameKind.CRITERION_MARK: lambda header, _: RoundMark(header.first, 0, header.second),
     FrameKind.END_OF_DATA: lambda header, _: EndOfData(),
     FrameKind.END_OF_PARTITION: lambda header, _: EndOfPartition(),
 }

@@ -156,6 +156,17 @@ def _packed(schema: bytes, item: Any) -> bytes:
         raise UnsupportedValue(refusal_of(item) or str(error)) from error
 
 
+def read_list(declaration: OperatorListState[Any], handle: OperatorListHandle, read: ReadState) -> list[Any]:
+    """The items of a list in a snapshot. Raises StateIncompatible, and what `read` raises."""
+    return list(_decode(declaration, handle, _items(handle, read(handle.handle))))
+
+
+def packed_list(declaration: OperatorListState[Any], items: Iterable[Any]) -> OperatorListHandle:
+    """Items that need no encoding, as the list's own part of a snapshot."""
+    schema = packed_schema(declaration.node().schema)
+    return list_handle(declaration.name, declaration.mode, [_packed(schema, item) for item in items])
+
+
 def list_handle(name: str, mode: str, items: list[bytes]) -> OperatorListHandle:
     """Items that are packed, with their schemas, as `OperatorList.pack` does it; inline."""
     offsets = tuple(accumulate(map(len, items), initial=0))

@@ -59,6 +59,11 @@ class SubtaskSnapshot:
         assert operator_id not in self._parts, f"operator {operator_id} was added twice"
         self._parts[operator_id] = (keyed, lists, name or operator_id)
 
+    def add_list(self, operator_id: OperatorId, handle: OperatorListHandle) -> None:
+        """One more list of an operator that was added, known only now."""
+        keyed, lists, name = self._parts[operator_id]
+        self._parts[operator_id] = (keyed, (*lists, handle), name)
+
     def write(
         self, target: SnapshotTarget, store: SnapshotStore, channels: tuple[ChannelStateHandle, ...] = ()
     ) -> SubtaskState:

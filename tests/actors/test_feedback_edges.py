@@ -1,4 +1,4 @@
-"""A feedback edge, as each reader of a JobGraph takes it. Nothing runs one yet: `validate` refuses it."""
+"""A feedback edge, as each reader of a JobGraph takes it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ import pytest
 
 from understudy.actors.checkpoints.checkpoint_plan import CheckpointPlan
 from understudy.actors.errors import InvalidJobGraph
-from understudy.actors.job_graph import SubtaskKey, all_subtasks, in_edges, regions, topological_order, validate
+from understudy.actors.job_graph import (
+    SubtaskKey,
+    all_subtasks,
+    in_edges,
+    loop_edges,
+    regions,
+    topological_order,
+    validate,
+)
 from understudy.actors.jobs.slot_pool import slot_requests
 from understudy.actors.restore.restored_operators import RestoredOperators
-from understudy.messages import Partitioning, SubtaskIndex, VertexId
+from understudy.messages import JobEdge, JobGraph, Partitioning, SubtaskIndex, VertexId
 
 from .graphs import edge, graph, source, vertex
 from .savepoints import chain, checkpoint, list_state
@@ -83,11 +91,50 @@ def test_a_restored_loop_has_ended_when_all_that_feeds_it_has() -> None:
     }
 
 
-def test_it_cannot_be_run_yet() -> None:
+def test_each_tail_has_to_reach_each_head() -> None:
     with pytest.raises(
-        InvalidJobGraph, match=r"from vertex 'tail' \(tail\) back to vertex 'head' \(head\): iterations"
+        InvalidJobGraph, match=r"from vertex 'tail' \(tail\) back to vertex 'head' \(head\) is a forward"
     ):
         validate(LOOP)
+
+
+def loop(*edges: JobEdge) -> JobGraph:
+    return graph(source("read"), vertex("a"), vertex("b"), vertex("c"), vertex("sink"), edges=list(edges))
+
+
+def test_the_edges_of_a_loop_are_those_between_its_head_and_its_tails() -> None:
+    made = loop(
+        edge("read", "a"),
+        edge("a", "b"),
+        edge("b", "c"),
+        edge("c", "a", feedback=True),
+        edge("b", "sink"),
+        edge("read", "b"),
+        edge("b", "a", feedback=True),
+    )
+    validate(made)
+    assert loop_edges(made) == {1, 2, 3, 6}
+
+
+def test_a_loop_that_nothing_closes_and_one_inside_another_are_refused() -> None:
+    apart = loop(edge("read", "a"), edge("read", "b"), edge("b", "c"), edge("c", "a", feedback=True), edge("a", "sink"))
+    with pytest.raises(InvalidJobGraph, match=r"back to vertex 'a' \(a\): nothing leads from there to here"):
+        validate(apart)
+    nested = loop(
+        edge("read", "a"),
+        edge("a", "b"),
+        edge("b", "c"),
+        edge("c", "b", feedback=True),
+        edge("c", "a", feedback=True),
+        edge("c", "sink"),
+    )
+    with pytest.raises(InvalidJobGraph, match=r"the loop of vertex 'a' \(a\) has another loop in it, of vertex 'b'"):
+        validate(nested)
+
+
+def test_who_reads_a_loop_expects_barriers() -> None:
+    """Its head takes what comes back before it takes input, where a barrier may stand."""
+    assert CheckpointPlan.of(LOOP).expect == (SubtaskKey(VertexId("head"), SubtaskIndex(0)),)
 
 
 def test_what_is_fed_by_feedback_only_has_no_input() -> None:

@@ -24,6 +24,9 @@ def with_parallelism(env: StreamEnvironment, parallelism: int, was: int) -> Stre
         inputs = tuple(replace(edge, source=made[edge.source.position]) for edge in node.inputs)
         fixed = was if _cannot_rescale(node) and node.parallelism is None else node.parallelism
         made[node.position] = replace(node, inputs=inputs, parallelism=fixed)
+    for node in env.graph.nodes:
+        back = tuple(replace(edge, source=made[edge.source.position]) for edge in node.feedback)
+        made[node.position].feedback = back
     copied.graph = StreamGraph(list(made.values()))
     return copied
 

@@ -27,7 +27,7 @@ from ...connectors.files.committed_files import checkpoint_of
 from ...oracles import Violation
 from .data_plane import SimulatedDataPlane
 from .faults import UserCall
-from .in_flight import Place, place_of, records_in_flight
+from .in_flight import Place, Way, place_of, records_in_flight, ways_back
 from .seen_files import SeenFiles
 from .wires import Network
 from .world import Process, World
@@ -166,6 +166,8 @@ class Probes:
         What is in flight may be more than what the consumer has not polled: it may have polled it, and not processed.
         """
         in_flight = records_in_flight(storage, event.path, seen) if self.may_overtake else Counter()
+        back = ways_back(storage, event.path, seen) if any(each.feedback for _, each in self._channels) else {}
+        missing: Counter[Way] = Counter()
         for (job_id, descriptor), channel in self._channels.items():
             if job_id != event.job_id:
                 continue
@@ -184,12 +186,24 @@ class Probes:
                     f"{channel.sent - sent} records came on channel {channel_id} behind the barrier of checkpoint "
                     f"{event.checkpoint_id}, which is the last",
                 )
+            if descriptor.feedback:
+                for (head, subtask), (edges, _) in back.items():
+                    if descriptor.edge in edges and descriptor.consumer_subtask == subtask:
+                        missing[head, subtask] += sent - polled
+                continue
             flown = sent if in_flight is None else in_flight[channel.place]
             if polled + flown < sent or (polled > sent and self.exactly_once):
                 self.report(
                     "consistent-cut",
                     f"checkpoint {event.checkpoint_id}, channel {channel_id}: the producer's snapshot covers "
                     f"{sent} records, the consumer's {polled} and {flown} in flight",
+                )
+        for way, records in missing.items():
+            if records > back[way][1]:
+                self.report(
+                    "consistent-cut",
+                    f"checkpoint {event.checkpoint_id}: {records} records were on their way back to subtask {way[1]} "
+                    f"of {way[0]}, the head of a loop, and its snapshot has {back[way][1]} of them",
                 )
 
     def report(self, oracle: str, problem: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from understudy import FileSink, InvalidProgram, StreamEnvironment
+from understudy.messages import JobSubmitted
 from understudy.runtime.api.translation import translate
 
 
@@ -64,3 +66,22 @@ def test_sinks_of_one_folder_whose_files_are_called_apart_are_fine(uids: tuple[s
 
 def test_sinks_of_two_folders_may_be_called_alike(tmp_path: Path) -> None:
     two_sinks(FileSink(str(tmp_path / "a")), FileSink(str(tmp_path / "b")), "out-1", "out_1")
+
+
+def test_a_job_with_a_relative_that_runs_is_warned_of_sinks_that_nobody_guards(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = StreamEnvironment()
+    numbers = env.from_collection([{"n": 1}])
+    numbers.sink_to(FileSink(str(tmp_path), format="jsonl"), name="files")
+    numbers.to_sql(f"sqlite:///{tmp_path}/db", "rows", name="rows")
+    translation = translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere", name="second")
+    submitted = JobSubmitted(translation.graph.job_id)
+    translation.warn(submitted, on_this_machine=False)
+    assert not caplog.messages
+    translation.warn(replace(submitted, relatives=("'first' (1, running)",)), on_this_machine=False)
+    assert caplog.messages == [
+        "job 'second' goes on from a state that job 'first' (1, running) has gone through too, and that job has not "
+        "ended: where both write to one place (sink 'rows'), each record comes twice. Cancel one of them, or see that "
+        "they write to different places"
+    ]

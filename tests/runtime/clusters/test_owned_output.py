@@ -46,6 +46,8 @@ def test_a_job_that_would_write_where_another_writes_is_refused_at_submit(
         with pytest.raises(OutputInUse, match=said):
             cluster.submit(place.env(), "second", from_savepoint=origin)
     other = cluster.submit(place.env(place.folder / "other"), "other", from_savepoint=savepoint)
+    assert other.submitted.relatives == (f"'first' ({first.job_id}, running)",)
+    assert first.submitted.relatives == ()
     place.gate.open()
     assert first.wait(timeout=WAIT_S).status is other.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert read_output(place.out, "jsonl") == counted(COUNT)

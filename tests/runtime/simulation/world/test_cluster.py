@@ -26,6 +26,8 @@ from understudy.runtime.simulation.world.cluster import SimulatedCluster, Stalle
 from understudy.runtime.simulation.world.faults import JOB_MANAGER, FreezeProcess, KillProcess
 from understudy.state import CheckpointStorage, InvalidKey
 
+pytestmark = pytest.mark.every_run
+
 
 class Count(KeyedOperator):
     count = ValueState(int, default=0)

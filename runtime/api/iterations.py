@@ -1,0 +1,204 @@
+"""What streams have for loops: `iterate`, `bulk_iterate` and `delta_iterate`. Parts of every DataStream.
+
+    numbers.iterate(lambda loop: (loop.filter(is_large).map(halve), loop.filter(is_small)))
+    ranks.bulk_iterate(step, max_rounds=20)
+    labels.delta_iterate(spread, key="vertex", improve=smaller)
+
+Each makes a head, calls the user's function with the stream behind it, and leads what that returns back to the head
+through a tail. How loops run: actors/operators/loops.py. Flink: DataStream.iterate, DataSet.iterate, iterateDelta.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Generic, TypeVar, Unpack
+
+from ...actors.operators.assign_timestamps import AssignTimestamps
+from ...actors.operators.loops import RESULT, LoopHead, LoopTail, RoundsHead, StreamHead
+from ...actors.operators.operator import Operator
+from ...actors.operators.solution_set import SOLUTION, SolutionSet
+from ...messages import Partitioning
+from .checks import at_least, at_least_or_none
+from .errors import InvalidProgram
+from .known_options import Options, known_options
+from .operator_checks import function_of
+from .stream_graph import StreamEdge, StreamNode
+
+S = TypeVar("S")
+"""A stream."""
+
+
+class Iterations(Generic[S]):
+    """A part of every stream."""
+
+    _edges: tuple[StreamEdge, ...]
+
+    @abstractmethod
+    def _then(self, kind: str, operator: Operator, **options: Any) -> S:
+        """The stream of one more operator."""
+
+    @known_options(example="iterate(lambda loop: (loop.filter(again), loop.filter(done)))")
+    def iterate(self, step: Callable[[S], Any], **options: Unpack[Options]) -> S:
+        """A loop in a stream. `step(loop)` gets the stream of what comes in and of what comes round again; it returns
+        two streams: what goes round again, and what leaves the loop, which is the result.
+
+        The data of a loop has ended when its input has and nothing goes round any more. Exactly once: what goes round
+        is part of each checkpoint and savepoint. See docs/iterations.md.
+        """
+        head: Any = self._then("iterate", StreamHead(), **options)
+        returned = _called("iterate", step, head)
+        if not (isinstance(returned, tuple) and len(returned) == 2):
+            raise InvalidProgram(
+                "iterate: wanted step(loop) to return two streams, what goes round again and what leaves the loop; "
+                f"found {_shown(returned)}"
+            )
+        back, result = (_stream("iterate", each) for each in returned)
+        _close("iterate", head, back, by_round=False)
+        return result  # type: ignore[no-any-return]
+
+    @known_options(example="bulk_iterate(step, max_rounds=20)")
+    def bulk_iterate(self, step: Callable[[S], Any], *, max_rounds: int, **options: Unpack[Options]) -> S:
+        """A loop in rounds, over data that ends. `step(loop)` gets the stream of a round's records and returns that of
+        the next round's; no record of a round comes before all of the round before have been processed. The result:
+        what the last round returned.
+
+        `step` may return two streams: the next round's records, and a criterion. It goes on for `max_rounds` rounds at
+        most, as long as records come to the criterion; without one, as long as there are records. Inside, the event
+        time of a record is its round, from 1: `tumbling(1)` is a window for each round. See docs/iterations.md.
+        """
+        head: Any = self._in_rounds("bulk_iterate", at_least("bulk_iterate: max_rounds", max_rounds, 1), options)
+        returned = _called("bulk_iterate", step, head)
+        several = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned,)
+        back, *criterion = (_stream("bulk_iterate", each) for each in several)
+        _close("bulk_iterate", head, back, by_round=True)
+        for each in criterion:
+            _operator(head).has_criterion = True
+            _close("bulk_iterate", head, each, by_round=True, is_criterion=True)
+        return head.side_output(RESULT)  # type: ignore[no-any-return]
+
+    @known_options(example='delta_iterate(step, key="vertex", improve=smaller)')
+    def delta_iterate(
+        self,
+        step: Callable[[S], Any],
+        *,
+        key: str | int | Callable[[Any], Any] | Sequence[str],
+        improve: Callable[[Any, Any], Any],
+        max_rounds: int | None = None,
+        workset: S | None = None,
+        **options: Unpack[Options],
+    ) -> S:
+        """A loop in rounds that changes a solution, a record per `key`, where that can be improved. This stream is the
+        solution to begin with. `step(changed)` gets the stream of the records that the round before has changed, and
+        returns candidates. A candidate takes the place of the key's record where `improve(known, candidate)` returns
+        the better one of the two, or both put together, and not None.
+
+        It ends when a round changes nothing, or after `max_rounds`. The result: the whole solution, then. The first
+        round gets this stream, or `workset` instead. See docs/iterations.md.
+        """
+        name = options.get("name")
+        first: Any = self if workset is None else _stream("delta_iterate", workset)
+        limit = at_least_or_none("delta_iterate: max_rounds", max_rounds, 1)
+        head: Any = first._in_rounds("delta_iterate", limit, options)
+        candidates = _stream("delta_iterate", _called("delta_iterate", step, head))
+        keys = tuple(key) if isinstance(key, list | tuple) else (key,)
+        better = SolutionSet(function_of(improve, "improve"))
+        known: Any = self
+        changed = (
+            candidates.key_by(*keys)
+            .connect(known.key_by(*keys))
+            .process(better, name=None if name is None else f"{name}-solution")
+        )
+        _close("delta_iterate", head, changed, by_round=True)
+        return changed.side_output(SOLUTION)  # type: ignore[no-any-return]
+
+    def _in_rounds(self, method: str, max_rounds: int | None, options: Options) -> S:
+        for edge in self._edges:
+            _check_bounded(method, edge, "and the first round ends when all of them have come")
+        return self._then(method.replace("_", "-"), RoundsHead(max_rounds), **options)
+
+
+def _check_bounded(method: str, edge: StreamEdge, why: str) -> None:
+    if not edge.source.bounded:
+        raise InvalidProgram(
+            f"{method}: the records of {edge.source.name!r} have no end, {why}: for a loop in a stream without end "
+            "call iterate"
+        )
+
+
+def _called(method: str, step: Any, head: Any) -> Any:
+    return function_of(step, method)(head)
+
+
+def _stream(method: str, found: Any) -> Any:
+    if not isinstance(found, Iterations):
+        raise InvalidProgram(f"{method}: wanted step(loop) to return a stream, found {_shown(found)}")
+    return found
+
+
+def _shown(found: Any) -> str:
+    if found is None:
+        return "None: is a `return` missing?"
+    if isinstance(found, tuple):
+        return f"{len(found)} values: {', '.join(type(each).__name__ for each in found)}"
+    return f"a {type(found).__name__}"
+
+
+def _operator(head: Any) -> Any:
+    return head._own_node().operator
+
+
+def _close(method: str, head: Any, back: Any, *, by_round: bool, is_criterion: bool = False) -> None:
+    """Lead this stream back to the head."""
+    node = head._own_node()
+    inside = _between(node, back)
+    if not inside:
+        names = ", ".join(repr(edge.source.name) for edge in back._edges)
+        raise InvalidProgram(
+            f"{method}: what step(loop) returns, the stream of {names}, does not come from the loop: build it from the "
+            "stream that step gets"
+        )
+    for each in inside:
+        _check_inside(method, node, each, by_round=by_round)
+        for edge in each.inputs if by_round and each is not node else ():
+            _check_bounded(method, edge, "and a round ends when all of them have come")
+    plain = type(head)(head._graph, [replace(edge, partitioning=None, selector=None) for edge in back._edges])
+    made = LoopTail(by_round=by_round, is_criterion=is_criterion)
+    name = f"{node.name}-criterion" if is_criterion else f"{node.name}-back"
+    tail = plain._then("loop-tail", made, name=name)
+    edge = StreamEdge(tail._own_node(), Partitioning.REBALANCE, input_index=1, feedback=True)
+    node.feedback = (*node.feedback, edge)
+
+
+def _between(head: StreamNode, back: Any) -> list[StreamNode]:
+    """The nodes on the ways from the head to what is sent back, with the head; empty if there is none."""
+    leads: dict[int, bool] = {head.position: True}
+    nodes = {head.position: head}
+    todo = [edge.source for edge in back._edges]
+    while todo:
+        node = todo[-1]
+        before = [edge.source for edge in node.inputs]
+        if node.position in leads:
+            todo.pop()
+        elif new := [each for each in before if each.position not in leads]:
+            todo += new
+        else:
+            leads[node.position] = any(leads[each.position] for each in before)
+            nodes[node.position] = node
+    if not any(leads[edge.source.position] for edge in back._edges):
+        return []
+    return [node for position, node in nodes.items() if leads[position]]
+
+
+def _check_inside(method: str, head: StreamNode, node: StreamNode, *, by_round: bool) -> None:
+    if isinstance(node.operator, LoopHead) and node is not head:
+        raise InvalidProgram(
+            f"{method}: the loop of {head.name!r} has another loop in it, of {node.name!r}: loops do not lie inside "
+            "each other; let one operator do both, or put one loop behind the other"
+        )
+    if by_round and isinstance(node.operator, AssignTimestamps):
+        raise InvalidProgram(
+            f"{method}: {node.name!r} assigns event times inside the loop of {head.name!r}, where the event time of a "
+            "record is its round: leave it out, and keep times in the records"
+        )
