@@ -26,7 +26,7 @@ from .leader import Leader
 from .leader_node import leader_bytes
 from .nodes import CANDIDATE, Place, by_number, place_in_queue
 from .settings import HighAvailabilitySettings
-from .term import Term
+from .term import Term, TermLeadership
 from .zookeeper_client import (
     AGAIN_SECONDS,
     NO_ANSWER,
@@ -120,7 +120,7 @@ class ZooKeeperElection:
         return made.rpartition("/")[2]
 
 
-class ZooKeeperLeadership:
+class ZooKeeperLeadership(TermLeadership):
     """From `campaign`. Owns the client."""
 
     def __init__(
@@ -141,17 +141,6 @@ class ZooKeeperLeadership:
         self._term = Term(session, min(granted_ms, settings.session_timeout_ms) / 1000, since_s, now_s, self._look)
         client.add_listener(self._state_changed)
         self._term.begin()
-
-    @property
-    def session(self) -> LeaderSessionId:
-        return self._term.session
-
-    @property
-    def is_sure(self) -> bool:
-        return self._term.is_sure
-
-    def on_lost(self, callback: Callable[[str], None]) -> None:
-        self._term.on_lost(callback)
 
     def publish(self, address: str) -> None:
         data = leader_bytes(Leader(address, self.session))
