@@ -9,8 +9,9 @@ Invariants. From a channel's barrier until Aligned no element of that channel is
 overtakes, the operator has had exactly the elements before the barrier, of every channel. Each channel's elements are
 emitted in their order. A checkpoint gets at most one Aligned or Aborted; its later barriers are dropped.
 
-At the head of a loop the barrier of a feedback channel comes back only after the head has sent it on. Such channels are
-never waited for: each Aligned names them as overtaken. Source: section 4.3 of the paper below, cyclic graphs.
+At the head of a loop the barrier of a feedback channel comes back after this head, or another one, has sent it on. Such
+channels are never waited for: Aligned names as overtaken those whose barrier has not come. One that comes before Aligned,
+round another head, blocks its channel as any other does. Source: section 4.3 of the paper below, cyclic graphs.
 
 States: idle (no channel is blocked) and aligning (for `current_checkpoint_id`). Flink: BarrierBuffer, and from 1.9 on
 CheckpointBarrierAligner with CachedBufferStorage; algorithm 1 of Carbone et al., "Lightweight Asynchronous Snapshots"
@@ -123,7 +124,9 @@ class BarrierBuffer:
         if channel in self._blocked:
             self._set_aside.append((channel, element))
         elif channel in self._feedback:
-            if not isinstance(element, CheckpointBarrier | CancelCheckpointMarker):
+            if isinstance(element, CheckpointBarrier):
+                self._on_barrier_back(channel, element, events)
+            elif not isinstance(element, CancelCheckpointMarker):
                 events.append((channel, element))
         elif isinstance(element, CheckpointBarrier):
             self._on_barrier(channel, element, events)
@@ -141,13 +144,22 @@ class BarrierBuffer:
             return
         if self._is_over(checkpoint_id):
             return
+        self._block(channel, checkpoint_id, events)
+        if len((self._blocked | self._ended) - self._feedback) + len(self._feedback) == self._channels:
+            events.append(Aligned(barrier, self._feedback - self._blocked))
+            self._release()
+
+    def _on_barrier_back(self, channel: int, barrier: CheckpointBarrier, events: list[GateEvent]) -> None:
+        """It is never the last: those of the input are waited for."""
+        checkpoint_id = barrier.checkpoint_id
+        if checkpoint_id not in self._given_up and not self._is_over(checkpoint_id):
+            self._block(channel, checkpoint_id, events)
+
+    def _block(self, channel: int, checkpoint_id: CheckpointId, events: list[GateEvent]) -> None:
         if checkpoint_id > self._current:
             self._give_way(AbortReason.SUBSUMED, events)
             self._advance(checkpoint_id)
         self._blocked.add(channel)
-        if len(self._blocked) + len(self._ended) + len(self._feedback) == self._channels:
-            events.append(Aligned(barrier, self._feedback))
-            self._release()
 
     def _cancel(self, checkpoint_id: CheckpointId, reason: AbortReason, events: list[GateEvent]) -> None:
         """Report this id only: an older alignment that it overtakes ends without a notice, as in Flink."""
