@@ -151,11 +151,13 @@ class Silence:
     def goes_on(self, whose: str, error: BaseException) -> None:
         """There was no answer again. Blocks, now and then, to see whether TLS is why."""
         now_s = time.monotonic()
-        if now_s - self._last_s > 3 * ANSWER_SECONDS:
+        is_new = now_s - self._last_s > 3 * ANSWER_SECONDS
+        if is_new:
             self._since_s = now_s
         self._last_s = now_s
         if now_s - self._since_s < CONNECT_SECONDS:
-            log.info("%s waits for ZooKeeper: %s", whose, error)
+            why = str(error) or type(error).__name__
+            log.log(logging.INFO if is_new else logging.DEBUG, "%s waits for ZooKeeper: %s", whose, why)
         else:
             self._since_s = now_s
             problems = _unconnected(self._settings, tls_problems(self._settings))
