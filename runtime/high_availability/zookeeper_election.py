@@ -17,7 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import ConnectionLoss, KazooException, NoNodeError
+from kazoo.exceptions import ConnectionLoss, KazooException, NoAuthError, NoNodeError
 
 from ...messages import LeaderSessionId
 from ...state.errors import LostLeadership
@@ -35,6 +35,7 @@ from .zookeeper_client import (
     ZooKeeperPaths,
     answers,
     asked,
+    closed_to_us,
     connected,
     end,
     make_nodes,
@@ -213,8 +214,8 @@ class ZooKeeperLeadership(TermLeadership):
             self._checked("create", path, data)
 
     def _surely(self, path: str, work: Callable[[], None]) -> None:
-        """Until it is done, or the leadership is lost: whoever asks has to know which. Raises NotReachable for what is
-        refused.
+        """Until it is done, or the leadership is lost: whoever asks has to know which. Raises AccessDenied where an ACL
+        forbids it, and NotReachable for what else is refused.
         """
         while True:
             self._term.check()
@@ -223,6 +224,8 @@ class ZooKeeperLeadership(TermLeadership):
             except NO_ANSWER as error:
                 log.info("leader session %s tries a write again: %s", self.session, error)
                 self._term.pause(AGAIN_SECONDS)
+            except NoAuthError as error:
+                raise closed_to_us(self._client, self._settings, path) from error
             except KazooException as error:
                 why = str(error) or "somebody else has changed what is there"
                 raise NotReachable(f"ZooKeeper refuses to change {path}: {type(error).__name__}: {why}") from error
