@@ -18,6 +18,7 @@ FLIP-16 (loops in streams), which Flink never had; Flink's DataSet.iterate for r
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections import defaultdict, deque
 from typing import Any, ClassVar
@@ -31,6 +32,10 @@ from ...state.kinds.descriptors import OperatorListState
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, AnyBatch, Batch, RoundMark, TimedBatch, Watermark
 from .collector import Collector, OutputTag
 from .operator import Operator, Takes
+
+log = logging.getLogger(__name__)
+
+MANY_ROUNDS = 1_000
 
 RESULT = OutputTag("result")
 """What the last round of a RoundsHead has sent back."""
@@ -82,6 +87,20 @@ class LoopHead(Operator):
     def send_round(self, out: Collector) -> bool:
         """Send a part of what its round begins with; whether there is more. The round's mark goes behind the last."""
 
+    def _opened(self) -> None:
+        self.metrics.gauge("round", lambda: self.number)
+
+    def _look_at(self, over: RoundMark) -> None:
+        """Say that the loop may have no end, in the log: in rounds 1,000, 10,000, ..."""
+        if over.number >= MANY_ROUNDS and str(over.number).strip("0") == "1":
+            log.warning(
+                "loop %r has gone round %d times since its input ended, and in the last round %d records were sent "
+                "back: if that is not meant, look why they never leave",
+                self.context.name,
+                over.number,
+                over.records,
+            )
+
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         """That of the input; what is sent back has the same columns."""
         return inputs[0]
@@ -108,6 +127,7 @@ class StreamHead(LoopHead):
     def round_over(self, over: RoundMark, out: Collector) -> bool:
         """After a restore the first mark does not count what had been sent back before the snapshot."""
         self.number = over.number + 1
+        self._look_at(over)
         return over.number == 1 or bool(over.records)
 
     def send_round(self, out: Collector) -> bool:
@@ -147,6 +167,7 @@ class RoundsHead(LoopHead):
         """It goes on in the round of the snapshot."""
 
     def round_over(self, over: RoundMark, out: Collector) -> bool:
+        self._look_at(over)
         returned = self._returned.pop(over.number, [])
         wanted = over.wanting if self.has_criterion else over.records
         if not wanted or (self.max_rounds is not None and over.number >= self.max_rounds):

@@ -232,3 +232,23 @@ def test_what_is_sent_back_when_the_loop_has_ended_is_an_error_and_not_lost() ->
         with pytest.raises(JobFailed, match=r"loop 'count' has ended, and \d records were sent back to it after that"):
             job.wait()
         assert job.details().restarts == 0
+
+
+def test_a_loop_that_records_never_leave_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    env = StreamEnvironment()
+    counted = env.from_collection([0, 1]).iterate(lambda loop: _count_to(loop, 1_005), name="count")
+    counted.collect(name="out")
+    with SimulatedCluster(task_managers=1) as cluster:
+        job = cluster.submit(env)
+        job.wait()
+        assert job.results("out") == [1_005, 1_005]
+    said = [each for each in caplog.messages if each.startswith("loop 'count' has gone round 1000 times since its")]
+    assert said == [
+        "loop 'count' has gone round 1000 times since its input ended, and in the last round 2 records were sent back: "
+        "if that is not meant, look why they never leave"
+    ]
+
+
+def _count_to(loop: DataStream, last: int) -> tuple[DataStream, DataStream]:
+    more = loop.map(lambda number: number + 1)
+    return more.filter(lambda number: number < last), more.filter(lambda number: number == last)
