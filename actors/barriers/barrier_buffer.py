@@ -9,9 +9,13 @@ Invariants. From a channel's barrier until Aligned no element of that channel is
 overtakes, the operator has had exactly the elements before the barrier, of every channel. Each channel's elements are
 emitted in their order. A checkpoint gets at most one Aligned or Aborted; its later barriers are dropped.
 
-At the head of a loop the barrier of a feedback channel comes back after this head, or another one, has sent it on. Such
-channels are not waited for: Aligned names as overtaken those whose barrier has not come. One that comes before Aligned,
+At the head of a loop a feedback channel's barrier comes back after this head, or another one, has sent it on. Such
+channels are never waited for: Aligned names as overtaken those whose barrier has not come. A barrier that comes before,
 round another head, blocks its channel as any other does. Source: section 4.3 of the paper below, cyclic graphs.
+
+States: idle (no channel is blocked) and aligning (for `current_checkpoint_id`). Flink: BarrierBuffer, and from 1.9 on
+CheckpointBarrierAligner with CachedBufferStorage; algorithm 1 of Carbone et al., "Lightweight Asynchronous Snapshots"
+(2015).
 """
 
 from __future__ import annotations

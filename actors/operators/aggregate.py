@@ -44,6 +44,11 @@ class _Aggregation(Operator):
         """The key columns."""
         return self._keys
 
+    @property
+    def emits_updates(self) -> bool:
+        """Whether it emits after each batch; else when the input has ended."""
+        return self._emits_updates
+
 
 class ColumnarAggregate(_Aggregation):
     """One row of aggregates per key. `emit`: "updates", after each batch a row for each key in it; "end", once, all.

@@ -228,7 +228,7 @@ class LoopTail(Operator):
         return inputs[0]
 
     def mark(self, number: int) -> RoundMark:
-        """What there is to say of this round, which is over here. It may be asked again after a restore."""
+        """What the tail says of this round, which is over here. It may be asked again after a restore."""
         self._number = number + 1
         self._counts = defaultdict(int, {each: count for each, count in self._counts.items() if each >= number})
         count = self._counts[number]

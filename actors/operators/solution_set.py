@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from ...state.backends.private_copy import is_changed, is_same, private_copy
 from ...state.kinds.descriptors import ValueState
+from ..errors import UnwantedResult
 from ..unrun import UNRUN, refuse
 from .collector import Collector, OutputTag
 from .keyed_operator import KeyedOperator
@@ -21,7 +25,8 @@ SOLUTION = OutputTag("solution")
 
 class SolutionSet(KeyedOperator):
     """Inputs: candidates, and the solution to begin with. `improve(known, candidate)` returns what is to be known from
-    now on; None: nothing changes. Of a key of which nothing is known, a candidate is always better.
+    now on; None, or a record that equals the known one: nothing changes. Of a key of which nothing is known, any
+    candidate is better.
     """
 
     inputs = 2
@@ -46,8 +51,9 @@ class SolutionSet(KeyedOperator):
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         best, known = self._best.value(), self._known.value()
         self._best.clear()
+        before = private_copy(known)
         better = best if known is None else self._better(known, best)
-        if better is not None:
+        if better is not None and not _is_unchanged(before, known, better):
             self._known.update(better)
             out.collect(better)
 
@@ -59,4 +65,14 @@ class SolutionSet(KeyedOperator):
         found = self._improve(known, candidate)
         if UNRUN[type(found)]:
             refuse("the improve of a delta iteration", found, "return the better record, or None")
+        if isinstance(found, bool | np.bool_) and type(found) is not type(candidate):
+            raise UnwantedResult(
+                f"the improve of a delta iteration returned {found}: wanted the record that is to be known from now "
+                "on, or None if nothing changes; write `candidate if ... else None`"
+            )
         return found
+
+
+def _is_unchanged(before: Any, known: Any, better: Any) -> bool:
+    """`before`: a copy of what was known before `improve` got it, which may have changed it in place."""
+    return is_same(before, better) or (better is known and not is_changed(before, known))

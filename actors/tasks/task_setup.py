@@ -174,7 +174,7 @@ def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorCont
     if not channels:
         return InputGate((), None)
     feedback = frozenset(index for index, each in enumerate(channels) if each.feedback)
-    is_aligned = services.exactly_once or feedback  # what is on its way round a loop is in the snapshot or is lost
+    is_aligned = services.exactly_once or feedback  # records on their way round a loop are in the snapshot or lost
     handler = BarrierBuffer(len(channels), feedback) if is_aligned else BarrierTracker(len(channels))
     return InputGate(channels, handler, AlignmentClock(context.clock.now_ms))
 

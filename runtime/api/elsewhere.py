@@ -10,14 +10,15 @@ from typing import Final
 
 from ...messages.known_names import meant
 
-_NOT_YET: Final = "iterations are not there yet"
 _AGGREGATE: Final = "write key_by(...).aggregate({name}={kind}) in its place"
 _SUBMIT: Final = "write `with LocalCluster() as cluster: cluster.submit(env).wait()` in its place"
+_OF_STREAMS: Final = "it is a method of streams, behind such as from_collection(...)"
 _MAP: Final = "write map(...), which makes a new record of each, in its place"
 
 OF_STREAMS: Final[Mapping[str, str]] = {
-    "iterate": _NOT_YET,
-    "delta_iterate": _NOT_YET,
+    "iterate_delta": "write delta_iterate(step, key=..., improve=...) in its place",
+    "iterate_bulk": "write bulk_iterate(step, max_rounds=...) in its place",
+    "close_with": "write iterate(step), whose function returns what goes round again and what leaves the loop",
     "count": _AGGREGATE.format(name="count", kind="Count()"),
     "sum": _AGGREGATE.format(name="sum", kind='Sum("column")'),
     "min": _AGGREGATE.format(name="min", kind='Min("column")'),
@@ -47,6 +48,9 @@ OF_STREAMS: Final[Mapping[str, str]] = {
 }
 
 OF_ENVIRONMENTS: Final[Mapping[str, str]] = {
+    "iterate": _OF_STREAMS,
+    "bulk_iterate": _OF_STREAMS,
+    "delta_iterate": _OF_STREAMS,
     "execute": _SUBMIT,
     "execute_async": _SUBMIT,
     "run": _SUBMIT,

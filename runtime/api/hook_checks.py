@@ -95,6 +95,10 @@ ARGUMENTS: Mapping[str, Sequence[str]] = {
     "top_n": ("record",),
     "key_by": ("record",),
     "assign_timestamps": ("record",),
+    "iterate": ("loop",),
+    "bulk_iterate": ("loop",),
+    "delta_iterate": ("changed",),
+    "improve": ("known", "candidate"),
 }
 """What the functions that methods of a stream take are called with."""
 

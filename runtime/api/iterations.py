@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar, Unpack
 
 import pyarrow as pa
 
+from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.loops import RESULT, LoopHead, LoopTail, RoundsHead, StreamHead
 from ...actors.operators.operator import Operator
@@ -57,6 +58,7 @@ class Iterations(Generic[S]):
                 f"found {_shown(returned)}"
             )
         back, result = (_stream("iterate", each) for each in returned)
+        _check_result(head, back, result)
         _close("iterate", head, back, by_round=False)
         return result  # type: ignore[no-any-return]
 
@@ -94,13 +96,13 @@ class Iterations(Generic[S]):
         """A loop in rounds that changes a solution, a record per `key`, where that can be improved. This stream is the
         solution to begin with. `step(changed)` gets the stream of the records that the round before has changed, and
         returns candidates. A candidate takes the place of the key's record where `improve(known, candidate)` returns
-        the better one of the two, or both put together, and not None.
+        the better one of the two, or both put together. If that is None, or equals what is known, nothing changes.
 
         It ends when a round changes nothing, or after `max_rounds`. The result: the whole solution, then. The first
         round gets this stream, or `workset` instead. See docs/iterations.md.
         """
         name = options.get("name")
-        first: Any = self if workset is None else _stream("delta_iterate", workset)
+        first: Any = self if workset is None else _stream("delta_iterate", workset, "workset to be")
         limit = at_least_or_none("delta_iterate: max_rounds", max_rounds, 1)
         head: Any = first._in_rounds("delta_iterate", limit, options)
         candidates = _stream("delta_iterate", _called("delta_iterate", step, head))
@@ -133,18 +135,44 @@ def _called(method: str, step: Any, head: Any) -> Any:
     return function_of(step, method)(head)
 
 
-def _stream(method: str, found: Any) -> Any:
+def _stream(method: str, found: Any, wanted: str = "step(loop) to return") -> Any:
     if not isinstance(found, Iterations):
-        raise InvalidProgram(f"{method}: wanted step(loop) to return a stream, found {_shown(found)}")
+        raise InvalidProgram(f"{method}: wanted {wanted} a stream, found {_shown(found)}")
     return found
+
+
+def _check_result(head: Any, back: Any, result: Any) -> None:
+    """Of a loop in a stream, which has no other end than what leaves it."""
+    node = head._own_node()
+    if any(edge.source is node and not edge.output_tag for edge in back._edges):
+        raise InvalidProgram(
+            f"iterate: step(loop) sends the whole stream that it gets round again, so each record of {node.name!r} "
+            "would go round without end: send back those that are to, as in loop.filter(again)"
+        )
+    if not _between(node, result):
+        names = ", ".join(repr(edge.source.name) for edge in result._edges)
+        raise InvalidProgram(
+            f"iterate: what leaves the loop, the stream of {names}, does not come from the loop, so nothing of it "
+            "would run: build both streams from the one that step gets"
+        )
 
 
 def _shown(found: Any) -> str:
     if found is None:
         return "None: is a `return` missing?"
-    if isinstance(found, tuple):
-        return f"{len(found)} values: {', '.join(type(each).__name__ for each in found)}"
-    return f"a {type(found).__name__}"
+    if isinstance(found, tuple | list):
+        kinds = f"{len(found)} values: {', '.join(type(each).__name__ for each in found)}"
+        return kinds if isinstance(found, tuple) else f"a list of {kinds}"
+    kind = type(found).__name__
+    return f"a {kind}{_LACKING.get(kind, '')}"
+
+
+_LACKING = {
+    "DataStreamSink": ": a sink ends a stream; return the stream before it",
+    "WindowedStream": ": say what becomes of a window, as by .aggregate(...)",
+    "ConnectedStreams": ": say what becomes of both, as by .process(...)",
+}
+"""What to do where something else was found in the place of a stream."""
 
 
 def _columns(schema: pa.Schema) -> str:
@@ -207,6 +235,12 @@ def _check_inside(method: str, head: StreamNode, node: StreamNode, *, by_round: 
         raise InvalidProgram(
             f"{method}: the loop of {head.name!r} has another loop in it, of {node.name!r}: loops do not lie inside "
             "each other; let one operator do both, or put one loop behind the other"
+        )
+    if isinstance(node.operator, ColumnarAggregate) and not node.operator.emits_updates:
+        raise InvalidProgram(
+            f'{method}: {node.name!r}, inside the loop of {head.name!r}, is an aggregate with emit="end", as it is if '
+            "nothing is said: it emits when the loop has ended. For one in each round write "
+            '.window(tumbling(1)) before .aggregate(...); or say emit="updates"'
         )
     if by_round and isinstance(node.operator, AssignTimestamps):
         raise InvalidProgram(

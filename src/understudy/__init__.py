@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from .actors.operators import bounded_out_of_orderness as bounded_out_of_orderness
     from .actors.operators import monotonous as monotonous
     from .actors.operators import punctuated as punctuated
+    from .actors.operators.loops import LoopIsOver as LoopIsOver
     from .actors.windows import AggregateFunction as AggregateFunction
     from .actors.windows import Change as Change
     from .actors.windows import Evictor as Evictor
@@ -408,6 +409,7 @@ _HOMES = {
         "Source SourceState Sum Timers TwoPhaseCommitSink UnusableTime WatermarkGenerator WatermarkStrategy "
         "bounded_out_of_orderness monotonous punctuated"
     ),
+    "actors.operators.loops": "LoopIsOver",
     "actors.windows": (
         "AggregateFunction Change Evictor GlobalWindow InvalidWindow ProcessWindowFunction TimeWindow TimedRecord "
         "Trigger TriggerContext TriggerResult WindowAssigner all_of any_of continuous_event_time "

@@ -1,0 +1,266 @@
+"""Loops in a program: what is refused while it is written, and what delta iterations take for a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from understudy import (
+    DataStream,
+    DuplicateName,
+    InvalidOperator,
+    InvalidProgram,
+    InvalidSetting,
+    JobFailed,
+    KeyedOperator,
+    StreamEnvironment,
+    Sum,
+    monotonous,
+    tumbling,
+)
+from understudy.testing import SimulatedCluster
+
+
+def numbers(env: StreamEnvironment | None = None) -> DataStream:
+    return (env or StreamEnvironment()).from_collection([1, 2, 3])
+
+
+def rows() -> DataStream:
+    return StreamEnvironment().from_collection([{"k": 0, "v": 1}])
+
+
+def forever() -> DataStream:
+    return StreamEnvironment().generate(lambda index: index)
+
+
+def never(_: Any) -> bool:
+    return False
+
+
+def smaller(known: Any, candidate: Any) -> Any:
+    return candidate if candidate < known else None
+
+
+def forgets(loop: Any) -> None:
+    loop.map(str)
+
+
+def yields(loop: Any) -> Iterator[Any]:
+    yield loop
+
+
+def inner(loop: Any) -> tuple[Any, Any]:
+    return loop.filter(never), loop
+
+
+@pytest.mark.parametrize(
+    ("loop", "error", "said"),
+    [
+        (
+            lambda s: s.iterate(forgets),
+            InvalidOperator,
+            r"^iterate: .*returns nothing .*: return two streams; is a `ret",
+        ),
+        (
+            lambda s: s.bulk_iterate(forgets, max_rounds=2),
+            InvalidOperator,
+            "nothing.*: return the stream of the next ro",
+        ),
+        (lambda s: s.iterate(lambda loop: (loop, None)[1]), InvalidProgram, "two streams, .*found None: is a `return`"),
+        (
+            lambda s: s.iterate(lambda loop: loop.filter(never)),
+            InvalidProgram,
+            "^iterate: wanted .* found a DataStream$",
+        ),
+        (
+            lambda s: s.iterate(lambda loop: [*inner(loop)]),
+            InvalidProgram,
+            "found a list of 2 values: DataStream, DataS",
+        ),
+        (
+            lambda s: s.iterate(lambda loop: (loop,) * 3),
+            InvalidProgram,
+            "found 3 values: DataStream, DataStream, DataS",
+        ),
+        (
+            lambda s: s.iterate(lambda loop: (loop.print(), loop)),
+            InvalidProgram,
+            "found a DataStreamSink: a sink ends a",
+        ),
+        (
+            lambda s: s.bulk_iterate(lambda loop: loop.key_by(str).window(tumbling(1)), max_rounds=2),
+            InvalidProgram,
+            r"found a WindowedStream: say what becomes of a window, as by \.aggregate\(",
+        ),
+        (lambda s: s.iterate(yields), InvalidOperator, "is a generator .*: return two streams"),
+        (lambda s: s.iterate(lambda loop: (loop, loop)), InvalidProgram, "would go round without end: send back those"),
+        (
+            lambda s: s.iterate(lambda loop: (s, loop)),
+            InvalidProgram,
+            "of 'collection-source-1', does not come from the",
+        ),
+        (
+            lambda s: s.iterate(lambda loop: (loop.filter(never), s)),
+            InvalidProgram,
+            "what leaves the loop, the stream of",
+        ),
+        (lambda s: s.iterate(lambda: 1), InvalidOperator, r"is called with 1 argument, \(loop\), and takes \(\)"),
+        (
+            lambda s: s.bulk_iterate(lambda loop, number: loop, max_rounds=2),
+            InvalidOperator,
+            r"^bulk_iterate: .* is called with 1 argument, \(loop\), and takes \(loop, number\): missing .*'number'$",
+        ),
+        (
+            lambda s: s.bulk_iterate(lambda loop: loop),
+            TypeError,
+            r"max_rounds is missing: write bulk_iterate\(step, max_",
+        ),
+        (lambda s: s.bulk_iterate(lambda loop: loop, max_rounds=0), InvalidSetting, "integer of at least 1, found 0"),
+        (
+            lambda s: s.bulk_iterate(lambda loop: (loop, never), max_rounds=2),
+            InvalidProgram,
+            r"wanted step\(loop\) to return a stream, found a function",
+        ),
+        (
+            lambda s: s.iterate(lambda loop: inner(loop.iterate(inner))),
+            InvalidProgram,
+            "the loop of 'iterate-1' has another loop in it, of 'iterate-2'",
+        ),
+        (
+            lambda s: s.iterate(inner, name="loop").iterate(inner, name="loop"),
+            DuplicateName,
+            "'loop' is taken by another operator",
+        ),
+        (
+            lambda s: s.bulk_iterate(lambda loop: loop.assign_timestamps(int, monotonous()), max_rounds=2),
+            InvalidProgram,
+            "'assign-timestamps-1' assigns event times inside the loop of 'bulk-iterate-1', where the event time of a",
+        ),
+        (
+            lambda _: forever().bulk_iterate(lambda loop: loop, max_rounds=2),
+            InvalidProgram,
+            "records of 'generator-source-1' have no end, .*: for a loop in a stream without end call iterate$",
+        ),
+        (
+            lambda _: rows().bulk_iterate(lambda loop: loop.key_by("k").aggregate(v=Sum("v")), max_rounds=2),
+            InvalidProgram,
+            r"'aggregate-1', .* emits when the loop has ended. .* write \.window\(tumbling\(1\)\) before \.aggregate\(",
+        ),
+        (
+            lambda s: s.delta_iterate(lambda loop: loop, key=str),
+            TypeError,
+            r"improve is missing: write delta_iterate\(",
+        ),
+        (
+            lambda s: s.delta_iterate(lambda loop: loop, key=str, improve=lambda known: known),
+            InvalidOperator,
+            r"^improve: .* is called with 2 arguments, \(known, candidate\), and takes \(known\): too many",
+        ),
+        (
+            lambda s: s.delta_iterate(lambda loop: loop, key=str, improve=smaller, workset=[1]),
+            InvalidProgram,
+            "^delta_iterate: wanted workset to be a stream, found a list of 1 values: int$",
+        ),
+        (
+            lambda s: s.delta_iterate(lambda loop: (loop, loop), key=str, improve=smaller),
+            InvalidProgram,
+            "found 2 values: DataStream, DataStream$",
+        ),
+    ],
+)
+def test_a_loop_that_cannot_be_is_refused_where_it_is_written(
+    loop: Callable[[DataStream], Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        loop(numbers())
+
+
+def kept(known: Any, candidate: Any) -> Any:
+    return min(known, candidate, key=lambda row: row["label"])
+
+
+def made_again(known: Any, candidate: Any) -> Any:
+    return {**known, "label": min(known["label"], candidate["label"])}
+
+
+def in_place(known: Any, candidate: Any) -> Any:
+    known["label"] = min(known["label"], candidate["label"])
+    return known
+
+
+def nothing_else(known: Any, candidate: Any) -> Any:
+    return candidate if candidate["label"] < known["label"] else None
+
+
+@pytest.mark.parametrize("improve", [kept, made_again, in_place, nothing_else])
+def test_a_record_that_equals_the_known_one_changes_nothing(improve: Callable[[Any, Any], Any]) -> None:
+    """Labels go round a ring of three: 0 reaches 1 in the first round, 2 in the second, and is back in the third."""
+    env = StreamEnvironment(parallelism=1)
+    labels = env.from_collection([{"vertex": vertex, "label": vertex} for vertex in range(3)])
+
+    def step(changed: Any) -> Any:
+        changed.map(lambda row: (row["vertex"], row["label"])).collect(name="changed")
+        return changed.map(lambda row: {**row, "vertex": (row["vertex"] + 1) % 3})
+
+    found = labels.delta_iterate(step, key="vertex", improve=improve, max_rounds=9)
+    found.map(lambda row: (row["vertex"], row["label"])).collect(name="found")
+    with SimulatedCluster(task_managers=1) as cluster:
+        job = cluster.submit(env)
+        job.wait()
+        assert sorted(job.results("found")) == [(0, 0), (1, 0), (2, 0)]
+        assert sorted(job.results("changed")) == [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2)]
+
+
+@dataclass(eq=False)
+class Plain:
+    """Of a class that does not say what is equal."""
+
+    label: int
+
+
+def test_the_known_record_itself_changes_nothing_though_its_class_does_not_compare() -> None:
+    env = StreamEnvironment(parallelism=1)
+    start = env.from_collection([1]).map(Plain)
+
+    def step(changed: Any) -> Any:
+        changed.map(lambda each: each.label).collect(name="changed")
+        return changed.map(lambda each: Plain(each.label + 1))
+
+    found = start.delta_iterate(step, key=lambda _: 0, improve=lambda known, _: known, max_rounds=5)
+    found.map(lambda each: each.label).collect(name="found")
+    with SimulatedCluster(task_managers=1) as cluster:
+        job = cluster.submit(env)
+        job.wait()
+        assert (job.results("found"), job.results("changed")) == ([1], [1])
+
+
+def test_an_improve_that_says_whether_ends_the_job_with_what_to_return() -> None:
+    env = StreamEnvironment(parallelism=1)
+    found = env.from_collection([3, 5]).delta_iterate(
+        lambda changed: changed.map(lambda number: number - 1),
+        key=lambda _: 0,
+        improve=lambda known, candidate: candidate < known,
+    )
+    found.collect(name="found")
+    with SimulatedCluster(task_managers=1) as cluster, pytest.raises(JobFailed) as failed:
+        cluster.submit(env).wait()
+    assert "improve of a delta iteration returned False: wanted the record that is to be known" in str(failed.value)
+
+
+class EmitsAtEnd(KeyedOperator):
+    def process(self, record: Any, out: Any) -> None:
+        pass
+
+    def on_end(self, out: Any) -> None:
+        out.collect(1)
+
+
+def test_a_record_that_is_sent_back_when_the_loop_is_over_is_an_error_with_a_public_name() -> None:
+    env = StreamEnvironment(parallelism=1, max_same_failures=1)
+    loop = numbers(env).bulk_iterate(lambda loop: loop.key_by(abs).process(EmitsAtEnd), max_rounds=2)
+    loop.collect(name="out")
+    with SimulatedCluster(task_managers=1) as cluster, pytest.raises(JobFailed, match="LoopIsOver: loop 'bulk-iter"):
+        cluster.submit(env).wait()
