@@ -70,8 +70,7 @@ class RegularJoin(ColumnarJoin):
         self._forget(1 - input_index)
 
     def _forget(self, side: int) -> None:
-        store = self.keyed_state.stores[side]
-        store.drop(store.live_rows())
+        self.keyed_state.stores[side].clear()
 
     def _results(self, side: int, first: int, slots: RowNumbers, is_timed: bool) -> Iterator[Result]:
         own, other = self.keyed_state.stores[side], self.keyed_state.stores[1 - side]

@@ -41,9 +41,10 @@ class RowStore:
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = plain_schema(schema)
         """Of the rows."""
-        self._clear()
+        self.clear()
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Forget all rows. Whoever reads them on another thread has those that there were."""
         self._columns = [row_column(field.type) for field in self.schema]
         self._slots, self._before = Growing(np.int64), Growing(np.int64)
         self._times, self._marks, self._live = Growing(np.int64), Growing(np.int64), Growing(np.bool_)
@@ -52,6 +53,10 @@ class RowStore:
         self._per_slot = np.empty(0, np.int64)
         """By slot: how many rows its chain has."""
         self.dropped = 0
+        self._sorted: tuple[RowNumbers, RowNumbers] | None = None
+        """The rows by slot, and where those of each slot begin; None: not known, or some have come since."""
+        self._scanned = 0
+        """How many rows there were when long chains were last looked for in all of them."""
 
     def __len__(self) -> int:
         """How many rows there are, with those dropped."""
@@ -83,6 +88,7 @@ class RowStore:
     def append(self, batch: pa.RecordBatch, slots: Slots, times: Times, mark: int = 0) -> int:
         """Add rows, in order; returns the number of the first. The batch has the store's columns."""
         first, number = len(self), len(slots)
+        self._sorted = None
         for column, values in zip(self._columns, batch.columns, strict=True):
             column.append(values)
         self._slots.append(slots)
@@ -148,7 +154,7 @@ class RowStore:
         rows = self.live_rows()
         batch, slots = self.reader().take(rows), self.slots[rows]
         times, marks = self.times[rows], self.marks[rows]
-        self._clear()
+        self.clear()
         self.append(batch, slots, times)
         self.marks[:] = marks
 
@@ -158,6 +164,7 @@ class RowStore:
         moved.append(slots[self.slots])
         self._slots = moved
         self._newest, self._per_slot = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._sorted = None
         if len(self):
             self._link(self.slots, 0)
 
@@ -194,6 +201,8 @@ class RowStore:
     def _chains(self, slots: Slots) -> tuple[Positions, RowNumbers]:
         """Slots with their rows; -1 stands for a slot without rows."""
         positions = np.flatnonzero(slots >= 0)
+        if self._sorted is not None:
+            return self._seen(*self._from(*self._sorted, slots[positions], positions))
         rows = self._newest[slots[positions]]
         before = self._before.filled
         parts: list[tuple[Positions, RowNumbers]] = []
@@ -215,13 +224,31 @@ class RowStore:
             rows = np.concatenate([each for _, each in parts])
         else:
             positions, rows = parts[0]
-        if self.dropped:
-            live = self._live.filled[rows]
-            positions, rows = positions[live], rows[live]
-        return positions, rows
+        return self._seen(positions, rows)
+
+    def _seen(self, positions: Positions, rows: RowNumbers) -> tuple[Positions, RowNumbers]:
+        """Without dropped rows."""
+        if not self.dropped:
+            return positions, rows
+        live = self._live.filled[rows]
+        return positions[live], rows[live]
+
+    def _from(
+        self, rows: RowNumbers, begins: RowNumbers, slots: Slots, positions: Positions
+    ) -> tuple[Positions, RowNumbers]:
+        """The same by rows in the order of slots."""
+        counts = self._per_slot[slots]
+        ends = np.cumsum(counts)
+        places = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins[slots] - ends + counts, counts)
+        return np.repeat(positions, counts), rows[places]
 
     def _rest(self, slots: Slots, positions: Positions) -> tuple[Positions, RowNumbers]:
-        """The rows of chains of which `_FOLLOWED` were found."""
+        """The rows of chains of which `_FOLLOWED` were found. When no row has come since the last time, as to one side
+        that does not change any more, all are sorted, and the next pairs follow no chains.
+        """
+        if self._scanned == len(self):
+            self._sorted = np.argsort(self.slots, kind="stable"), np.cumsum(self._per_slot) - self._per_slot
+        self._scanned = len(self)
         wanted = slots[positions]
         is_wanted = np.zeros(len(self._newest), np.bool_)
         is_wanted[wanted] = True

@@ -67,7 +67,7 @@ def test_a_column_gives_back_what_was_added(kind: pa.DataType, data: st.DataObje
 Script = list[tuple[str, list[tuple[int, int]]]]
 scripts = st.lists(
     st.tuples(
-        st.sampled_from(["add", "add", "add", "drop", "compact"]),
+        st.sampled_from(["add", "add", "add", "drop", "compact", "ask", "clear"]),
         st.lists(st.tuples(st.integers(0, 4), st.integers(0, 99)), max_size=12),
     ),
     max_size=10,
@@ -92,12 +92,22 @@ def test_the_rows_of_keys_are_found(script: Script, asked: list[int], pieces: in
                 rows = store.live_rows()[: len(several)]
                 store.drop(rows)
                 held = held[len(rows) :]
-            else:
+            elif what == "clear":
+                store.clear()
+                held = []
+            elif what == "compact":
                 store.compact()
-        found = []
-        for positions, rows in store.pairs(np.array(asked, np.int64)):
-            batch = store.reader().take(rows)
-            found += zip(positions.tolist(), batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True)
+            else:
+                check_found(store, held, [key for key, _ in several])
+        for _ in range(3):  # of a store that does not change rows are found in another way
+            check_found(store, held, asked)
+
+
+def check_found(store: RowStore, held: list[tuple[int, int]], asked: list[int]) -> None:
+    found: list[tuple[int, int, int]] = []
+    for positions, rows in store.pairs(np.array(asked, np.int64)):
+        batch = store.reader().take(rows)
+        found += zip(positions.tolist(), batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True)
     wanted = [(place, key, value) for place, key in enumerate(asked) for other, value in held if other == key]
     assert Counter(found) == Counter(wanted)
 
