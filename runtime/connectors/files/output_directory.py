@@ -126,8 +126,8 @@ class OutputDirectory:
         return LostTransaction(
             f"committed records of the output folder {self.root} are lost: neither the pre-committed file {source} nor "
             f"the committed one {target} exists. Somebody has moved or deleted them, while the job ran or before it "
-            f"was restored{elsewhere if self._files.is_local else ''}. Put the files back, or submit the job afresh, with "
-            "an output folder of its own"
+            f"was restored{elsewhere if self._files.is_local else ''}. Put the files back, or submit the job afresh, "
+            "with an output folder of its own"
         )
 
     def _check_still_there(self) -> None:
