@@ -139,7 +139,7 @@ class StreamEnvironment(
         if state_backend == ROCKSDB:
             check_extra("rocksdict", extra="rocksdb", wanted_by='state_backend="rocksdb"')
         self.local_state = LocalState(
-            directory="" if state_dir is None else os.path.abspath(text("state_dir", state_dir)),
+            directory="" if state_dir is None else os.path.abspath(os.path.expanduser(text("state_dir", state_dir))),
             memory_mb=at_least("state_memory_mb", state_memory_mb, 8),
             copies=yes_or_no("local_recovery", local_recovery),
         )
@@ -331,7 +331,7 @@ class StreamEnvironment(
 
 def _absolute(directory: str) -> str:
     """A plain path made absolute, as a TaskManager may run elsewhere; a URL as it is."""
-    return directory if "://" in directory else os.path.abspath(directory)
+    return directory if "://" in directory else os.path.abspath(os.path.expanduser(directory))
 
 
 def _alignment_timeout(given: int | None, mode: str) -> int | None:

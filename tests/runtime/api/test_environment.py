@@ -47,6 +47,14 @@ def test_a_setting_out_of_range(settings: dict[str, Any], message: str) -> None:
         StreamEnvironment(**settings)
 
 
+def test_a_tilde_is_the_users_home_in_every_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with FileSink, sources and the settings of clusters; no folder called `~` below the working directory."""
+    monkeypatch.setenv("HOME", "/home/ada")
+    env = StreamEnvironment(checkpoint_dir="~/checkpoints", state_dir="~/state")
+    assert (env.checkpoints.directory, env.local_state.directory) == ("/home/ada/checkpoints", "/home/ada/state")
+    assert StreamEnvironment(checkpoint_dir="s3://bucket/~/x").checkpoints.directory == "s3://bucket/~/x"
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
