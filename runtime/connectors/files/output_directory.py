@@ -119,10 +119,15 @@ class OutputDirectory:
         self._files.remove_empty_folder(self.hidden)
 
     def _lost(self, source: str, target: str) -> LostTransaction:
+        elsewhere = (
+            ", or they lie on another host, with a folder of its own under this path: a job on several hosts needs one "
+            "that all of them share"
+        )
         return LostTransaction(
             f"committed records of the output folder {self.root} are lost: neither the pre-committed file {source} nor "
             f"the committed one {target} exists. Somebody has moved or deleted them, while the job ran or before it "
-            "was restored. Put the files back, or submit the job afresh, with an output folder of its own"
+            f"was restored{elsewhere if self._files.is_local else ''}. Put the files back, or submit the job afresh, "
+            "with an output folder of its own"
         )
 
     def _check_still_there(self) -> None:

@@ -47,6 +47,14 @@ def test_a_setting_out_of_range(settings: dict[str, Any], message: str) -> None:
         StreamEnvironment(**settings)
 
 
+def test_a_tilde_is_the_users_home_in_every_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with FileSink, sources and the settings of clusters; no folder called `~` below the working directory."""
+    monkeypatch.setenv("HOME", "/home/ada")
+    env = StreamEnvironment(checkpoint_dir="~/checkpoints", state_dir="~/state")
+    assert (env.checkpoints.directory, env.local_state.directory) == ("/home/ada/checkpoints", "/home/ada/state")
+    assert StreamEnvironment(checkpoint_dir="s3://bucket/~/x").checkpoints.directory == "s3://bucket/~/x"
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -89,14 +97,6 @@ def test_settings_reach_the_checkpoint_config() -> None:
     assert StreamEnvironment(retain_checkpoints="never").checkpoints.retention is CheckpointRetention.NEVER
     assert StreamEnvironment().checkpoints.alignment_timeout_ms is None
     assert StreamEnvironment(alignment_timeout_ms=0).checkpoints.alignment_timeout_ms == 0
-
-
-def test_folders_may_begin_with_a_tilde_and_urls_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/ada")
-    env = StreamEnvironment(checkpoint_dir="~/checkpoints", state_dir="~/state")
-    assert env.checkpoints.directory == "/home/ada/checkpoints"
-    assert env.local_state.directory == "/home/ada/state"
-    assert StreamEnvironment(checkpoint_dir="s3://bucket/~/x").checkpoints.directory == "s3://bucket/~/x"
 
 
 def test_a_collection_is_not_a_string(env: StreamEnvironment) -> None:
