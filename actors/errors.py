@@ -29,6 +29,8 @@ ActorError
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..messages import SubtaskIndex
 
 
@@ -155,6 +157,10 @@ class NoResourceAvailable(ActorError):
 
 class UnknownJob(ActorError, LookupError):
     """The JobManager knows no job of this id; the text lists those that it knows."""
+
+    @classmethod
+    def among(cls, known: Iterable[str], job_id: str) -> UnknownJob:
+        return cls(f"no job {job_id!r} here; known: {', '.join(known) or 'none'}")
 
 
 class NotRestartable(ActorError):

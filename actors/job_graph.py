@@ -169,6 +169,12 @@ def loop_edges(graph: JobGraph) -> frozenset[int]:
     )
 
 
+def vertices_in_rounds(graph: JobGraph) -> frozenset[VertexId]:
+    """The vertices inside loops that go in rounds."""
+    loops = [_vertices_between(graph, edge.target, edge.source) for edge in graph.edges if edge.by_round]
+    return frozenset().union(*loops)
+
+
 def _vertices_between(graph: JobGraph, first: VertexId, last: VertexId) -> frozenset[VertexId]:
     """The vertices on the ways from one to the other, with both; empty if there is no way."""
     ahead = _reached(first, [(edge.source, edge.target) for edge in graph.edges if not edge.feedback])

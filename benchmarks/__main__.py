@@ -22,6 +22,7 @@ from .many_subtasks import many_subtasks
 from .metrics import metrics
 from .nexmark.comparison import nexmark
 from .outlet import outlet
+from .pagerank import pagerank
 from .recovery import recovery
 from .rocksdb import rocksdb
 from .savepoint_data import savepoint_data
@@ -65,6 +66,7 @@ for command in (
     watching,
     metrics,
     many_subtasks,
+    pagerank,
 ):
     main.add_command(command)
 

@@ -85,6 +85,8 @@ class JobEdge:
     output_tag: str = ""
     feedback: bool = False
     """Whether it leads back, from the tail of a loop to its head. Each cycle has one such edge at least."""
+    by_round: bool = False
+    """Of one that does: whether the loop goes in rounds, which are the event time inside."""
 
 
 class RestartStrategyKind(Enum):

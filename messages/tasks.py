@@ -83,6 +83,8 @@ class InputDescriptor:
     channels: tuple[ChannelDescriptor, ...]
     producer: str = ""
     """The name of the vertex that it comes from, for texts."""
+    in_loop: bool = False
+    """Whether both ends of the edge are in one loop."""
 
 
 @message
@@ -113,6 +115,8 @@ class TaskDeployment:
     """Whether `restored` is the newest checkpoint that this very job has completed."""
     earlier_inlets: tuple[str, ...] = ()
     """Folders of inlets' logs that come behind what is restored: see JobGraph."""
+    in_rounds: bool = False
+    """Whether it is inside a loop that goes in rounds: then records that it emits without a time are of its round."""
     finishing: bool = False
     """It is restored from the job's last checkpoint: take no input, emit nothing, wait for
     NotifyCheckpointComplete(final=True), commit and finish.

@@ -23,6 +23,7 @@ StateError
 └── StorageError           something is wrong with the checkpoint storage
     ├── CorruptState       a file is not what was written: length or checksum differ
     ├── MissingState       a file that a handle points to is gone
+    │   ├── NotShared      a task has written it, and this process does not find it under the same path
     │   └── MissingSavepoint   there is no savepoint at this path, or not any more
     ├── WrongSavepointStore    a savepoint's path or directory that this kind of store cannot have
     ├── ForgedPointer      a savepoint's pointer leads to what is not its job's
@@ -269,6 +270,20 @@ class MissingState(StorageError):
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "missing state: no such file")
+
+
+class NotShared(MissingState):
+    """A task has written a file, and this process does not find it: under one path they have two folders."""
+
+    def __init__(self, path: str, root: str) -> None:
+        StorageError.__init__(
+            self,
+            path,
+            f"a task has written this file below {path_shown(root)} on its host, and the JobManager does not find it "
+            "there: no other host could restore from it. Put the checkpoint_dir where all hosts share it at the same "
+            "path: on a shared file system (is it mounted on each of them?), or in an object store, as "
+            "s3://bucket/folder",
+        )
 
 
 class MissingSavepoint(MissingState):

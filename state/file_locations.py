@@ -6,6 +6,7 @@ A text without `://` is a path as it stands. fsspec alone would cut `/data/order
 
 from __future__ import annotations
 
+import os
 from posixpath import isabs
 from typing import Any
 
@@ -16,6 +17,11 @@ from fsspec.utils import get_protocol
 def is_url(location: str) -> bool:
     """Whether it is no path of this machine."""
     return "://" in location
+
+
+def absolute(location: str) -> str:
+    """A path as all processes of this machine find it, wherever they work, and `~` as a folder; a URL as it is."""
+    return location if is_url(location) else os.path.abspath(os.path.expanduser(location))
 
 
 def protocol_of(location: str) -> str:

@@ -18,6 +18,7 @@ from fsspec import AbstractFileSystem
 from fsspec.asyn import AsyncFileSystem
 
 from .errors import InvalidStorageSetting, RequestFailed
+from .file_locations import is_url
 
 TRIES, TIMEOUT_MS = "UNDERSTUDY_STORAGE_TRIES", "UNDERSTUDY_STORAGE_TIMEOUT_MS"
 PART_BYTES = 16 * 1024 * 1024
@@ -196,7 +197,7 @@ def _is_final(error: Exception) -> bool:
 def why_unusable(url: str, error: BaseException) -> str:
     """What is wrong with a store that a job is to use, for who has to mend it."""
     cause = error.__cause__ if isinstance(error, RequestFailed) and error.__cause__ is not None else error
-    if isinstance(cause, FileNotFoundError) and "://" not in url:
+    if isinstance(cause, FileNotFoundError) and not is_url(url):
         return f"{cause}: this folder can neither be found nor made: correct the path"
     if isinstance(cause, FileNotFoundError):
         return f"{cause}: make the bucket of {url}, or correct its name"

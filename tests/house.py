@@ -44,6 +44,7 @@ ROOMS = (
     "actors.restore",
     "actors.jobs",
     "actors.job_manager",
+    "runtime",
     "runtime.system",
     "runtime.system.remote",
     "runtime.system.system",

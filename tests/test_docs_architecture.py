@@ -55,6 +55,14 @@ def test_every_room_of_state_actors_and_runtime_is_in_a_table() -> None:
             assert {inner.replace(".", "/"), inner.rpartition(".")[2]} & rows, f"{room} has no row ({floor})"
 
 
+@pytest.mark.parametrize("floor", FLOORS)
+def test_every_module_on_the_ground_of_a_floor_is_named_in_its_part(floor: str) -> None:
+    part = PAGE.partition(f"\n### {floor}/\n")[2].partition("\n### ")[0]
+    modules = [path.stem for path in sorted((ROOT / floor).glob("*.py")) if path.stem != "__init__"]
+    assert modules
+    assert [module for module in modules if f"`{module}`" not in part] == []
+
+
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`([\w/]+/\w*(?:\.py)?)`", PAGE))))
 def test_every_path_leads_somewhere(path: str) -> None:
     found = (ROOT / path, ROOT / "runtime" / path)

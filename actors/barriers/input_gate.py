@@ -35,6 +35,8 @@ class GateChannel:
     input_index: int
     edge: int
     producer_subtask: SubtaskIndex
+    in_loop: bool = False
+    """Whether what sends on it is in the same loop."""
     feedback: bool = False
     """Whether it leads back, from a tail of the loop to its head."""
 

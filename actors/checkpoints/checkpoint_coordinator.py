@@ -324,7 +324,9 @@ class CheckpointCoordinator:
         pending = self._pending[failed.checkpoint_id]
         return [
             *self._abort(pending, CheckpointFailure.METADATA_FAILED, failed.reason, failed.path),
-            *self._failures.count(failed.checkpoint_id, f"could not be stored: {failed.reason}"),
+            *self._failures.count(
+                failed.checkpoint_id, f"could not be stored: {failed.reason}", repeatable=failed.repeatable
+            ),
             *self._resume_queued(),
         ]
 

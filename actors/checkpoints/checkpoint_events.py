@@ -117,6 +117,8 @@ class MetadataFailed:
     reason: str
     path: str = ""
     """Where the file may be all the same: it may have been put in place before something failed."""
+    repeatable: bool = False
+    """No other try will do better."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,13 @@ from ...state.checkpoints.shared_state import (
     SharedStateRegistry,
     StateFile,
 )
-from ...state.errors import LostLeadership, LostOwnership, MissingSavepoint, MissingState
+from ...state.errors import LostLeadership, LostOwnership, MissingSavepoint, MissingState, NotShared
 from ..checkpoints.checkpoint_effects import Discard, StoreMetadata
 from ..checkpoints.checkpoint_events import MetadataFailed, MetadataStored
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..context import ActorContext
 from .storage_answers import Deposed, ForJob, LeaseTold
+from .writers import Writers
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ class JobFiles:
         self._disposed: deque[str] = deque(maxlen=DISPOSED_REMEMBERED)
         self._given_up: deque[StateFile] = deque(maxlen=DISPOSED_REMEMBERED)
         """Metadata of checkpoints that are being deleted."""
+        self._writers: dict[JobId, Writers] = {}
 
     def checkpoints_of(self, job_id: JobId, storage: CheckpointStorage, kept: KeptJob | None = None) -> CheckpointFiles:
         """For a new job's CheckpointCoordinator. The job needs kept checkpoints, its users the savepoints."""
@@ -115,9 +117,10 @@ class JobFiles:
         LostOwnership is answered by ForJob(LeaseTold), LostLeadership by ForJob(Deposed).
         """
         checkpoint_id = effect.draft.checkpoint_id
+        writers = self._writers.setdefault(job_id, Writers())
         path = f"{checkpoint_directory(job_id, checkpoint_id)}/{METADATA}"
         self._context.pipe_to_self(
-            self._context.run_blocking(_store, self._savepoints, storage, path, effect, confirm),
+            self._context.run_blocking(_store, self._savepoints, storage, path, effect, confirm, writers),
             lambda pointers: ForJob(job_id, MetadataStored(checkpoint_id, path, pointers)),
             lambda error: _not_stored(job_id, MetadataFailed(checkpoint_id, "", path), error),
         )
@@ -176,6 +179,7 @@ class JobFiles:
         slow to end, have written for checkpoints that never were goes too. A checkpoint that it leaves goes on in the
         logs of inlets, and a savepoint does not.
         """
+        self._writers.pop(job_id, None)
         needed = self._registry.needed_below(storage.location())
         work = partial(storage.delete_job, job_id, needed, keep_inlets=leaves_checkpoints)
         self._tidy(Tidy(f"what is left of job {job_id}", work))
@@ -232,16 +236,23 @@ def _not_stored(job_id: JobId, failed: MetadataFailed, error: BaseException) -> 
         return ForJob(job_id, LeaseTold(error))
     if isinstance(error, LostLeadership):
         return ForJob(job_id, Deposed(error))
-    return ForJob(job_id, replace(failed, reason=f"{type(error).__name__}: {error}"))
+    reason = f"{type(error).__name__}: {error}"
+    return ForJob(job_id, replace(failed, reason=reason, repeatable=isinstance(error, NotShared)))
 
 
 def _store(
-    savepoints: Savepoints, storage: CheckpointStorage, path: str, effect: StoreMetadata, confirm: Confirm
+    savepoints: Savepoints,
+    storage: CheckpointStorage,
+    path: str,
+    effect: StoreMetadata,
+    confirm: Confirm,
+    writers: Writers,
 ) -> dict[str, str]:
     """Write the metadata and then the pointers, all or none of these; returns their paths by token. Blocks.
 
     Whoever takes the job's name over looks for checkpoints then: so either it finds this one, or `confirm` raises.
     """
+    writers.check(storage, effect.draft)
     storage.write_sealed(path, encode_metadata(effect.draft))
     completed = replace(effect.draft, metadata_path=path)
     pointers: dict[str, str] = {}

@@ -21,10 +21,8 @@ from ...messages import (
     AskOperator,
     CancelJob,
     CancelWithSavepoint,
-    CheckpointNotTaken,
     DisposeSavepoint,
     DisposeSavepointFailure,
-    DisposeSavepointSuccess,
     Heartbeat,
     JobDetails,
     JobId,
@@ -61,7 +59,6 @@ from ...messages import (
     TaskManagerId,
     TaskReport,
     TriggerSavepoint,
-    TriggerSavepointFailure,
 )
 from ...state.checkpoints.high_availability import HighAvailability
 from ...state.checkpoints.job_runs import Claimant
@@ -89,7 +86,8 @@ from .job_restarts import JobRestarts, RestartEvent
 from .launcher import Launcher
 from .managed_job import JobServices, ManagedJob, TimerDue
 from .owned_outputs import check_outputs, relatives
-from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeCheckpoint, TakeSavepoint
+from .savepoint_coordinator import SavepointCoordinator
+from .savepoint_orders import SavepointOrder, SavepointOrders
 from .storage_answers import Deposed, ForJob
 from .takeovers import AdoptionOverdue, LeaderPublished, Takeovers
 
@@ -154,6 +152,9 @@ class JobManager(Actor):
             self._history,
             self._ended,
         )
+        self._savepoint_orders = SavepointOrders(
+            self._jobs, self._savepoints, self._services.files, self._services.savepoint_coordinator
+        )
         self._restarts = JobRestarts(
             self.context,
             self._programs,
@@ -207,12 +208,8 @@ class JobManager(Actor):
                 self._restarts.on(message)
             case Tidy() | Tidied():
                 self._services.files.on(message)
-            case TakeSavepoint():
-                self._take_savepoint(message)
-            case TakeCheckpoint():
-                self._take_checkpoint(message)
-            case ReleaseSavepoint():
-                self._release_savepoint(message)
+            case _ if isinstance(message, SavepointOrder):
+                self._savepoint_orders.on(message)
             case _:
                 return self._answer(message)
         return None
@@ -334,49 +331,6 @@ class JobManager(Actor):
     def _details(self, job_id: JobId) -> JobDetails:
         return self._restarts.details(self._job(job_id).master.report.details())
 
-    # -- savepoints
-
-    def _take_savepoint(self, wanted: TakeSavepoint) -> None:
-        job, refusal = self._going(wanted.job_id)
-        if job is not None:
-            refusal = self._savepoints.refusal(job.storage.location())
-        if job is None or refusal is not None:
-            failure = TriggerSavepointFailure(wanted.job_id, refusal or "")
-            self._services.savepoint_coordinator.tell(PromiseSettled(wanted.request.token, failure))
-        else:
-            job.take_savepoint(wanted.request)
-
-    def _take_checkpoint(self, wanted: TakeCheckpoint) -> None:
-        job, refusal = self._going(wanted.job_id)
-        if job is None:
-            failure = CheckpointNotTaken(wanted.job_id, refusal or "")
-            self._services.savepoint_coordinator.tell(PromiseSettled(wanted.request.token, failure))
-        else:
-            job.take_checkpoint(wanted.request)
-
-    def _going(self, job_id: JobId) -> tuple[ManagedJob | None, str | None]:
-        """A job that goes on, or why there is none."""
-        job = self._jobs.get(job_id)
-        if job is None:
-            return None, self._unknown(job_id)
-        if job.status.is_terminal or job.status in (JobStatus.CANCELLING, JobStatus.FAILING):
-            return None, f"the job is {job.overview.told_status()}"
-        return job, None
-
-    def _release_savepoint(self, message: ReleaseSavepoint) -> None:
-        """Its user does not need it any more. The answer waits for the files, unless they cannot be deleted now."""
-        removed = message.removed
-        if (job := self._jobs.get(removed.job_id)) is not None:
-            job.overview.savepoint_removed(removed.path)
-
-        def then() -> None:
-            if (job := self._jobs.get(removed.job_id)) is not None:
-                job.tidy_up()
-            answer = DisposeSavepointSuccess(removed.path)
-            self._services.savepoint_coordinator.tell(PromiseSettled(message.token, answer))
-
-        self._services.files.dispose(removed, then)
-
     # -- TaskManagers
 
     def _register(self, message: RegisterTaskManager) -> None:
@@ -467,11 +421,8 @@ class JobManager(Actor):
 
     def _job(self, job_id: JobId) -> ManagedJob:
         if (job := self._jobs.get(job_id)) is None:
-            raise UnknownJob(self._unknown(job_id))
+            raise UnknownJob.among(self._jobs, job_id)
         return job
-
-    def _unknown(self, job_id: JobId) -> str:
-        return f"no job {job_id!r} here; known: {', '.join(self._jobs) or 'none'}"
 
     def _ended(self, job_id: JobId, released: tuple[TaskManagerId, ...]) -> None:
         for task_manager_id in released:

@@ -42,6 +42,7 @@ from ..job_graph import (
     regions,
     subtasks_of,
     vertex_of,
+    vertices_in_rounds,
 )
 from .adoption import AdoptedTask, next_channel_id
 from .execution import Execution, UpdateResult
@@ -259,6 +260,7 @@ class ExecutionGraph:
             inputs=wiring.inputs_of(self._graph, execution.subtask),
             outputs=wiring.outputs_of(self._graph, execution.subtask),
             operators=vertex.operators,
+            in_rounds=vertex.vertex_id in vertices_in_rounds(self._graph),
             finishing=finishing,
         )
 
@@ -303,12 +305,14 @@ class _Wiring:
 
     def inputs_of(self, graph: JobGraph, subtask: SubtaskKey) -> tuple[InputDescriptor, ...]:
         vertex_id, at = subtask
+        inside = loop_edges(graph)
         return tuple(
             InputDescriptor(
                 index,
                 edge.input_index,
                 tuple(self._into[index, at]),
                 vertex_of(graph, edge.source).name,
+                index in inside,
             )
             for index, edge in enumerate(graph.edges)
             if edge.target == vertex_id

@@ -32,6 +32,7 @@ CERTAIN = frozenset(
         "NumbaMissing",
         "EndlessTimers",
         "InletLogDamaged",
+        "LoopIsOver",
         "OffsetMismatch",
         "OutputTakenOver",
         "SuperNotCalled",

@@ -74,7 +74,6 @@ class JoinedColumns:
             taken = field.name in {each.name for each in fields}
             named = field.with_name(field.name + suffix) if taken else field
             _add(fields, named.with_nullable(True) if self._right_may_miss else named, suffix)
-        self._has_kind = is_changelog
         self.schema = pa.schema(fields)
 
     def batch(

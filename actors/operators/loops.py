@@ -18,11 +18,13 @@ FLIP-16 (loops in streams), which Flink never had; Flink's DataSet.iterate for r
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
-from collections import defaultdict
+from collections import defaultdict, deque
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from ...messages import CheckpointId
 from ...state.columns.batch_codec import pack_batch, unpack_batch
@@ -30,6 +32,10 @@ from ...state.kinds.descriptors import OperatorListState
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, AnyBatch, Batch, RoundMark, TimedBatch, Watermark
 from .collector import Collector, OutputTag
 from .operator import Operator, Takes
+
+log = logging.getLogger(__name__)
+
+MANY_ROUNDS = 1_000
 
 RESULT = OutputTag("result")
 """What the last round of a RoundsHead has sent back."""
@@ -46,8 +52,8 @@ class LoopIsOver(RuntimeError):
     def __init__(self, head: str, records: int) -> None:
         super().__init__(
             f"loop {head!r} has ended, and {records} records were sent back to it after that: an operator inside emits "
-            'when its data has ended (on_end, an aggregate with emit="end"), which can leave the loop, but not go '
-            "round again"
+            'when its data has ended (on_end, an aggregate with emit="end"). Let that leave the loop, as a side output '
+            "that only what is behind the loop reads, or emit with each record or round"
         )
 
 
@@ -70,12 +76,34 @@ class LoopHead(Operator):
         return [unpack_batch(each) for each in packed]
 
     @abstractmethod
-    def begin_rounds(self, out: Collector) -> int:
-        """All input has ended. Returns the number of the mark to be sent now."""
+    def begin_rounds(self) -> None:
+        """All input has ended: it is in the round `number` now, whose mark is not sent."""
 
     @abstractmethod
-    def round_over(self, over: RoundMark, out: Collector) -> int | None:
-        """The mark of this round has come back from all tails. Returns the number of the next; None: there is none."""
+    def round_over(self, over: RoundMark, out: Collector) -> bool:
+        """The mark of its round has come back from all tails, and says this; whether there is a next round."""
+
+    @abstractmethod
+    def send_round(self, out: Collector) -> bool:
+        """Send a part of what its round begins with; whether there is more. The round's mark goes behind the last."""
+
+    def _opened(self) -> None:
+        self.metrics.gauge("round", lambda: self.number)
+
+    def _look_at(self, over: RoundMark) -> None:
+        """Say that the loop may have no end, in the log: in rounds 1,000, 10,000, ..."""
+        if over.number >= MANY_ROUNDS and str(over.number).strip("0") == "1":
+            log.warning(
+                "loop %r has gone round %d times since its input ended, and in the last round %d records were sent "
+                "back: if that is not meant, look why they never leave",
+                self.context.name,
+                over.number,
+                over.records,
+            )
+
+    def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
+        """That of the input; what is sent back has the same columns."""
+        return inputs[0]
 
     def _times(self, batch: Batch) -> AnyBatch:
         """The batch with the event times that it came with."""
@@ -93,19 +121,20 @@ class StreamHead(LoopHead):
     def process_batch_2(self, batch: Batch, out: Collector) -> None:
         out.emit_element(self._times(batch))
 
-    def begin_rounds(self, out: Collector) -> int:
-        """Event time is at its end but for the last millisecond: what is due before that may still go round."""
-        if self.watermark != NO_WATERMARK:
-            out.emit_element(Watermark(END_OF_TIME - 1))
+    def begin_rounds(self) -> None:
         self.number = 1
-        return self.number
 
-    def round_over(self, over: RoundMark, out: Collector) -> int | None:
+    def round_over(self, over: RoundMark, out: Collector) -> bool:
         """After a restore the first mark does not count what had been sent back before the snapshot."""
-        if over.number > 1 and not over.records:
-            return None
         self.number = over.number + 1
-        return self.number
+        self._look_at(over)
+        return over.number == 1 or bool(over.records)
+
+    def send_round(self, out: Collector) -> bool:
+        """Event time is at its end but for the last millisecond: what is due before that may still go round."""
+        if self.number == 1 and self.watermark != NO_WATERMARK:
+            out.emit_element(Watermark(END_OF_TIME - 1))
+        return False
 
 
 class RoundsHead(LoopHead):
@@ -115,7 +144,7 @@ class RoundsHead(LoopHead):
 
     _round = OperatorListState(int, mode="union", name="round")
     _kept: OperatorListState[Any] = OperatorListState(object, name="kept")
-    """(round, packed batch): what has been sent back in a round that is not over."""
+    """(round, packed batch): what was sent back in a round, and has not been sent in the next one."""
 
     def __init__(self, max_rounds: int | None, *, has_criterion: bool = False) -> None:
         self.max_rounds, self.has_criterion = max_rounds, has_criterion
@@ -125,6 +154,7 @@ class RoundsHead(LoopHead):
         self._returned: defaultdict[int, list[Batch]] = defaultdict(list)
         for number, packed in self._kept.get():
             self._returned[number].append(unpack_batch(packed))
+        self._to_send = deque(self._returned.pop(self.number - 1, ()))
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
         self._send(batch, out)
@@ -133,31 +163,32 @@ class RoundsHead(LoopHead):
         assert self.timestamps is not None, "a tail says the round of all that it sends back"
         self._returned[int(self.timestamps[0])].append(batch)
 
-    def begin_rounds(self, out: Collector) -> int:
-        out.emit_element(Watermark(self.number))
-        return self.number
+    def begin_rounds(self) -> None:
+        """It goes on in the round of the snapshot."""
 
-    def round_over(self, over: RoundMark, out: Collector) -> int | None:
+    def round_over(self, over: RoundMark, out: Collector) -> bool:
+        self._look_at(over)
         returned = self._returned.pop(over.number, [])
         wanted = over.wanting if self.has_criterion else over.records
         if not wanted or (self.max_rounds is not None and over.number >= self.max_rounds):
             for batch in returned:
                 out.emit_to(RESULT, batch)
-            return None
+            return False
         self.number = over.number + 1
-        for batch in returned:
-            self._send(batch, out)
+        self._to_send.extend(returned)
+        return True
+
+    def send_round(self, out: Collector) -> bool:
+        if self._to_send:
+            self._send(self._to_send.popleft(), out)
+            return True
         out.emit_element(Watermark(self.number))
-        return self.number
+        return False
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
+        kept = {**self._returned, self.number - 1: self._to_send}
         self._round.update([self.number])
-        self._kept.update(
-            (number, pack_batch(batch)) for number, batches in self._returned.items() for batch in batches
-        )
-
-    def _passes(self, watermark_ms: int) -> bool:
-        return False
+        self._kept.update((number, pack_batch(batch)) for number, batches in kept.items() for batch in batches)
 
     def _send(self, batch: Batch, out: Collector) -> None:
         out.emit(batch, np.full(len(batch), self.number, np.int64))
@@ -171,8 +202,6 @@ class LoopTail(Operator):
 
     _counted: OperatorListState[Any] = OperatorListState(object, name="counted")
     """(round, records): of rounds whose mark has not passed, and of the last one whose mark has."""
-    _rounds = OperatorListState(int, mode="union", name="rounds")
-    """Of each tail, the round that it is in."""
 
     def __init__(self, *, by_round: bool, is_criterion: bool = False) -> None:
         """`by_round`: the event time of a record is its round; else rounds only say whether anything goes round."""
@@ -182,21 +211,21 @@ class LoopTail(Operator):
         self._counts: defaultdict[int, int] = defaultdict(int)
         for number, records in self._counted.get():
             self._counts[number] += records
-        self._number = min(self._rounds.get(), default=1)
+        self._number = 1
+        """Of the next mark."""
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
-        """Records that have lost their time on the way are of the round that the tail is in: it goes no further before
-        all of them have come.
-        """
         times, number = self.timestamps, self._number
-        if self.by_round and times is not None:
-            number = int(times[0])
-        elif self.by_round:
+        if self.by_round and self.watermark != END_OF_TIME:  # whatever time it has: that round is not over here
+            number = max(self.watermark, 0) + 1
             times = np.full(len(batch), number, np.int64)
         self._counts[number] += len(batch)
         if not self.is_criterion:
             timed = batch if times is None else TimedBatch(batch, times, self.time_column, self.split_watermarks)
             out.emit_element(timed)
+
+    def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
+        return inputs[0]
 
     def mark(self, number: int) -> RoundMark:
         """What the tail says of this round, which is over here. It may be asked again after a restore."""
@@ -208,4 +237,3 @@ class LoopTail(Operator):
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         if self.by_round:
             self._counted.update(self._counts.items())
-            self._rounds.update([self._number])

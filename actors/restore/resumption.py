@@ -18,6 +18,7 @@ from ...messages import CheckpointId, JobId, JobSubmitted, SubmitJob
 from ...state import CheckpointStorage, CorruptState, MissingState, job_directory
 from ...state.checkpoints.job_runs import FOLDER, RunClaim
 from ...state.checkpoints.savepoints import METADATA, Savepoints
+from ...state.file_locations import is_url
 from ...state.storage import checkpoint_directory, inlets_directory, is_checkpoint_folder
 from ..errors import CannotRestore, NoReadableCheckpoint, StateDoesNotFit
 from .found_origin import FoundOrigin, find_origin
@@ -109,7 +110,7 @@ class Resumption:
             "%s: checkpoint %s cannot be used: %s. Trying the next older one; results that were committed since then "
             "are processed, and may be committed, again",
             self._job,
-            self._storage.location(path) if "://" not in path else path,
+            path if is_url(path) else self._storage.location(path),
             why,
         )
 

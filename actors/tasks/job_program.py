@@ -8,6 +8,7 @@ blob per chain, so that each subtask gets objects of its own, also when many sub
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 _OF_MODULE = re.compile(r"<?module '([\w.]+)'")
 """In what Python says of a name that a module does not have."""
 
+PYTHON = "{}.{}".format(*sys.version_info[:2])
+"""Of this process: another one's byte code is not for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramOperator:
@@ -69,6 +73,8 @@ class JobProgram:
     """What the operators name and a TaskManager imports, and from which files the driver has it."""
     sources: Mapping[str, ModuleSource] = field(default_factory=dict)
     """Which text of its modules a TaskManager may import; empty: any."""
+    python: str = ""
+    """Of the process that has pickled it; empty: not known."""
     refusal: CannotLoad | None = None
     """Why this process can make no operators of it."""
 
@@ -89,14 +95,13 @@ class JobProgram:
             warm_up=_warm_up(chains),
             serializers=tuple(_shipped(each, modules) for each in registered_serializers()),
             modules=modules,
+            python=PYTHON,
         )
 
     def chain(self, vertex_id: VertexId) -> list[Operator]:
         """The vertex's operators, in order: new objects at every call, with `_selectors` set on the keyed ones. Raises
         CannotLoad.
         """
-        if self.refusal is not None:
-            raise self.refusal
         made: list[Operator] = []
         for part in self._loaded(self.chains[vertex_id]):
             if isinstance(part.operator, KeyedOperator):
@@ -121,11 +126,21 @@ class JobProgram:
         """
         program: JobProgram = cloudpickle.loads(data)
         try:
+            program._check_python()
             watch(program.sources)
             program._register()
         except CannotLoad as error:
             return replace(program, refusal=error)
         return program
+
+    def _check_python(self) -> None:
+        """Nothing has been unpickled yet that could hold code: what runs byte code of another Python may crash."""
+        if self.python not in ("", PYTHON):
+            raise CannotLoad(
+                f"it was submitted with Python {self.python}, and this TaskManager runs Python {PYTHON} "
+                f"({sys.executable}), which cannot run that code: install the same Python on all hosts, and submit the "
+                "job with it"
+            )
 
     def _register(self) -> None:
         for tag, message_type in self._loaded(self.message_types).items():
@@ -136,6 +151,8 @@ class JobProgram:
             register_serializer(self._loaded(serializer))
 
     def _loaded(self, data: bytes) -> Any:
+        if self.refusal is not None:
+            raise self.refusal
         try:
             return cloudpickle.loads(data)
         except CannotLoad:

@@ -12,6 +12,7 @@ from functools import partial
 from sys import getrefcount
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ...messages import CheckpointId, GrantPermits, UnsupportedValue
@@ -51,11 +52,15 @@ class OperatorChain:
         emit: Callable[..., None],
         broadcast: Callable[[Watermark | WatermarkStatus], None] = lambda _: None,
         make_collector: Callable[[Operator], Collector] = plain_collector,
+        *,
+        in_rounds: bool = False,
     ) -> None:
+        """`in_rounds`: inside a loop whose rounds are event time; batches that have lost it get that of their round."""
         self.operators = tuple(operators)
         self._emit = emit
         self._broadcast = broadcast
         self._make_collector = make_collector
+        self._in_rounds = in_rounds
         self._pid = os.getpid()
         self._collectors = [make_collector(each) for each in self.operators]
         self._misused: list[tuple[Operator, CallIsOver]] = []
@@ -140,23 +145,19 @@ class OperatorChain:
         assert isinstance(head, LoopHead), "only the head of a loop has feedback edges"
         return head
 
-    def round_over(self, over: RoundMark) -> int | None:
-        """At the head of a loop: all it had sent has come round. It sends what the next round begins with; the number
-        of that one, None: the loop is over.
-        """
-        head = self.loop_head
-        with hook(head, "round_over"):
-            number = head.round_over(over, self._collectors[0])
+    def round_over(self, over: RoundMark) -> bool:
+        """At the head of a loop: all it had sent has come round; whether there is a next round."""
+        with hook(self.loop_head, "round_over"):
+            goes_on = self.loop_head.round_over(over, self._collectors[0])
         self._pass_on(0)
-        return number
+        return goes_on
 
-    def begin_rounds(self) -> int:
-        """All input of the loop has ended: the number of the round that its head is in."""
-        head = self.loop_head
-        with hook(head, "begin_rounds"):
-            number = head.begin_rounds(self._collectors[0])
+    def send_round(self) -> bool:
+        """At the head of a loop: send a part of what its round begins with; whether there is more."""
+        with hook(self.loop_head, "send_round"):
+            is_more = self.loop_head.send_round(self._collectors[0])
         self._pass_on(0)
-        return number
+        return is_more
 
     def marked(self, number: int) -> RoundMark:
         """The mark of this round passes, behind all that operators hold back: what it says on feedback edges."""
@@ -333,6 +334,8 @@ class OperatorChain:
                         operator = self.operators[index]
                         with blame(operator):
                             check_emitted(operator, records, each=operator._calls is not None)
+                    if self._in_rounds and element is records:
+                        element = self._of_round(element, self.operators[index].watermark)
                     self.process(element, 0, index + 1)
         if collector.has_sides:
             for tag, batch in collector.sides():
@@ -341,6 +344,13 @@ class OperatorChain:
             self._close_kept(index)
         if self._misused:
             self._refuse_misuse()
+
+    @staticmethod
+    def _of_round(batch: Batch, watermark_ms: int) -> AnyBatch:
+        """The rounds up to the watermark are over, so it is of the next one. At the end there are no rounds."""
+        if watermark_ms == END_OF_TIME:
+            return batch
+        return TimedBatch(batch, np.full(len(batch), max(watermark_ms, 0) + 1, np.int64))
 
     def _close_kept(self, index: int) -> None:
         """The operator, or a thread of its, may fill its collector at any time: it gets a new one for its next call."""

@@ -75,8 +75,8 @@ class TaskLoop:
         self._clock = context.clock
         self._owner = owner
         self._rounds = TaskRounds(parts.gate.channels)
-        self._begins_rounds = False
-        """It is at the head of a loop, and all input has ended."""
+        self._sends_round = False
+        """It is at the head of a loop, and has more to send before the mark of its round."""
         self._mark: RoundMark | None = None
         """Of a loop: it has come on all channels, and what was before it has not all been done."""
         self._input_ended = False
@@ -224,7 +224,7 @@ class TaskLoop:
         """Fire what is due, or take what comes next; whether there was anything."""
         if self.time.is_firing:
             return self._fire()
-        if (self._mark is not None or self._begins_rounds) and self._held_by is None and self._turn():
+        if (self._mark is not None or self._sends_round) and self._held_by is None and self._turn():
             return True
         may_fire = self._parts.chain.has_clock and self._polls
         if may_fire and not self._has_fired and self._fire_due():
@@ -324,6 +324,10 @@ class TaskLoop:
                 assert_never(event)
 
     def _take_element(self, channel: int, element: Element) -> None:
+        if self._deployment.in_rounds and not self._parts.gate.channels[channel].in_loop:
+            if isinstance(element, Watermark | WatermarkStatus):
+                return  # inside, event time is rounds; the first is not over before such input has ended
+            element = element.records if isinstance(element, TimedBatch) else element
         match element:
             case pa.RecordBatch() | list() | TimedBatch():
                 if self._input_ended and self._rounds.is_feedback(channel):
@@ -359,31 +363,38 @@ class TaskLoop:
         if is_feedback or self._input_ended or not self._rounds.all_input_ended:
             return
         if self._rounds.is_head and not self._parts.state.data_ended:
-            self._begins_rounds = True
+            self._parts.chain.loop_head.begin_rounds()
+            self._sends_round = True
         else:
             self._end_of_data()
 
     # -- rounds of a loop: see TaskRounds
 
     def _turn(self) -> bool:
-        """Begin the rounds of a loop, or send a mark on; whether there was one that could be."""
+        """Send a part of the round, or a mark on; but first what there is to do for a checkpoint. Whether there was
+        anything to do.
+        """
         chain = self._parts.chain
-        if self._begins_rounds:
-            self._begins_rounds = False
-            self._send_mark(chain.begin_rounds())
-            return True
-        if self._mark is None or (chain.calls is not None and chain.calls.in_flight):
-            return False
-        mark, self._mark = self._mark, None
+        if self._mark is not None:
+            if chain.calls is not None and chain.calls.in_flight:
+                return False
+            mark, self._mark = self._mark, None
+            self._round_over(mark)
+        elif (event := self._parts.gate.next_checkpoint()) is not None:
+            self._take(event)
+        elif not chain.send_round():
+            self._sends_round = False
+            self._send_mark(chain.loop_head.number)
+        return True
+
+    def _round_over(self, mark: RoundMark) -> None:
+        chain = self._parts.chain
         if not self._rounds.is_head:
             self._send_mark(mark.number)
-        elif mark.number == chain.loop_head.number:  # else it is one that was sent again after a restore
-            number = chain.round_over(mark)
-            if number is not None:
-                self._send_mark(number)
-            elif not self._input_ended:
+        elif mark.number == chain.loop_head.number:  # else it was sent again after a restore
+            self._sends_round = chain.round_over(mark)
+            if not self._sends_round and not self._input_ended:
                 self._end_of_data()
-        return True
 
     def _refuse_late_feedback(self, records: int) -> None:
         head = self._parts.chain.loop_head

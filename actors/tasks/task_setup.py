@@ -93,7 +93,9 @@ def build_task(
         )
     )
     return TaskParts(
-        chain=OperatorChain(operators, outputs.emit, outputs.send_watermark, services.make_collector),
+        chain=OperatorChain(
+            operators, outputs.emit, outputs.send_watermark, services.make_collector, in_rounds=deployment.in_rounds
+        ),
         gate=_gate(deployment, services, context),
         outputs=outputs,
         state=state,
@@ -163,6 +165,7 @@ def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorCont
             edge.input_index,
             edge.edge,
             descriptor.producer_subtask,
+            edge.in_loop,
             descriptor.feedback,
         )
         for edge in deployment.inputs

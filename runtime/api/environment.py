@@ -18,6 +18,7 @@ from ...actors.operators.source import Source
 from ...messages import CheckpointConfig, CheckpointRetention, LocalState, RestartStrategyConfig, shown
 from ...messages.known_names import known_arguments
 from ...state import ROCKSDB, backend_names
+from ...state.file_locations import is_url
 from ..connectors import (
     CollectionSource,
     GeneratorSource,
@@ -331,7 +332,7 @@ class StreamEnvironment(
 
 def _absolute(directory: str) -> str:
     """A plain path made absolute, as a TaskManager may run elsewhere; a URL as it is."""
-    return directory if "://" in directory else os.path.abspath(directory)
+    return directory if is_url(directory) else os.path.abspath(directory)
 
 
 def _alignment_timeout(given: int | None, mode: str) -> int | None:

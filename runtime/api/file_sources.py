@@ -10,6 +10,7 @@ import pyarrow as pa
 from ...actors.operators.source import Source
 from ...messages.known_names import known_arguments
 from ...messages.shown_url import url_shown
+from ...state.file_locations import is_url
 from ..connectors import ConnectorError, FileSource, UnreadableInput, WatchedFileSource
 from ..connectors.reaching import why_unreachable
 from .beginnings import Beginnings
@@ -97,7 +98,7 @@ class FileSources(Beginnings):
         except ConnectorError as error:
             raise type(error)(f"source {name!r}: {error}") from error.__cause__
         except Exception as error:
-            if isinstance(error, ApiError | ValueError | TypeError) or "://" not in path:
+            if isinstance(error, ApiError | ValueError | TypeError) or not is_url(path):
                 raise
             raise UnreadableInput(f"source {name!r}: {why_unreachable(error, url_shown(path))}") from error
         return self._start(source, name, parallelism)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar, Unpack
 
+import pyarrow as pa
+
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.loops import RESULT, LoopHead, LoopTail, RoundsHead, StreamHead
@@ -22,7 +24,7 @@ from ...actors.operators.operator import Operator
 from ...actors.operators.solution_set import SOLUTION, SolutionSet
 from ...messages import Partitioning
 from .checks import at_least, at_least_or_none
-from .errors import InvalidProgram
+from .errors import InvalidProgram, SchemaMismatch
 from .known_options import Options, known_options
 from .operator_checks import function_of
 from .stream_graph import StreamEdge, StreamNode
@@ -117,12 +119,16 @@ class Iterations(Generic[S]):
 
     def _in_rounds(self, method: str, max_rounds: int | None, options: Options) -> S:
         for edge in self._edges:
-            if not edge.source.bounded:
-                raise InvalidProgram(
-                    f"{method}: the records of {edge.source.name!r} have no end, and the first round ends when they "
-                    "have all come: for a loop in a stream without end call iterate"
-                )
+            _check_bounded(method, edge, "and the first round ends when all of them have come")
         return self._then(method.replace("_", "-"), RoundsHead(max_rounds), **options)
+
+
+def _check_bounded(method: str, edge: StreamEdge, why: str) -> None:
+    if not edge.source.bounded:
+        raise InvalidProgram(
+            f"{method}: the records of {edge.source.name!r} have no end, {why}: for a loop in a stream without end "
+            "call iterate"
+        )
 
 
 def _called(method: str, step: Any, head: Any) -> Any:
@@ -169,6 +175,10 @@ _LACKING = {
 """What to do where something else was found in the place of a stream."""
 
 
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
 def _operator(head: Any) -> Any:
     return head._own_node().operator
 
@@ -185,11 +195,18 @@ def _close(method: str, head: Any, back: Any, *, by_round: bool, is_criterion: b
         )
     for each in inside:
         _check_inside(method, node, each, by_round=by_round)
+        for edge in each.inputs if by_round and each is not node else ():
+            _check_bounded(method, edge, "and a round ends when all of them have come")
+    if not is_criterion and None not in (head.schema, back.schema) and not head.schema.equals(back.schema):
+        raise SchemaMismatch(
+            f"{method}: what step(loop) sends back has the columns {_columns(back.schema)}; the loop has "
+            f"{_columns(head.schema)}, of its input: send back the same columns, in the same order"
+        )
     plain = type(head)(head._graph, [replace(edge, partitioning=None, selector=None) for edge in back._edges])
     made = LoopTail(by_round=by_round, is_criterion=is_criterion)
     name = f"{node.name}-criterion" if is_criterion else f"{node.name}-back"
     tail = plain._then("loop-tail", made, name=name)
-    edge = StreamEdge(tail._own_node(), Partitioning.REBALANCE, input_index=1, feedback=True)
+    edge = StreamEdge(tail._own_node(), Partitioning.REBALANCE, input_index=1, feedback=True, by_round=by_round)
     node.feedback = (*node.feedback, edge)
 
 

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from ...messages.known_names import known_arguments
+from ...state.file_locations import protocol_of
 from ..connectors.spark.stream_query import SparkStream
 from ..connectors.spark.stream_source import SparkStreamSource
 from .beginnings import Beginnings
@@ -70,7 +71,7 @@ class SparkSources(Beginnings):
 
 def local(folder: str) -> str:
     """Raises InvalidSetting for a URL."""
-    if "://" in folder and not folder.startswith("file://"):
+    if protocol_of(folder) != "file":
         raise InvalidSetting(
             f"from_spark_stream: its batches wait in a folder of a disk that Spark and the TaskManagers share, found "
             f"{folder!r}: set spool_dir to one"

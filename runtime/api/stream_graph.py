@@ -38,6 +38,8 @@ class StreamEdge:
     tag_schema: pa.Schema | None = None
     feedback: bool = False
     """Whether it leads back, from a tail to the head of a loop."""
+    by_round: bool = False
+    """Of one that does: whether the loop goes in rounds."""
 
     @property
     def schema(self) -> pa.Schema | None:

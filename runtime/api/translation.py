@@ -195,16 +195,9 @@ def translate(
             OwnedOutput(node.name, place) for node in nodes if (place := operators[node.position]._owned_place)
         ),
     )
-    validate(graph)
-    check_own_output(nodes)
-    check_sinks_apart(nodes)
-    _check_intervals(nodes, checkpoints)
-    _warn_of_sinks_that_wait(nodes, checkpoints)
-    _warn_of_unread_errors(nodes)
-    _warn_of_plain_files(graph)
+    _check(graph, nodes)
     warn_of_null_keys(runnable)
-    for node in nodes:
-        warn_of_captured_changes(node.name, operators[node.position])
+    _warn_of_surprises(graph, nodes, operators)
     if slots is not None:
         _check_slots(graph, task_managers, slots)
     return Translation(
@@ -215,6 +208,23 @@ def translate(
         sinks={node.name: operators[node.position] for node in nodes if node.role == "sink"},
         operators={node.name: operators[node.position] for node in nodes},
     )
+
+
+def _check(graph: JobGraph, nodes: Sequence[StreamNode]) -> None:
+    """The job as a whole. Raises InvalidJobGraph or InvalidProgram."""
+    validate(graph)
+    check_own_output(nodes)
+    check_sinks_apart(nodes)
+    _check_intervals(nodes, graph.checkpoints)
+
+
+def _warn_of_surprises(graph: JobGraph, nodes: Sequence[StreamNode], operators: Mapping[int, Operator]) -> None:
+    """Of what runs, and does other than most would expect."""
+    _warn_of_sinks_that_wait(nodes, graph.checkpoints)
+    _warn_of_unread_errors(nodes)
+    _warn_of_plain_files(graph)
+    for node in nodes:
+        warn_of_captured_changes(node.name, operators[node.position])
 
 
 def _check_intervals(nodes: Sequence[StreamNode], checkpoints: CheckpointConfig) -> None:
@@ -332,6 +342,7 @@ def _job_edge(edge: StreamEdge, consumer: StreamNode, chains: Sequence[Chain], s
         input_index=edge.input_index,
         output_tag=edge.output_tag,
         feedback=edge.feedback,
+        by_round=edge.by_round,
     )
 
 

@@ -21,7 +21,6 @@ from ..clusters.cluster import Cluster
 from ..clusters.local_cluster import LocalCluster
 from ..clusters.spark_cluster import SparkCluster
 from ..clusters.task_manager_process import TaskManagerLaunch
-from ..metrics.slot_stacks import SlotStacks
 from ..system import ActorSystem
 from .proxy import Link, Proxy
 
@@ -81,13 +80,11 @@ class Links:
 class ProxiedJobManager(JobManager):
     """A JobManager that knows its TaskManagers by the links to them."""
 
-    def __init__(self, *arguments: Any, links: Links) -> None:
-        super().__init__(*arguments)
-        self._links = links
+    links: Links
 
     def on_receive(self, message: Any) -> Any:
         if isinstance(message, RegisterTaskManager):
-            message = self._links.to_task_manager(message)
+            message = self.links.to_task_manager(message)
         return super().on_receive(message)
 
 
@@ -108,19 +105,13 @@ class ProxiedCluster(Cluster):
         finally:
             self.links.proxy.close()
 
-    def _make_job_manager(self, system: ActorSystem, launcher: Launcher) -> JobManager:
-        return ProxiedJobManager(
-            self._job_manager_settings(),
-            launcher,
-            self._make_savepoints(),
-            self._make_high_availability(system),
-            self._make_claimant(system),
-            self._take_output,
-            self._make_history(),
-            SlotStacks(),
-            self._programs,
-            links=self.links,
-        )
+    def _make_job_manager(
+        self, system: ActorSystem, launcher: Launcher, kind: type[JobManager] = ProxiedJobManager
+    ) -> JobManager:
+        made = super()._make_job_manager(system, launcher, kind)
+        assert isinstance(made, ProxiedJobManager)
+        made.links = self.links
+        return made
 
     def _launch(self, *arguments: Any) -> TaskManagerLaunch:
         launch = super()._launch(*arguments)

@@ -203,8 +203,10 @@ class Cluster(WebSide, ABC, metaclass=NotCalled):
         self._job_manager = system.spawn(self._make_job_manager(system, self._start_launcher()), name="job-manager")
         system.spawn(Watch(self._job_manager, lambda reason: self._lose_jobs(f"its JobManager {reason}")))
 
-    def _make_job_manager(self, system: ActorSystem, launcher: Launcher) -> JobManager:
-        return JobManager(
+    def _make_job_manager(
+        self, system: ActorSystem, launcher: Launcher, kind: type[JobManager] = JobManager
+    ) -> JobManager:
+        return kind(
             self._job_manager_settings(),
             launcher,
             self._make_savepoints(),

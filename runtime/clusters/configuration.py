@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import difflib
 import logging
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -25,7 +24,7 @@ from typing import Any
 
 from ...state import CheckpointStorage
 from ...state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
-from ...state.file_locations import is_url
+from ...state.file_locations import absolute
 from ..high_availability.settings import KEYS as HIGH_AVAILABILITY_KEYS
 from ..high_availability.settings import SESSION_TIMEOUT, HighAvailabilitySettings
 from .metric_reporters import OTEL_INTERVAL, PROMETHEUS_PORT, REPORTER_KEYS, reporter_problem
@@ -86,7 +85,7 @@ class Configuration:
             high_availability = HighAvailabilitySettings.of(settings)
         except ValueError as error:
             raise InvalidConfiguration(str(error)) from error
-        return cls(backend, None if directory is None else _absolute(directory), high_availability)
+        return cls(backend, None if directory is None else absolute(directory), high_availability)
 
     def savepoint_store(
         self, open_storage: Callable[[str], CheckpointStorage], new_suffix: Callable[[], str] | None = None
@@ -120,7 +119,3 @@ def _backend(name: str | None, directory: str | None) -> SavepointBackend | None
     except ValueError:
         known = " or ".join(repr(each.value) for each in SavepointBackend)
         raise InvalidConfiguration(f"{SAVEPOINT_BACKEND} must be {known}, found {name!r}") from None
-
-
-def _absolute(directory: str) -> str:
-    return directory if is_url(directory) else os.path.abspath(os.path.expanduser(directory))

@@ -1,7 +1,9 @@
 """Connectors: where data enters (collections, files, generators, inlets, Spark) and leaves (files, driver, a print)."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazy_names import home_of_each, lazy_names
 
 if TYPE_CHECKING:
     from .collection_source import CollectionSource
@@ -104,64 +106,64 @@ if TYPE_CHECKING:
     from .web.websocket_source import WebsocketSource
 
 _HOMES = {
-    ".collection_source": "CollectionSource",
-    ".errors": (
+    "collection_source": "CollectionSource",
+    "errors": (
         "ConnectorError HttpRefused InletLogDamaged InletSchemaChanged InputChanged LostTransaction "
         "MissingExtra NoInput NonDeterministicSource NotAScan OffsetMismatch OutputTakenOver PartitionFailed "
         "RedisRefused RewindImpossible SparkQueryFailed SpoolMismatch StreamTrimmed UnknownFileSystem "
         "UnreadableFile UnreadableInput UnusableOutput"
     ),
-    ".files.collect_sink": "CollectSink read_collected",
-    ".files.file_sink": "FileSink",
-    ".files.file_source": "FileSource",
-    ".files.outlet_sink": "OutletSink",
-    ".files.watched_file_source": "WatchedFileSource",
-    ".frames": "table_of",
-    ".generator_source": "GeneratorSource",
-    ".index_share": "IndexShare",
-    ".inlet.inlet_source": "InletSource subtask_of",
-    ".inlet.sent_records": "SentRecords columns_to_bytes to_payload",
-    ".kafka": (
+    "files.collect_sink": "CollectSink read_collected",
+    "files.file_sink": "FileSink",
+    "files.file_source": "FileSource",
+    "files.outlet_sink": "OutletSink",
+    "files.watched_file_source": "WatchedFileSource",
+    "frames": "table_of",
+    "generator_source": "GeneratorSource",
+    "index_share": "IndexShare",
+    "inlet.inlet_source": "InletSource subtask_of",
+    "inlet.sent_records": "SentRecords columns_to_bytes to_payload",
+    "kafka": (
         "AvroFormat DataGone KafkaError KafkaFormat KafkaRefused KafkaSink KafkaSource KafkaUnavailable "
         "NoSuchTopic TransactionLost UnreadableMessage"
     ),
-    ".lakes.delta_sink": "DeltaSink",
-    ".lakes.delta_source": "DeltaSource",
-    ".lakes.errors": (
+    "lakes.delta_sink": "DeltaSink",
+    "lakes.delta_source": "DeltaSource",
+    "lakes.errors": (
         "ColumnConflict LakeUnreachable LostDataFile NoCatalog NoTable RowsChanged UnsupportedTable VersionGone"
     ),
-    ".lakes.iceberg_sink": "IcebergSink",
-    ".lakes.iceberg_source": "IcebergSource",
-    ".lakes.lake_sink": "LakeSink",
-    ".paced_source": "COLUMN_BATCH_ROWS COMPILED_BATCH_ROWS",
-    ".pacer": "Pacer",
-    ".print_sink": "PrintSink",
-    ".redis.redis_sinks": "RedisListSink RedisStreamSink RedisUpsertSink",
-    ".redis.redis_stream_source": "RedisStreamSource",
-    ".spark.fingerprint": "Fingerprint",
-    ".spark.partition_feed": "PartitionFeed PartitionPosition",
-    ".spark.rewind_buffer": "RewindBuffer",
-    ".spark.scan_plan": "ScanPlan scan_plan",
-    ".spark.scan_source": "ScanSource",
-    ".spark.spark_source": "SparkSource",
-    ".sql.changes.postgres_changes": "PostgresChanges",
-    ".sql.errors": (
+    "lakes.iceberg_sink": "IcebergSink",
+    "lakes.iceberg_source": "IcebergSource",
+    "lakes.lake_sink": "LakeSink",
+    "paced_source": "COLUMN_BATCH_ROWS COMPILED_BATCH_ROWS",
+    "pacer": "Pacer",
+    "print_sink": "PrintSink",
+    "redis.redis_sinks": "RedisListSink RedisStreamSink RedisUpsertSink",
+    "redis.redis_stream_source": "RedisStreamSource",
+    "spark.fingerprint": "Fingerprint",
+    "spark.partition_feed": "PartitionFeed PartitionPosition",
+    "spark.rewind_buffer": "RewindBuffer",
+    "spark.scan_plan": "ScanPlan scan_plan",
+    "spark.scan_source": "ScanSource",
+    "spark.spark_source": "SparkSource",
+    "sql.changes.postgres_changes": "PostgresChanges",
+    "sql.errors": (
         "ChangesLost DatabaseRefused DatabaseUnreachable KeyNotUnique NoSuchTable NotReplicable "
         "ReplicationError SlotInUse SqlError StatementFailed TableChanged TableMismatch"
     ),
-    ".sql.lookup": "SqlLookupJoin SqlTable",
-    ".sql.sql_sinks": "SqlSink SqlUpsertSink",
-    ".sql.sql_source": "SqlSource",
-    ".table_source": "TableSource",
-    ".web.event_stream": "ServerEvent",
-    ".web.http_source": "HttpSource",
-    ".web.line_source": "LineSource",
-    ".web.sse_source": "SseSource",
-    ".web.websocket_source": "WebsocketSource",
+    "sql.lookup": "SqlLookupJoin SqlTable",
+    "sql.sql_sinks": "SqlSink SqlUpsertSink",
+    "sql.sql_source": "SqlSource",
+    "table_source": "TableSource",
+    "web.event_stream": "ServerEvent",
+    "web.http_source": "HttpSource",
+    "web.line_source": "LineSource",
+    "web.sse_source": "SseSource",
+    "web.websocket_source": "WebsocketSource",
 }
 """Where each name lives. Loaded on first use: a client of a cluster needs errors from here, and no connector."""
 
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+_HOME_OF = home_of_each(_HOMES)
 
 __all__ = [
     "COLUMN_BATCH_ROWS",
@@ -267,16 +269,10 @@ __all__ = [
     "to_payload",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(home, __name__), name)
-    return value
+__getattr__, __dir__ = lazy_names(__name__, __name__, _HOME_OF)
 
 
 def load_all() -> None:
     """Import all of them: in a process that others are forked from."""
     for home in _HOMES:
-        import_module(home, __name__)
+        import_module(f".{home}", __name__)

@@ -6,7 +6,7 @@ The function must be pure: after a restore it is asked for the same indexes agai
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import inf
 from operator import length_hint
 from typing import Any, Literal
@@ -17,11 +17,10 @@ from ...actors.errors import UserCodeError
 from ...actors.flow.elements import Batch
 from ...actors.operators.source import END, SourceState
 from ...actors.unrun import check_records, has_run
-from .index_share import IndexShare
-from .paced_source import PacedSource
+from .indexed_source import IndexedSource
 
 
-class GeneratorSource(PacedSource):
+class GeneratorSource(IndexedSource):
     """`function(index)` gives one record, or `function(start, count)` a `pa.RecordBatch` of `count` rows.
 
     Indexes 0 .. count - 1, or without end, are dealt out in blocks: block b goes to subtask b mod p; after a change of
@@ -29,7 +28,6 @@ class GeneratorSource(PacedSource):
     is an IndexShare. `count` may be another one when it is restored.
     """
 
-    _share: IndexShare
     _given: int = 0
     """Records of this attempt so far."""
 
@@ -51,10 +49,6 @@ class GeneratorSource(PacedSource):
         self.columnar = _required_arguments(function) == 2
         self._schema = schema
 
-    def open(self) -> None:
-        super().open()
-        self._share = IndexShare.fresh(self.context.subtask_index, self.context.parallelism, self._block_rows)
-
     def read(self, max_records: int) -> Batch | Literal[SourceState.END]:
         limit = inf if self.count is None else self.count
         taken = self._share.take(max_records, limit, adjacent=self.columnar)
@@ -65,17 +59,6 @@ class GeneratorSource(PacedSource):
         records = self._made(taken)
         check_records("the function of generate", records, "return the record of that index", one_each=False)
         return records
-
-    def offset(self) -> dict[str, Any]:
-        return self._share.to_plain()
-
-    def seek(self, offset: dict[str, Any]) -> None:
-        """Blocks keep the size that they were dealt out with, whatever `batch_rows` is now."""
-        self._share = IndexShare.from_plain(offset, self.context.parallelism)
-
-    def rescale(self, offsets: Sequence[dict[str, Any]]) -> None:
-        where = self.context
-        self._share = IndexShare.dealt_out(offsets, where.subtask_index, where.parallelism, self._block_rows)
 
     def source_schema(self) -> pa.Schema | None:
         if self.columnar and self._schema is None:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
 from ...actors.operators.source import END, SourceState
-from .index_share import IndexShare
-from .paced_source import COLUMN_BATCH_ROWS, RECORD_BATCH_ROWS, PacedSource
+from .indexed_source import IndexedSource
+from .paced_source import COLUMN_BATCH_ROWS, RECORD_BATCH_ROWS
 
 
-class TableSource(PacedSource):
+class TableSource(IndexedSource):
     """Rows are dealt out in blocks: block b goes to subtask b mod p; after a change of parallelism first what others
     left. Its offset is an IndexShare of rows. The table may have grown at its end when it is restored.
     """
-
-    _share: IndexShare
 
     def __init__(
         self, table: pa.Table, *, batch_rows: int | None = None, records_per_second: float | None = None
@@ -41,9 +39,9 @@ class TableSource(PacedSource):
         narrowed.batch_rows = self.batch_rows if self._batch_rows_chosen else batch_rows
         return narrowed
 
-    def open(self) -> None:
-        super().open()
-        self._share = IndexShare.fresh(self.context.subtask_index, self.context.parallelism, self.batch_rows)
+    @property
+    def _block_rows(self) -> int:
+        return self.batch_rows
 
     def read(self, max_records: int) -> pa.RecordBatch | Literal[SourceState.END]:
         taken = self._share.take(max_records, self.table.num_rows, adjacent=True)
@@ -51,17 +49,6 @@ class TableSource(PacedSource):
             return END
         parts = self.table.slice(taken.start, len(taken)).to_batches()
         return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
-
-    def offset(self) -> dict[str, Any]:
-        return self._share.to_plain()
-
-    def seek(self, offset: dict[str, Any]) -> None:
-        """Blocks keep the size that they were dealt out with, whatever `batch_rows` is now."""
-        self._share = IndexShare.from_plain(offset, self.context.parallelism)
-
-    def rescale(self, offsets: Sequence[dict[str, Any]]) -> None:
-        where = self.context
-        self._share = IndexShare.dealt_out(offsets, where.subtask_index, where.parallelism, self.batch_rows)
 
     def source_schema(self) -> pa.Schema:
         return self.table.schema

@@ -31,3 +31,15 @@ class Listeners:
     def close(self) -> None:
         with self._lock:
             self._callbacks.clear()
+
+
+class HeardLeader:
+    """Base of LeaderRetrievals: the leader that was heard of last; each change goes to the callbacks."""
+
+    _listeners: Listeners
+
+    def leader(self) -> Leader | None:
+        return self._listeners.leader
+
+    def on_change(self, callback: LeaderChanged) -> None:
+        self._listeners.add(callback)

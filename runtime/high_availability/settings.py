@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from enum import Enum
 from importlib.util import find_spec
 
-from ...state.file_locations import is_url
+from ...state.file_locations import absolute
 from .errors import UnusableFile
 
 PREFIX = "high-availability."
@@ -230,7 +230,7 @@ def _matching(key: str, text: str, pattern: re.Pattern[str], wanted: str) -> str
 
 
 def _absolute(directory: str) -> str:
-    return directory if is_url(directory) else _path(directory)
+    return directory and absolute(directory)
 
 
 def _path(file: str) -> str:

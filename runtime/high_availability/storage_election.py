@@ -18,11 +18,11 @@ from ...messages import LeaderSessionId
 from ...state import CheckpointStorage
 from ...state.errors import LostLeadership, StorageError
 from .errors import NotOurs, NotReachable
-from .leader import Leader, LeaderChanged
-from .listeners import Listeners
+from .leader import Leader
+from .listeners import HeardLeader, Listeners
 from .settings import HighAvailabilitySettings
 from .storage_epochs import LOST, Epoch, EpochTerm, StorageEpochs
-from .term import LOOKS, Term
+from .term import LOOKS, Term, TermLeadership
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class StorageElection:
         return leadership
 
 
-class StorageLeadership:
+class StorageLeadership(TermLeadership):
     """From `campaign`."""
 
     def __init__(
@@ -112,17 +112,6 @@ class StorageLeadership:
     def begin(self) -> None:
         self._term.begin()
         self._surely(lambda: self._epochs.inherit(self._number))
-
-    @property
-    def session(self) -> LeaderSessionId:
-        return self._term.session
-
-    @property
-    def is_sure(self) -> bool:
-        return self._term.is_sure
-
-    def on_lost(self, callback: Callable[[str], None]) -> None:
-        self._term.on_lost(callback)
 
     def publish(self, address: str) -> None:
         self._surely(lambda: self._say(address=address))
@@ -203,7 +192,7 @@ class StorageLeadership:
         self._confirm()
 
 
-class StorageRetrieval:
+class StorageRetrieval(HeardLeader):
     """One listener, with a thread that looks at the newest epoch. Made from the cluster's own folder.
 
     A leader that is silent is taken for one until the next has published itself.
@@ -216,12 +205,6 @@ class StorageRetrieval:
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="understudy-leader", daemon=True)
         self._thread.start()
-
-    def leader(self) -> Leader | None:
-        return self._listeners.leader
-
-    def on_change(self, callback: LeaderChanged) -> None:
-        self._listeners.add(callback)
 
     def close(self) -> None:
         self._listeners.close()

@@ -108,3 +108,20 @@ class Term:
                 return
             except Exception as error:  # noqa: BLE001 - whatever a client raises that gets no answer
                 log.info("leader session %s: nobody answers for now: %s", self.session, error)
+
+
+class TermLeadership:
+    """Base of Leaderships: what its Term answers."""
+
+    _term: Term
+
+    @property
+    def session(self) -> LeaderSessionId:
+        return self._term.session
+
+    @property
+    def is_sure(self) -> bool:
+        return self._term.is_sure
+
+    def on_lost(self, callback: Callable[[str], None]) -> None:
+        self._term.on_lost(callback)

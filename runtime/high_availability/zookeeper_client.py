@@ -14,7 +14,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -35,7 +35,7 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
-from kazoo.security import ACL
+from kazoo.security import ACL, Permissions
 
 from .errors import AccessDenied, NotOurs, NotReachable
 from .nodes import Watch
@@ -151,11 +151,13 @@ class Silence:
     def goes_on(self, whose: str, error: BaseException) -> None:
         """There was no answer again. Blocks, now and then, to see whether TLS is why."""
         now_s = time.monotonic()
-        if now_s - self._last_s > 3 * ANSWER_SECONDS:
+        is_new = now_s - self._last_s > 3 * ANSWER_SECONDS
+        if is_new:
             self._since_s = now_s
         self._last_s = now_s
         if now_s - self._since_s < CONNECT_SECONDS:
-            log.info("%s waits for ZooKeeper: %s", whose, error)
+            why = str(error) or type(error).__name__
+            log.log(logging.INFO if is_new else logging.DEBUG, "%s waits for ZooKeeper: %s", whose, why)
         else:
             self._since_s = now_s
             problems = _unconnected(self._settings, tls_problems(self._settings))
@@ -304,6 +306,23 @@ def make_nodes(client: KazooClient, settings: HighAvailabilitySettings) -> None:
             acls, _ = asked(client.get_acls_async(path))
             if is_open(acls):
                 raise not_for_us_alone(settings, path, acls)
+
+
+def closed_to_us(client: KazooClient, settings: HighAvailabilitySettings, path: str) -> AccessDenied:
+    """A leader may not change this node: as its ACL says, or that of the folder, which lets make and remove it."""
+    acls = None
+    with contextlib.suppress(*NO_ANSWER):
+        folder = path.rpartition("/")[0]
+        acls = _acls(client, folder)
+        if acls is None or _lets(acls, Permissions.CREATE | Permissions.DELETE):
+            return not_for_us(settings, path, _acls(client, path))
+        path = folder
+    return not_for_us(settings, path, acls)
+
+
+def _lets(acls: Sequence[ACL], permissions: int) -> bool:
+    """Whether somebody may do all of that; who, only the server knows."""
+    return any(acl.perms & permissions == permissions for acl in acls)
 
 
 def _denied(client: KazooClient, settings: HighAvailabilitySettings) -> AccessDenied:

@@ -17,7 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import ConnectionLoss, KazooException, NoNodeError
+from kazoo.exceptions import ConnectionLoss, KazooException, NoAuthError, NoNodeError
 
 from ...messages import LeaderSessionId
 from ...state.errors import LostLeadership
@@ -26,7 +26,7 @@ from .leader import Leader
 from .leader_node import leader_bytes
 from .nodes import CANDIDATE, Place, by_number, place_in_queue
 from .settings import HighAvailabilitySettings
-from .term import Term
+from .term import Term, TermLeadership
 from .zookeeper_client import (
     AGAIN_SECONDS,
     NO_ANSWER,
@@ -35,6 +35,7 @@ from .zookeeper_client import (
     ZooKeeperPaths,
     answers,
     asked,
+    closed_to_us,
     connected,
     end,
     make_nodes,
@@ -120,7 +121,7 @@ class ZooKeeperElection:
         return made.rpartition("/")[2]
 
 
-class ZooKeeperLeadership:
+class ZooKeeperLeadership(TermLeadership):
     """From `campaign`. Owns the client."""
 
     def __init__(
@@ -141,17 +142,6 @@ class ZooKeeperLeadership:
         self._term = Term(session, min(granted_ms, settings.session_timeout_ms) / 1000, since_s, now_s, self._look)
         client.add_listener(self._state_changed)
         self._term.begin()
-
-    @property
-    def session(self) -> LeaderSessionId:
-        return self._term.session
-
-    @property
-    def is_sure(self) -> bool:
-        return self._term.is_sure
-
-    def on_lost(self, callback: Callable[[str], None]) -> None:
-        self._term.on_lost(callback)
 
     def publish(self, address: str) -> None:
         data = leader_bytes(Leader(address, self.session))
@@ -224,8 +214,8 @@ class ZooKeeperLeadership:
             self._checked("create", path, data)
 
     def _surely(self, path: str, work: Callable[[], None]) -> None:
-        """Until it is done, or the leadership is lost: whoever asks has to know which. Raises NotReachable for what is
-        refused.
+        """Until it is done, or the leadership is lost: whoever asks has to know which. Raises AccessDenied where an ACL
+        forbids it, and NotReachable for what else is refused.
         """
         while True:
             self._term.check()
@@ -234,6 +224,8 @@ class ZooKeeperLeadership:
             except NO_ANSWER as error:
                 log.info("leader session %s tries a write again: %s", self.session, error)
                 self._term.pause(AGAIN_SECONDS)
+            except NoAuthError as error:
+                raise closed_to_us(self._client, self._settings, path) from error
             except KazooException as error:
                 why = str(error) or "somebody else has changed what is there"
                 raise NotReachable(f"ZooKeeper refuses to change {path}: {type(error).__name__}: {why}") from error

@@ -9,8 +9,7 @@ from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import NoNodeError
 
 from .errors import HighAvailabilityError
-from .leader import Leader, LeaderChanged
-from .listeners import Listeners
+from .listeners import HeardLeader, Listeners
 from .nodes import who_leads
 from .settings import HighAvailabilitySettings
 from .zookeeper_client import (
@@ -30,7 +29,7 @@ _LATER_SECONDS = 5.0
 """After an error that somebody has to do something about."""
 
 
-class ZooKeeperRetrieval:
+class ZooKeeperRetrieval(HeardLeader):
     """One listener, with a session and a thread of its own. Raises NotReachable, NotOurs, AccessDenied and UnusableFile
     when it is made.
 
@@ -47,12 +46,6 @@ class ZooKeeperRetrieval:
         self._silence = Silence(settings)
         self._thread = threading.Thread(target=self._watch, name="understudy-leader", daemon=True)
         self._thread.start()
-
-    def leader(self) -> Leader | None:
-        return self._listeners.leader
-
-    def on_change(self, callback: LeaderChanged) -> None:
-        self._listeners.add(callback)
 
     def close(self) -> None:
         if not self._closed.is_set():

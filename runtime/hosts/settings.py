@@ -15,7 +15,6 @@ from typing import Any
 from ...actors.job_manager.job_manager_settings import JobManagerSettings
 from ...state.checkpoints.job_runs import LEASE_MS
 from ...state.file_locations import is_url
-from ..clusters.cluster_settings import ClusterSettings
 from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, Configuration
 from ..high_availability.settings import (
     ACLS,
@@ -274,9 +273,6 @@ class HostSettings:
             self.cancel_timeout_ms,
             self.adoption_timeout_ms if self.alone_ms else 0,
         )
-
-    def cluster_settings(self, task_managers: int, slots: int) -> ClusterSettings:
-        return ClusterSettings(task_managers, slots, config=self.configuration)
 
     def is_on_this_host(self) -> bool:
         """Whether all is: nobody else reaches the JobManager."""

@@ -59,10 +59,6 @@ class Guard:
         assert self._token is not None
         return f"{COOKIE}={_cookie_of(self._token)}; Path={request.root or ''}/; HttpOnly; SameSite=Strict"
 
-    @property
-    def wants_token(self) -> bool:
-        return self._token is not None and not self._trust_callers
-
     def _check_token(self, request: Request) -> None:
         kind, _, shown = request.headers.get("authorization", "").partition(" ")
         if self._token is None:

@@ -96,6 +96,7 @@ class JobPage:
                     "to": index[one.target],
                     "how": one.partitioning.value,
                     "tag": one.output_tag,
+                    "back": one.feedback,
                 }
                 for one in graph.edges
             ]

@@ -7,8 +7,9 @@ milliseconds, and its name ends in `_ms`.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .runtime.lazy_names import home_of_each, lazy_names
 
 if TYPE_CHECKING:
     from .actors.actor import Actor as Actor
@@ -495,18 +496,8 @@ _HOMES = {
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""
 
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+_HOME_OF = home_of_each(_HOMES)
 
 __all__ = sorted(_HOME_OF)
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'understudy' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+__getattr__, __dir__ = lazy_names(__name__, __name__, _HOME_OF, "__version__")

@@ -8,8 +8,9 @@ Names are loaded on first use: to import this module costs nothing, and only to 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .runtime.lazy_names import home_of_each, lazy_names
 
 if TYPE_CHECKING:
     from .runtime.oracles import Violation as Violation
@@ -110,18 +111,8 @@ _HOMES = {
     "runtime.simulation.world.world": "Stuck",
 }
 
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+_HOME_OF = home_of_each(_HOMES)
 
 __all__ = sorted(_HOME_OF)
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{home}", __package__), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, __package__, _HOME_OF)

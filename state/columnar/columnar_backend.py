@@ -24,6 +24,7 @@ from ..backends.timer_queue import TimerQueues
 from ..columns.column_values import narrowed
 from ..errors import CorruptState, InvalidState, StateIncompatible
 from ..keys.key_groups import KeyGroupRange, key_groups_of
+from ..keys.key_index import keys_in
 from ..keys.word_table import Slots
 from ..kinds.aggregates import Aggregate
 from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
@@ -156,9 +157,7 @@ class ColumnarBackend:
     def keys(self, state_name: str = "", namespace: Hashable = ()) -> Collection[Any]:
         if not self.table:
             return []
-        columns = self.table.results(self.table.all_slots()).columns[: len(self._keys)]
-        lists = [column.to_pylist() for column in columns]
-        return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+        return keys_in(self.table.results(self.table.all_slots()).columns[: len(self._keys)])
 
     def each_key(self) -> Iterator[Any]:
         for key in self.keys():

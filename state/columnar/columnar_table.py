@@ -25,8 +25,10 @@ from .part_columns import (
     Values,
     as_slice,
     column_called,
+    input_types,
     only_column,
     part_names,
+    partial_types,
     parts_of,
     result_columns,
     result_types,
@@ -58,19 +60,13 @@ class ColumnarTable:
     @classmethod
     def for_input(cls, keys: Sequence[str], aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> ColumnarTable:
         """An empty table for batches with these columns. Raises ValueError for columns that do not fit."""
-        for aggregate in aggregates.values():
-            aggregate.check(schema)
-        parts = parts_of(aggregates)
-        return cls(key_types(keys, schema), aggregates, {part: part.type_of(schema) for part in parts})
+        parts = input_types(aggregates, parts_of(aggregates), schema)
+        return cls(key_types(keys, schema), aggregates, parts)
 
     @classmethod
     def for_partials(cls, keys: Sequence[str], aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> ColumnarTable:
         """An empty table for partials with these columns. Raises ValueError for a missing column."""
-        names = part_names(keys, parts_of(aggregates))
-        for name in names.values():
-            if name not in schema.names:
-                raise ValueError(f"no partial {name!r}; there are {', '.join(schema.names)}")
-        parts = {part: schema.field(name).type for part, name in names.items()}
+        parts = partial_types(keys, parts_of(aggregates), schema)
         return cls(key_types(keys, schema), aggregates, parts)
 
     def __len__(self) -> int:

@@ -205,6 +205,24 @@ def part_names(taken: Collection[str], parts: Iterable[Part]) -> dict[Part, str]
     return names
 
 
+def input_types(
+    aggregates: Mapping[str, Aggregate], parts: Iterable[Part], schema: pa.Schema
+) -> dict[Part, pa.DataType]:
+    """The types of parts over input with these columns. Raises ValueError for columns that do not fit."""
+    for aggregate in aggregates.values():
+        aggregate.check(schema)
+    return {part: part.type_of(schema) for part in parts}
+
+
+def partial_types(keys: Collection[str], parts: Iterable[Part], schema: pa.Schema) -> dict[Part, pa.DataType]:
+    """The types of parts as partials with these columns have them. Raises ValueError for a missing column."""
+    names = part_names(keys, parts)
+    for name in names.values():
+        if name not in schema.names:
+            raise ValueError(f"no partial {name!r}; there are {', '.join(schema.names)}")
+    return {part: schema.field(name).type for part, name in names.items()}
+
+
 def free_name(wanted: str, taken: Collection[str]) -> str:
     """This name, or one like it that is not taken."""
     while wanted in taken:

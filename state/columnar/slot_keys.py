@@ -24,7 +24,7 @@ from ..errors import StateIncompatible
 from ..keys.column_hash import check_no_null
 from ..keys.key_groups import key_groups_of, key_groups_of_list
 from ..keys.key_hash import InvalidKey, same_nan
-from ..keys.key_index import KeyIndex
+from ..keys.key_index import KeyIndex, keys_in
 from ..keys.word_table import Slots
 from .exact_arrays import NoSuchValue, canonical_type, exact_columns
 
@@ -98,8 +98,7 @@ class TypedKeys:
         return self._index.keys(slots)
 
     def listed(self, slots: Slots | slice) -> list[Any]:
-        lists = [column.to_pylist() for column in self.columns(slots)]
-        return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+        return keys_in(self.columns(slots))
 
     def column(self, slots: Slots) -> Column:
         """These keys, as a snapshot stores them."""
@@ -180,8 +179,7 @@ class SlotKeys:
             self.known = TypedKeys(kinds)
         if isinstance(self.known, TypedKeys) and self.known.kinds == kinds:
             return np.concatenate([np.empty(0, np.int64), *map(self.known.slots_of, _chunks(columns))])
-        lists = [column.to_pylist() for column in columns]
-        return self.add(lists[0] if len(lists) == 1 else list(zip(*lists, strict=True)))
+        return self.add(keys_in(columns))
 
     def columns(self, slots: Slots) -> KeyColumns | None:
         """The keys of these slots, in columns of the types of the batches, once one has come. None while keys are not

@@ -20,7 +20,7 @@ from ..backends.timer_queue import TimerQueues
 from ..columns.column_values import narrowed
 from ..errors import CorruptState, InvalidState, StateIncompatible
 from ..keys.key_groups import KeyGroupRange, key_groups_of
-from ..keys.key_index import KeyIndex
+from ..keys.key_index import KeyIndex, keys_in
 from ..kinds.aggregates import Aggregate
 from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
 from ..kinds.descriptors import KeyedStateDeclaration
@@ -155,8 +155,7 @@ class WindowBackend(Generic[T]):
         stored = self.table.stored() if self.table is not None else None
         if stored is None:
             return []
-        lists = [column.to_pylist() for column in stored.keys.keys(np.unique(stored.slots))]
-        return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+        return keys_in(stored.keys.keys(np.unique(stored.slots)))
 
     def each_key(self) -> Iterator[Any]:
         for key in self.keys():

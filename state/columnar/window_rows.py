@@ -25,8 +25,10 @@ from .part_columns import (
     Values,
     column_called,
     free_name,
+    input_types,
     only_column,
     part_names,
+    partial_types,
     parts_of,
     result_columns,
     result_types,
@@ -70,19 +72,14 @@ class WindowRows:
     @classmethod
     def of_input(cls, keys: Sequence[str], aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> WindowRows:
         """For input with these columns. Raises ValueError for columns that do not fit."""
-        for aggregate in aggregates.values():
-            aggregate.check(schema)
-        return cls(key_types(keys, schema), aggregates, {part: part.type_of(schema) for part in _parts(aggregates)})
+        parts = input_types(aggregates, _parts(aggregates), schema)
+        return cls(key_types(keys, schema), aggregates, parts)
 
     @classmethod
     def of_partials(cls, keys: Sequence[str], aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> WindowRows:
         """For partials with these columns. Raises ValueError for a missing column."""
-        names = part_names(keys, _parts(aggregates))
-        for name in names.values():
-            if name not in schema.names:
-                raise ValueError(f"no partial {name!r}; there are {', '.join(schema.names)}")
-        kinds = {part: schema.field(name).type for part, name in names.items()}
-        return cls(key_types(keys, schema), aggregates, kinds)
+        parts = partial_types(keys, _parts(aggregates), schema)
+        return cls(key_types(keys, schema), aggregates, parts)
 
     def free_name(self, wanted: str) -> str:
         """A name like this one for a column of partials."""

@@ -9,8 +9,8 @@ batch; several columns by a table over pairs of their slots.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -77,6 +77,12 @@ class KeyIndex:
             found.append(index.values(words & _LOW_WORD))
             slots = words >> 32
         return [self._columns[0].values(slots), *reversed(found)]
+
+
+def keys_in(columns: Iterable[pa.Array]) -> list[Any]:
+    """The keys of these columns as Python values: of one column its own, of several tuples."""
+    lists = [column.to_pylist() for column in columns]
+    return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
 
 
 def column_index(kind: pa.DataType) -> ColumnIndex:

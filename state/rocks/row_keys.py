@@ -31,7 +31,6 @@ from ..kinds.record_serializer import TypeNode
 
 _PREFIX: Final = Struct(">HH")
 PREFIX_BYTES: Final = _PREFIX.size
-LAST_STATE: Final = 0xFFFF
 
 _AS_IT_IS: Final = frozenset({int, str, bytes, UUID, date, timedelta, type(None)})
 _FAST: Callable[[Any], bytes] = msgpack.Packer(strict_types=True).pack

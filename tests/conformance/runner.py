@@ -14,6 +14,7 @@ from . import (
     barrier_buffer,
     barrier_tracker,
     checkpoint_coordinator,
+    iterations,
     key_groups,
     restart_strategies,
     scheduling,
@@ -48,13 +49,9 @@ ADAPTERS: Mapping[str, Adapter] = {
     "two-phase commit": two_phase_commit,
     "back-pressure": back_pressure,
     "windows": windows,
+    "iterations": iterations,
 }
 """In this order, because a tracker's scenarios share most of their words with a buffer's."""
-
-NOT_YET = {
-    "iterations": frozenset({"bulk", "delta", "connected_components"}),
-}
-"""Schemas that nothing plays yet, by words that only they have."""
 
 
 @dataclass(slots=True)
@@ -78,10 +75,10 @@ def read(path: Path) -> Words:
 
 
 def schema_of(document: Words) -> str | None:
-    """The name of its adapter, or of a schema that is not played yet; None for no vector file."""
+    """The name of its adapter; None for no vector file."""
     words = _words_of(document)
-    for name, keys in ({name: adapter.KEYS for name, adapter in ADAPTERS.items()} | NOT_YET).items():
-        if words & keys:
+    for name, adapter in ADAPTERS.items():
+        if words & adapter.KEYS:
             return name
     return None
 
@@ -103,24 +100,19 @@ def _keys(value: Any) -> set[str]:
 
 
 def scenarios_in(document: Words, path: Path) -> Iterator[Scenario]:
-    """Raises NotAVectorFile; yields nothing for a schema that is not played yet."""
+    """Raises NotAVectorFile."""
     schema = schema_of(document)
     if schema is None:
-        known = ", ".join((*ADAPTERS, *NOT_YET))
+        known = ", ".join(ADAPTERS)
         raise NotAVectorFile(f"{path}: found the keys {', '.join(list(document)[:8])}; wanted one of: {known}")
-    return ADAPTERS[schema].scenarios(document) if schema in ADAPTERS else iter(())
+    return ADAPTERS[schema].scenarios(document)
 
 
 def run(path: Path, tally: Tally, out: TextIO, most: int | None = None) -> None:
-    """Play a file: a line for each scenario that differs, and `not yet` for a schema that nothing plays. A scenario
-    ends with its `most`-th difference. Raises NotAVectorFile.
+    """Play a file: a line for each scenario that differs. A scenario ends with its `most`-th difference. Raises
+    NotAVectorFile.
     """
-    document = read(path)
-    schema = schema_of(document)
-    if schema in NOT_YET:
-        print(f"not yet: {schema}", file=out)
-        return
-    for scenario in scenarios_in(document, path):
+    for scenario in scenarios_in(read(path), path):
         try:
             differences = scenario.differences(most)
         except Skipped as skipped:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from understudy.state import CheckpointStorage
-from understudy.state.file_locations import file_system_at, is_url, protocol_of
+from understudy.state.file_locations import absolute, file_system_at, is_url, protocol_of
 
 
 @pytest.mark.parametrize("path", ["/data/orders::eu", "/data/a::b::c", "orders::eu", "/data/memory::x"])
@@ -17,6 +17,15 @@ def test_a_path_of_this_machine_is_taken_as_it_stands(path: str) -> None:
     assert protocol_of(path) == "file"
     assert files.protocol[0] == "file"
     assert found == str(Path(path).absolute())
+
+
+def test_a_path_is_made_absolute_and_a_url_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/of-a-user")
+    assert absolute("orders") == f"{Path.cwd()}/orders"
+    assert absolute("~/orders") == "/home/of-a-user/orders"
+    for location in ("/data/orders", "s3://bucket/~/orders", "memory://orders"):
+        assert absolute(location) == location
 
 
 def test_a_url_says_its_protocol() -> None:

@@ -23,7 +23,6 @@ those later checkpoints, visible by then, are taken back: their names say the jo
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -38,6 +37,7 @@ from ....actors.operators.two_phase_commit_sink import TRANSACTIONS, TwoPhaseCom
 from ....messages import CheckpointId, JobId, Predecessor
 from ....messages.known_names import known_arguments
 from ....state import DurableFiles, OperatorListState
+from ....state.file_locations import absolute
 from ..errors import UnusableOutput
 from .committed_files import fingerprint, others_than, slug
 from .file_writers import FILE_FORMATS, WRITE_FORMATS, BatchWriter
@@ -94,7 +94,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     ) -> None:
         if format not in WRITE_FORMATS:
             raise ValueError(f"format: wanted one of {', '.join(FILE_FORMATS)}, found {format!r}")
-        self.path = path if "://" in path else os.path.abspath(os.path.expanduser(path))
+        self.path = absolute(path)
         self.format = format
         if schema is not None and not isinstance(schema, pa.Schema):
             raise ValueError(

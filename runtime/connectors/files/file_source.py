@@ -6,7 +6,6 @@ Which files there are, and of which version, is settled when the source is made,
 from __future__ import annotations
 
 import copy
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from fsspec import AbstractFileSystem
 
 from ....actors.flow.records import column_problem, conform
 from ....messages import those_there_are
+from ....state.file_locations import absolute
 from ..errors import InputChanged, NoInput, UnreadableFile, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS
 from .csv_guess import as_text, check_guess, csv_form, warn_of_texts
@@ -61,7 +61,7 @@ class FileSource(SplitSource):
         if format not in READ_FORMATS:
             raise ValueError(f"format: wanted one of {', '.join(READ_FORMATS)}, found {format!r}")
         form = csv_form(format, null_values, delimiter, encoding)
-        self.path = path if "://" in path else os.path.abspath(os.path.expanduser(path))
+        self.path = absolute(path)
         self.format = format
         fs, files = find_files(self.path)
         self._versions = {file: version_now(fs, file) for file in files}  # before they are looked into

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +21,7 @@ import pyarrow as pa
 from ....actors.flow.records import column_problem, conform
 from ....actors.operators.source import FromSplit
 from ....state import DurableFiles
+from ....state.file_locations import absolute
 from ..errors import ConnectorError, NoInput, OffsetMismatch, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS, RECORD_BATCH_ROWS, PacedSource
 from .csv_guess import as_text, check_guess, csv_form, warn_of_texts
@@ -81,7 +81,7 @@ class WatchedFileSource(PacedSource):
         if "**" in path:
             raise ValueError(f"path: wanted a * for each level of folders, found ** in {path!r}")
         form = csv_form(format, null_values, delimiter, encoding)
-        self.path = path if "://" in path else os.path.abspath(os.path.expanduser(path))
+        self.path = absolute(path)
         self.format = format
         self.watch_ms = watch_ms
         self.settle_ms = (0.0 if is_object_store(self.path) else SETTLE_MS) if settle_ms is None else settle_ms

@@ -118,6 +118,8 @@ class KafkaSource(Source):
         self._positions: dict[Partition, Position] | None = None
         """None: it is not known yet which partitions there are, and where they begin."""
         self._restored: dict[Partition, Position] = {}
+        self._restored_ids: set[tuple[str, str]] = set()
+        """Of topics: other ones of the same names have other records at these positions."""
         self._unfound: set[int] | None = None
         """Old subtasks that had not found their partitions; None: nothing is restored."""
         self._old_parallelism = 1
@@ -132,6 +134,7 @@ class KafkaSource(Source):
         self._unfound = {each["subtask"] for each in offsets if each["positions"] is None}
         self._old_parallelism = offsets[0]["parallelism"]
         for each in offsets:
+            self._restored_ids |= set(each.get("topics", {}).items())
             for split, (next_, end) in (each["positions"] or {}).items():
                 partition = split_of(split)
                 if self._is_mine(partition):
@@ -140,11 +143,13 @@ class KafkaSource(Source):
             self._positions = {each: Position(at.next, at.end) for each, at in self._restored.items()}
 
     def offset(self) -> dict[str, Any]:
-        """By split: the next offset, and where it ends."""
-        positions = self._positions
+        """By split: the next offset, and where it ends; and which topics these are of."""
+        positions, reader = self._positions, self._reader
+        ids = dict(self._restored_ids) if reader is None or not reader.topic_ids else reader.topic_ids
         return {
             "subtask": self.context.subtask_index,
             "parallelism": self.context.parallelism,
+            "topics": {} if positions is None else ids,
             "positions": None if positions is None else {p.split: [at.next, at.end] for p, at in positions.items()},
         }
 
@@ -160,7 +165,12 @@ class KafkaSource(Source):
         reader = self._reader
         if reader is None:
             reader = self._reader = PartitionReader(
-                self._settings, self._restored, self._is_mine, self._is_initial, self.context.wake
+                self._settings,
+                self._restored,
+                self._restored_ids,
+                self._is_mine,
+                self._is_initial,
+                self.context.wake,
             )
         paused = frozenset(map(split_of, self.paused_splits)) if self.paused_splits else frozenset()
         while (taken := reader.take(paused)) is not None:
@@ -174,7 +184,7 @@ class KafkaSource(Source):
                 return FromSplit(taken.partition.split, taken.records)
         if not self.bounded or self._positions is None:
             return None
-        return END if all(at.is_done for at in self._positions.values()) else None
+        return END if reader.are_same and all(at.is_done for at in self._positions.values()) else None
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         if self._settings.group is not None and self._positions:

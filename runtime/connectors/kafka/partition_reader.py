@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import Any
@@ -29,6 +29,10 @@ from .reading import ReadingSettings
 log = logging.getLogger(__name__)
 
 _LINGER_S, _IDLE_S, _RETRY_S = 0.01, 0.2, 1.0
+_SAME_TOPICS_S, _ASK_MS = 10.0, 5_000
+"""How often to ask whether the topics are still the same (not less often than for new partitions), and how long the
+answer may take.
+"""
 _AHEAD = 4
 """How many full batches of messages are read ahead."""
 
@@ -44,7 +48,8 @@ class Chunk:
 
 
 class PartitionReader:
-    """`known`: positions that are restored; None: this is a fresh start. `is_initial` says of a partition that is not
+    """`known`: positions that are restored, in topics with these `topic_ids`, of which a topic has several if subtasks
+    have seen it made again; none: this is a fresh start. `is_initial` says of a partition that is not
     known whether it begins at `settings.start`; others are new ones, and read from their beginning.
     """
 
@@ -52,6 +57,7 @@ class PartitionReader:
         self,
         settings: ReadingSettings,
         known: Mapping[Partition, Position],
+        topic_ids: Collection[tuple[str, str]],
         is_mine: Callable[[Partition], bool],
         is_initial: Callable[[Partition], bool],
         wake: Callable[[], None],
@@ -66,6 +72,11 @@ class PartitionReader:
         """Messages in `_ready`."""
         self._positions = {each: Position(at.next, at.end) for each, at in known.items()}
         """Behind what was read; of the thread alone."""
+        self._restored_ids = topic_ids
+        self.topic_ids: dict[str, str] = {}
+        """Of the topics that are read; there before their partitions are found."""
+        self.are_same = False
+        """Of a bounded source: all is read, and was in these topics."""
         self._found: dict[Partition, Position] | None = None
         self._closed = False
         self._failure: BaseException | None = None
@@ -117,7 +128,10 @@ class PartitionReader:
 
     def _run(self) -> None:
         try:
-            found = self._find(first=True)
+            mine = self._mine()
+            self.topic_ids = self._brokers.topic_ids(self._settings.topics)
+            self._check_restored()
+            found = self._find(mine, first=True)
             settings = self._settings.consumer(self._on_error, self._on_commit)
             consumer = self._kafka.Consumer(settings)
             try:
@@ -129,9 +143,11 @@ class PartitionReader:
             self._failure = error
             self._wake()
 
-    def _find(self, first: bool) -> dict[Partition, Position]:
-        """The partitions of this subtask that are not read yet, and where they begin; the first time all."""
-        mine = [each for each in self._brokers.partitions(self._settings.topics) if self._is_mine(each)]
+    def _mine(self) -> list[Partition]:
+        return [each for each in self._brokers.partitions(self._settings.topics) if self._is_mine(each)]
+
+    def _find(self, mine: Sequence[Partition], first: bool) -> dict[Partition, Position]:
+        """Those of this subtask's partitions that are not read yet, and where they begin; the first time all."""
         new = [each for each in mine if each not in self._positions]
         initial = [each for each in new if self._is_initial(each)] if first else []
         later = [] if self._settings.bounded else [each for each in new if each not in initial]
@@ -139,6 +155,32 @@ class PartitionReader:
         found = self._brokers.positions(initial, settings.start, settings.group, settings.bounded)
         found |= self._brokers.positions(later, "earliest", None, bounded=False)
         return (self._positions if first else {}) | found
+
+    def _check_restored(self) -> None:
+        """Positions of a topic that was made again are none. Raises DataGone."""
+        for topic, restored in self._restored_ids:
+            if self.topic_ids.get(topic, restored) != restored:
+                text = _made_again(topic, restored, self.topic_ids[topic])
+                if not self._settings.allow_data_loss:
+                    raise DataGone(text)
+                lost = [each for each in self._positions if each.topic == topic]
+                bounded = self._settings.bounded
+                self._positions |= self._brokers.positions(lost, "earliest", None, bounded)
+                log.warning("%s. It is read from its beginning, as allow_data_loss is set", text)
+
+    def _check_same(self, must: bool) -> None:
+        """All that was read until now lay in the topics that it began with. Raises DataGone; and KafkaUnavailable if it
+        `must` know that now.
+        """
+        try:
+            now = self._brokers.topic_ids(self._settings.topics, None if must else _ASK_MS)
+        except KafkaUnavailable:  # who answers that may be away while records come
+            if must:
+                raise
+            return
+        for topic, before in self.topic_ids.items():
+            if now.get(topic, before) != before:
+                raise DataGone(_made_again(topic, before, now[topic]))
 
     def _begin(self, consumer: Any, found: Mapping[Partition, Position]) -> None:
         self._positions |= {each: Position(at.next, at.end) for each, at in found.items()}
@@ -151,19 +193,30 @@ class PartitionReader:
 
     def _read(self, consumer: Any) -> None:
         discover_s = self._settings.discover_ms / 1000
-        discover_at = time.monotonic() + discover_s
+        same_s = min(discover_s, _SAME_TOPICS_S)
+        discover_at, same_at = time.monotonic() + discover_s, time.monotonic() + same_s
         while self._wait_for_room():
             self._pause(consumer)
             self._commit(consumer)
             if not self._settings.bounded and time.monotonic() >= discover_at:
-                if found := self._find(first=False):
+                if found := self._find(self._mine(), first=False):
                     self._begin(consumer, found)
                 discover_at = time.monotonic() + discover_s
+            is_last = self._settings.bounded and not self.are_same and self._is_all_read()
+            if is_last or time.monotonic() >= same_at:
+                self._check_same(must=is_last)
+                same_at = time.monotonic() + same_s
+            if is_last:
+                self.are_same = True
+                self._wake()
             messages = consumer.consume(self._settings.batch_rows, _LINGER_S) or consumer.consume(1, _IDLE_S)
             if messages:
                 self._on_messages(consumer, messages)
             self._check_brokers(consumer)
         self._commit(consumer, wait=True)
+
+    def _is_all_read(self) -> bool:
+        return all(at.is_done for at in self._positions.values())
 
     def _wait_for_room(self) -> bool:
         """Whether to go on."""
@@ -291,3 +344,11 @@ class PartitionReader:
         else:
             self._down_since = None
             log.warning("%s: brokers answer again", self._settings.name)
+
+
+def _made_again(topic: str, before: str, now: str) -> str:
+    return (
+        f"topic {topic!r} was deleted and made again: its id was {before}, and is {now}. The offsets that this job has "
+        "are those of records that are gone. Start it without its checkpoint or savepoint; or, to go on with its state "
+        "and read the new topic from its beginning, set allow_data_loss=True"
+    )

@@ -8,7 +8,7 @@ KafkaSourceEnumerator, OffsetsInitializer. Records are read in `partition_reader
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -24,6 +24,9 @@ Start: TypeAlias = "str | int | datetime"
 """A name of STARTS, or the time, in ms of Unix or with a time zone, from which on records are read."""
 
 STARTS = ("earliest", "latest", "group", "group-or-latest")
+
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""A UUID of zeros."""
 
 
 class Partition(NamedTuple):
@@ -71,11 +74,29 @@ class Brokers:
         self._settings, self._isolation, self._timeout_ms = settings, isolation, timeout_ms
         self._kafka = require("confluent_kafka", extra="kafka", wanted_by="KafkaSource")
         self._admin_of = require("confluent_kafka.admin", extra="kafka", wanted_by="KafkaSource")
+        self._admin: Any = None
+        """The one client of what is asked again and again."""
 
     def partitions(self, topics: Iterable[str]) -> list[Partition]:
         """All of these topics. Raises NoSuchTopic."""
         checks = ClusterChecks(self._settings, "KafkaSource", self._timeout_ms)
         return [Partition(topic, number) for topic in topics for number in range(checks.partitions(topic))]
+
+    def topic_ids(self, topics: Collection[str], timeout_ms: int | None = None) -> dict[str, str]:
+        """By name: what tells a topic from one of the same name that is made after it. Empty with brokers that know no
+        such ids (before 2.8). Raises NoSuchTopic.
+        """
+        if self._admin is None:
+            self._admin = self._admin_of.AdminClient(self._settings.for_reaching())
+        admin = self._admin
+        wanted = self._kafka.TopicCollection(list(topics))
+
+        def ask(timeout_s: float) -> dict[str, str]:
+            answers = admin.describe_topics(wanted, request_timeout=timeout_s)
+            return {topic: str(answer.result().topic_id) for topic, answer in answers.items()}
+
+        found = tried(ask, f"topic {', '.join(map(repr, topics))}", (timeout_ms or self._timeout_ms) / 1000)
+        return {topic: topic_id for topic, topic_id in found.items() if topic_id != _NO_ID}
 
     def positions(
         self, partitions: Sequence[Partition], start: str | int, group: str | None, bounded: bool

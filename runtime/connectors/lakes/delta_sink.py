@@ -21,6 +21,7 @@ import pyarrow as pa
 from ....actors.errors import MarkerMoved
 from ....actors.operators.committer import Committer
 from ....actors.operators.marker import Marker
+from ....state.file_locations import absolute
 from ..errors import check_extra, require
 from .delta_files import file_name, text_of, write_file
 from .delta_table import (
@@ -31,7 +32,6 @@ from .delta_table import (
     delta_schema,
     find_table,
     first_line,
-    located,
     make_table,
     open_table,
     reached,
@@ -75,7 +75,7 @@ class DeltaSink(LakeSink):
     ) -> None:
         check_extra("deltalake", extra="delta", wanted_by="DeltaSink")
         check_commits_per_compaction(commits_per_compaction)
-        self.path, self.evolve, self.commits_per_compaction = located(path), evolve, commits_per_compaction
+        self.path, self.evolve, self.commits_per_compaction = absolute(path), evolve, commits_per_compaction
         self.file_bytes, self.storage_options = file_bytes, storage_options
         self.partition_by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
         table = find_table(self.path, to_look(self.path, storage_options), "DeltaSink")

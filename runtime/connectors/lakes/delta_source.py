@@ -9,9 +9,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from ....state.file_locations import absolute
 from ..errors import check_extra
 from .delta_files import DataFile, read_file, text_of
-from .delta_table import Options, TableFiles, arrow_schema, check_readable, located, open_table, reached, to_look
+from .delta_table import Options, TableFiles, arrow_schema, check_readable, open_table, reached, to_look
 from .errors import RowsChanged, VersionGone
 from .lake_source import LakeSource, check_following, chosen
 
@@ -43,7 +44,7 @@ class DeltaSource(LakeSource):
     ) -> None:
         check_extra("deltalake", extra="delta", wanted_by="DeltaSource")
         check_following(watch_ms, only_new, changes)
-        self.path, self.storage_options, self.changes = located(path), storage_options, changes
+        self.path, self.storage_options, self.changes = absolute(path), storage_options, changes
         table = open_table(self.path, to_look(self.path, storage_options), "DeltaSource", version)
         check_readable(table, self.path)
         self.schema = chosen(arrow_schema(table), columns, self.path)

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.fs
 
+from ....state.file_locations import is_url
 from ..errors import require
 from .column_types import storable
 from .errors import ColumnConflict, LakeUnreachable, NoTable, UnsupportedTable, VersionGone
@@ -41,14 +42,9 @@ _FIELD_FEATURES = {
 }
 
 
-def located(path: str) -> str:
-    """An absolute path, or a URL."""
-    return path if "://" in path else os.path.abspath(os.path.expanduser(path))
-
-
 def to_look(path: str, options: Options) -> Options:
     """Options for a look while a job is made, when its user waits; those that the user gives come first."""
-    return {**_IMPATIENT, **(options or {})} if "://" in path else options
+    return {**_IMPATIENT, **(options or {})} if is_url(path) else options
 
 
 @contextmanager
@@ -57,7 +53,7 @@ def reached(path: str, options: Options) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if "://" not in path or isinstance(error, LakeUnreachable | FileNotFoundError):
+        if not is_url(path) or isinstance(error, LakeUnreachable | FileNotFoundError):
             raise
         endpoint = next((value for name, value in (options or {}).items() if "endpoint" in name.lower()), "")
         at = f" at {endpoint}" if endpoint else ""
@@ -186,7 +182,7 @@ class TableFiles:
 
     def __init__(self, path: str, options: Options, wanted_by: str) -> None:
         self._path = path
-        self._is_local = "://" not in path
+        self._is_local = not is_url(path)
         handler = require("deltalake.fs", extra="delta", wanted_by=wanted_by).DeltaStorageHandler
         self.system: Any = (
             pa.fs.SubTreeFileSystem(path, pa.fs.LocalFileSystem())

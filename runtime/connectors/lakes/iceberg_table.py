@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ....messages.shown_url import url_shown
+from ....state.file_locations import protocol_of
 from ..errors import require
 from ..reaching import why_unreachable
 from .column_types import storable
@@ -61,8 +62,7 @@ def reached(name: str, table: Any) -> Iterator[None]:
             yield
     except OSError as error:
         location = table.location()
-        is_local = "://" not in location or location.startswith("file:")
-        if is_local or isinstance(error, LakeUnreachable | FileNotFoundError):
+        if protocol_of(location) == "file" or isinstance(error, LakeUnreachable | FileNotFoundError):
             raise
         raise LakeUnreachable(
             f"{name}: its object store, which has {url_shown(location)}, does not answer, or refuses: "

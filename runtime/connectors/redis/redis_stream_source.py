@@ -27,9 +27,6 @@ from .stream_positions import EARLIEST, LATEST, Position, after_loss, first_posi
 
 log = logging.getLogger("understudy.source")
 
-ID, STREAM = "_id", "_stream"
-"""Columns of a schema that are not fields: the entry's id and the name of its stream."""
-
 _BLOCK_MS = 500
 """How long a wait for entries takes at most, and so the end of a task."""
 

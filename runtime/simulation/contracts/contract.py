@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from ....actors.operators.operator import Operator
 from .life import Life, Unsettled, quick_collections
-from .outside_calls import Fault, OutsideCalls, What, When
+from .outside_calls import CallPlan, Fault, OutsideCalls, What, When
 
 _SHOWN = 12
 
@@ -97,7 +97,10 @@ class Contract:
         print(f"{type(self).__name__}: {what}")
 
     def _watch(self, fault: Fault | None, freeze: Callable[[], None]) -> OutsideCalls:
-        return OutsideCalls(self.outside, self._hook_codes, fault, freeze, self.error)
+        return OutsideCalls(self._plan(fault, freeze))
+
+    def _plan(self, fault: Fault | None, freeze: Callable[[], None]) -> CallPlan:
+        return CallPlan(self.outside, self._hook_codes, fault, freeze, self.error)
 
     @cached_property
     def _hook_codes(self) -> list[CodeType]:

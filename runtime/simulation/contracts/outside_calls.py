@@ -33,30 +33,34 @@ class Fault:
     what: What
 
 
-class OutsideCalls:
-    """Those of one attempt. `install` is called on the attempt's own thread.
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """Which calls of a thread are seen, and what happens at one of them."""
 
-    `freeze` is called on that thread, too, and returns when it may go on; `error` makes what a failed call raises.
-    """
+    outside: Collection[str]
+    """Modules: a call into one of them is a call to the outside."""
+    hooks: Collection[CodeType]
+    """Functions of the connector that count as such calls, too."""
+    fault: Fault | None
+    freeze: Callable[[], None]
+    """Called on that thread; it returns when the thread may go on."""
+    error: Callable[[], BaseException]
+    """Makes what a failed call raises."""
+
+
+class OutsideCalls:
+    """Those of one attempt. `install` is called on the attempt's own thread."""
 
     is_waiting = False
     """For another thread."""
 
-    def __init__(
-        self,
-        outside: Collection[str],
-        hooks: Collection[CodeType],
-        fault: Fault | None,
-        freeze: Callable[[], None],
-        error: Callable[[], BaseException],
-    ) -> None:
+    def __init__(self, plan: CallPlan) -> None:
         self.names: list[str] = []
         """Of the calls so far."""
         self.happened = ""
         """Where the fault was, in words; empty as long as it was not."""
-        self._outside = tuple(outside)
-        self._hooks = frozenset(hooks)
-        self._fault, self._freeze, self._error = fault, freeze, error
+        self._plan, self._fault = plan, plan.fault
+        self._hooks = frozenset(plan.hooks)
         self._library: object = None
         """The frame, or the function in C, of the library that runs: what it calls does not count."""
         self._open: list[tuple[object, int]] = []
@@ -113,14 +117,14 @@ class OutsideCalls:
         self.happened = f"{when} call {number}, {self.names[number - 1]}"
         if fault.what == "freeze":
             self.remove()
-            self._freeze()
+            self._plan.freeze()
             self.install()
             return
         self._library = None
         if when == "before":
             self._open.pop()
         self.is_dead = fault.what == "kill"
-        self._raise(Killed() if self.is_dead else self._error(), frame)
+        self._raise(Killed() if self.is_dead else self._plan.error(), frame)
 
     def _raise(self, error: BaseException, frame: FrameType) -> None:
         """An exception of the profiler's hook removes the hook. It is put back as soon as any frame sees that one."""
@@ -141,7 +145,7 @@ class OutsideCalls:
         return None
 
     def _is_outside(self, module: str) -> bool:
-        return any(module == name or module.startswith(f"{name}.") for name in self._outside)
+        return any(module == name or module.startswith(f"{name}.") for name in self._plan.outside)
 
 
 def _module_of(function: Any) -> str:

@@ -158,7 +158,7 @@ class SourceContract(Contract):
 
     def _watch_threads(self, fault: Fault | None, freeze: Callable[[], None], threads: WatchedThreads) -> AttemptCalls:
         own = own_packages(type(self._made()))
-        return AttemptCalls(self.outside, self._hook_codes, fault, freeze, self.error, own=own, threads=threads)
+        return AttemptCalls(self._plan(fault, freeze), own=own, threads=threads)
 
     def _called_outside(self, life: Life) -> bool:
         assert isinstance(life, SourceLife)

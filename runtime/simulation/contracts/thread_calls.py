@@ -13,12 +13,13 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from types import CodeType, FrameType
 from typing import Any
 
 from .moments import Place
-from .outside_calls import Fault, Killed, OutsideCalls, When
+from .outside_calls import CallPlan, Fault, Killed, OutsideCalls, When
 from .watched_threads import WatchedThreads
 
 _START = threading.Thread.start.__code__
@@ -29,18 +30,8 @@ _WAITS = frozenset({threading.Thread.join.__code__, threading.Condition.wait.__c
 class _Calls(OutsideCalls):
     """`own`: packages and modules of the connector."""
 
-    def __init__(
-        self,
-        outside: Collection[str],
-        hooks: Collection[CodeType],
-        fault: Fault | None,
-        freeze: Callable[[], None],
-        error: Callable[[], BaseException],
-        *,
-        own: Collection[str],
-        threads: WatchedThreads,
-    ) -> None:
-        super().__init__(outside, hooks, fault, freeze, error)
+    def __init__(self, plan: CallPlan, *, own: Collection[str], threads: WatchedThreads) -> None:
+        super().__init__(plan)
         self._own, self._threads = tuple(own), threads
         self._is_own: dict[CodeType, bool] = {}
         self._thread = 0
@@ -96,7 +87,7 @@ class _Calls(OutsideCalls):
         return self._trace(frame, "call", None)
 
     def _of_a_thread(self) -> ThreadCalls:
-        return ThreadCalls(self._outside, (), None, self._freeze, self._error, own=self._own, threads=self._threads)
+        return ThreadCalls(replace(self._plan, hooks=(), fault=None), own=self._own, threads=self._threads)
 
 
 class AttemptCalls(_Calls):
@@ -113,7 +104,7 @@ class AttemptCalls(_Calls):
     def stand_still(self, happened: str) -> None:
         self.happened = happened
         self.remove()
-        self._freeze()
+        self._plan.freeze()
 
     def _waits(self, more: int) -> None:
         self.is_waiting = more > 0

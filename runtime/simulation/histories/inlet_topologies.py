@@ -77,7 +77,6 @@ class SimulatedSender(Actor):
         self._inlet: Inlet
         self._asked: Sent | None = None
         self._next = 0
-        self._begins_with_batches = False
 
     def on_start(self) -> None:
         self._begin()

@@ -360,17 +360,6 @@ class SimulatedDisk:
         return left
 
 
-def _part(random: Random, whole: int) -> int:
-    """How many of `whole` survive: as likely none as all, or any number."""
-    match random.randrange(3) if whole else 0:
-        case 0:
-            return 0
-        case 1:
-            return whole
-        case _:
-            return random.randint(0, whole)
-
-
 @lru_cache(maxsize=4096)
 def _names(path: str) -> tuple[str, ...]:
     """The names on the way from the root; histories of one job use the same paths."""

@@ -13,11 +13,11 @@ from functools import partial
 from ....messages import LeaderSessionId
 from ....state.errors import LostLeadership
 from ...high_availability.errors import NotReachable
-from ...high_availability.leader import Leader, LeaderChanged
+from ...high_availability.leader import Leader
 from ...high_availability.leader_node import leader_bytes
-from ...high_availability.listeners import Listeners
+from ...high_availability.listeners import HeardLeader, Listeners
 from ...high_availability.nodes import CANDIDATE, Place, Watch, place_in_queue, who_leads
-from ...high_availability.term import LOOKS, Term
+from ...high_availability.term import LOOKS, Term, TermLeadership
 from .world import Process, World
 
 LEADER = "/leader"
@@ -186,19 +186,13 @@ class SimulatedCandidate:
             self._won()
 
 
-class SimulatedRetrieval:
+class SimulatedRetrieval(HeardLeader):
     """From `listen`: a LeaderRetrieval, woken by its watches."""
 
     def __init__(self, zookeeper: SimulatedZooKeeper, process: Process) -> None:
         self._session = SimulatedSession(zookeeper, process)
         self._listeners = Listeners()
         self._look()
-
-    def leader(self) -> Leader | None:
-        return self._listeners.leader
-
-    def on_change(self, callback: LeaderChanged) -> None:
-        self._listeners.add(callback)
 
     def close(self) -> None:
         self._listeners.close()
@@ -216,7 +210,7 @@ class SimulatedRetrieval:
         self._session.process.loop.call_soon(self._look)
 
 
-class SimulatedLeadership:
+class SimulatedLeadership(TermLeadership):
     """Of a candidate that leads."""
 
     def __init__(self, zookeeper: SimulatedZooKeeper, candidate: SimulatedCandidate) -> None:
@@ -230,21 +224,10 @@ class SimulatedLeadership:
         self._beat_ms = zookeeper.session_timeout_ms / LOOKS
         process.loop.call_later(self._beat_ms / 1000, self._beat)
 
-    @property
-    def session(self) -> LeaderSessionId:
-        return self._term.session
-
-    @property
-    def is_sure(self) -> bool:
-        return self._term.is_sure
-
     def publish(self, address: str) -> None:
         data = leader_bytes(Leader(address, self.session))
         path = f"{LEADER}/{self._candidate.node}"
         self._operate("says where it is", address, partial(self._zookeeper.set, path, data))
-
-    def on_lost(self, callback: Callable[[str], None]) -> None:
-        self._term.on_lost(callback)
 
     def resign(self) -> None:
         self._term.end()

@@ -10,7 +10,7 @@ export class Plan {
     const key = JSON.stringify([upright, view.vertices.map((v) => v.id), view.edges.map((e) => [e.from, e.to])]);
     if (key === this.key) return;
     this.key = key;
-    const edges = view.edges.map((edge) => [edge.from, edge.to]);
+    const edges = view.edges.map((edge) => [edge.from, edge.to, edge.back]);
     const { nodes, paths, ...size } = layout(view.vertices.length, edges, { width: WIDTH, height: HEIGHT, between: 26, apart: upright ? 46 : 96, upright });
     Object.assign(this, { nodes, paths, size });
   }
@@ -70,9 +70,9 @@ export function graph(plan, view, chosen, choose, upright) {
     const points = plan.paths[i], from = view.vertices[edge.from], middle = points[points.length >> 1];
     const behind = from.lag == null ? "" : `${span(from.lag)} behind`;
     const width = 1.2 + 3 * Math.sqrt(Math.min(1, from.out / fastest));
-    return h("g", { key: `${edge.from}-${edge.to}-${i}`, class: `wire${from.waits > 0.1 ? " waits" : ""}` },
+    return h("g", { key: `${edge.from}-${edge.to}-${i}`, class: `wire${edge.back ? " back" : ""}${from.waits > 0.1 ? " waits" : ""}` },
       h("path", { d: curve(points), "stroke-width": width.toFixed(1), "marker-end": "url(#arrow)" }),
-      h("text", { x: middle.x, y: middle.y - 7 }, edge.tag || edge.how),
+      h("text", { x: middle.x, y: middle.y - 7 }, edge.back ? "back" : edge.tag || edge.how),
       behind && h("text", { x: middle.x, y: middle.y + 14, class: "behind" }, behind));
   });
   const { width, height } = plan.size;

@@ -1,13 +1,16 @@
-// Layered layout of a graph without circles, after Sugiyama: ranks by the longest path, places for edges that pass a rank,
-// fewer crossings by sweeps, then straighter edges. The same graph is always laid out in the same way.
+// Layered layout of a graph, after Sugiyama: ranks by the longest path, places for edges that pass a rank, fewer crossings
+// by sweeps, then straighter edges. Edges that lead back, round a loop, have no part in that: they pass beside all cards,
+// each in a lane of its own. The same graph is always laid out in the same way.
 
-const SWEEPS = 12, STRAIGHTENINGS = 12, MARGIN = 8;
+const SWEEPS = 12, STRAIGHTENINGS = 12, MARGIN = 8, LANE = 30;
 
-// `edges`: pairs of indices. The centres of the cards, the points of each edge, and the size of it all.
+// `edges`: pairs of indices, and whether they lead back. The centres of the cards, the points of each edge, and the size
+// of it all.
 export function layout(count, edges, { width, height, between, apart, upright }) {
   const [along, across] = upright ? [height, width] : [width, height];
-  const rank = ranks(count, edges);
-  const { ups, downs, rankOf, chains } = withPlaces(count, edges, rank);
+  const forward = edges.filter(([, , back]) => !back);
+  const rank = ranks(count, forward);
+  const { ups, downs, rankOf, chains } = withPlaces(count, forward, rank);
   const layers = untangled(rankOf, ups, downs);
   const v = straightened(layers, ups, downs, (n) => (n < count ? across : across / 4), between);
   const u = rankOf.map((r) => MARGIN + along / 2 + r * (along + apart));
@@ -15,10 +18,18 @@ export function layout(count, edges, { width, height, between, apart, upright })
   const least = Math.min(...v.slice(0, count)), most = Math.max(...v), first = Math.min(...v);
   const shift = MARGIN + Math.max(across / 2 - (least - first), 0) - first;
   const at = v.map((each) => each + shift);
-  const far = Math.max(...at.slice(0, count).map((each) => each + across / 2), most + shift) + MARGIN;
-  const long = Math.max(...u) + along / 2 + MARGIN;
-  const paths = edges.map(([from, to], i) => {
-    const inner = chains[i].flatMap((n) => [point(u[n] - along / 2, at[n]), point(u[n] + along / 2, at[n])]);
+  const beside = Math.max(...at.slice(0, count).map((each) => each + across / 2), most + shift) + MARGIN;
+  const far = beside + LANE * (edges.length - forward.length);
+  const isWide = edges.some(([from, , back]) => back && rank[from] === Math.max(...rank));
+  const long = Math.max(...u) + along / 2 + (isWide ? apart / 2 : 0) + MARGIN;
+  let ahead = 0, lanes = 0;
+  const paths = edges.map(([from, to, back]) => {
+    if (back) {
+      const lane = beside + LANE * (lanes += 1) - LANE / 2, turn = apart / 2;
+      const [a, b] = [u[from] + along / 2, u[to] - along / 2], [out, home] = [a + turn, Math.max(b - turn, MARGIN / 2)];
+      return [point(a, at[from]), point(out, at[from]), point(out, lane), point((a + b) / 2, lane), point(home, lane), point(home, at[to]), point(b, at[to])];
+    }
+    const inner = chains[ahead++].flatMap((n) => [point(u[n] - along / 2, at[n]), point(u[n] + along / 2, at[n])]);
     const begin = point(u[from] + along / 2, at[from]), end = point(u[to] - along / 2, at[to]);
     if (inner.length) return [begin, ...inner, end];
     const [a, b] = [u[from] + along / 2, u[to] - along / 2];
@@ -27,7 +38,7 @@ export function layout(count, edges, { width, height, between, apart, upright })
   return { width: upright ? far : long, height: upright ? long : far, nodes: at.slice(0, count).map((b, n) => point(u[n], b)), paths };
 }
 
-// Each as near behind its last input as can be; a source as near before its first output. An edge of a circle is left out.
+// Each as near behind its last input as can be; a source as near before its first output. 
 function ranks(count, edges) {
   const outs = Array.from({ length: count }, () => []), awaited = new Array(count).fill(0), rank = new Array(count).fill(0);
   for (const [from, to] of edges) { outs[from].push(to); awaited[to] += 1; }

@@ -276,12 +276,6 @@ class IncrementalStage:
         wanted = {handle.path for state in states for handle in state_handles(state) if handle.path is not None}
         assert set(self.storage.list_files()) == wanted
 
-    def new_bytes(self, state: SubtaskState) -> int:
-        """What a snapshot has written itself."""
-        (handle,) = state.operators[OPERATOR].keyed
-        mine = [each.handle for each in handle.shared if each.file_id.endswith(f"-{self.last_id}")]
-        return sum(each.size_bytes for each in (handle.handle, *mine))
-
     def runs(self, state: SubtaskState) -> int:
         """Of how many runs it is made."""
         (handle,) = state.operators[OPERATOR].keyed

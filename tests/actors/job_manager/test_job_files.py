@@ -130,6 +130,58 @@ def test_if_one_pointer_cannot_be_stored_none_is(stage: Stage) -> None:
     assert stage.pointers.list_files() == []
 
 
+def elsewhere(stage: Stage, tmp_path: Path, checkpoint_id: int = 1) -> CompletedCheckpoint:
+    """A checkpoint whose task wrote into another folder of the same path, as on a host that does not share it."""
+    handle = CheckpointStorage(str(tmp_path / "of-another-host")).write(f"{JOB}/chk-{checkpoint_id}/map-0-a", b"state")
+    vertices = {VertexId("map"): VertexSnapshot(1, 128, {SubtaskIndex(0): state_of(handle)})}
+    return CompletedCheckpoint(JOB, CheckpointId(checkpoint_id), 1, 2, 5, vertices)
+
+
+def test_a_checkpoint_of_a_host_with_another_folder_is_none_and_names_what_to_do(stage: Stage, tmp_path: Path) -> None:
+    """Each host has its own folder under one path: no other host could restore what that one has written."""
+    answer = stage.store(elsewhere(stage, tmp_path))
+    assert isinstance(answer, MetadataFailed)
+    assert answer.reason.startswith(f"NotShared: {JOB}/chk-1/map-0-a: a task has written this file below")
+    assert f"below {stage.storage.location()}" in answer.reason
+    assert "share" in answer.reason
+    assert "s3://" in answer.reason
+    assert answer.repeatable
+    assert stage.storage.list_files() == []
+
+
+def test_each_attempt_is_looked_for_once(stage: Stage, tmp_path: Path) -> None:
+    assert isinstance(stage.store(stage.draft(1)), MetadataStored)
+    assert isinstance(stage.store(elsewhere(stage, tmp_path, 2)), MetadataStored), (
+        "its attempt has shown that it shares"
+    )
+    in_two = SubtaskIndex(0), SubtaskIndex(1)
+    other = CheckpointStorage(str(tmp_path / "of-another-host")).write(f"{JOB}/chk-3/map-1-b", b"state")
+    own = stage.storage.write(f"{JOB}/chk-3/map-0-a", b"state")
+    states = dict(zip(in_two, map(state_of, (own, other)), strict=True))
+    draft = replace(stage.draft(3), vertices={VertexId("map"): VertexSnapshot(2, 128, states)})
+    answer = stage.store(draft)
+    assert isinstance(answer, MetadataFailed)
+    assert "map-1-b" in answer.reason
+
+
+def test_files_that_increments_share_are_looked_for_too(stage: Stage, tmp_path: Path) -> None:
+    other = CheckpointStorage(str(tmp_path / "of-another-host"))
+    shared = [other.write(f"{JOB}/shared/1-map-0-a-{name}.sst", b"rows") for name in ("1", "2")]
+    keyed = KeyedStateHandle(
+        0,
+        127,
+        {0: (0, 5)},
+        StateHandle(None, b"state", 5, 0),
+        "rocksdb",
+        tuple(SharedStateHandle(SharedFileId(str(at)), handle) for at, handle in enumerate(shared)),
+    )
+    state = SubtaskState({OperatorId("op"): OperatorSubtaskState((keyed,))})
+    draft = replace(stage.draft(), vertices={VertexId("map"): VertexSnapshot(1, 128, {SubtaskIndex(0): state})})
+    answer = stage.store(draft)
+    assert isinstance(answer, MetadataFailed)
+    assert "1-map-0-a-1.sst" in answer.reason
+
+
 def test_a_savepoint_of_another_job_manager_is_deleted_whole(stage: Stage) -> None:
     path = stage.store(stage.draft(), first=None).savepoints["first"]  # type: ignore[union-attr]
     stage.dispose(path)

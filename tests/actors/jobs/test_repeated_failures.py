@@ -139,7 +139,15 @@ def test_the_first_record_is_a_position_too() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    ["CannotCompile", "NumbaMissing", "EndlessTimers", "OffsetMismatch", "UnreadableFile", "UnwantedResult"],
+    [
+        "CannotCompile",
+        "NumbaMissing",
+        "EndlessTimers",
+        "LoopIsOver",
+        "OffsetMismatch",
+        "UnreadableFile",
+        "UnwantedResult",
+    ],
 )
 def test_what_comes_again_whatever_happens_is_the_end_at_once(kind: str) -> None:
     assert ends(RepeatedFailures(5), typo(kind=kind)) == [True]

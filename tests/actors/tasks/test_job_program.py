@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import pytest
 
 from understudy import Operator
@@ -97,3 +98,28 @@ def test_a_record_type_that_cannot_be_loaded_fails_the_task_and_not_the_process(
     loaded = JobProgram.loads(broken.dumps())
     with pytest.raises(CannotLoad, match="No module named 'shapes_of_test'"):
         loaded.chain(VERTEX)
+
+
+def test_code_of_another_python_is_refused_before_it_is_unpickled(folders: tuple[Path, Path]) -> None:
+    """Byte code of 3.11 ends an interpreter of 3.12 with SIGSEGV, again and again: a lost TaskManager is no reason to
+    end a job.
+    """
+    trap = cloudpickle.dumps(Trap())
+    other = replace(program(), python="2.7", record_types=(trap,), chains={VERTEX: trap})
+    loaded = JobProgram.loads(other.dumps())
+    with pytest.raises(
+        CannotLoad, match=r"submitted with Python 2\.7, .* runs Python 3\.\d+ \(.*\).*same Python"
+    ) as caught:
+        loaded.chain(VERTEX)
+    assert is_repeatable(chain_of(caught.value))
+
+
+def test_the_driver_says_which_python_it_has(folders: tuple[Path, Path]) -> None:
+    assert program().python == "{}.{}".format(*sys.version_info[:2])
+
+
+class Trap:
+    """Must not be unpickled."""
+
+    def __reduce__(self) -> Any:
+        return pytest.fail, ("it was unpickled",)

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import psutil
 import pyarrow.parquet as pq
 
-from understudy import END, FileSink, JobHandle, KeyedOperator, Operator, StreamEnvironment, ValueState, fixed_delay
+from understudy import END, JobHandle, KeyedOperator, Operator, StreamEnvironment, ValueState, fixed_delay
 from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointCompleted, JobStatus, JobStatusChanged, TaskManagerChanged
 from understudy.runtime.api.stream import DataStream
@@ -318,16 +318,6 @@ class Passing(Operator):
 
     def process_batch(self, batch: Any, out: Collector) -> None:
         out.emit(batch)
-
-
-class SlowSink(FileSink):
-    """A FileSink that takes its time over each batch."""
-
-    seconds: float = 0.05
-
-    def process_batch(self, batch: Any, out: Collector) -> None:
-        time.sleep(self.seconds)
-        super().process_batch(batch, out)
 
 
 def files_below(folder: Path) -> set[str]:

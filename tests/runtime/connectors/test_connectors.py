@@ -12,7 +12,7 @@ from understudy.runtime import connectors
 
 def test_each_name_is_there_and_no_other_has_a_home() -> None:
     assert all(getattr(connectors, name) is not None for name in connectors.__all__)
-    assert sorted(connectors._HOME_OF) == sorted(connectors.__all__)
+    assert sorted(connectors._HOME_OF) == sorted(connectors.__all__) == dir(connectors)
 
 
 def test_another_name_is_not_there() -> None:

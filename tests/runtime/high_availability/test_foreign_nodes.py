@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NotEmptyError
+from kazoo.security import make_acl
 
 from understudy import AccessDenied, CannotTakeOver
 from understudy.messages import JobId, JobStatus
@@ -192,3 +193,24 @@ def test_nodes_with_an_owner_are_readable_and_writable_for_that_user_alone(tmp_p
         mine.close()
         client.stop()
         client.close()
+
+
+def test_a_leader_whose_nodes_somebody_has_closed_to_it_names_the_node_and_its_acl(
+    candidates: Candidates, nodes: KazooClient
+) -> None:
+    """A record is refused by its own ACL when it is written, and by its folder's when it is made or removed."""
+    leader = candidates.win()
+    leader.write("orders", b"record")
+    try:
+        nodes.set_acls("/jobs/orders", [make_acl("world", "anyone", read=True, admin=True)])
+        with pytest.raises(AccessDenied, match=r"/jobs/orders has the ACL world:anyone:ra, so .* may not do there"):
+            leader.write("orders", b"newer")
+        nodes.set_acls("/jobs", [make_acl("world", "anyone", read=True, admin=True)])
+        for refused in (lambda: leader.write("others", b"record"), lambda: leader.remove("orders")):
+            with pytest.raises(AccessDenied, match=r"/jobs has the ACL world:anyone:ra, so .* may not do there"):
+                refused()
+    finally:
+        for path in ("/jobs", "/jobs/orders"):
+            nodes.set_acls(path, [make_acl("world", "anyone", all=True)])
+    leader.write("orders", b"newer")
+    leader.write("others", b"record")

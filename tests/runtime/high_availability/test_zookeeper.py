@@ -213,3 +213,15 @@ def test_where_no_zookeeper_answers_it_says_where_it_has_looked(
     for attempt in attempts:
         with pytest.raises(NotReachable, match=r"ZooKeeper at 127.0.0.1:1 does not answer .* is it running"):
             attempt()
+
+
+def test_a_silence_is_logged_once_with_what_was_met_and_not_with_each_question(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever waits to lead asks ten times a second; kazoo's errors mostly have no text."""
+    silence = zookeeper_client.Silence(HighAvailabilitySettings.of(config(tmp_path, "127.0.0.1:1")))
+    with caplog.at_level("INFO"):
+        for _ in range(20):
+            silence.goes_on("a candidate", ConnectionLoss())
+    (said,) = (each.getMessage() for each in caplog.records)
+    assert said == "a candidate waits for ZooKeeper: ConnectionLoss"

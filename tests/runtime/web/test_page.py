@@ -15,7 +15,7 @@ from understudy.messages import JobStatus
 from understudy.runtime.web.app import App, _compressed, _files
 
 from .browser import needs_chromium, page_of, served
-from .views import HEX, HOSTILE, AnsweringJobs, job_view
+from .views import HEX, HOSTILE, AnsweringJobs, in_a_loop, job_view
 
 pytestmark = [needs_chromium, pytest.mark.processes]
 TABS = ("Checkpoints", "Exceptions", "Event time", "Flame graph", "State", "TaskManagers", "Settings")
@@ -134,6 +134,14 @@ LAID_OUT = """async () => {
   return { edges, found, upright, alone, isSame: again === JSON.stringify(found) };
 }"""
 
+LOOPS_LAID_OUT = """async () => {
+  const { layout } = await import("./layout.js");
+  const sizes = { width: 216, height: 84, between: 26, apart: 96, upright: false };
+  // A loop of three with two ways back, a loop of one behind it, and a way past both.
+  const edges = [[0, 1], [1, 2], [2, 3], [3, 1, true], [2, 1, true], [3, 4], [4, 4, true], [4, 5], [0, 5]];
+  return { edges, found: layout(6, edges, sizes), upright: layout(6, edges, { ...sizes, upright: true }) };
+}"""
+
 
 def _laid_out(page: Any) -> None:
     """Cards do not overlap, are within the picture, and come after those before them; the same graph looks the same."""
@@ -150,6 +158,28 @@ def _laid_out(page: Any) -> None:
             assert nodes[start][along] < points[0][along] < points[-1][along] < nodes[end][along]
             assert all(0 <= each["x"] <= found["width"] and 0 <= each["y"] <= found["height"] for each in points)
     assert said["alone"]["nodes"] == [{"x": 116, "y": 50}]
+
+
+def test_a_loop_is_drawn_with_its_way_back() -> None:
+    """Cards stand as without it; the way back leaves behind the tail, and comes to the head past all cards."""
+    with served(App(AnsweringJobs(in_a_loop(job_view())))) as server, page_of(f"{server.url}#/{HEX}") as page:
+        page.locator("svg.plan .vertex").nth(2).wait_for()
+        assert page.locator("svg.plan .wire.back").count() == 1
+        assert page.locator("svg.plan .wire.back text").first.text_content() == "back"
+        assert page.locator("svg.plan .wire").count() == 4
+        said = page.evaluate(LOOPS_LAID_OUT)
+    for found, along, across in ((said["found"], "x", "y"), (said["upright"], "y", "x")):
+        nodes = found["nodes"]
+        assert [each[along] for each in nodes] == sorted({each[along] for each in nodes})
+        lanes = set()
+        for (start, end, *back), points in zip(said["edges"], found["paths"], strict=True):
+            assert all(0 <= each["x"] <= found["width"] and 0 <= each["y"] <= found["height"] for each in points)
+            assert nodes[start][along] < points[0][along]
+            assert points[-1][along] < nodes[end][along]
+            if back:
+                lanes.add(lane := max(each[across] for each in points))
+                assert all(lane > each[across] + (42 if across == "y" else 108) for each in nodes)
+        assert len(lanes) == 3
 
 
 @pytest.mark.slow

@@ -212,6 +212,13 @@ def history_of(view: JobView, checkpoints: int = 3) -> CheckpointHistory:
     return CheckpointHistory(view.graph.job_id, checkpoints, checkpoints - 2, 1, 1, tuple(found))
 
 
+def in_a_loop(view: JobView) -> JobView:
+    """With an edge from the last vertex back to the second."""
+    vertices, edges = view.graph.vertices, view.graph.edges
+    back = JobEdge(vertices[-1].vertex_id, vertices[1].vertex_id, Partitioning.REBALANCE, 1, feedback=True)
+    return replace(view, graph=replace(view.graph, edges=(*edges, back)))
+
+
 def flames(job_id: str, vertex: str) -> FlameGraph:
     """Three quarters of a hundred samples work, two thirds of them in a function with a script in its name."""
     frames = (

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import Counter
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,67 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.flow.records import rows_of
-from understudy.actors.operators.source import FromSplit, RecordedOffset, continue_source
-from understudy.messages import pack_plain, unpack_plain
-from understudy.runtime.connectors import (
-    InputChanged,
-    NoInput,
-    OffsetMismatch,
-    UnreadableInput,
-    WatchedFileSource,
-)
-from understudy.runtime.connectors.files import file_look, watched_file_source
+from understudy.actors.operators.source import FromSplit, RecordedOffset
+from understudy.runtime.connectors.files import watched_file_source
 
-from ..harness import ManualClock, make_context
-
-SCHEMA = pa.schema([("n", pa.int64())])
-
-
-class Attempt:
-    """One attempt of one subtask."""
-
-    def __init__(
-        self,
-        folder: Path | str,
-        where: tuple[int, int] = (0, 1),
-        recorded: Any = (),
-        clock: ManualClock | None = None,
-        format: str = "csv",
-        **options: Any,
-    ) -> None:
-        self.clock = clock or ManualClock()
-        options = {"schema": SCHEMA, "settle_ms": 0, "batch_rows": 2} | options
-        self.source = WatchedFileSource(str(folder), format, **options)
-        self.source.context = make_context(*where, clock=self.clock)
-        self.source.open()
-        continue_source(self.source, recorded)
-        self.where = where
-
-    def polls(self, most: int = 1_000) -> list[int]:
-        """What comes until there is nothing at the moment, in at most so many polls."""
-        found: list[int] = []
-        for _ in range(most):
-            polled = self.source.poll()
-            if polled is None:
-                break
-            assert isinstance(polled, FromSplit)
-            found += [row.n for row in rows_of(polled.records)]
-        return found
-
-    def look(self) -> list[int]:
-        """What comes of another look."""
-        self.clock.ms += self.source.watch_ms
-        return self.polls()
-
-    def recorded(self) -> RecordedOffset:
-        return RecordedOffset(*self.where, unpack_plain(pack_plain(self.source.offset())))
-
-
-def write(folder: Path, name: str, *numbers: int) -> Path:
-    path = folder / name
-    path.write_text("n\n" + "".join(f"{number}\n" for number in numbers))
-    return path
+from ..harness import ManualClock
+from .watching import SCHEMA, Attempt, write
 
 
 def test_what_comes_is_read_once_in_the_order_in_which_it_was_written(tmp_path: Path) -> None:
@@ -312,49 +254,6 @@ def test_a_file_that_one_look_misses_is_not_read_again(tmp_path: Path, monkeypat
     assert attempt.look() == []
 
 
-def test_a_file_that_was_changed_after_it_was_read_is_an_error_and_stays_one(tmp_path: Path) -> None:
-    write(tmp_path, "a", 1)
-    attempt = Attempt(tmp_path)
-    assert attempt.polls() == [1]
-    before = attempt.recorded()
-    write(tmp_path, "a", 1, 2)
-    with pytest.raises(InputChanged, match="a was changed after it had been found"):
-        attempt.look()
-    with pytest.raises(InputChanged, match="under another name"):
-        Attempt(tmp_path, recorded=[before]).look()
-
-
-def test_a_file_that_is_changed_while_it_is_read_is_an_error(tmp_path: Path) -> None:
-    write(tmp_path, "a", *range(10))
-    attempt = Attempt(tmp_path)
-    assert attempt.polls(1) == [0, 1]
-    write(tmp_path, "a", *range(12))
-    with pytest.raises(InputChanged, match="settle_ms"):
-        attempt.polls()
-
-
-def test_a_file_that_is_removed_when_some_of_it_was_read_is_an_error(tmp_path: Path) -> None:
-    path = write(tmp_path, "a", *range(10))
-    attempt = Attempt(tmp_path)
-    assert attempt.polls(1) == [0, 1]
-    before = attempt.recorded()
-    path.unlink()
-    with pytest.raises(InputChanged, match=r"was removed after its first rows had been read.* put it back"):
-        Attempt(tmp_path, recorded=[before]).polls()
-
-
-def test_a_file_that_is_removed_before_it_is_read_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    for number, name in enumerate("abc"):
-        os.utime(write(tmp_path, name, number), (number, number))
-    attempt = Attempt(tmp_path)
-    assert attempt.polls(1) == [0]
-    (tmp_path / "b").unlink()
-    assert attempt.polls() == [2]
-    assert [each.getMessage() for each in caplog.records] == [
-        f"source 'operator': {tmp_path}/b was removed before it was read"
-    ]
-
-
 def test_a_file_that_grows_before_it_is_read_settles_again(tmp_path: Path) -> None:
     attempt = Attempt(tmp_path, settle_ms=100)
     for number, name in enumerate("ab"):
@@ -368,45 +267,6 @@ def test_a_file_that_grows_before_it_is_read_settles_again(tmp_path: Path) -> No
         attempt.clock.ms += 100
         last = attempt.polls()
     assert last == [1, 2]
-
-
-def test_the_columns_are_those_of_the_oldest_file_and_a_file_with_others_is_an_error(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"n": [1], "m": ["x"]}), tmp_path / "a.parquet")
-    os.utime(tmp_path / "a.parquet", (1, 1))
-    attempt = Attempt(tmp_path, format="parquet", schema=None)
-    assert attempt.source.source_schema().names == ["n", "m"]
-    assert attempt.polls() == [1]
-    pq.write_table(pa.table({"n": [2]}), tmp_path / "b.parquet")
-    with pytest.raises(UnreadableInput, match=r"b\.parquet has other columns than the stream: missing m"):
-        attempt.look()
-    (tmp_path / "b.parquet").unlink()
-    pq.write_table(pa.table({"n": [2.5], "m": ["y"]}), tmp_path / "c.parquet")
-    after = Attempt(tmp_path, format="parquet", schema=None, recorded=[attempt.recorded()])
-    assert after.polls() == [], "the file that could not be read is gone"
-    with pytest.raises(UnreadableInput, match="n is double, wanted int64"):
-        after.look()
-
-
-@pytest.mark.parametrize("is_first", [False, True])
-def test_a_file_that_comes_later_with_leading_zeros_in_a_column_of_numbers_is_refused(
-    is_first: bool, tmp_path: Path
-) -> None:
-    (tmp_path / "a.csv").write_text("n,00\n99999,1\n" if is_first else "00,n\n1,99999\n")
-    attempt = Attempt(tmp_path, schema=None)
-    assert attempt.polls() == [99999]
-    (tmp_path / "b.csv").write_text("n,00\n01234,1\n" if is_first else "00,n\n1,01234\n")
-    with pytest.raises(UnreadableInput, match=r"b\.csv .*column 'n' was taken for numbers, and later it has '01234'"):
-        attempt.look()
-    wanted = pa.schema([("00", pa.int64()), ("n", pa.string())][:: -1 if is_first else 1])
-    assert Attempt(tmp_path, schema=wanted).polls() == ["99999", "01234"]
-
-
-@pytest.mark.parametrize(("format", "text"), [("csv", "n\nx\n"), ("jsonl", '{"n": "x"}\n'), ("parquet", "PAR")])
-def test_a_file_that_cannot_be_read_is_an_error_with_its_name(tmp_path: Path, format: str, text: str) -> None:
-    attempt = Attempt(tmp_path, format=format)
-    (tmp_path / "broken").write_text(text)
-    with pytest.raises(UnreadableInput, match="broken cannot be read as"):
-        attempt.look()
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl"])
@@ -423,80 +283,6 @@ def test_chosen_columns_are_read_alone(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("k,n\n6,2\n")
     assert attempt.polls() == [1, 2]
     assert attempt.source.for_columns(["n"]).source_schema() == SCHEMA
-
-
-@pytest.mark.parametrize(
-    ("path", "options", "match"),
-    [
-        ("missing/*.csv", {}, "there is no folder .*missing"),
-        ("", {"schema": None}, "no file says the columns yet"),
-    ],
-)
-def test_what_cannot_begin_is_refused_when_it_is_made(
-    tmp_path: Path, path: str, options: dict[str, Any], match: str
-) -> None:
-    with pytest.raises(NoInput, match=match):
-        Attempt(tmp_path / path, **options)
-
-
-def test_two_stars_are_refused() -> None:
-    with pytest.raises(ValueError, match="a \\* for each level"):
-        WatchedFileSource("/in/**/a.csv", "csv", schema=SCHEMA)
-
-
-def test_another_path_is_refused(tmp_path: Path) -> None:
-    before = Attempt(tmp_path).recorded()
-    (tmp_path / "other").mkdir()
-    with pytest.raises(OffsetMismatch, match="another name"):
-        Attempt(tmp_path / "other", recorded=[before])
-
-
-@pytest.fixture
-def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[OSError | None], None]:
-    raised: list[OSError] = []
-
-    def look(url: str) -> Any:
-        if raised:
-            raise raised[0]
-        return file_look.look(url)
-
-    monkeypatch.setattr(watched_file_source, "look", look)
-
-    def fail(error: OSError | None) -> None:
-        raised[:] = [] if error is None else [error]
-
-    return fail
-
-
-def test_a_look_that_fails_is_tried_again_and_logged_once(
-    tmp_path: Path, failing: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    attempt = Attempt(tmp_path)
-    write(tmp_path, "a", 1)
-    failing(OSError("the network is away"))
-    for _ in range(10):
-        assert attempt.look() == []
-    assert attempt.source.current_splits() == ("the first look",)
-    failing(None)
-    assert attempt.look() == [1]
-    levels = [(each.levelno, "network" in each.getMessage()) for each in caplog.records]
-    assert levels == [(logging.WARNING, True), (logging.WARNING, False)]
-
-
-def test_looks_that_fail_for_a_minute_fail_the_source(tmp_path: Path, failing: Any) -> None:
-    attempt = Attempt(tmp_path)
-    failing(OSError("the network is away"))
-    assert attempt.polls() == []
-    attempt.clock.ms += watched_file_source.RETRY_MS
-    with pytest.raises(OSError, match="the network is away"):
-        attempt.polls()
-
-
-def test_a_look_that_is_forbidden_fails_at_once(tmp_path: Path, failing: Any) -> None:
-    attempt = Attempt(tmp_path)
-    failing(PermissionError("not yours"))
-    with pytest.raises(PermissionError):
-        attempt.polls()
 
 
 def test_a_url_is_watched_as_well() -> None:

@@ -272,6 +272,68 @@ def test_data_that_is_gone_is_an_error_unless_it_is_allowed(kafka: KafkaBroker, 
     assert numbers(begin(offset, bounded=False, allow_data_loss=True).take(5)) == [5, 6, 7, 8, 9]
 
 
+def make_again(kafka: KafkaBroker, topic: str, count: int) -> None:
+    """The topic is deleted, and another one of its name has `count` records, 100 and more, in its first partition."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.delete_topics([topic])[topic].result(WAIT_S)
+    kafka.create_topic(3, topic)
+    put(kafka, topic, [{"n": 100 + n} for n in range(count)], partition=0)
+
+
+def test_a_topic_that_was_made_again_is_an_error_though_it_has_the_offset(
+    kafka: KafkaBroker, topic: str, begin: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its offsets are those of other records: from the stored one on, all before it would be left out."""
+    put(kafka, topic, [{"n": n} for n in range(3)], partition=0)
+    reading = begin(bounded=False)
+    reading.take(3)
+    offset = reading.source.offset()
+    reading.source.close()
+    make_again(kafka, topic, 5)
+    with pytest.raises(DataGone, match=rf"topic '{topic}' was deleted and made again.*allow_data_loss=True"):
+        begin(offset, bounded=False).take(1)
+    again = begin(offset, bounded=False, allow_data_loss=True)
+    assert numbers(again.take(5)) == [100, 101, 102, 103, 104]
+    assert any("made again" in each.getMessage() for each in caplog.records)
+    later = begin(again.source.offset(), bounded=False)
+    put(kafka, topic, [{"n": 1}], partition=0)
+    assert numbers(later.take(1)) == [1]
+
+
+def test_an_offset_of_an_earlier_release_goes_on_with_the_topic_that_is_there(
+    kafka: KafkaBroker, topic: str, begin: Any
+) -> None:
+    put(kafka, topic, [{"n": n} for n in range(3)], partition=0)
+    offset = {
+        "subtask": 0,
+        "parallelism": 1,
+        "positions": {f"{topic}-{n}": [1 if n == 0 else 0, None] for n in range(3)},
+    }
+    reading = begin(offset, bounded=False)
+    assert numbers(reading.take(2)) == [1, 2]
+    stored = reading.source.offset()
+    reading.source.close()
+    make_again(kafka, topic, 5)
+    with pytest.raises(DataGone, match="made again"):
+        begin(stored, bounded=False).take(1)
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_a_topic_that_is_made_again_while_it_is_read_is_an_error(
+    kafka: KafkaBroker, topic: str, begin: Any, bounded: bool
+) -> None:
+    """A bounded source too, which would wait for its end for ever, or reach it by other records."""
+    put(kafka, topic, [{"n": n} for n in range(20)], partition=0)
+    reading = begin(bounded=bounded, discover_ms=300, batch_rows=1)
+    reading.take(1)
+    make_again(kafka, topic, 30)
+    with pytest.raises((DataGone, NoSuchTopic), match=f"topic '{topic}'") as raised:
+        reading.take(100)
+    if raised.type is NoSuchTopic:  # asked between the two; the restart finds the new one
+        with pytest.raises(DataGone, match="made again"):
+            begin(reading.source.offset(), bounded=bounded).take(1)
+
+
 def test_a_missing_topic_is_refused_at_submit_and_fails_in_a_task(kafka: KafkaBroker, begin: Any) -> None:
     with pytest.raises(NoSuchTopic, match="topic 'nowhere' is not there"):
         begin(topics="nowhere").source.check_at_submit(True)

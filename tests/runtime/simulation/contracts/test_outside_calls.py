@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from understudy.runtime.simulation.contracts.outside_calls import Fault, Killed, OutsideCalls
+from understudy.runtime.simulation.contracts.outside_calls import CallPlan, Fault, Killed, OutsideCalls
 
 LIBRARY = """
 done = []
@@ -37,7 +37,7 @@ def library() -> Any:
 
 def killed(outside: str, number: int, when: Any, connector: Callable[[], None]) -> OutsideCalls:
     """The calls of a connector that was killed at one of them."""
-    calls = OutsideCalls([outside], (), Fault(number, when, "kill"), lambda: None, RuntimeError)
+    calls = OutsideCalls(CallPlan([outside], (), Fault(number, when, "kill"), lambda: None, RuntimeError))
     calls.install()
     try:
         with pytest.raises(Killed):

@@ -26,7 +26,6 @@ from understudy.runtime.simulation.world.cluster import SimulatedCluster, Stalle
 from understudy.runtime.simulation.world.faults import JOB_MANAGER, FreezeProcess, KillProcess
 from understudy.state import CheckpointStorage, InvalidKey
 
-
 pytestmark = pytest.mark.every_run
 
 

@@ -1,0 +1,51 @@
+"""Writers: do a job's tasks write where this JobManager reads?
+
+Hosts may have folders of their own under one path. Then each checkpoint would look complete, and the first host that is
+lost would show that no other one has its state. So the first file of each attempt is looked for before the metadata of
+its checkpoint are written. Which files a checkpoint needs is no question here.
+"""
+
+from __future__ import annotations
+
+import posixpath
+
+from ...messages import StateHandle
+from ...state import CheckpointStorage, state_handles
+from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ...state.errors import MissingState, NotShared
+from ...state.storage import is_shared, job_directory
+
+
+class Writers:
+    """Those of one job. Safe from any thread: what two of them look for at the same time is looked for twice."""
+
+    def __init__(self) -> None:
+        self._seen: frozenset[str] = frozenset()
+
+    def check(self, storage: CheckpointStorage, draft: CompletedCheckpoint) -> None:
+        """Blocks. Raises NotShared, and what the storage raises."""
+        first = _first_files(draft)
+        for writer, handle in first.items():
+            if writer not in self._seen:
+                try:
+                    storage.check_there(handle)
+                except MissingState as error:
+                    raise NotShared(handle.path or "", storage.location()) from error
+        self._seen = frozenset(first)
+
+
+def _first_files(draft: CompletedCheckpoint) -> dict[str, StateHandle]:
+    """By the attempt that has written it, as files are called after it; of the job's own files."""
+    found: dict[str, StateHandle] = {}
+    own = f"{job_directory(draft.job_id)}/"
+    for state in draft.states():
+        for handle in state_handles(state):
+            if handle.path is not None and handle.path.startswith(own):
+                found.setdefault(_writer(handle.path), handle)
+    return found
+
+
+def _writer(path: str) -> str:
+    """`<vertex>-<subtask>-<attempt>`; a shared file has its checkpoint before that, and its own id behind it."""
+    name = posixpath.basename(path)
+    return name.partition("-")[2].rpartition("-")[0] if is_shared(path) else name

@@ -1,0 +1,35 @@
+"""Lazy names: a module offers them, others have them, and they are loaded on first use.
+
+So importing what offers many names costs next to nothing, as the face does, and the package of connectors.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def home_of_each(homes: Mapping[str, str]) -> dict[str, str]:
+    """Name -> the module that has it, of module -> its names with spaces between."""
+    return {name: home for home, names in homes.items() for name in names.split()}
+
+
+def lazy_names(
+    module: str, package: str, home_of: Mapping[str, str], *own: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module that offers these names, and `own`, which it has itself. Homes are
+    relative to the package.
+    """
+    shown = sorted({*home_of, *own})
+
+    def load(name: str) -> Any:
+        home = home_of.get(name)
+        if home is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        value = getattr(import_module(f".{home}", package), name)
+        setattr(sys.modules[module], name, value)  # it is not asked for again
+        return value
+
+    return load, lambda: shown
