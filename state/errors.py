@@ -15,7 +15,7 @@ StateError
 ├── SnapshotTooLarge       more state than travels inside an acknowledgement
 ├── UnknownBackend         no such state backend is registered
 ├── LocalStateFailed       RocksDB could not read or write its files on this machine
-├── UnwritableFolder       a disk takes no more: it is full, or read-only, or a quota is used up
+├── UnwritableFolder       a disk takes no more: it is full, read-only, another user's, or a quota is used up
 ├── LostLeadership         another JobManager leads
 ├── AlreadyRunning         a job of this name is to go on, and somebody else's runs
 ├── AlreadyFinished        a job of this name is to go on, and has finished
@@ -221,7 +221,9 @@ class LocalStateFailed(StateError, OSError):
 
 
 class UnwritableFolder(StateError, OSError):
-    """A disk takes no more. The errno is that of the cause; the text names the folder, and says what to do."""
+    """A disk takes no more, or not from this user. The errno is that of the cause; the text names the folder, and says
+    what to do.
+    """
 
 
 class LostLeadership(StateError):
@@ -275,7 +277,9 @@ class MissingState(StorageError):
 class NotShared(MissingState):
     """A task has written a file, and this process does not find it: under one path they have two folders."""
 
-    def __init__(self, path: str, root: str) -> None:
+    def __init__(self, path: str, root: str, *, never_was: bool) -> None:
+        """`never_was`: no file of any task was found yet."""
+        self.never_was = never_was
         StorageError.__init__(
             self,
             path,

@@ -29,6 +29,9 @@ ADVICE = {
 }
 
 
+_FORBIDDEN = (errno.EACCES, errno.EPERM)
+
+
 @contextmanager
 def folder_named(path: str, *, is_local: bool, wanted_bytes: int = 0) -> Iterator[None]:
     """While the file `path` is written: raises UnwritableFolder, with the same errno, where ADVICE knows it. The text
@@ -46,12 +49,26 @@ def folder_named(path: str, *, is_local: bool, wanted_bytes: int = 0) -> Iterato
 
 def named(error: OSError, path: str, *, is_local: bool, wanted_bytes: int = 0) -> OSError:
     """What `folder_named` raises for this error."""
+    if isinstance(error, UnwritableFolder):
+        return error
+    if is_local and error.errno in _FORBIDDEN:
+        return _forbidden(error, path)
     advice = ADVICE.get(error.errno or 0)
-    if advice is None or isinstance(error, UnwritableFolder):
+    if advice is None:
         return error
     folder = posixpath.dirname(path) or path
     free = _free(folder, wanted_bytes) if is_local and error.errno == errno.ENOSPC else ""
     text = f"{error.strerror}: cannot write to {folder}: {advice.found}{free}: {advice.todo}"
+    return UnwritableFolder(error.errno, text)
+
+
+def _forbidden(error: OSError, path: str) -> UnwritableFolder:
+    """Where the error names what was to be made, that lies in the folder which is forbidden."""
+    folder = posixpath.dirname(str(error.filename or path)) or path
+    text = (
+        f"{error.strerror}: cannot write to {folder}: user {os.geteuid()} of this host may not: let that user write "
+        "there, on each host, or choose another folder"
+    )
     return UnwritableFolder(error.errno, text)
 
 

@@ -237,7 +237,7 @@ def _not_stored(job_id: JobId, failed: MetadataFailed, error: BaseException) -> 
     if isinstance(error, LostLeadership):
         return ForJob(job_id, Deposed(error))
     reason = f"{type(error).__name__}: {error}"
-    return ForJob(job_id, replace(failed, reason=reason, repeatable=isinstance(error, NotShared)))
+    return ForJob(job_id, replace(failed, reason=reason, repeatable=isinstance(error, NotShared) and error.never_was))
 
 
 def _store(

@@ -30,7 +30,7 @@ class Writers:
                 try:
                     storage.check_there(handle)
                 except MissingState as error:
-                    raise NotShared(handle.path or "", storage.location()) from error
+                    raise NotShared(handle.path or "", storage.location(), never_was=not self._seen) from error
         self._seen = frozenset(first)
 
 

@@ -42,12 +42,17 @@ class RegularJoin(ColumnarJoin):
         super().__init__(left_keys, right_keys, how, suffix)
         self.lifetime = ttl
 
+    _ended = (False, False)
+    """In rounds of a loop: sides of which nothing comes any more, so rows of the other one wait for nothing."""
+
     def open(self) -> None:
         self._now_ms = 0
         self._look_at = [_FEWEST_ROWS, _FEWEST_ROWS]
 
     def _take(self, side: int, batch: pa.RecordBatch, out: Collector) -> None:
         state = self.keyed_state
+        if self._ended[1 - side]:
+            self._forget(side)
         state.tidy()
         times = self._event_times("a TTL by event time", side) if self.lifetime.goes_by_event_time else self.timestamps
         is_timed = times is not None
@@ -59,6 +64,14 @@ class RegularJoin(ColumnarJoin):
         slots = state.slots_of(side, batch)
         first = state.stores[side].append(batch, slots, times, max(self._now_ms, 0) << 1)
         out.emit_each(self._results(side, first, slots, is_timed))
+
+    def _input_ended(self, input_index: int) -> None:
+        self._ended = (True, self._ended[1]) if input_index == 0 else (self._ended[0], True)
+        self._forget(1 - input_index)
+
+    def _forget(self, side: int) -> None:
+        store = self.keyed_state.stores[side]
+        store.drop(store.live_rows())
 
     def _results(self, side: int, first: int, slots: RowNumbers, is_timed: bool) -> Iterator[Result]:
         own, other = self.keyed_state.stores[side], self.keyed_state.stores[1 - side]

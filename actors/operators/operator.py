@@ -229,6 +229,9 @@ class Operator(Actor):
     def _opened(self) -> None:
         """Called right after `open`, whatever a subclass does there."""
 
+    def _input_ended(self, input_index: int) -> None:
+        """Called inside a loop that goes in rounds, when no record of this input comes any more."""
+
     def _data_ended(self) -> None:
         """Called when all input has ended, behind `on_end`."""
 

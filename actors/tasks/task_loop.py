@@ -360,6 +360,8 @@ class TaskLoop:
         if not is_feedback:
             self.time.end(channel)
         self._mark = self._rounds.end(channel) or self._mark
+        if self._deployment.in_rounds and not is_feedback:
+            self._end_static_input(self._parts.gate.channels[channel].input_index)
         if is_feedback or self._input_ended or not self._rounds.all_input_ended:
             return
         if self._rounds.is_head and not self._parts.state.data_ended:
@@ -367,6 +369,13 @@ class TaskLoop:
             self._sends_round = True
         else:
             self._end_of_data()
+
+    def _end_static_input(self, input_index: int) -> None:
+        channels = enumerate(self._parts.gate.channels)
+        if all(self._rounds.has_ended(index) for index, each in channels if each.input_index == input_index):
+            first = self._parts.chain.operators[0]
+            with blame(first):
+                first._input_ended(input_index)
 
     # -- rounds of a loop: see TaskRounds
 

@@ -40,6 +40,9 @@ class TaskRounds:
     def is_feedback(self, channel: int) -> bool:
         return channel in self._feedback
 
+    def has_ended(self, channel: int) -> bool:
+        return channel in self._ended
+
     @property
     def all_input_ended(self) -> bool:
         """Whether no record comes any more but those that are sent back."""

@@ -7,7 +7,6 @@ so the same environment can be submitted again and gives another job.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
@@ -18,7 +17,7 @@ from ...actors.operators.source import Source
 from ...messages import CheckpointConfig, CheckpointRetention, LocalState, RestartStrategyConfig, shown
 from ...messages.known_names import known_arguments
 from ...state import ROCKSDB, backend_names
-from ...state.file_locations import is_url
+from ...state.file_locations import absolute
 from ..connectors import (
     CollectionSource,
     GeneratorSource,
@@ -140,7 +139,7 @@ class StreamEnvironment(
         if state_backend == ROCKSDB:
             check_extra("rocksdict", extra="rocksdb", wanted_by='state_backend="rocksdb"')
         self.local_state = LocalState(
-            directory="" if state_dir is None else os.path.abspath(text("state_dir", state_dir)),
+            directory="" if state_dir is None else absolute(text("state_dir", state_dir)),
             memory_mb=at_least("state_memory_mb", state_memory_mb, 8),
             copies=yes_or_no("local_recovery", local_recovery),
         )
@@ -151,7 +150,7 @@ class StreamEnvironment(
         self.restart = _restart_strategy(restart_strategy, checkpoint_interval_ms is not None)
         self.max_same_failures = at_least_or_none("max_same_failures", max_same_failures, 1)
         self.checkpoints = CheckpointConfig(
-            directory="" if checkpoint_dir is None else _absolute(text("checkpoint_dir", checkpoint_dir)),
+            directory="" if checkpoint_dir is None else absolute(text("checkpoint_dir", checkpoint_dir)),
             interval_ms=at_least_or_none("checkpoint_interval_ms", checkpoint_interval_ms, 1),
             exactly_once=one_of("mode", mode, MODES) == "exactly-once",
             timeout_ms=at_least("checkpoint_timeout_ms", checkpoint_timeout_ms, 1),
@@ -328,11 +327,6 @@ class StreamEnvironment(
         )
         node.spark_stream = spark_stream
         return DataStream(self.graph, [StreamEdge(node)])
-
-
-def _absolute(directory: str) -> str:
-    """A plain path made absolute, as a TaskManager may run elsewhere; a URL as it is."""
-    return directory if is_url(directory) else os.path.abspath(directory)
 
 
 def _alignment_timeout(given: int | None, mode: str) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import InvalidSettings
@@ -16,3 +18,14 @@ def made_folder(key: str, folder: str | Path, mode: int = 0o777) -> Path:
             f"{key}: the folder {folder} cannot be made: {error.strerror or error}; name another one"
         ) from error
     return Path(folder)
+
+
+@contextmanager
+def usable(key: str, folder: str | Path) -> Iterator[None]:
+    """While files of this setting's folder are opened: raises InvalidSettings where this user may not."""
+    try:
+        yield
+    except PermissionError as error:
+        raise InvalidSettings(
+            f"{key}: {folder} cannot be used: {error.strerror} ({error.filename}): name a folder of this user"
+        ) from error

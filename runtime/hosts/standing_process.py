@@ -28,7 +28,7 @@ from typing import IO, Literal
 
 from ...state.full_disk import folder_named
 from .errors import InvalidSettings, ProcessFailed
-from .folders import made_folder
+from .folders import made_folder, usable
 from .settings import HostSettings
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class PidFile:
     def __init__(self, folder: str | Path, role: Role, log_dir: str, storage: str = "") -> None:
         self._folder = made_folder("run.dir", folder, 0o700)
         self._lock = threading.Lock()
-        with _alone_in(self._folder):
+        with usable("run.dir", self._folder), _alone_in(self._folder):
             self._file, name = self._take(role)
             log_file = str(Path(log_dir) / f"{name}.log")
             self.state = ProcessState(role, name, os.getpid(), "", log_file, storage=storage)

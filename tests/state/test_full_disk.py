@@ -69,9 +69,20 @@ def test_so_is_that_of_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_another_error_stays_as_it_is() -> None:
-    with pytest.raises(PermissionError) as raised, folder_named("/folder/file", is_local=True):
-        raise PermissionError(errno.EACCES, "Permission denied")
-    assert str(raised.value) == "[Errno 13] Permission denied"
+    with pytest.raises(FileNotFoundError) as raised, folder_named("/folder/file", is_local=True):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+    assert str(raised.value) == "[Errno 2] No such file or directory"
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM])
+def test_a_folder_of_another_user_is_named_with_who_may_not(number: int) -> None:
+    """The folder in which something was to be made, as above the one that was to be written."""
+    match = rf"cannot write to /shared: user {os.geteuid()} of this host may not: .* on each host"
+    with pytest.raises(UnwritableFolder, match=match), folder_named("/shared/job-1/chk-1/file", is_local=True):
+        raise OSError(number, os.strerror(number), "/shared/job-1")
+    match = "cannot write to /shared/job-1: user"
+    with pytest.raises(UnwritableFolder, match=match), folder_named("/shared/job-1/file", is_local=True):
+        raise OSError(number, os.strerror(number))
 
 
 @pytest.mark.parametrize(

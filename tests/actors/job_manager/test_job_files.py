@@ -162,6 +162,7 @@ def test_each_attempt_is_looked_for_once(stage: Stage, tmp_path: Path) -> None:
     answer = stage.store(draft)
     assert isinstance(answer, MetadataFailed)
     assert "map-1-b" in answer.reason
+    assert not answer.repeatable, "it was shared: one host may have lost its mount for a while"
 
 
 def test_files_that_increments_share_are_looked_for_too(stage: Stage, tmp_path: Path) -> None:

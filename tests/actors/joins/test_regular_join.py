@@ -15,9 +15,10 @@ from understudy.actors.joins.record_join import RecordJoin
 from understudy.actors.joins.regular_join import RegularJoin
 from understudy.actors.joins.time_to_live import TimeToLive
 from understudy.actors.operators.operator import Operator
+from understudy.runtime.simulation.harness.harness import OperatorHarness
 
 from ...examples import examples
-from .join_stage import Advance, Arrive, Cut, Step, Wait, flat, play, scripts
+from .join_stage import LEFT, RIGHT, Advance, Arrive, Cut, Step, Wait, batch_of, flat, plain, play, scripts
 
 FOREVER = TimeToLive()
 HOWS: list[How] = ["inner", "left", "right", "full"]
@@ -163,3 +164,24 @@ def test_a_result_has_the_later_of_both_times(is_columnar: bool) -> None:
     script: list[Step] = [Arrive(0, ((1, 5, 20),)), Arrive(1, ((1, 7, 10), (1, 8, 30)))]
     played = play(operators("inner", is_columnar), script, is_columnar=is_columnar)
     assert sorted(time for _, time, _ in played.results if time is not None) == [20, 30]
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_in_rounds_nothing_is_kept_for_a_side_that_has_ended(how: How) -> None:
+    """What goes round would be kept anew in each round."""
+    made = RegularJoin(["key"], ["key"], how, "_right", FOREVER)
+    harness = OperatorHarness(made, key_by="key", key_by_2="key", schemas=(LEFT, RIGHT))
+    join = harness.operator
+    script = [Arrive(0, ((0, 1, 0), (1, 2, 0))), Arrive(1, ((0, 5, 0), (2, 6, 0)))]
+    for step in script:
+        harness.process(batch_of(step.side, step.rows, True, (LEFT, RIGHT)), step.side)
+    join._input_ended(1)
+    assert join.keyed_state.stores[0].live_count == 0
+    for number in range(5):
+        script.append(Arrive(0, ((0, number, 0), (number, 7, 0))))
+        harness.process(batch_of(0, script[-1].rows, True, (LEFT, RIGHT)), 0)
+        assert join.keyed_state.stores[0].live_count == 2
+    results = list(map(plain, harness.output()))
+    assert (Counter(results) if how == "inner" else applied(results)) == joined(script, how)
+    assert join.keyed_state.stores[1].live_count == 2
+    harness.close()

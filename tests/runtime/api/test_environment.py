@@ -91,6 +91,14 @@ def test_settings_reach_the_checkpoint_config() -> None:
     assert StreamEnvironment(alignment_timeout_ms=0).checkpoints.alignment_timeout_ms == 0
 
 
+def test_folders_may_begin_with_a_tilde_and_urls_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    env = StreamEnvironment(checkpoint_dir="~/checkpoints", state_dir="~/state")
+    assert env.checkpoints.directory == "/home/ada/checkpoints"
+    assert env.local_state.directory == "/home/ada/state"
+    assert StreamEnvironment(checkpoint_dir="s3://bucket/~/x").checkpoints.directory == "s3://bucket/~/x"
+
+
 def test_a_collection_is_not_a_string(env: StreamEnvironment) -> None:
     with pytest.raises(InvalidSetting, match="from_collection: wanted a list or other iterable, found 'abc'"):
         env.from_collection("abc")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,6 +99,17 @@ def test_a_pid_file_that_cannot_be_written_names_its_folder(tmp_path: Path, monk
 
     monkeypatch.setattr("json.dump", no_room)
     with pytest.raises(UnwritableFolder, match=f"cannot write to {tmp_path}: its disk is full"):
+        PidFile(tmp_path, "jobmanager", "/log")
+
+
+def test_a_folder_of_another_user_is_an_error_with_the_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root, who may write everywhere, there is no such folder."""
+
+    def forbidden(path: Any, *_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.open", forbidden)
+    with pytest.raises(InvalidSettings, match=f"run.dir: {tmp_path} cannot be used: Permission denied"):
         PidFile(tmp_path, "jobmanager", "/log")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from understudy import (
@@ -16,6 +17,7 @@ from understudy import (
     KeyedOperator,
     ListState,
     StreamEnvironment,
+    Sum,
     ValueState,
     monotonous,
     tumbling,
@@ -98,7 +100,32 @@ def of_a_solution() -> StreamEnvironment:
     return env
 
 
-JOBS = (in_a_stream, in_rounds, of_a_solution)
+PARTS = pa.schema([("page", pa.int64()), ("part", pa.int64())])
+RANKS = pa.schema([("page", pa.int64()), ("rank", pa.int64())])
+
+
+def in_columns() -> StreamEnvironment:
+    """Ranks, joined with links that are there in the first round only, summed by a window for each round."""
+    env = StreamEnvironment(checkpoint_interval_ms=50, parallelism=2)
+    table = {"source": [0, 0, 1, 2, 2, 3, 4, 5], "target": [1, 2, 2, 0, 3, 4, 0, 4]}
+    links = env.from_arrow(pa.table(table), name="links").key_by("source")
+    pages = env.from_arrow(pa.table({"page": range(6), "rank": [1] * 6}), name="pages")
+
+    def parts(joined: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([joined.column("target"), joined.column("rank")], schema=PARTS)
+
+    def ranks(summed: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([summed.column("page"), summed.column("rank")], schema=RANKS)
+
+    def step(loop: DataStream) -> DataStream:
+        given = loop.key_by("page").join(links).map_batches(parts, schema=PARTS)
+        return given.key_by("page").window(tumbling(1)).aggregate(rank=Sum("part")).map_batches(ranks, schema=RANKS)
+
+    pages.bulk_iterate(step, max_rounds=5).collect(name="out")
+    return env
+
+
+JOBS = (in_a_stream, in_rounds, of_a_solution, in_columns)
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.__name__)
