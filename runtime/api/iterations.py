@@ -172,7 +172,7 @@ _LACKING = {
     "WindowedStream": ": say what becomes of a window, as by .aggregate(...)",
     "ConnectedStreams": ": say what becomes of both, as by .process(...)",
 }
-"""What to do where something else was found in the place of a stream."""
+"""Hints for what may be returned in the place of a stream."""
 
 
 def _columns(schema: pa.Schema) -> str:
