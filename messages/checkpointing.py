@@ -111,8 +111,15 @@ class AbortReason(Enum):
 
     @property
     def is_secondhand(self) -> bool:
-        """Whether the decline passes on what happened elsewhere: another task's decline has the cause."""
-        return self in (AbortReason.SUBSUMED, AbortReason.CANCELLED, AbortReason.INPUT_ENDED)
+        """Whether the decline passes on what happened elsewhere: another task's decline, or the JobManager itself, has
+        the cause.
+        """
+        return self in _SECONDHAND
+
+
+_SECONDHAND = frozenset(
+    {AbortReason.SUBSUMED, AbortReason.CANCELLED, AbortReason.INPUT_ENDED, AbortReason.GIVEN_UP}
+)
 
 
 @message

@@ -203,12 +203,23 @@ def test_failures_in_a_row_are_counted_and_a_completion_begins_anew() -> None:
     assert fails_job(driver.advance(10_000))
 
 
-@pytest.mark.parametrize("reason", [AbortReason.CANCELLED, AbortReason.SUBSUMED, AbortReason.INPUT_ENDED])
+SECONDHAND = [AbortReason.CANCELLED, AbortReason.SUBSUMED, AbortReason.INPUT_ENDED, AbortReason.GIVEN_UP]
+
+
+@pytest.mark.parametrize("reason", SECONDHAND)
 def test_a_decline_that_passes_on_another_ones_is_not_counted_but_that_other_one_is(reason: AbortReason) -> None:
     driver = make_driver()
     assert not fails_job(driver.tell(TriggerCheckpointNow(), decline("b", 1, reason=reason)))
     assert fails_job(driver.tell(decline("a", 1, "broken")))
     assert not fails_job(driver.tell(decline("a", 1, "broken")))
+
+
+def test_a_task_that_gives_up_what_was_subsumed_elsewhere_does_not_fail_the_job() -> None:
+    """It has heard of that from the JobManager, and has had no barrier yet, or not all."""
+    driver = make_driver()
+    effects = driver.tell(TriggerCheckpointNow(), decline("a", 1, reason=AbortReason.SUBSUMED))
+    effects += driver.tell(decline("b", 1, reason=AbortReason.GIVEN_UP))
+    assert not fails_job(effects)
 
 
 @pytest.mark.parametrize("reason", list(AbortReason))
