@@ -7,6 +7,8 @@ process per TaskManager of a job. What is said between that child and the JobMan
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from .ids import HostId, JobId, LaunchId, LeaderSessionId
 from .job import ProgramFile
 from .job_graph import CheckpointConfig
@@ -38,6 +40,8 @@ class RegisterHost:
     slots: int
     running: tuple[HostedTaskManager, ...]
     """Those that it has started for an earlier leader, or before the connection broke, and that run still."""
+    releases: dict[str, str] = field(default_factory=dict)
+    """Of Python and of the libraries that matter, by name; empty where the host does not say it."""
 
 
 @message

@@ -68,6 +68,7 @@ NO_PUBLIC_ERRORS = {
     "Busy": "never leaves the thread of a source: an HTTP endpoint is asked again, and then it is OutsideUnavailable",
     "AnswerLost": "never leaves clusters/: NoAnswer and SavepointFailed are raised",
     "NoLeader": "never leaves clusters/: NoJobManager is raised",
+    "NotShared": "reaches users as the text of CheckpointFailed",
     "NotLive": "the chaos runs report it",
     "_Stopped": "ends a query of Spark whose job is over",
     "_SteppedDown": "the failover run counts it",

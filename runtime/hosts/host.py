@@ -37,6 +37,7 @@ from ...messages import (
 )
 from ..clusters.task_manager_process import TaskManagerLaunch
 from ..high_availability import Leader, LeaderRetrieval
+from .releases import own_releases
 from .resource_manager import JOB_MANAGER
 from .resource_manager import NAME as RESOURCE_MANAGER
 
@@ -240,6 +241,7 @@ class Host(Actor):
                 spec.pid,
                 spec.slots,
                 tuple(each.made for each in self._running.values() if not each.is_to_end),
+                own_releases(),
             )
         )
         if registration.retry_ms == FIRST_RETRY_MS * 4:  # it should have answered by now

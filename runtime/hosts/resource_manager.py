@@ -32,6 +32,7 @@ from ...messages import (
     TaskManagerExited,
 )
 from .host_table import Awaits, End, Ended, HostEffect, HostTable, Launch, Release
+from .releases import differences, own_releases
 
 log = logging.getLogger(__name__)
 
@@ -170,6 +171,13 @@ class ResourceManager(Actor):
         )
         if is_new:
             log.info("host %s (process %d) is here with %d slots", message.host, message.pid, message.slots)
+            if others := differences(message.releases, own_releases()):
+                log.warning(
+                    "host %s runs %s: install the same on all hosts, unless an upgrade is under way "
+                    "(docs/upgrades.md); state and records pass between them",
+                    message.host,
+                    others,
+                )
         self._carry_out(self._table.register(message))
 
     def _from_host(self, session: LeaderSessionId, message: Any) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from understudy import Actor, InvalidSetting
@@ -32,6 +33,7 @@ from understudy.messages import (
 from understudy.runtime.clusters.task_manager_process import TaskManagerLaunch
 from understudy.runtime.high_availability import FixedLeader, Leader
 from understudy.runtime.hosts.host import Host, HostSpec, Leave
+from understudy.runtime.hosts.releases import differences
 from understudy.runtime.hosts.resource_manager import NAME, HostLauncher, HostTimes, ResourceManager
 from understudy.runtime.simulation.world.blocking import SimulatedBlocking
 from understudy.runtime.simulation.world.dispatchers import SimulatedDispatcher
@@ -192,6 +194,29 @@ def test_taskmanagers_are_started_on_the_hosts_and_their_ends_are_reported(yard:
     yard.run(1_000)
     assert yard.wanting.ends == [TaskManagerExited(JOB, 0, "exited with code 1")]
     assert yard.running() == [0, 1]
+
+
+def test_a_host_with_another_release_is_named_in_the_log(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    yard.host("same")
+    yard.run(1_000)
+    assert not [each for each in caplog.messages if "install the same" in each]
+    monkeypatch.setattr("understudy.runtime.hosts.host.own_releases", lambda: {"pyarrow": "1.0", "unknown": "2.0"})
+    yard.host("other")
+    yard.run(1_000)
+    (said,) = [each for each in caplog.messages if "install the same" in each]
+    assert said.startswith(f"host other runs pyarrow 1.0 (here {pa.__version__}): install the same on all hosts")
+
+
+def test_of_python_only_the_minor_release_counts() -> None:
+    ours = {"python": "3.11.7", "numpy": "2.4.0"}
+    assert differences({"python": "3.11.2", "numpy": "2.4.0"}, ours) == ""
+    assert (
+        differences({"python": "3.12.1", "numpy": "2.4.1"}, ours)
+        == "python 3.12.1 (here 3.11.7), numpy 2.4.1 (here 2.4.0)"
+    )
+    assert differences({}, ours) == ""
 
 
 def test_a_host_that_dies_is_noticed_and_its_work_goes_on_elsewhere(yard: Yard) -> None:
