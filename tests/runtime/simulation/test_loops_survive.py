@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import pytest
 
 from understudy import (
     DataStream,
+    FileSink,
     KeyedOperator,
     ListState,
     Operator,
@@ -22,6 +24,7 @@ from understudy import (
     ValueState,
     tumbling,
 )
+from understudy.runtime.simulation.world.faults import JOB_MANAGER
 from understudy.testing import SimulatedCluster, assert_at_least_once, assert_exactly_once
 
 COUNT, KEYS = 60, 7
@@ -476,3 +479,49 @@ def test_a_drain_lets_a_loop_work_off_what_is_in_it(at_ms: float) -> None:
 def test_a_drain_lets_rounds_come_to_their_end() -> None:
     found = stopped_at(paced_delta, ["components"], 1_100, drain=True, further=0)
     assert found == {"components": Counter((n, 0) for n in range(LINE + 1))}
+
+
+OUT = "sim://service/out"
+
+
+def service(rounds: bool) -> StreamEnvironment:
+    """Of sums in rounds, or of hops, into files."""
+    env = environment(checkpoint_dir="sim://service/checkpoints")
+    if rounds:
+        numbers = env.from_collection([(n % KEYS, n) for n in range(30)], name="numbers", records_per_second=50)
+        last = numbers.bulk_iterate(
+            lambda loop: loop.key_by(0).process(RoundOver, name="over"), max_rounds=ROUNDS, name="rounds"
+        )
+    else:
+        starts = env.from_collection(STARTS, name="starts", records_per_second=60)
+        last = starts.iterate(by_hops, name="loop").map(ended)
+    last.map(lambda each: {"of": list(each)}).sink_to(FileSink(OUT, "jsonl"))
+    return env
+
+
+def by_hops(loop: DataStream) -> tuple[DataStream, DataStream]:
+    counted = loop.key_by("key").process(Counting, name="count")
+    return counted.filter(goes_on), counted.filter(lambda each: not goes_on(each))
+
+
+@pytest.mark.parametrize("rounds", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_service_with_a_loop_that_is_killed_goes_on_from_its_latest_checkpoint(rounds: bool, seed: int) -> None:
+    with SimulatedCluster(2, seed=seed) as cluster:
+        for _ in range(2):
+            cluster.submit(service(rounds), "service", resume="latest")
+            cluster.run_for(450 + 100 * seed)
+            driver = cluster.process(JOB_MANAGER)
+            assert driver is not None
+            driver.kill("kill -9")
+            cluster.start_again()
+        cluster.submit(service(rounds), "service", resume="latest").wait()
+        files = cluster.disk.contents(OUT.removeprefix("sim:/"))
+        found = [
+            tuple(json.loads(line)["of"])
+            for name, content in files.items()
+            if not name.startswith(".")
+            for line in content.splitlines()
+        ]
+        assert sorted(found) == sorted(LAST if rounds else ENDS)
+        assert not cluster.probes.violations
