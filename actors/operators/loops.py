@@ -29,7 +29,7 @@ import pyarrow as pa
 from ...messages import CheckpointId
 from ...state.columns.batch_codec import pack_batch, unpack_batch
 from ...state.kinds.descriptors import OperatorListState
-from ..flow.elements import END_OF_TIME, NO_WATERMARK, AnyBatch, Batch, RoundMark, TimedBatch, Watermark
+from ..flow.elements import END_OF_TIME, AnyBatch, Batch, RoundMark, TimedBatch, Watermark
 from .collector import Collector, OutputTag
 from .operator import Operator, Takes
 
@@ -115,6 +115,9 @@ class LoopHead(Operator):
 class StreamHead(LoopHead):
     """Of a loop in a stream. With input at its end, rounds only say whether anything still goes round."""
 
+    _quiet_rounds = 0
+    """In which nothing was sent back: after the first one event time ends, after the second one the loop."""
+
     def process_batch(self, batch: Batch, out: Collector) -> None:
         out.emit_element(self._times(batch))
 
@@ -128,11 +131,16 @@ class StreamHead(LoopHead):
         """After a restore the first mark does not count what had been sent back before the snapshot."""
         self.number = over.number + 1
         self._look_at(over)
-        return over.number == 1 or bool(over.records)
+        if over.number == 1 or over.records:
+            return True
+        self._quiet_rounds += 1
+        return self._quiet_rounds == 1
 
     def send_round(self, out: Collector) -> bool:
-        """Event time is at its end but for the last millisecond: what is due before that may still go round."""
-        if self.number == 1 and self.watermark != NO_WATERMARK:
+        """When nothing goes round any more, event time comes to its end but for the last millisecond: what is due then
+        may still go round.
+        """
+        if self._quiet_rounds == 1:
             out.emit_element(Watermark(END_OF_TIME - 1))
         return False
 
