@@ -117,9 +117,7 @@ class AbortReason(Enum):
         return self in _SECONDHAND
 
 
-_SECONDHAND = frozenset(
-    {AbortReason.SUBSUMED, AbortReason.CANCELLED, AbortReason.INPUT_ENDED, AbortReason.GIVEN_UP}
-)
+_SECONDHAND = frozenset({AbortReason.SUBSUMED, AbortReason.CANCELLED, AbortReason.INPUT_ENDED, AbortReason.GIVEN_UP})
 
 
 @message
