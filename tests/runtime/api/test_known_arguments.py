@@ -96,6 +96,7 @@ def keyed() -> Any:
             lambda: keyed().print("> ", "out"),
             r"^print takes 1 argument without .* \(prefix\).* print\(..., name='out'\)$",
         ),
+        (lambda: keyed().bulk_iterate(str, 3), r"\(step\): write bulk_iterate\(..., max_rounds=3\)$"),
         (lambda: keyed().map(str, 4), r"^map takes 1 argument .* \(function\): write map\(..., parallelism=4\)$"),
         (lambda: keyed().broadcast([1]), r"^broadcast takes no arguments, found \[1\]$"),
         (
