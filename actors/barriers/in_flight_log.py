@@ -36,6 +36,8 @@ MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024
 """A log that gets larger is given up. Credit bounds the batches in flight; this limit is for a barrier that does not
 come, because its sender has not heard of the switch.
 """
+MAX_IN_LOOP_BYTES = 16 * MAX_IN_FLIGHT_BYTES
+"""The same where barriers come back round a loop, in which there may be any amount."""
 
 
 class InFlightLog:

@@ -24,7 +24,7 @@ from ..flow.channels import InputChannel
 from ..flow.elements import CheckpointBarrier, Element
 from .barrier_handler import Aborted, Aligned, BarrierHandler, GateEvent
 from .in_flight_elements import IN_FLIGHT, InFlight
-from .in_flight_log import InFlightLog
+from .in_flight_log import MAX_IN_FLIGHT_BYTES, MAX_IN_LOOP_BYTES, InFlightLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,7 @@ class InputGate:
         self._log: InFlightLog | None = None
         self._feedback = [index for index, each in enumerate(self.channels) if each.feedback]
         self._inputs = [index for index, each in enumerate(self.channels) if not each.feedback]
+        self._max_log_bytes = MAX_IN_LOOP_BYTES if self._feedback else MAX_IN_FLIGHT_BYTES
         self.reads_all = False
         """Whether input is read in turn with what comes back."""
 
@@ -127,7 +128,7 @@ class InputGate:
     def _taken_out(self, event: GateEvent) -> GateEvent:
         """The task takes its snapshot now: what comes on feedback channels from here on is in flight."""
         if isinstance(event, Aligned) and event.overtaken:
-            self._log = _log_of(event, (), self._read_and_waiting())
+            self._log = _log_of(event, (), self._read_and_waiting(), self._max_log_bytes)
         return event
 
     def _take_one(self) -> bool:
@@ -188,7 +189,7 @@ class InputGate:
             assert isinstance(event, (Aligned, Aborted)), "nothing comes before the snapshot"
             now.append(event)
             if isinstance(event, Aligned):
-                self._log = _log_of(event, ready, behind)
+                self._log = _log_of(event, ready, behind, self._max_log_bytes)
                 break
         self._ready.extend(events)
         return now
@@ -231,9 +232,11 @@ class InputGate:
             gate_channel.channel.close()
 
 
-def _log_of(aligned: Aligned, ready: Iterable[GateEvent], waiting: Iterable[tuple[int, Element]]) -> InFlightLog:
+def _log_of(
+    aligned: Aligned, ready: Iterable[GateEvent], waiting: Iterable[tuple[int, Element]], max_bytes: int
+) -> InFlightLog:
     """A log that has begun. What is `ready` has passed the handler before the barrier, on any channel."""
-    log = InFlightLog(aligned.barrier.checkpoint_id, aligned.overtaken)
+    log = InFlightLog(aligned.barrier.checkpoint_id, aligned.overtaken, max_bytes=max_bytes)
     for event in ready:
         if isinstance(event, tuple) and isinstance(event[1], IN_FLIGHT):
             log.add(event[0], event[1])
