@@ -54,7 +54,7 @@ FINAL_IN_TROUBLE = also(lambda at_ms: SlowStorage(at_ms, 3_000, 25_000.0), since
 @mutant(CUT, within=60)
 def alignment_is_skipped(patch: Patch) -> None:
     """Barriers are counted, and no channel waits for the others."""
-    patch.setattr(task_setup, "BarrierBuffer", BarrierTracker)
+    patch.setattr(task_setup, "BarrierBuffer", lambda channels, _feedback: BarrierTracker(channels))
 
 
 @mutant(CUT, within=40)
