@@ -97,7 +97,7 @@ class _Call:
                     self._refuse_name(name)
         given = values[self._first :]
         if len(given) > len(self._by_place) and not self._takes_any_number:
-            self._refuse_value(given[len(self._by_place)], named)
+            self._refuse_value(given[len(self._by_place) :], named)
         there = {*named, *self._by_place[: len(given)]}
         if missing := [each.name for each in self._required if each.name not in there]:
             verb = "is" if len(missing) == 1 else "are"
@@ -110,14 +110,15 @@ class _Call:
         near = meant(name, self._known) or "."
         raise TypeError(f"{self._called} has no argument {name!r}{near}{there}{self._as_written}")
 
-    def _refuse_value(self, value: Any, named: Mapping[str, Any]) -> NoReturn:
+    def _refuse_value(self, values: Sequence[Any], named: Mapping[str, Any]) -> NoReturn:
+        value = values[0]
         if not self._known:
             raise TypeError(f"{self._called} takes no arguments, found {shown(value)}")
         number, names = len(self._by_place), ", ".join(self._by_place)
         takes = f"{number or 'no'} argument{'s' * (number > 1)} without {'their names' if number > 1 else 'its name'}"
         told = f"{self._called} takes {takes}{f' ({names})' if names else ''}"
         missing = [each.name for each in self._required if each.name not in self._by_place and each.name not in named]
-        option = missing[0] if missing else _MEANT_BY_TYPE.get(type(value), "")
+        option = missing[0] if len(missing) == len(values) == 1 else _MEANT_BY_TYPE.get(type(value), "")
         if option in self._known and option not in self._by_place:
             raise TypeError(f"{told}: write {self._called}({'..., ' * bool(names)}{option}={shown(value)})")
         ordinal = ("one", "a second", "a third")[number] if number < 3 else "another"
