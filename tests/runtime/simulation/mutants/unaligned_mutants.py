@@ -52,9 +52,7 @@ def a_log_ends_one_batch_early(patch: Patch) -> None:
 @mutant(CUT, OUTPUT, within=20, scenarios=held_up)
 def an_unaligned_snapshot_is_acknowledged_without_what_is_in_flight(patch: Patch) -> None:
     take = TaskCheckpoints.take
-    patch.setattr(
-        TaskCheckpoints, "take", lambda self, barrier, progress, overtaking=False: take(self, barrier, progress)
-    )
+    patch.setattr(TaskCheckpoints, "take", lambda self, barrier, progress, **_overtaking: take(self, barrier, progress))
 
 
 @mutant(CUT, OUTPUT, within=60, scenarios=held_up)
