@@ -173,7 +173,10 @@ def test_what_cannot_be_restored_is_told_at_submit_and_touches_nothing_that_runs
     counting(env, None, RATE).collect(name="out")
     running = cluster.submit(env, "running")
     witness = Witness(running)
-    path, disposed = savepoint_of(running), savepoint_of(running, checkpoints=1)
+    path = savepoint_of(running)
+    history = running.checkpoint_history().checkpoints  # it forgets the older ones
+    of_savepoint = next(each.checkpoint_id for each in history if each.kind == "savepoint")
+    disposed = savepoint_of(running, checkpoints=1)
     cluster.dispose_savepoint(disposed)
     truncated = f"{path}-truncated"
     Path(truncated).write_bytes(Path(path).read_bytes()[:-3])
@@ -200,9 +203,6 @@ def test_what_cannot_be_restored_is_told_at_submit_and_touches_nothing_that_runs
     counting(regrouped, 10, None).collect(name="out")
     refused(path, r"set StreamEnvironment\(max_parallelism=128\)", regrouped, StateDoesNotFit)
 
-    of_savepoint = min(
-        each.checkpoint_id for each in running.checkpoint_history().checkpoints if each.kind == "savepoint"
-    )
     metadata = tmp_path / "checkpoints" / running.job_id / f"chk-{of_savepoint}" / "_metadata"
     size = metadata.stat().st_size
     os.truncate(metadata, size - 1)
