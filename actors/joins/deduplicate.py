@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...state.columnar.keyed_rows import KeptRows
 from ...state.columnar.row_store import RowStore, Times
+from ...state.columnar.rows_format import KeptRows
 from ...state.keys.word_table import Slots
 from ..flow.records import conform
 from ..operators.collector import Collector

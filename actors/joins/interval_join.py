@@ -95,8 +95,8 @@ class IntervalJoin(ColumnarJoin, CountsLateColumns):
             rows, others = rows[is_match], others[is_match]
             if not len(rows):
                 continue
-            own.marks[rows] = 1
-            other.marks[others] = 1
+            own.mark(rows, 1)
+            other.mark(others, 1)
             pair = (rows, others)
             batch = self._columns.batch(left, pair[side], right, pair[1 - side])
             yield TimedBatch(batch, np.maximum(own.times[rows], other.times[others]))

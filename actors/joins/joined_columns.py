@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from ...messages import those_there_are
 from ...state.columnar.exact_arrays import canonical_type
-from ...state.columnar.keyed_rows import KeptRows
 from ...state.columnar.row_columns import RowNumbers
 from ...state.columnar.row_store import RowReader, plain_schema
+from ...state.columnar.rows_format import KeptRows
 from ...state.columnar.slot_keys import check_key_types
 from ...state.keys.key_groups import InvalidKey
 

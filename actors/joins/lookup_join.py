@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...messages import CheckpointId
-from ...state.columnar.keyed_rows import KeptRows
 from ...state.columnar.row_store import RowReader
+from ...state.columnar.rows_format import KeptRows
 from ...state.kinds.descriptors import OperatorListState
 from ..flow.records import conform
 from ..operators.collector import Collector

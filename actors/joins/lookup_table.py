@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from ...state.columnar.exact_arrays import canonical_type
-from ...state.columnar.keyed_rows import KeptRows
 from ...state.columnar.row_columns import RowNumbers
 from ...state.columnar.row_store import RowReader, RowStore
+from ...state.columnar.rows_format import KeptRows
 from ...state.keys.column_hash import check_no_null
 from ...state.keys.key_index import KeyIndex
 

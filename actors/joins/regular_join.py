@@ -103,8 +103,8 @@ class RegularJoin(ColumnarJoin):
                 at = times[unmatched[places]]
                 yield self._result(side, readers, np.full(len(alone), -1), alone, DELETE, at, is_timed)
         if any(self._outer):
-            own.marks[rows] |= _MATCHED
-            other.marks[others] |= _MATCHED
+            own.mark(rows, own.marks[rows] | _MATCHED)
+            other.mark(others, other.marks[others] | _MATCHED)
         yield self._result(side, readers, rows, others, INSERT, times, is_timed)
 
     def _result(

@@ -9,7 +9,8 @@ from typing import ClassVar
 import pyarrow as pa
 
 from ...messages import StateDescription
-from ...state.columnar.keyed_rows import KeptRows, KeyedRows, describe_rows
+from ...state.columnar.keyed_rows import KeyedRows
+from ...state.columnar.rows_format import KeptRows, describe_rows
 from ...state.keys.key_groups import key_group_range
 from ..errors import NoEventTime
 from ..flow.elements import Times

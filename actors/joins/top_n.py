@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...state.columnar.keyed_rows import KeptRows
 from ...state.columnar.row_columns import RowNumbers
 from ...state.columnar.row_store import RowStore, Times, plain_schema
+from ...state.columnar.rows_format import KeptRows
 from ...state.keys.word_table import Slots
 from ..flow.elements import NO_WATERMARK
 from ..flow.records import conform
@@ -141,7 +141,7 @@ class TopN(RowsOperator):
         self._places[np.unique(slots)] = -1
         kept = np.concatenate((held[stays], added))
         kept_ranks = np.concatenate((before[stays], ranks[number:][new]))
-        store.marks[kept] = kept_ranks
+        store.mark(kept, kept_ranks)
         self._places[store.slots[kept], kept_ranks - 1] = kept
         kinds = [(DELETE, held[~stays], old[~stays]), (BEFORE, held[moved], old[moved])]
         kinds += [(AFTER, held[moved], before[moved]), (INSERT, added, ranks[number:][new])]

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from ...messages import StateDescription
-from ...state.columnar.keyed_rows import describe_rows
 from ...state.columnar.pane_windows import tumbling_panes
 from ...state.columnar.row_columns import RowNumbers
 from ...state.columnar.row_store import Times
+from ...state.columnar.rows_format import describe_rows
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, TimedBatch
 from ..operators.collector import Collector
 from .joined_columns import How
@@ -104,8 +104,8 @@ class WindowJoin(ColumnarJoin, CountsLateColumns):
             together = lefts.times[rows] == rights.times[others]
             rows, others = rows[together], others[together]
             if len(rows):
-                lefts.marks[rows] = 1
-                rights.marks[others] = 1
+                lefts.mark(rows, 1)
+                rights.mark(others, 1)
                 yield self._result(rows, others, lefts.times[rows])
         for side, (store, rows) in enumerate(((lefts, left), (rights, right))):
             alone = rows[store.marks[rows] == 0] if self._outer[side] else rows[:0]

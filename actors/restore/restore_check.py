@@ -15,7 +15,7 @@ from ...messages import JobGraph, JobVertex, OperatorDescription, OperatorId, St
 from ...state.backends.stored_runs import format_of
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.columnar.group_sections import FORMAT_NAME as AGGREGATION_FORMAT
-from ...state.columnar.keyed_rows import FORMAT_NAME as ROWS_FORMAT
+from ...state.columnar.rows_format import FORMAT_NAME as ROWS_FORMAT
 from ...state.kinds.rows_fit import ROWS
 from ...state.kinds.state_descriptions import CALLS, is_columnar, is_keyed, names_of, state_change, state_misfit
 from ..errors import StateDoesNotFit

@@ -23,7 +23,9 @@ from ...state.backends.stored_runs import format_of, is_of_runs
 from ...state.backends.timer_queue import KIND as TIMERS
 from ...state.columnar.group_sections import FORMAT_NAME as COLUMNAR
 from ...state.columnar.group_sections import write_sections
-from ...state.columnar.keyed_rows import FORMAT_NAME as ROWS
+from ...state.columnar.rows_format import FORMAT_NAME as ROWS
+from ...state.columnar.rows_format import SideRows, in_one, side_of
+from ...state.columnar.rows_format import newest_rows as newest_kept_rows
 from ...state.columns.column_values import widened
 from ...state.errors import CorruptState
 from ...state.keys.key_groups import KeyGroupRange
@@ -38,6 +40,7 @@ from .state_files import StateFiles
 
 ROCKS = "rocksdb"
 HEAP_FORMATS = frozenset({HEAP, "memory", "filesystem"})
+_IN_RUNS = frozenset({HEAP, COLUMNAR, ROWS})
 _DAMAGED = (MalformedMessage, LookupError, TypeError, ValueError, AttributeError, OSError)
 
 
@@ -186,6 +189,8 @@ class KeyedParts:
 
     def whole_columns(self, handle: KeyedStateHandle) -> KeyedStateHandle:
         """What the runs in this handle hold, all in columns, as one snapshot, inline. Raises a StorageError."""
+        if format_of(handle) == ROWS:
+            return in_one(handle, self.files.read)
         snapshot = next(each for each in self.snapshots if isinstance(each, RunParts) and each.handle is handle)
         header = snapshot.header
         schema = pa.ipc.read_schema(pa.py_buffer(header["schema"]))
@@ -200,8 +205,19 @@ class KeyedParts:
         return write_sections(own, header, schema, rows, shares)
 
     def _rows_of_runs(self, snapshot: RunParts, name: str, group: int) -> list[pa.RecordBatch]:
+        if format_of(snapshot.handle) == ROWS:
+            runs = [part for run in snapshot.runs if (part := self._side(run, name, group)) is not None]
+            found = self._checked(snapshot, lambda: newest_kept_rows(runs))
+            return [] if found is None else [_named(found, snapshot.header, name)]
         batches = [batch for run in snapshot.runs if (batch := self._rows(run, name, group)) is not None]
         return list(newest_rows(batches, snapshot.header["keys"]))
+
+    def _side(self, run: Snapshot, name: str, group: int) -> SideRows | None:
+        if group not in run.handle.offsets:
+            return None
+        data = self.files.group(run.handle, group)
+        found: SideRows | None = self._checked(run, partial(_side_rows, run.header, name, data))
+        return found
 
     def _rows(self, snapshot: Snapshot, name: str, group: int) -> pa.RecordBatch | None:
         if group not in snapshot.handle.offsets:
@@ -245,9 +261,9 @@ class KeyedParts:
             return Snapshot(handle, self._header(operator, handle))
         runs = [Snapshot(run, self._header(operator, run)) for run in run_handles(handle, self.files)]
         formats = {run.handle.backend for run in runs}
-        if len(formats) != 1 or not formats <= {HEAP, COLUMNAR}:
-            found = ", ".join(sorted(formats)) or "none"
-            raise CorruptState(self.files.path_of(handle.handle), f"runs of the format {HEAP} or {COLUMNAR}", found)
+        if len(formats) != 1 or not formats <= _IN_RUNS:
+            found, wanted = (", ".join(sorted(each)) or "none" for each in (formats, _IN_RUNS))
+            raise CorruptState(self.files.path_of(handle.handle), f"runs of one format, of {wanted}", found)
         return RunParts(handle, runs)
 
     def _header(self, operator: str, handle: KeyedStateHandle) -> dict[str, Any]:
@@ -294,13 +310,14 @@ def _each_table(snapshot: Snapshot) -> Iterator[StoredTable]:
         schema = {what: header[what] for what in ("keys", "aggregates", "windows") if what in header}
         yield StoredTable(STATE_NAME, AGGREGATION, [schema], is_arrow=True, keys=tuple(header["keys"]))
     else:
-        sides = header["rows"]["sides"]
-        for side, each in enumerate(sides, 1):
-            yield StoredTable(_side(side, sides), ROWS_KIND, [each], is_arrow=True, keys=tuple(each["keys"]))
+        for name, each in zip(_sides(header), header["rows"]["sides"], strict=True):
+            yield StoredTable(name, ROWS_KIND, [each], is_arrow=True, keys=tuple(each["keys"]))
 
 
-def _side(side: int, sides: Sequence[Any]) -> str:
-    return ROWS_NAME if len(sides) == 1 else f"{ROWS_NAME} of input {side}"
+def _sides(header: dict[str, Any]) -> list[str]:
+    """The names of the tables, side by side."""
+    number = len(header["rows"]["sides"])
+    return [ROWS_NAME] if number == 1 else [f"{ROWS_NAME} of input {side}" for side in range(1, number + 1)]
 
 
 def _entry(payload: bytes, schema: Schema) -> Entries:
@@ -320,13 +337,15 @@ def _rows(snapshot: Snapshot, name: str, data: bytes) -> pa.RecordBatch | None:
         schema = pa.ipc.read_schema(pa.py_buffer(header["schema"]))
         stored = schema if "stored" not in header else pa.ipc.read_schema(pa.py_buffer(header["stored"]))
         return widened(pa.ipc.read_record_batch(pa.py_buffer(data), stored), schema)
-    sides = header["rows"]["sides"]
-    names = [_side(side, sides) for side in range(1, len(sides) + 1)]
-    side = names.index(name)
-    message = unpack_plain(data)[side]
-    if message is None:
-        return None
-    batch = pa.ipc.read_record_batch(pa.py_buffer(message), pa.ipc.read_schema(pa.py_buffer(header["stored"][side])))
-    own = list(sides[side]["types"])
-    beside = [name + "'" * (name in own) for name in ("time", "mark")]
-    return pa.RecordBatch.from_arrays(batch.columns, names=[*own, *beside])
+    found = _side_rows(header, name, data)
+    return None if found is None else _named(found.batch, header, name)
+
+
+def _side_rows(header: dict[str, Any], name: str, data: bytes) -> SideRows | None:
+    return side_of(header, unpack_plain(data), _sides(header).index(name))
+
+
+def _named(rows: pa.RecordBatch, header: dict[str, Any], name: str) -> pa.RecordBatch:
+    own = list(header["rows"]["sides"][_sides(header).index(name)]["types"])
+    names = [*own, *(beside + "'" * (beside in own) for beside in ("time", "mark"))]
+    return pa.RecordBatch.from_arrays(rows.columns[: len(names)], names=names)

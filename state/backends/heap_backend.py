@@ -23,7 +23,7 @@ from .frozen_state import FrozenState, KeptState
 from .heap_accessors import ACCESSORS
 from .heap_state import HeapScope, HeapState
 from .keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
-from .run_ledger import write_runs
+from .run_ledger import PlannedRuns, write_runs
 from .timer_queue import TimerQueue, TimerQueues
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
@@ -92,7 +92,8 @@ class HeapBackend(HeapScope):
             state.note_expired(changes)
         plan, keys = changes.plan(checkpoint_id, self._most_entries())
         frozen = None if plan.new is None else self._frozen(keys)
-        return lambda target: write_runs(plan, changes.ledger.owner, self.key_groups, target, frozen)
+        planned = [PlannedRuns(plan, changes.ledger.owner, frozen)]
+        return lambda target: write_runs(planned, self.key_groups, target)
 
     def _most_entries(self) -> int:
         """Of one state."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +83,7 @@ class RunLedger:
     _rows: int = 0
     """Of `changed`, since the last look at how many slots are marked."""
 
-    def changed(self, slots: Slots | int, rows: int, count: int) -> None:
+    def changed(self, slots: Slots | slice | int, rows: int, count: int) -> None:
         """These slots, in `rows` rows, hold something else now or nothing. `count`: how many slots there are."""
         if not self._marks:
             return
@@ -158,19 +158,30 @@ def _grown(marks: npt.NDArray[np.bool_], slots: int) -> npt.NDArray[np.bool_]:
     return grown
 
 
-def write_runs(
-    plan: RunPlan, owner: str, key_groups: range, target: SnapshotTarget, write_new: KeyedSnapshot | None
-) -> KeyedStateHandle | None:
-    """Write the new run, and list all. Blocks. `write_new`: makes an inline handle of it, if there is a new one.
+class PlannedRuns(NamedTuple):
+    """What is written for a snapshot of one ledger."""
 
-    A small state is stored as it is, without runs; so is none at all.
+    plan: RunPlan
+    owner: str
+    write_new: KeyedSnapshot | None
+    """Makes an inline handle of the new run, if there is one."""
+
+
+def write_runs(parts: Sequence[PlannedRuns], key_groups: range, target: SnapshotTarget) -> KeyedStateHandle | None:
+    """Write the new runs of these, one at least, and list all. Blocks.
+
+    A small state of one ledger is stored as it is, without runs; so is none at all.
     """
-    if plan.new is not None:
-        assert write_new is not None, "there is a new run"
-        written = write_new(target)
-        if plan.is_whole and (written is None or written.handle.size_bytes < target.inline_below_bytes):
-            return written
-        assert written is not None, "a run that is not whole names its keys"
-        plan.new.stored = store_run(SharedFileId(f"{owner}-{plan.checkpoint_id}"), written, target)
-    runs = [*plan.kept, *([] if plan.new is None else [plan.new])]
-    return manifest_of(key_groups, [run.stored for run in runs if run.stored is not None])
+    runs: list[StoredRun] = []
+    for plan, owner, write_new in parts:
+        if plan.new is not None:
+            assert write_new is not None, "there is a new run"
+            written = write_new(target)
+            is_small = written is None or written.handle.size_bytes < target.inline_below_bytes
+            if len(parts) == 1 and plan.is_whole and is_small:
+                return written
+            assert written is not None, "a run that is not whole names its keys"
+            plan.new.stored = store_run(SharedFileId(f"{owner}-{plan.checkpoint_id}"), written, target)
+        used = [*plan.kept, *([] if plan.new is None else [plan.new])]
+        runs += [run.stored for run in used if run.stored is not None]
+    return manifest_of(key_groups, runs)

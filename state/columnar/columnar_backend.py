@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage
 from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState, StateClock
-from ..backends.run_ledger import RunLedger, write_runs
+from ..backends.run_ledger import PlannedRuns, RunLedger, write_runs
 from ..backends.stored_runs import runs_of
 from ..backends.timer_queue import TimerQueues
 from ..columns.column_values import narrowed
@@ -123,7 +123,8 @@ class ColumnarBackend:
             return lambda target: None
         plan, groups = ledger.plan(checkpoint_id, len(table)), self._key_groups.groups
         write = None if plan.new is None else self._frozen(table, plan.new.slots)
-        return lambda target: write_runs(plan, ledger.owner, groups, target, write)
+        planned = [PlannedRuns(plan, ledger.owner, write)]
+        return lambda target: write_runs(planned, groups, target)
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         if self._runs is not None:

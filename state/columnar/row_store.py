@@ -14,12 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..backends.run_ledger import RunLedger
 from ..columns.column_values import plain_type
 from ..keys.word_table import Slots
 from .row_columns import ColumnView, Growing, RowNumbers, row_column, view_of
 
 Times: TypeAlias = npt.NDArray[np.int64]
 Positions: TypeAlias = npt.NDArray[np.int64]
+Marks: TypeAlias = "npt.NDArray[np.int64] | int"
+"""One for each row, or the same for all."""
 
 _SORTED_AS_WORDS = 1 << 20
 """Up to this number of rows a slot and a position fit into one word, and words are sorted several times as quickly."""
@@ -41,10 +44,14 @@ class RowStore:
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = plain_schema(schema)
         """Of the rows."""
+        self.runs: RunLedger | None = None
+        """Notes which rows change, by number, where increments are wanted."""
         self.clear()
 
     def clear(self) -> None:
         """Forget all rows. Whoever reads them on another thread has those that there were."""
+        if self.runs is not None:
+            self.runs.start_over()
         self._columns = [row_column(field.type) for field in self.schema]
         self._slots, self._before = Growing(np.int64), Growing(np.int64)
         self._times, self._marks, self._live = Growing(np.int64), Growing(np.int64), Growing(np.bool_)
@@ -78,14 +85,14 @@ class RowStore:
 
     @property
     def marks(self) -> npt.NDArray[np.int64]:
-        """By row; to be changed in place."""
+        """By row."""
         return self._marks.filled
 
     @property
     def size_bytes(self) -> int:
         return sum(column.size_bytes for column in self._columns)
 
-    def append(self, batch: pa.RecordBatch, slots: Slots, times: Times, mark: int = 0) -> int:
+    def append(self, batch: pa.RecordBatch, slots: Slots, times: Times, marks: Marks = 0) -> int:
         """Add rows, in order; returns the number of the first. The batch has the store's columns."""
         first, number = len(self), len(slots)
         self._sorted = None
@@ -93,11 +100,25 @@ class RowStore:
             column.append(values)
         self._slots.append(slots)
         self._times.append(times)
-        self._marks.extend(number)[:] = mark
+        self._marks.extend(number)[:] = marks
         self._live.extend(number)[:] = True
         if number:
             self._link(slots, first)
+            self._changed(slice(first, first + number), number)
         return first
+
+    def mark(self, rows: RowNumbers, marks: Marks) -> None:
+        """Give these rows other marks."""
+        differs = self.marks[rows] != marks
+        if differs.any():
+            # Whoever looks at `_marks` on another thread has a copy.
+            self.marks[rows] = marks
+            changed = rows[differs]
+            self._changed(changed, len(changed))
+
+    def _changed(self, rows: RowNumbers | slice, number: int) -> None:
+        if self.runs is not None:
+            self.runs.changed(rows, number, len(self))
 
     def pairs(self, slots: Slots) -> Iterator[tuple[Positions, RowNumbers]]:
         """Each of these slots, by its position, with each of its rows. They come in parts of about PAIRS_AT_A_TIME, but
@@ -139,15 +160,20 @@ class RowStore:
         # Whoever looks at `_live` on another thread has a copy.
         self._live.filled[rows] = False
         self.dropped += len(rows)
+        self._changed(rows, len(rows))
 
     def reader(self) -> RowReader:
         """The columns of the rows that there are now."""
         return RowReader(self.schema, [column.view() for column in self._columns])
 
-    def frozen(self) -> FrozenRows:
-        """What a snapshot needs of the rows as they are now."""
-        rows = self.live_rows()
-        return FrozenRows(self.reader(), rows, self.slots, self.times, self.marks[rows])
+    def frozen(self, some: RowNumbers | None = None) -> FrozenRows:
+        """What a snapshot needs of the rows as they are now: of all, or of some."""
+        if some is None:
+            rows, dropped = self.live_rows(), np.empty(0, np.int64)
+        else:
+            is_live = self._live.filled[some]
+            rows, dropped = some[is_live], some[~is_live]
+        return FrozenRows(self.reader(), rows, dropped, self.slots, self.times, self.marks[rows])
 
     def compact(self) -> None:
         """Forget dropped rows; all others get new numbers, in their order."""
@@ -155,8 +181,7 @@ class RowStore:
         batch, slots = self.reader().take(rows), self.slots[rows]
         times, marks = self.times[rows], self.marks[rows]
         self.clear()
-        self.append(batch, slots, times)
-        self.marks[:] = marks
+        self.append(batch, slots, times, marks)
 
     def relabel(self, slots: Slots) -> None:
         """Keys have other slots now: `slots` by old slot."""
@@ -286,19 +311,25 @@ class RowReader:
 
 
 class FrozenRows:
-    """The rows of a store at one moment, for a snapshot on any thread."""
+    """Rows of a store at one moment, for a snapshot on any thread."""
 
     def __init__(
-        self, reader: RowReader, rows: RowNumbers, slots: Slots, times: Times, marks: npt.NDArray[np.int64]
+        self, reader: RowReader, rows: RowNumbers, dropped: RowNumbers, slots: Slots, times: Times, marks: Times
     ) -> None:
         self.rows = rows
         """The numbers of those that are not dropped."""
+        self.dropped = dropped
+        """Those that are, and were asked for."""
         self._reader, self._slots, self._times, self._marks = reader, slots, times, marks
 
     @property
     def slots(self) -> Slots:
         """Of each of these rows."""
         return self._slots[self.rows]
+
+    @property
+    def dropped_slots(self) -> Slots:
+        return self._slots[self.dropped]
 
     def take(self, places: Positions) -> tuple[list[pa.Array], Times, npt.NDArray[np.int64]]:
         """Columns, times and marks of the rows at these places in `rows`."""

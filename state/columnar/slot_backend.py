@@ -18,7 +18,7 @@ from ...messages import CheckpointId, KeyedStateHandle
 from ..backends.backend import NO_NAMESPACE, KeyedSnapshot, ReadState
 from ..backends.frozen_state import FrozenState
 from ..backends.keyed_snapshot import SnapshotWriter, StoredState, read_layers, separate
-from ..backends.run_ledger import RunLedger, write_runs
+from ..backends.run_ledger import PlannedRuns, RunLedger, write_runs
 from ..backends.timer_queue import EVENT_TIMERS, PROCESSING_TIMERS, TimerQueues
 from ..errors import InvalidState
 from ..keys.word_table import Slots
@@ -104,7 +104,8 @@ class SlotBackend(SlotScope):
             ledger.start_over()
         plan = ledger.plan(checkpoint_id, count)
         frozen = None if plan.new is None else self._frozen(plan.new.slots)
-        return lambda target: write_runs(plan, ledger.owner, self.key_groups, target, frozen)
+        planned = [PlannedRuns(plan, ledger.owner, frozen)]
+        return lambda target: write_runs(planned, self.key_groups, target)
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         if self.runs is not None:

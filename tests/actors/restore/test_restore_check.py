@@ -16,8 +16,8 @@ from understudy.runtime.connectors.files.outlet_sink import OutletSink
 from understudy.runtime.connectors.kafka.kafka_sink import KafkaSink
 from understudy.state import inline_handle
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
-from understudy.state.columnar.keyed_rows import KeptRows, describe_rows
 from understudy.state.columnar.pane_windows import sliding_panes
+from understudy.state.columnar.rows_format import KeptRows, describe_rows
 from understudy.state.kinds.aggregation_fit import describe_aggregation
 from understudy.state.kinds.state_descriptions import describe_states
 

@@ -31,7 +31,8 @@ from understudy.state.checkpoints.savepoint_store import (
 )
 from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot, state_size_bytes, store_in_file
 from understudy.state.columnar.columnar_backend import ColumnarBackend
-from understudy.state.columnar.keyed_rows import KeptRows, KeyedRows
+from understudy.state.columnar.keyed_rows import KeyedRows
+from understudy.state.columnar.rows_format import KeptRows
 from understudy.state.keys.key_groups import KeyGroupRange, key_group, key_group_range, key_groups_of
 from understudy.state.kinds.state_descriptions import describe_states
 from understudy.state.storage import CheckpointStorage, checkpoint_directory

@@ -15,7 +15,8 @@ from understudy.runtime.savepoints.keyed_parts import KeyedParts
 from understudy.runtime.savepoints.sources_of_rows import ArrowSource, EntrySource
 from understudy.state import HeapBackend, assign_operator, handle_reader, key_group_range
 from understudy.state.columnar.columnar_backend import ColumnarBackend
-from understudy.state.columnar.keyed_rows import KeptRows, KeyedRows
+from understudy.state.columnar.keyed_rows import KeyedRows
+from understudy.state.columnar.rows_format import KeptRows
 from understudy.state.columnar.slot_backend import SlotBackend
 from understudy.state.keys.key_groups import KeyGroupRange
 

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, SubtaskIndex, VertexId
 from understudy.state.backends.backend import SnapshotTarget
 from understudy.state.checkpoints.assignment import cut_handle
-from understudy.state.columnar.keyed_rows import KeptRows, KeyedRows
+from understudy.state.columnar.keyed_rows import KeyedRows
 from understudy.state.columnar.row_columns import row_column
 from understudy.state.columnar.row_store import RowStore
+from understudy.state.columnar.rows_format import KeptRows
 from understudy.state.errors import CorruptState, StateIncompatible
 from understudy.state.keys.key_groups import KeyGroupRange
 from understudy.state.storage import CheckpointStorage, handle_reader
