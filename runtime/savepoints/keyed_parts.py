@@ -26,6 +26,7 @@ from ...state.columnar.group_sections import write_sections
 from ...state.columnar.rows_format import FORMAT_NAME as ROWS
 from ...state.columnar.rows_format import SideRows, in_one, side_of
 from ...state.columnar.rows_format import newest_rows as newest_kept_rows
+from ...state.columnar.window_runs import RUN, without_gone
 from ...state.columns.column_values import widened
 from ...state.errors import CorruptState
 from ...state.keys.key_groups import KeyGroupRange
@@ -192,7 +193,7 @@ class KeyedParts:
         if format_of(handle) == ROWS:
             return in_one(handle, self.files.read)
         snapshot = next(each for each in self.snapshots if isinstance(each, RunParts) and each.handle is handle)
-        header = snapshot.header
+        header = {what: each for what, each in snapshot.header.items() if what != RUN}
         schema = pa.ipc.read_schema(pa.py_buffer(header["schema"]))
         batches: list[pa.RecordBatch] = []
         shares, end = [], 0
@@ -210,7 +211,11 @@ class KeyedParts:
             found = self._checked(snapshot, lambda: newest_kept_rows(runs))
             return [] if found is None else [_named(found, snapshot.header, name)]
         batches = [batch for run in snapshot.runs if (batch := self._rows(run, name, group)) is not None]
-        return list(newest_rows(batches, snapshot.header["keys"]))
+        left = newest_rows(batches, snapshot.header["keys"])
+        if RUN not in snapshot.header:
+            return list(left)
+        found = self._checked(snapshot, lambda: [without_gone(batch, snapshot.header) for batch in left])
+        return [batch for batch in found if batch.num_rows]
 
     def _side(self, run: Snapshot, name: str, group: int) -> SideRows | None:
         if group not in run.handle.offsets:

@@ -97,8 +97,12 @@ class RunLedger:
             marked = np.count_nonzero(self._changed[:size] | self._unconfirmed) + np.count_nonzero(self._changed[size:])
             self._marks = bool(2 * marked <= count)
 
-    def plan(self, checkpoint_id: CheckpointId, count: int) -> RunPlan:
-        """The runs of the snapshot that is taken now; there are `count` slots."""
+    def plan(
+        self, checkpoint_id: CheckpointId, count: int, *, holding: int | None = None, always: bool = False
+    ) -> RunPlan:
+        """The runs of the snapshot that is taken now; there are `count` slots, of which about `holding` hold something.
+        `always`: there is a new run even if nothing has changed.
+        """
         self._take_changes(count)
         if not self._marks:
             self._runs.clear()
@@ -110,11 +114,12 @@ class RunLedger:
                 self._unconfirmed[run.slots] = True
             del self._runs[-MOST_OF_A_LEVEL:]
             slots, level = np.flatnonzero(self._unconfirmed), level + 1
-        if not self._runs or 2 * (len(slots) + sum(run.rows for run in self._runs)) > count:
+        most = count if holding is None else holding
+        if not self._runs or 2 * (len(slots) + sum(run.rows for run in self._runs)) > most:
             self._runs.clear()
             new: Run | None = Run(None)
         else:
-            new = Run(slots, level) if len(slots) else None
+            new = Run(slots, level) if len(slots) or always else None
         self._newest = RunPlan(checkpoint_id, tuple(self._runs), new)
         return self._newest
 

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..backends.run_ledger import RunLedger
 from ..columns.timed_batch import Times
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
@@ -76,6 +77,7 @@ class PaneTable:
         self._watermark = NO_WATERMARK
         self.ahead: GroupProgress | None = None
         self._pane_name, self._span_name = rows.free_name("pane"), rows.free_name("span")
+        self.runs: RunLedger | None = None
 
     def __len__(self) -> int:
         """How many pairs there are of a key and a pane, or a window that is being given out."""
@@ -85,6 +87,19 @@ class PaneTable:
     def key_count(self) -> int:
         """How many keys there is memory for."""
         return len(self._index)
+
+    @property
+    def holding(self) -> int:
+        return max(map(len, self._panes.values()), default=0)
+
+    @property
+    def is_giving_out(self) -> bool:
+        return bool(self._leaving)
+
+    @property
+    def kept_from(self) -> tuple[str, int]:
+        """Panes close in their order."""
+        return self._pane_name, min(self._panes, default=LAST_BOUND)
 
     @property
     def partial_schema(self) -> pa.Schema:
@@ -198,9 +213,13 @@ class PaneTable:
             yield self._partials(runs)
         self._give_up_keys()
 
-    def stored(self) -> Stored | None:
-        """All state as of now; None if there is none."""
-        runs = [Run(number, 0, pane.slots, pane.values()) for number, pane in self._panes.items() if len(pane)]
+    def stored(self, some: Slots | None = None) -> Stored | None:
+        """All state as of now, or that of some slots while nothing is given out; None if there is none."""
+        runs = []
+        for number, pane in self._panes.items():
+            of_pane = slice(0, len(pane)) if some is None else _there(pane.find(some, len(self._index)))
+            if len(held := pane.slots[of_pane]):
+                runs.append(Run(number, 0, held, pane.parts.at(of_pane)))
         for leaving in self._leaving:
             run = leaving.next_run(len(leaving))
             runs.append(run._replace(end=run.end - run.start))
@@ -263,6 +282,8 @@ class PaneTable:
         if not by_pane:
             return []
         slots = self._index.slots_of(self.rows.key_columns(batch))
+        if self.runs is not None:
+            self.runs.changed(slots, len(slots), len(self._index))
         again: dict[int, list[Slots]] = {}
         for number, rows in by_pane:
             pane = self._panes.get(number)
@@ -290,8 +311,7 @@ class PaneTable:
             merged = Pane(self.rows.parts)
             for number in self._numbers(end):
                 pane = self._panes[number]
-                places = pane.find(slots[at : at + MOST_ROWS], len(self._index))
-                there = places[places >= 0]
+                there = _there(pane.find(slots[at : at + MOST_ROWS], len(self._index)))
                 merged.merge_values(pane.slots[there], pane.parts.at(there), len(self._index))
             yield self._results([Run(self._windows.start_of(end), end, merged.slots, merged.values())])
 
@@ -381,6 +401,8 @@ class PaneTable:
         for pane in panes:
             pane.renumber(new_slots)
         self._index, self._most_entries = index, 0
+        if self.runs is not None:
+            self.runs.start_over()
 
     def _results(self, runs: Sequence[Run]) -> Results:
         slots, values = joined_runs(runs)
@@ -395,3 +417,7 @@ class PaneTable:
         slots, values = joined_runs(runs)
         places = {self._pane_name: field_of_rows(runs, "start")}
         return self.rows.partials(self._index.keys(slots), places, values)
+
+
+def _there(places: Slots) -> Slots:
+    return places[places >= 0]

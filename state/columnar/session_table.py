@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from ..backends.run_ledger import RunLedger
 from ..columns.timed_batch import Times
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
@@ -26,7 +27,7 @@ from .group_progress import GroupProgress, Progress
 from .pane_table import Taken
 from .pane_windows import END_OF_TIME
 from .part_columns import PartColumns, RowsOfSlots, as_slice
-from .sessions import Flags, Sessions, all_of, late_ones, merged, no_sessions, spans_of
+from .sessions import Flags, Sessions, all_of, late_ones, merged, no_sessions, sessions_without_rows, spans_of
 from .window_rows import MOST_ROWS, Results, Stored, WindowRows
 
 _NONE: Final = -(2**63)
@@ -42,6 +43,9 @@ class SessionTable:
     progress = Progress(0, 0)
     ahead = None
     """Each session says for itself whether it has fired."""
+    is_giving_out = False
+    kept_from = None
+    """Sessions go one by one."""
 
     def __init__(self, gap_ms: int, rows: WindowRows, allowed_lateness_ms: int = 0) -> None:
         self.rows = rows
@@ -58,6 +62,7 @@ class SessionTable:
         """Those that are to be fired now, and are not among the deadlines."""
         self._count = self._most = 0
         self._names = [rows.free_name(name) for name in ("first", "last", "fired")]
+        self.runs: RunLedger | None = None
 
     def __len__(self) -> int:
         """How many open sessions there are."""
@@ -67,6 +72,10 @@ class SessionTable:
     def key_count(self) -> int:
         """How many keys there is memory for."""
         return len(self._index)
+
+    @property
+    def holding(self) -> int:
+        return self._count
 
     @property
     def stored_schema(self) -> pa.Schema:
@@ -117,16 +126,29 @@ class SessionTable:
         """Go on from a restored watermark."""
         self._watermark = watermark_ms
 
-    def stored(self) -> Stored | None:
-        """All state as of now; None if there is none."""
-        if not len(self):
-            return None
-        sessions = self._taken(np.flatnonzero(self._last != _NONE))
-        if len(self._earlier):
+    def stored(self, some: Slots | None = None) -> Stored | None:
+        """All state as of now, or that of some slots: one that has no session has one of no rows. None of none."""
+        sessions = self._taken(np.flatnonzero(self._last != _NONE)) if some is None else self._sessions_of(some)
+        if some is None and len(self._earlier):
             sessions = all_of([sessions, self._earlier])
+        if not len(sessions):
+            return None
         columns = (sessions.first, sessions.last, sessions.fired.astype(np.int64))
         others = self.rows.without_keys(dict(zip(self._names, columns, strict=True)), sessions.values)
         return Stored(self._index, sessions.slots, others)
+
+    def _sessions_of(self, slots: Slots) -> Sessions:
+        is_open = self._last[slots] != _NONE
+        wanted = np.zeros(len(self._last), np.bool_)
+        wanted[slots] = True
+        gone = slots[~is_open & ~self._has_earlier[slots]]
+        return all_of(
+            [
+                self._taken(slots[is_open]),
+                self._earlier.take(wanted[self._earlier.slots]),
+                sessions_without_rows(gone, self.rows.parts),
+            ]
+        )
 
     def restore(self, stored: pa.RecordBatch) -> None:
         """Take in rows of state, with their key columns, besides what is there."""
@@ -150,7 +172,12 @@ class SessionTable:
                 _grown(flags, size, False) for flags in (self._has_fired, self._has_earlier)
             )
             self._parts.reserve(size)
+        self._changed(slots)
         return slots
+
+    def _changed(self, slots: Slots) -> None:
+        if self.runs is not None:
+            self.runs.changed(slots, len(slots), len(self._index))
 
     def _late_rows(self, slots: Slots, times: Times) -> Slots:
         """The rows that join nothing and whose own session would have closed, in order."""
@@ -249,6 +276,7 @@ class SessionTable:
         self._has_fired[changed] = True
         earlier = ~self._earlier.fired & (self._ends(self._earlier.last) <= self._watermark)
         if earlier.any():
+            self._changed(self._earlier.slots[earlier])
             results += self._results(self._earlier.take(earlier))
             self._earlier = replace(self._earlier, fired=self._earlier.fired | earlier)
         return results
@@ -262,6 +290,8 @@ class SessionTable:
         fired = earlier.fired.copy()
         fired[due] = True
         is_open = ~fired | (self._closings(earlier.last) > self._watermark)
+        self._changed(earlier.slots[due])
+        self._changed(earlier.slots[~is_open])
         self._keep_earlier(replace(earlier, fired=fired).take(is_open))
         return results
 
@@ -282,6 +312,7 @@ class SessionTable:
 
     def _fire_last(self, slots: Slots) -> list[Results]:
         results = self._results(self._taken(slots))
+        self._changed(slots)
         self._has_fired[slots] = True
         closed = self._closings(self._last[slots]) <= self._watermark
         self._forget(slots[closed])
@@ -290,6 +321,7 @@ class SessionTable:
 
     def _forget(self, slots: Slots) -> None:
         self._most = max(self._most, len(self))
+        self._changed(slots)
         self._last[slots] = _NONE
         self._parts.reset(slots)
         self._count -= len(slots)
@@ -347,6 +379,8 @@ class SessionTable:
         self._index, self._parts, self._most = index, parts, 0
         self._earlier = replace(self._earlier, slots=new_slots[self._earlier.slots])
         self._deadlines.renumber(new_slots)
+        if self.runs is not None:
+            self.runs.start_over()
 
 
 def _later(times: Times, ms: int) -> Times:

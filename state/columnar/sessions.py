@@ -45,8 +45,14 @@ class Sessions:
 
 
 def no_sessions(parts: Mapping[Part, pa.DataType]) -> Sessions:
-    none = np.empty(0, np.int64)
-    return Sessions(none, none, none, np.empty(0, np.bool_), PartColumns(parts).at(slice(0, 0)))
+    return sessions_without_rows(np.empty(0, np.int64), parts)
+
+
+def sessions_without_rows(slots: Slots, parts: Mapping[Part, pa.DataType]) -> Sessions:
+    """One of each key, as if it had begun with no record."""
+    columns, times = PartColumns(parts), np.zeros(len(slots), np.int64)
+    columns.reserve(len(slots))
+    return Sessions(slots, times, times, np.zeros(len(slots), np.bool_), columns.at(slice(0, len(slots))))
 
 
 def all_of(several: Sequence[Sessions]) -> Sessions:

@@ -16,17 +16,21 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage, StateDescription
 from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState
+from ..backends.run_ledger import PlannedRuns, RunLedger, RunPlan, write_runs
+from ..backends.stored_runs import RunBytes, runs_of
 from ..backends.timer_queue import TimerQueues
 from ..columns.column_values import narrowed
 from ..errors import CorruptState, InvalidState, StateIncompatible
 from ..keys.key_groups import KeyGroupRange, key_groups_of
 from ..keys.key_index import KeyIndex, keys_in
+from ..keys.word_table import Slots
 from ..kinds.aggregates import Aggregate
 from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
 from ..kinds.descriptors import KeyedStateDeclaration
 from .group_progress import GroupProgress, Progress
-from .group_sections import check_owned, read_header, read_sections, schema_of, shares_of, write_sections
+from .group_sections import Share, check_owned, read_header, read_sections, schema_of, shares_of, write_sections
 from .window_rows import Stored, WindowRows
+from .window_runs import RUN, about_run, newest_windows
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 
@@ -47,9 +51,31 @@ class WindowTable(Protocol):
     def ahead(self) -> GroupProgress | None:
         """The same by key group, where some were further at the restore."""
 
+    runs: RunLedger | None
+    """Notes which slots change, where increments are wanted."""
+
+    @property
+    def key_count(self) -> int:
+        """How many slots there are."""
+
+    @property
+    def holding(self) -> int:
+        """How many of them hold something, at least."""
+
+    @property
+    def is_giving_out(self) -> bool:
+        """Whether there are rows that go one by one, whatever their slots do."""
+
+    @property
+    def kept_from(self) -> tuple[str, int] | None:
+        """Where rows go all at once, whatever their slots do: a column, and its least value in those that are left."""
+
+    @property
+    def stored_schema(self) -> pa.Schema: ...
+
     def __len__(self) -> int: ...
 
-    def stored(self) -> Stored | None: ...
+    def stored(self, some: Slots | None = None) -> Stored | None: ...
 
     def restore(self, stored: pa.RecordBatch) -> None: ...
 
@@ -82,13 +108,16 @@ class WindowBackend(Generic[T]):
         self._keys, self._aggregates, self._windows = tuple(keys), dict(aggregates), dict(windows)
         self._make = make
         self._key_groups, self._max_parallelism = key_groups, max_parallelism
+        self._runs: RunLedger | None = None
+        self._was_giving_out = False
+        """When the last increment was taken."""
         self._groups: tuple[KeyIndex | None, npt.NDArray[np.uint16]] = (None, np.empty(0, np.uint16))
         """The key group of each slot of an index, as far as a snapshot has needed them."""
 
     def table_for(self, schema: pa.Schema, *, partials: bool = False) -> T:
         """The table; made for batches, or partials, with these columns if there is none yet."""
         if self.table is None:
-            self.table = self._make(self._rows(schema, partials))
+            self.table = self._made(self._rows(schema, partials))
         return self.table
 
     def expect(self, schema: pa.Schema, *, partials: bool = False) -> None:
@@ -97,7 +126,12 @@ class WindowBackend(Generic[T]):
         if self.table is not None:
             self._check_fit(expected, self._described(self.table.rows))
         else:
-            self.table = self._make(expected)
+            self.table = self._made(expected)
+
+    def _made(self, rows: WindowRows) -> T:
+        table = self._make(rows)
+        table.runs = self._runs
+        return table
 
     def state(self, declaration: S) -> S:
         raise InvalidState(f"state {declaration.name!r}: columnar windows hold their aggregates and no other state")
@@ -108,14 +142,46 @@ class WindowBackend(Generic[T]):
     def read_ahead(self, keys: Sequence[Any]) -> None:
         """All is in memory."""
 
-    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
-        """A snapshot has no files but its own."""
-
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
-        stored = self.table.stored() if self.table is not None else None
-        if self.table is None or stored is None:
+        if self._runs is not None:
+            self._runs.start_over()
+        return self._frozen(None) or (lambda target: None)
+
+    def track_changes(self, owner: str) -> None:
+        self._runs = RunLedger(owner)
+
+    def increment(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        table, ledger = self.table, self._runs
+        assert ledger is not None, "changes are tracked"
+        if table is None or not len(table):
+            ledger.start_over()
             return lambda target: None
-        rows, (fired, closed), ahead = self.table.rows, self.table.progress, self.table.ahead
+        if table.is_giving_out or self._was_giving_out:
+            ledger.start_over()
+        self._was_giving_out = table.is_giving_out
+        plan = ledger.plan(checkpoint_id, table.key_count, holding=table.holding, always=True)
+        assert plan.new is not None, "there is always a new run"
+        planned = [PlannedRuns(plan, ledger.owner, self._frozen(plan))]
+        return lambda target: write_runs(planned, self._key_groups.groups, target)
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        if self._runs is not None:
+            self._runs.complete(checkpoint_id)
+
+    def _frozen(self, plan: RunPlan | None) -> KeyedSnapshot | None:
+        """What all slots hold, or what this run says; None if they hold nothing."""
+        table = self.table
+        if table is None:
+            return None
+        stored = table.stored() if plan is None or plan.new is None else table.stored(plan.new.slots)
+        if stored is None and plan is None:
+            return None
+        rows, schema = table.rows, table.stored_schema
+        about = self._progress(table) | ({} if plan is None else about_run(rows, _kept_from(table)))
+        return lambda target: self._write(rows, schema, stored, about)
+
+    def _progress(self, table: T) -> dict[str, Any]:
+        (fired, closed), ahead = table.progress, table.ahead
         progress: dict[str, Any] = {"fired": fired, "closed": closed}
         if ahead is not None:
             bounds = {group: (int(ahead.fired[group]), int(ahead.closed[group])) for group in self._key_groups.groups}
@@ -124,28 +190,44 @@ class WindowBackend(Generic[T]):
                 for group, (own, shut) in bounds.items()
                 if own > fired or shut > closed
             }
-        return lambda target: self._write(rows, stored, progress)
+        return progress
 
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
         assert self.table is None, "a backend is restored before it is used"
         known: dict[int, Progress] = {}
         for handle in handles:
-            data, path = read(handle.handle), handle.handle.path or "inline state"
+            runs = runs_of(handle, read)
             try:
-                header = read_header(data, handle)
-                self._check_header(header)
-                self.table_for(schema_of(header), partials=True)
-                for rows in read_sections(data, handle, header, self._key_groups):
-                    self._held().restore(rows)
+                header = self._restore(runs)
                 theirs = range(handle.first_key_group, handle.last_key_group + 1)
                 known |= {group: _progress_of(header, group) for group in theirs if group in self._key_groups.groups}
             except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
+                path = ", ".join(run.handle.handle.path or "inline state" for run in runs)
                 raise CorruptState(
                     path, "a snapshot of columnar windows", f"{type(error).__name__}: {error}"
                 ) from error
         if known:
             groups = self._max_parallelism
             self._held().go_on(GroupProgress.of(known, groups, lambda keys: key_groups_of(keys, groups)))
+
+    def _restore(self, runs: Sequence[RunBytes]) -> dict[str, Any]:
+        """The header of the newest."""
+        header: dict[str, Any] = {}
+        batches: list[pa.RecordBatch] = []
+        for run, data in runs:
+            header = read_header(data, run)
+            self._check_header(header)
+            table = self.table_for(schema_of(header), partials=True)
+            sections = read_sections(data, run, header, self._key_groups)
+            if RUN in header:
+                none = pa.RecordBatch.from_pylist([], table.stored_schema)
+                batches.append(pa.concat_batches([none, *sections]))
+                continue
+            for rows in sections:
+                table.restore(rows)
+        if batches:
+            self._held().restore(newest_windows(batches, self._held().rows, header))
+        return header
 
     def read_only(self) -> AbstractContextManager[None]:
         """Nothing can be asked of them."""
@@ -182,15 +264,19 @@ class WindowBackend(Generic[T]):
         assert self.table is not None
         return self.table
 
-    def _write(self, rows: WindowRows, stored: Stored, progress: Mapping[str, Any]) -> KeyedStateHandle:
-        order, shares = shares_of(self._groups_of(stored))
-        keys = stored.keys.keys(stored.slots[order])
-        whole = rows.with_keys(keys, stored.batch.take(pa.array(order)))
+    def _write(
+        self, rows: WindowRows, schema: pa.Schema, stored: Stored | None, about: Mapping[str, Any]
+    ) -> KeyedStateHandle:
+        whole, shares = pa.RecordBatch.from_pylist([], schema), list[Share]()
+        if stored is not None:
+            order, shares = shares_of(self._groups_of(stored))
+            keys = stored.keys.keys(stored.slots[order])
+            whole = rows.with_keys(keys, stored.batch.take(pa.array(order)))
         narrow = pa.RecordBatch.from_arrays([narrowed(column) for column in whole.columns], names=whole.schema.names)
         header = {
             "format": _FORMAT,
             "max_parallelism": self._max_parallelism,
-            **progress,
+            **about,
             **{what: each for what, each in self._described(None).items() if what != "types"},
         }
         return write_sections(self._key_groups, header, whole.schema, narrow, shares)
@@ -228,6 +314,11 @@ class WindowBackend(Generic[T]):
         difference = aggregation_misfit(self._described(rows), stored)
         if difference is not None:
             raise StateIncompatible(f"{STATE_NAME}{difference.what}", difference.declared, difference.stored)
+
+
+def _kept_from(table: WindowTable) -> tuple[str, int] | None:
+    """A window that is being given out may have begun before all panes; such a run is the only one."""
+    return None if table.is_giving_out else table.kept_from
 
 
 def _progress_of(header: dict[str, Any], group: int) -> Progress:

@@ -85,6 +85,11 @@ class WindowRows:
         """A name like this one for a column of partials."""
         return free_name(wanted, {*self.keys, *self.names.values()})
 
+    @property
+    def rows_name(self) -> str:
+        """The column of partials that counts the rows in them."""
+        return self.names[ROWS]
+
     def partial_schema(self, places: Sequence[str]) -> pa.Schema:
         """With these columns of int64 that say where in time a partial belongs."""
         columns = {name: pa.int64() for name in places} | {self.names[part]: kind for part, kind in self.parts.items()}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ from understudy.messages import (
     CheckpointId,
     ExecutionAttemptId,
     JobId,
+    KeyedStateHandle,
     OperatorId,
     OperatorSubtaskState,
     StateHandle,
@@ -19,13 +23,16 @@ from understudy.messages import (
     SubtaskState,
     VertexId,
 )
+from understudy.runtime.savepoints.keyed_parts import KeyedParts
+from understudy.runtime.savepoints.state_files import StateFiles
 from understudy.state import SnapshotTarget
 from understudy.state.checkpoints.assignment import assign_state
 from understudy.state.columnar.window_backend import WindowBackend
-from understudy.state.columnar.window_rows import Results, WindowRows
+from understudy.state.columnar.window_rows import Results, Stored, WindowRows
 from understudy.state.keys.key_groups import key_group_range, key_groups_of, operator_index_of
 from understudy.state.kinds.aggregates import Aggregate, Count, Max, Sum
-from understudy.state.storage import verified
+from understudy.state.kinds.aggregation_fit import STATE_NAME
+from understudy.state.storage import CheckpointStorage, verified
 
 from .window_model import Result, Row
 
@@ -54,12 +61,22 @@ def listed(results: Sequence[Results]) -> list[Result]:
 
 
 class Subtasks:
-    """`two_phases`: rows become partials in a table of their own first."""
+    """`two_phases`: rows become partials in a table of their own first. `fates`: increments are taken on the way, of
+    which some complete, and each cut is made of increments.
+    """
 
     def __init__(
-        self, make: Callable[[WindowRows], Any], windows: Mapping[str, Any], *, two_phases: bool = False
+        self,
+        make: Callable[[WindowRows], Any],
+        windows: Mapping[str, Any],
+        *,
+        two_phases: bool = False,
+        fates: Random | None = None,
     ) -> None:
-        self._make, self._windows, self._two_phases = make, windows, two_phases
+        self._make, self._windows, self._two_phases, self._fates = make, windows, two_phases, fates
+        self._number = 0
+        self.lists_of_runs = 0
+        """Snapshots of several runs that were restored."""
         self._watermark = -(2**63)
         self.backends = [self._backend(0, 1)]
         self.late: list[Row] = []
@@ -76,6 +93,7 @@ class Subtasks:
             ]
             if own:
                 found += self._taken(backend, own)
+        self._checkpoint()
         return found
 
     def advance(self, watermark: int, most_rows: int = 1 << 16, cuts: Sequence[int] = ()) -> list[Result]:
@@ -90,6 +108,7 @@ class Subtasks:
                     results, more = backend.table.fire(watermark, most_rows)
                     found += listed(results)
                     is_done &= not more
+            self._checkpoint()
             if is_done:
                 return found
             if cuts:
@@ -99,7 +118,10 @@ class Subtasks:
         """Snapshot all, and go on in so many subtasks."""
         taken = {}
         for index, backend in enumerate(self.backends):
-            handle = backend.snapshot(CheckpointId(1))(TARGET)
+            handle = self._snapshot(backend)
+            if handle is not None and len(handle.shared) > 1:
+                self.lists_of_runs += 1
+                _check_read(handle, backend)
             keyed = () if handle is None else (handle,)
             state = OperatorSubtaskState(keyed, ())
             taken[SubtaskIndex(index)] = SubtaskState({OperatorId("op"): state})
@@ -110,6 +132,25 @@ class Subtasks:
             if backend.table is not None:
                 backend.table.resume(self._watermark)
         self.backends = new
+
+    def _checkpoint(self) -> None:
+        if self._fates is None or self._fates.random() < 0.4:
+            return
+        if self._fates.random() < 0.1:  # a savepoint
+            for backend in self.backends:
+                backend.snapshot(CheckpointId(self._number))(TARGET)
+            return
+        is_complete = self._fates.random() < 0.8
+        for backend in self.backends:
+            self._snapshot(backend)
+        for backend in self.backends if is_complete else []:
+            backend.checkpoint_complete(CheckpointId(self._number))
+
+    def _snapshot(self, backend: WindowBackend[Any]) -> KeyedStateHandle | None:
+        if self._fates is None:
+            return backend.snapshot(CheckpointId(1))(TARGET)
+        self._number += backend is self.backends[0]
+        return backend.increment(CheckpointId(self._number))(replace(TARGET, inline_below_bytes=1))
 
     def __len__(self) -> int:
         return sum(backend.entry_count() for backend in self.backends)
@@ -138,7 +179,28 @@ class Subtasks:
 
     def _backend(self, index: int, parallelism: int) -> WindowBackend[Any]:
         groups = key_group_range(MAXIMUM, parallelism, index)
-        return WindowBackend(["key"], AGGREGATES, self._windows, self._make, groups, MAXIMUM)
+        backend = WindowBackend(["key"], AGGREGATES, self._windows, self._make, groups, MAXIMUM)
+        if self._fates is not None:
+            backend.track_changes("op")
+        return backend
+
+
+def _check_read(handle: KeyedStateHandle, backend: WindowBackend[Any]) -> None:
+    """As data, runs hold what the state does."""
+    parts = KeyedParts("op", [handle], StateFiles(CheckpointStorage("memory://windows-as-data")))
+    read = [row for group in parts.groups() for batch in parts.rows(STATE_NAME, group) for row in batch.to_pylist()]
+    assert backend.table is not None
+    stored = backend.table.stored()
+    held = [] if stored is None else _rows_of(backend.table.rows, stored)
+    assert Counter(map(str, read)) == Counter(map(str, held))
+    whole = KeyedParts("op", [parts.whole_columns(handle)], parts.files)
+    again = [row for group in whole.groups() for batch in whole.rows(STATE_NAME, group) for row in batch.to_pylist()]
+    assert Counter(map(str, again)) == Counter(map(str, held))
+
+
+def _rows_of(rows: WindowRows, stored: Stored) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = rows.with_keys(stored.keys.keys(stored.slots), stored.batch).to_pylist()
+    return found
 
 
 def _read(handle: StateHandle) -> bytes:

@@ -1,0 +1,138 @@
+"""Columnar windows in incremental checkpoints: whatever becomes of those before, each cut gives back all windows.
+
+UNDERSTUDY_CASES=100000 plays more histories.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from understudy.runtime.savepoints import keyed_parts
+from understudy.state.backends.run_ledger import RunLedger
+from understudy.state.columnar import pane_table, session_table, window_backend, window_runs
+from understudy.state.columnar.pane_table import PaneTable
+from understudy.state.columnar.pane_windows import cumulative_panes, sliding_panes, tumbling_panes
+from understudy.state.columnar.session_table import SessionTable
+
+from .window_model import AlignedModel, Row, SessionModel, cumulative, sliding, tumbling
+from .window_play import play
+from .window_subtasks import Subtasks
+
+HISTORIES = int(os.environ.get("UNDERSTUDY_CASES", "25"))
+KEYS = [f"key {number}" for number in range(40)]
+SHAPES = ["tumbling", "sliding", "cumulative", "session"]
+
+
+@pytest.fixture(autouse=True)
+def keys_are_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (pane_table, session_table):
+        monkeypatch.setattr(module, "_FEWEST_KEYS", 50)
+
+
+def steps_of(draw: Random) -> list[Any]:
+    """Many rows at first, of all keys; then a few at a time, watermarks and cuts, as event time goes on."""
+    now = 0
+    steps: list[Any] = [[Row(key, 1, draw.randrange(30)) for key in KEYS]]
+    for _ in range(draw.randint(5, 25)):
+        now += draw.choice((0, 1, 3))
+        match draw.randrange(8):
+            case 0 | 1:
+                steps.append(now - draw.randrange(6))
+            case 2:
+                steps.append((now - draw.randrange(6), draw.randint(1, 9), [draw.randint(1, 3) for _ in range(2)]))
+            case 3:
+                steps.append((now - 50, 100, [draw.randint(1, 3)]))
+            case _:
+                times = [now + draw.randint(-8, 20) for _ in range(draw.randint(1, 4))]
+                steps.append([Row(draw.choice(KEYS), draw.choice([None, 3, 4]), time) for time in times])
+    return steps
+
+
+def made(shape: str, draw: Random) -> tuple[Subtasks, Any]:
+    lateness, fates, offset = draw.choice((0, 0, 5, 20)), Random(draw.random()), draw.randint(-7, 7)
+    if shape == "session":
+        gap = draw.randint(2, 12)
+        return Subtasks(lambda rows: SessionTable(gap, rows, lateness), {}, fates=fates), SessionModel(gap, lateness)
+    size, step = draw.randint(4, 30), draw.randint(1, 5)
+    panes, assign = {
+        "tumbling": lambda: (tumbling_panes(size, offset), tumbling(size, offset)),
+        "sliding": lambda: (sliding_panes(size, step, offset), sliding(size, step, offset)),
+        "cumulative": lambda: (cumulative_panes(step, step * 4, offset), cumulative(step, step * 4, offset)),
+    }[shape]()
+    subtasks = Subtasks(lambda rows: PaneTable(panes, rows, lateness), {}, two_phases=draw.random() < 0.3, fates=fates)
+    return subtasks, AlignedModel(assign, lateness)
+
+
+def played(shape: str, histories: int) -> int:
+    """How many cuts were made of several runs."""
+    found = 0
+    for seed in range(histories):
+        draw = Random(seed)
+        subtasks, model = made(shape, draw)
+        try:
+            play(subtasks, model, steps_of(draw))
+        except Exception as error:
+            error.add_note(f"the history of seed {seed}")
+            raise
+        found += subtasks.lists_of_runs
+    return found
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_windows_are_those_of_the_definition_when_cuts_are_made_of_runs(shape: str) -> None:
+    assert played(shape, HISTORIES) > HISTORIES / 4
+
+
+def _unnoticed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RunLedger, "changed", lambda *_: None)
+
+
+def _gone_comes_back(patch: pytest.MonkeyPatch) -> None:
+    for module in (window_runs, keyed_parts):
+        patch.setattr(module, "without_gone", lambda rows, header: rows)
+
+
+def _oldest(patch: pytest.MonkeyPatch) -> None:
+    newest = window_backend.newest_windows
+    patch.setattr(window_backend, "newest_windows", lambda runs, *others: newest(runs[::-1], *others))
+
+
+def _new_slots(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RunLedger, "start_over", lambda _: None)
+
+
+def _fired_unnoticed(patch: pytest.MonkeyPatch) -> None:
+    forget = SessionTable._forget
+
+    def unnoticed(table: SessionTable, slots: Any) -> None:
+        runs, table.runs = table.runs, None
+        forget(table, slots)
+        table.runs = runs
+
+    patch.setattr(SessionTable, "_forget", unnoticed)
+    patch.setattr(SessionTable, "_changed", lambda table, slots: None)
+
+
+@pytest.mark.parametrize(
+    ("shape", "mutate"),
+    [
+        *((shape, _unnoticed) for shape in SHAPES),
+        *((shape, _oldest) for shape in SHAPES),
+        ("tumbling", _gone_comes_back),
+        ("session", _gone_comes_back),
+        ("session", _fired_unnoticed),
+        ("sliding", _new_slots),
+    ],
+)
+def test_each_mutant_is_caught(
+    shape: str, mutate: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutate(monkeypatch)
+    with pytest.raises((AssertionError, ValueError, LookupError, np.exceptions.AxisError)):
+        played(shape, 200)
