@@ -17,11 +17,18 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+import numpy as np
+import pyarrow as pa
 
-from understudy import ValueState
+from understudy import Max, ValueState
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, SubtaskIndex, VertexId
 from understudy.state import CheckpointStorage, SnapshotTarget, WorkingState, backend_named
+from understudy.state.columnar.keyed_rows import KeyedRows
+from understudy.state.columnar.pane_windows import END_OF_TIME
+from understudy.state.columnar.rows_format import KeptRows
+from understudy.state.columnar.session_table import SessionTable
 from understudy.state.columnar.slot_backend import SlotBackend
+from understudy.state.columnar.window_backend import WindowBackend
 from understudy.state.keys.key_groups import KeyGroupRange
 
 from .report import finish, shared_options
@@ -32,18 +39,90 @@ BATCH = 1024
 VALUE = ValueState(int, name="value")
 
 
+GROUPS = KeyGroupRange(0, MAX_PARALLELISM - 1)
+SCHEMA = pa.schema({"key": pa.int64(), "value": pa.int64()})
+
+
+class OneValue:
+    """A backend whose state is an int for each key."""
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+
+    def write(self, keys: list[int], value: int) -> None:
+        state = self.backend.state(VALUE)
+        for start in range(0, len(keys), BATCH):
+            batch = keys[start : start + BATCH]
+            self.backend.read_ahead(batch)
+            for self.backend.current_key in batch:
+                state.update(value)
+
+    def read(self, keys: list[int]) -> list[int]:
+        state, found = self.backend.state(VALUE), []
+        for start in range(0, len(keys), BATCH):
+            batch = keys[start : start + BATCH]
+            self.backend.read_ahead(batch)
+            for self.backend.current_key in batch:
+                found.append(state.value())
+        return found
+
+
+class RowsOfJoin:
+    """One side of a join: a write is one more row for each of the keys."""
+
+    def __init__(self) -> None:
+        self.backend = KeyedRows([KeptRows(("key",), SCHEMA)], GROUPS, MAX_PARALLELISM)
+
+    def write(self, keys: list[int], value: int) -> None:
+        batch = _batch(keys, value)
+        self.backend.stores[0].append(batch, self.backend.slots_of(0, batch), np.zeros(len(batch), np.int64))
+
+    def read(self, keys: list[int]) -> list[int]:
+        """The value of the newest row of each."""
+        store = self.backend.stores[0]
+        rows = store.reader().take(store.live_rows())
+        newest = dict(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
+        return [newest[key] for key in keys]
+
+
+class OpenSessions:
+    """Columnar sessions, none of which ends: a write is one more record in the session of each key."""
+
+    def __init__(self) -> None:
+        self.backend = WindowBackend(
+            ["key"], {"newest": Max("value")}, {}, lambda rows: SessionTable(1 << 40, rows), GROUPS, MAX_PARALLELISM
+        )
+
+    def write(self, keys: list[int], value: int) -> None:
+        self.backend.table_for(SCHEMA).update(_batch(keys, value), np.full(len(keys), value, np.int64))
+
+    def read(self, keys: list[int]) -> list[int]:
+        table = self.backend.table
+        assert table is not None
+        results, _ = table.fire(END_OF_TIME, len(keys))
+        newest: dict[int, int] = {}
+        for batch, _ in results:
+            newest |= zip(batch["key"].to_pylist(), batch["newest"].to_pylist(), strict=True)
+        return [newest[key] for key in keys]
+
+
+def _batch(keys: list[int], value: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(keys), pa.repeat(pa.scalar(value), len(keys))], schema=SCHEMA)
+
+
 def _named(name: str) -> Callable[[str], Any]:
     def make(folder: str) -> Any:
-        backend = backend_named(name, WorkingState(folder))
-        return backend.keyed_backend(KeyGroupRange(0, MAX_PARALLELISM - 1), MAX_PARALLELISM)
+        return OneValue(backend_named(name, WorkingState(folder)).keyed_backend(GROUPS, MAX_PARALLELISM))
 
     return make
 
 
 KINDS: dict[str, Callable[[str], Any]] = {
     "heap": _named("filesystem"),
-    "compiled": lambda _: SlotBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM),
+    "compiled": lambda _: OneValue(SlotBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)),
     "rocksdb": _named("rocksdb"),
+    "join": lambda _: RowsOfJoin(),
+    "sessions": lambda _: OpenSessions(),
 }
 
 
@@ -76,25 +155,26 @@ def _measured(
     kind: str, keys: int, changed: float, checkpoints: int, folder: str, problems: list[str]
 ) -> dict[str, Any]:
     os.makedirs(f"{folder}/state")
-    backend = KINDS[kind](f"{folder}/state")
+    state = KINDS[kind](f"{folder}/state")
+    backend = state.backend
     if kind != "rocksdb":
         backend.track_changes("op")
     storage, expected = CheckpointStorage(f"{folder}/checkpoints"), dict.fromkeys(range(keys), 0)
-    _write(backend, list(expected), 0)
+    state.write(list(expected), 0)
     taken = [_checkpoint(kind, backend, storage, 1)]
     draw = random.Random(5)
     for number in range(2, checkpoints + 2):
         some = draw.sample(range(keys), max(1, round(keys * changed)))
-        _write(backend, some, number)
+        state.write(some, number)
         expected.update(dict.fromkeys(some, number))
         taken.append(_checkpoint(kind, backend, storage, number))
     backend.close()
     os.makedirs(f"{folder}/again")
     again = KINDS[kind](f"{folder}/again")
-    again.restore([taken[-1]["handle"]], lambda it: it.data if it.path is None else storage.read(it))
-    if _read(again, list(expected)) != list(expected.values()):
+    again.backend.restore([taken[-1]["handle"]], lambda it: it.data if it.path is None else storage.read(it))
+    if again.read(list(expected)) != list(expected.values()):
         problems.append(f"{kind}: the last checkpoint restores other values")
-    again.close()
+    again.backend.close()
     first, later = taken[0], taken[1:]
     next_bytes, next_ms = (statistics.median(each[what] for each in later) for what in ("bytes", "ms"))
     shares = [each["bytes"] / first["bytes"] for each in later]
@@ -108,25 +188,6 @@ def _measured(
         "max_bytes_share": round(max(shares), 4),
         "time_share": round(next_ms / first["ms"], 4),
     }
-
-
-def _write(backend: Any, keys: list[int], value: int) -> None:
-    state = backend.state(VALUE)
-    for start in range(0, len(keys), BATCH):
-        batch = keys[start : start + BATCH]
-        backend.read_ahead(batch)
-        for backend.current_key in batch:
-            state.update(value)
-
-
-def _read(backend: Any, keys: list[int]) -> list[int]:
-    state, found = backend.state(VALUE), []
-    for start in range(0, len(keys), BATCH):
-        batch = keys[start : start + BATCH]
-        backend.read_ahead(batch)
-        for backend.current_key in batch:
-            found.append(state.value())
-    return found
 
 
 def _checkpoint(kind: str, backend: Any, storage: CheckpointStorage, number: int) -> dict[str, Any]:

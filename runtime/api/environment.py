@@ -78,9 +78,8 @@ class StreamEnvironment(
     `alignment_timeout_ms`: how long after its trigger a periodic checkpoint waits for barriers to be aligned; then they
     overtake what is in flight, which becomes part of it, so that it completes under back-pressure. None: as long as it
     takes; 0: not at all. Only with "exactly-once".
-    `incremental_checkpoints`: a periodic checkpoint writes only the keys that have changed, of columnar aggregations,
-    compiled operators and state in Python objects; the rest is written whole, as all is with "memory", and in
-    savepoints. See docs/state.md.
+    `incremental_checkpoints`: a periodic checkpoint writes only what has changed, of all keyed state but that of
+    operators with coroutines. With "memory" all is written whole, and in savepoints. See docs/state.md.
     `scrub_interval_ms`: how long after one reading of every byte that the job would restore from the next one begins.
     Damage is logged, and a full checkpoint is taken in the place of the newest one. None: none. See docs/state.md.
     `buffer_timeout_ms`: how long a task may keep small batches to send them together, once it has no pause in which to
