@@ -86,8 +86,8 @@ class KeyedRows:
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         for store in self.stores:
-            if store.runs is not None:
-                store.runs.start_over()
+            if store.changes is not None:
+                store.changes.start_over()
         if not self.entry_count():
             return lambda target: None
         frozen = {side: store.frozen() for side, store in enumerate(self.stores)}
@@ -96,7 +96,7 @@ class KeyedRows:
 
     def track_changes(self, owner: str) -> None:
         for side, store in enumerate(self.stores):
-            store.runs = RunLedger(f"{owner}-{side}")
+            store.changes = RunLedger(f"{owner}-{side}")
 
     def increment(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         planned = [self._planned(side, store, checkpoint_id) for side, store in enumerate(self.stores) if len(store)]
@@ -105,7 +105,7 @@ class KeyedRows:
         return lambda target: write_runs(planned, self._key_groups.groups, target)
 
     def _planned(self, side: int, store: RowStore, checkpoint_id: CheckpointId) -> PlannedRuns:
-        ledger = store.runs
+        ledger = store.changes
         assert ledger is not None, "changes are tracked"
         plan = ledger.plan(checkpoint_id, len(store))
         if plan.new is None:
@@ -115,8 +115,8 @@ class KeyedRows:
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         for store in self.stores:
-            if store.runs is not None:
-                store.runs.complete(checkpoint_id)
+            if store.changes is not None:
+                store.changes.complete(checkpoint_id)
 
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
         assert not len(self._keys), "a backend is restored before it is used"

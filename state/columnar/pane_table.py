@@ -77,7 +77,7 @@ class PaneTable:
         self._watermark = NO_WATERMARK
         self.ahead: GroupProgress | None = None
         self._pane_name, self._span_name = rows.free_name("pane"), rows.free_name("span")
-        self.runs: RunLedger | None = None
+        self.changes: RunLedger | None = None
 
     def __len__(self) -> int:
         """How many pairs there are of a key and a pane, or a window that is being given out."""
@@ -282,8 +282,8 @@ class PaneTable:
         if not by_pane:
             return []
         slots = self._index.slots_of(self.rows.key_columns(batch))
-        if self.runs is not None:
-            self.runs.changed(slots, len(slots), len(self._index))
+        if self.changes is not None:
+            self.changes.changed(slots, len(slots), len(self._index))
         again: dict[int, list[Slots]] = {}
         for number, rows in by_pane:
             pane = self._panes.get(number)
@@ -401,8 +401,8 @@ class PaneTable:
         for pane in panes:
             pane.renumber(new_slots)
         self._index, self._most_entries = index, 0
-        if self.runs is not None:
-            self.runs.start_over()
+        if self.changes is not None:
+            self.changes.start_over()
 
     def _results(self, runs: Sequence[Run]) -> Results:
         slots, values = joined_runs(runs)

@@ -44,14 +44,14 @@ class RowStore:
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = plain_schema(schema)
         """Of the rows."""
-        self.runs: RunLedger | None = None
+        self.changes: RunLedger | None = None
         """Notes which rows change, by number, where increments are wanted."""
         self.clear()
 
     def clear(self) -> None:
         """Forget all rows. Whoever reads them on another thread has those that there were."""
-        if self.runs is not None:
-            self.runs.start_over()
+        if self.changes is not None:
+            self.changes.start_over()
         self._columns = [row_column(field.type) for field in self.schema]
         self._slots, self._before = Growing(np.int64), Growing(np.int64)
         self._times, self._marks, self._live = Growing(np.int64), Growing(np.int64), Growing(np.bool_)
@@ -117,8 +117,8 @@ class RowStore:
             self._changed(changed, len(changed))
 
     def _changed(self, rows: RowNumbers | slice, number: int) -> None:
-        if self.runs is not None:
-            self.runs.changed(rows, number, len(self))
+        if self.changes is not None:
+            self.changes.changed(rows, number, len(self))
 
     def pairs(self, slots: Slots) -> Iterator[tuple[Positions, RowNumbers]]:
         """Each of these slots, by its position, with each of its rows. They come in parts of about PAIRS_AT_A_TIME, but

@@ -62,7 +62,7 @@ class SessionTable:
         """Those that are to be fired now, and are not among the deadlines."""
         self._count = self._most = 0
         self._names = [rows.free_name(name) for name in ("first", "last", "fired")]
-        self.runs: RunLedger | None = None
+        self.changes: RunLedger | None = None
 
     def __len__(self) -> int:
         """How many open sessions there are."""
@@ -176,8 +176,8 @@ class SessionTable:
         return slots
 
     def _changed(self, slots: Slots) -> None:
-        if self.runs is not None:
-            self.runs.changed(slots, len(slots), len(self._index))
+        if self.changes is not None:
+            self.changes.changed(slots, len(slots), len(self._index))
 
     def _late_rows(self, slots: Slots, times: Times) -> Slots:
         """The rows that join nothing and whose own session would have closed, in order."""
@@ -379,8 +379,8 @@ class SessionTable:
         self._index, self._parts, self._most = index, parts, 0
         self._earlier = replace(self._earlier, slots=new_slots[self._earlier.slots])
         self._deadlines.renumber(new_slots)
-        if self.runs is not None:
-            self.runs.start_over()
+        if self.changes is not None:
+            self.changes.start_over()
 
 
 def _later(times: Times, ms: int) -> Times:

@@ -51,7 +51,7 @@ class WindowTable(Protocol):
     def ahead(self) -> GroupProgress | None:
         """The same by key group, where some were further at the restore."""
 
-    runs: RunLedger | None
+    changes: RunLedger | None
     """Notes which slots change, where increments are wanted."""
 
     @property
@@ -130,7 +130,7 @@ class WindowBackend(Generic[T]):
 
     def _made(self, rows: WindowRows) -> T:
         table = self._make(rows)
-        table.runs = self._runs
+        table.changes = self._runs
         return table
 
     def state(self, declaration: S) -> S:

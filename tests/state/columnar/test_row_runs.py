@@ -235,11 +235,11 @@ def _unnoticed(name: str) -> Any:
     real = getattr(RowStore, name)
 
     def without(store: RowStore, *arguments: Any) -> Any:
-        runs, store.runs = store.runs, None
+        changes, store.changes = store.changes, None
         try:
             return real(store, *arguments)
         finally:
-            store.runs = runs
+            store.changes = changes
 
     return without
 

@@ -111,9 +111,9 @@ def _fired_unnoticed(patch: pytest.MonkeyPatch) -> None:
     forget = SessionTable._forget
 
     def unnoticed(table: SessionTable, slots: Any) -> None:
-        runs, table.runs = table.runs, None
+        changes, table.changes = table.changes, None
         forget(table, slots)
-        table.runs = runs
+        table.changes = changes
 
     patch.setattr(SessionTable, "_forget", unnoticed)
     patch.setattr(SessionTable, "_changed", lambda table, slots: None)
