@@ -109,7 +109,7 @@ class RunLedger:
         self._marks, self._rows = True, 0
         slots = np.flatnonzero(self._unconfirmed) if self._runs else np.empty(0, np.int64)
         level = 0
-        while len(slots) and self._level_is_full(level):
+        while (len(slots) or always) and self._level_is_full(level):
             for run in self._runs[-MOST_OF_A_LEVEL:]:
                 self._unconfirmed[run.slots] = True
             del self._runs[-MOST_OF_A_LEVEL:]

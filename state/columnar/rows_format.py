@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...messages import KeyedStateHandle, MalformedMessage, StateDescription, pack_plain, unpack_plain
+from ...messages import KeyedStateHandle, MalformedMessage, StateDescription, StateHandle, pack_plain, unpack_plain
 from ..backends.backend import ReadState
 from ..backends.group_parts import HEADER, Part, lay_out
 from ..backends.stored_runs import runs_of
@@ -108,37 +109,29 @@ class RowsFormat:
         return _laid_out(self._key_groups, about, schemas, stored, sections)
 
     def read(self, handle: KeyedStateHandle, read: ReadState) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The sides that have rows of this subtask's key groups, and these: the columns, `time` and `mark`.
+        """The rows of this subtask's key groups, of one side after the other: the columns, `time` and `mark`.
 
         Raises a StateError.
         """
-        runs: list[list[SideRows | None]] = []
-        for run, data in runs_of(handle, read):
-            if run.backend != FORMAT_NAME:
-                raise StateIncompatible(ROWS_NAME, "rows by key", f"a snapshot of the format {run.backend!r}")
-            try:
-                runs.append(self._read(run, data))
-            except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
-                path = run.handle.path or "inline state"
-                raise CorruptState(path, "a snapshot of rows by key", f"{type(error).__name__}: {error}") from error
-        for side, said in enumerate(zip(*runs, strict=True)):
-            if (rows := newest_rows(said)) is not None:
-                yield side, rows
-
-    def _read(self, run: KeyedStateHandle, data: bytes) -> list[SideRows | None]:
-        """By side."""
-        header = header_of(_section(data, run, HEADER))
-        self._check_fit(header)
-        groups = sorted(run.offsets.keys() & set(self._key_groups.groups))
-        sections = [cast("list[Any]", unpack_plain(_section(data, run, group))) for group in groups]
-        said = []
-        for place, side in enumerate(self._sides):
-            rows = joined_rows([side_of(header, section, place) for section in sections])
-            wanted = _beside(plain_schema(side.schema), is_run=False)
-            if rows is not None and rows.batch.schema.types[: len(wanted)] != wanted.types:
-                raise ValueError(f"wanted columns {wanted.types}, found {rows.batch.schema.types}")
-            said.append(rows)
-        return said
+        kept: list[list[pa.RecordBatch]] = [[] for _ in self._sides]
+        try:
+            runs = _opened(handle, read)
+            for run in runs:
+                self._check_fit(run.header)
+            for _, batches in _by_group_and_side(runs, self._key_groups.groups):
+                for side, batch in enumerate(batches):
+                    kept[side] += [] if batch is None else [batch]
+            joined = [pa.Table.from_batches(several).combine_chunks() if several else None for several in kept]
+            for one, table in zip(self._sides, joined, strict=True):
+                wanted = _beside(plain_schema(one.schema), is_run=False).types
+                if table is not None and table.schema.types != wanted:
+                    raise ValueError(f"wanted columns of the types {wanted}, found {table.schema.types}")
+        except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
+            path = ", ".join(each.path or "inline state" for each in (handle.handle, *_files(handle)))
+            raise CorruptState(path, "a snapshot of rows by key", f"{type(error).__name__}: {error}") from error
+        for place, table in enumerate(joined):
+            if table is not None:
+                yield from ((place, batch) for batch in table.to_batches())
 
     def _check_owned(self, side: int, groups: npt.NDArray[np.int32]) -> None:
         first, last = self._key_groups
@@ -191,20 +184,12 @@ def side_of(header: Mapping[str, Any], section: Sequence[Any], side: int) -> Sid
     return SideRows(batch, np.frombuffer(dropped or b"", _DROPPED))
 
 
-def joined_rows(parts: Sequence[SideRows | None]) -> SideRows | None:
-    """Of several key groups; None of none."""
-    there = [part for part in parts if part is not None]
-    if not there:
-        return None
-    return SideRows(_joined([part.batch for part in there]), np.concatenate([part.dropped for part in there]))
-
-
 def newest_rows(runs: Sequence[SideRows | None]) -> pa.RecordBatch | None:
     """The rows that are left of these runs, the oldest first; without their numbers, which a whole snapshot has not."""
     there = [run for run in runs if run is not None]
     if not there or _NUMBER not in there[0].batch.schema.names:
         return there[0].batch if there else None
-    batch = _joined([run.batch for run in there])
+    batch = pa.concat_batches([run.batch for run in there])
     numbers, places, start = [], [], 0
     for run in there:
         own = len(run.batch)
@@ -221,19 +206,50 @@ def newest_rows(runs: Sequence[SideRows | None]) -> pa.RecordBatch | None:
 
 def in_one(handle: KeyedStateHandle, read: ReadState) -> KeyedStateHandle:
     """What the runs in this handle hold, as one snapshot, inline. Raises a StateError, or what `side_of` does."""
-    runs = [(header_of(_section(data, run, HEADER)), run, data) for run, data in runs_of(handle, read)]
-    header = runs[-1][0]
+    runs = _opened(handle, read)
+    header = runs[-1].header
     schemas = [_schema(each).remove(len(_schema(each)) - 1) for each in header["schema"]]
     sections: dict[int, list[bytes | None]] = {}
-    for group in {group for _, run, _ in runs for group in run.offsets if group != HEADER}:
-        said = [(own, unpack_plain(_section(data, run, group))) for own, run, data in runs if group in run.offsets]
-        sides = range(len(schemas))
-        rows = [newest_rows([side_of(own, section, side) for own, section in said]) for side in sides]
-        if any(each is not None for each in rows):
-            sections[group] = [None if each is None else each.serialize().to_pybytes() for each in rows]
-    about = {what: header[what] for what in ("max_parallelism", "rows")}
     own = KeyGroupRange(handle.first_key_group, handle.last_key_group)
+    for group, sides in _by_group_and_side(runs, own.groups):
+        if any(each is not None for each in sides):
+            sections[group] = [None if each is None else each.serialize().to_pybytes() for each in sides]
+    about = {what: header[what] for what in ("max_parallelism", "rows")}
     return _laid_out(own, about, schemas, schemas, sections)
+
+
+class _Opened(NamedTuple):
+    """A run, or a whole snapshot."""
+
+    header: dict[str, Any]
+    handle: KeyedStateHandle
+    data: bytes
+
+
+def _opened(handle: KeyedStateHandle, read: ReadState) -> list[_Opened]:
+    """What makes up this handle, the oldest first. Raises a StateError, or what `header_of` does."""
+    opened = []
+    for run, data in runs_of(handle, read):
+        if run.backend != FORMAT_NAME:
+            raise StateIncompatible(ROWS_NAME, "rows by key", f"a snapshot of the format {run.backend!r}")
+        opened.append(_Opened(header_of(_section(data, run, HEADER)), run, data))
+    return opened
+
+
+def _by_group_and_side(runs: Sequence[_Opened], groups: range) -> Iterator[tuple[int, list[pa.RecordBatch | None]]]:
+    """Each of these key groups that a run has something of, with the rows that are left of each side."""
+    for group in sorted({group for run in runs for group in run.handle.offsets} & set(groups)):
+        said = [
+            (run.header, cast("list[Any]", unpack_plain(_section(run.data, run.handle, group))))
+            for run in runs
+            if group in run.handle.offsets
+        ]
+        sides = range(len(runs[-1].header["stored"]))
+        yield group, [newest_rows([side_of(header, section, side) for header, section in said]) for side in sides]
+
+
+def _files(handle: KeyedStateHandle) -> list[StateHandle]:
+    return [shared.handle for shared in handle.shared]
 
 
 def _laid_out(
@@ -274,12 +290,7 @@ def _by_group(groups: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], lis
     return shares_of(groups.astype(np.uint16))  # 16 bits: NumPy sorts them by radix
 
 
-def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    return pa.concat_batches(batches)
-
-
+@lru_cache(64)
 def _schema(data: bytes) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(data))
 

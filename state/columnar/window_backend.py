@@ -212,22 +212,26 @@ class WindowBackend(Generic[T]):
 
     def _restore(self, runs: Sequence[RunBytes]) -> dict[str, Any]:
         """The header of the newest."""
-        header: dict[str, Any] = {}
-        batches: list[pa.RecordBatch] = []
-        for run, data in runs:
-            header = read_header(data, run)
+        headers = [read_header(data, run) for run, data in runs]
+        for header in headers:
             self._check_header(header)
-            table = self.table_for(schema_of(header), partials=True)
-            sections = read_sections(data, run, header, self._key_groups)
-            if RUN in header:
-                none = pa.RecordBatch.from_pylist([], table.stored_schema)
-                batches.append(pa.concat_batches([none, *sections]))
-                continue
-            for rows in sections:
+        newest = headers[-1]
+        table = self.table_for(schema_of(newest), partials=True)
+        if RUN not in newest:
+            ((run, data),) = runs
+            for rows in read_sections(data, run, newest, self._key_groups):
                 table.restore(rows)
-        if batches:
-            self._held().restore(newest_windows(batches, self._held().rows, header))
-        return header
+            return newest
+        for group in self._key_groups.groups:
+            own = KeyGroupRange(group, group)
+            said = [
+                rows
+                for (run, data), header in zip(runs, headers, strict=True)
+                for rows in read_sections(data, run, header, own)
+            ]
+            if said and len(left := newest_windows(said, table.rows, newest)):
+                table.restore(left)
+        return newest
 
     def read_only(self) -> AbstractContextManager[None]:
         """Nothing can be asked of them."""

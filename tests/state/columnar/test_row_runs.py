@@ -28,7 +28,7 @@ from understudy.state.columnar.rows_format import KeptRows, in_one
 from understudy.state.keys.key_groups import KeyGroupRange, key_group
 from understudy.state.storage import CheckpointStorage
 
-CASES = int(os.environ.get("UNDERSTUDY_CASES", "800"))
+CASES = int(os.environ.get("UNDERSTUDY_CASES", "400"))
 """Completed checkpoints that are restored and compared."""
 KEYS = range(12)
 SIDES = (
@@ -244,6 +244,7 @@ def _unnoticed(name: str) -> Any:
     return without
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("mutant", ["append", "drop", "mark", "oldest", "undropped"])
 def test_each_mutant_is_caught(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if mutant == "oldest":

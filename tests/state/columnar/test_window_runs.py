@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from understudy.messages import CheckpointId
 from understudy.runtime.savepoints import keyed_parts
 from understudy.state.backends.run_ledger import RunLedger
 from understudy.state.columnar import pane_table, session_table, window_backend, window_runs
@@ -22,9 +24,9 @@ from understudy.state.columnar.session_table import SessionTable
 
 from .window_model import AlignedModel, Row, SessionModel, cumulative, sliding, tumbling
 from .window_play import play
-from .window_subtasks import Subtasks
+from .window_subtasks import TARGET, Subtasks
 
-HISTORIES = int(os.environ.get("UNDERSTUDY_CASES", "25"))
+HISTORIES = int(os.environ.get("UNDERSTUDY_CASES", "12"))
 KEYS = [f"key {number}" for number in range(40)]
 SHAPES = ["tumbling", "sliding", "cumulative", "session"]
 
@@ -89,6 +91,17 @@ def test_windows_are_those_of_the_definition_when_cuts_are_made_of_runs(shape: s
     assert played(shape, HISTORIES) > HISTORIES / 4
 
 
+def test_runs_stay_few_while_no_record_comes() -> None:
+    subtasks = Subtasks(lambda rows: PaneTable(tumbling_panes(100, 0), rows), {}, fates=Random(1))
+    subtasks.take([Row(key, 1, 5) for key in KEYS])
+    (backend,) = subtasks.backends
+    for number in range(1_000, 1_300):
+        handle = backend.increment(CheckpointId(number))(replace(TARGET, inline_below_bytes=1))
+        backend.checkpoint_complete(CheckpointId(number))
+        assert handle is not None
+        assert len(handle.shared) <= 30
+
+
 def _unnoticed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RunLedger, "changed", lambda *_: None)
 
@@ -119,6 +132,7 @@ def _fired_unnoticed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SessionTable, "_changed", lambda table, slots: None)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("shape", "mutate"),
     [
