@@ -32,7 +32,9 @@ def sizes_of(nodes: Sequence[StreamNode], *, default: int, maximum: int, task_ma
         size = sizes.setdefault(node.position, Size(wanted or default))
         if size.parallelism > maximum:
             raise InvalidProgram(
-                f"operator {node.name!r} has parallelism {size.parallelism}, above the max_parallelism of {maximum}"
+                f"operator {node.name!r} has parallelism {size.parallelism}, above the max_parallelism of {maximum}; "
+                "lower it, or raise StreamEnvironment(max_parallelism=...), which a job that goes on from a savepoint "
+                "cannot change"
             )
     return sizes
 
