@@ -11,7 +11,6 @@ from understudy.messages import operator_id_of
 from understudy.messages.ids import LONGEST_OPERATOR_ID
 
 
-
 @given(st.text(st.characters(), min_size=1, max_size=400))
 @example("n" * 5_000)
 @example("語" * 5_000)
