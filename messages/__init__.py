@@ -206,7 +206,7 @@ from .serializers import (
     registered_serializers,
     serializer_for,
 )
-from .shown import full_name, shown
+from .shown import full_name, printable, shown
 from .state_handles import (
     NO_EDGE,
     ChannelStateHandle,
@@ -446,6 +446,7 @@ __all__ = [
     "own_record",
     "pack_plain",
     "packed_heartbeat",
+    "printable",
     "records_as_data",
     "refusal_of",
     "register",

@@ -49,7 +49,16 @@ LaunchId = NewType("LaunchId", str)
 """One start of a TaskManager on a host."""
 
 
+LONGEST_OPERATOR_ID = 64
+"""Names of files have it up to twice, and other ids of 120 characters in all; a file system takes 255 bytes."""
+
+
 def operator_id_of(identity: str) -> OperatorId:
-    """Of a uid, or a name: one that is safe in paths stays as it is; any other is cleaned and gets its checksum."""
+    """Of a uid, or a name: one that is safe in paths, and not too long for a file's name, stays as it is; any other is
+    cleaned, cut and gets its checksum.
+    """
     clean = re.sub(r"[^A-Za-z0-9_-]+", "_", identity)
-    return OperatorId(clean if clean == identity else f"{clean}-{zlib.crc32(identity.encode()):08x}")
+    if clean == identity and len(clean) <= LONGEST_OPERATOR_ID:
+        return OperatorId(identity)
+    checksum = f"-{zlib.crc32(identity.encode(errors='surrogatepass')):08x}"
+    return OperatorId(clean[: LONGEST_OPERATOR_ID - len(checksum)] + checksum)

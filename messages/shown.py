@@ -15,6 +15,11 @@ def shown(value: Any, limit: int = 80) -> str:
         return f"<a {full_name(type(value))}>"
 
 
+def printable(text: str) -> str:
+    """In one line, and nothing that a terminal obeys."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def full_name(cls: type) -> str:
     """The class by module and name, as in `socket.socket`; a builtin by its name."""
     return f"{cls.__module__}.{cls.__qualname__}"

@@ -32,7 +32,9 @@ def sizes_of(nodes: Sequence[StreamNode], *, default: int, maximum: int, task_ma
         size = sizes.setdefault(node.position, Size(wanted or default))
         if size.parallelism > maximum:
             raise InvalidProgram(
-                f"operator {node.name!r} has parallelism {size.parallelism}, above the max_parallelism of {maximum}"
+                f"operator {node.name!r} has parallelism {size.parallelism}, above the max_parallelism of {maximum}; "
+                "lower it, or raise StreamEnvironment(max_parallelism=...), which a job that goes on from a savepoint "
+                "cannot change"
             )
     return sizes
 
@@ -64,6 +66,10 @@ def partitioning_of(edge: StreamEdge, consumer: StreamNode, sizes: Mapping[int, 
     return Partitioning.FORWARD if same else Partitioning.REBALANCE
 
 
+LONGEST_CHAIN = 200
+"""A batch goes through a chain by calls within calls, two for each operator; Python takes a thousand."""
+
+
 def chains_of(nodes: Sequence[StreamNode], sizes: Mapping[int, Size]) -> list[list[StreamNode]]:
     """The nodes in chains: those of sources first, then in the order of their heads, which is topological."""
     outputs = Counter(edge.source.position for node in nodes for edge in (*node.inputs, *node.feedback))
@@ -71,7 +77,8 @@ def chains_of(nodes: Sequence[StreamNode], sizes: Mapping[int, Size]) -> list[li
     chains: list[list[StreamNode]] = []
     for node in nodes:
         chain = chain_of[node.inputs[0].source.position] if _is_chained(node, outputs, sizes) else []
-        if not chain:
+        if not 0 < len(chain) < LONGEST_CHAIN:
+            chain = []
             chains.append(chain)
         chain.append(node)
         chain_of[node.position] = chain

@@ -174,7 +174,7 @@ def translate(
     job_id = job_id or JobId(f"job-{uuid.uuid4().hex}")
     checkpoints = _checkpoints(environment.checkpoints, work_dir)
     operators = {node.position: _placed(node, checkpoints.directory, job_id) for node in nodes}
-    place = quote(name if environment.checkpoints.directory else job_id, safe="")
+    place = quote(name if environment.checkpoints.directory else job_id, safe="", errors="surrogatepass")
     queries = tuple(
         _query(node, operators, f"{checkpoints.directory}/spark-streams/{place}") for node in nodes if node.spark_stream
     )

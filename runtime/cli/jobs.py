@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ...messages import CheckpointHistory, JobStatus, JobSummary
+from ...messages import CheckpointHistory, JobStatus, JobSummary, printable
 from .connection import connect, connect_to_job, connection_options
 from .output import note, print_json, told
 from .waiting import await_end, await_savepoint, conclude
@@ -122,7 +122,7 @@ def _job_table(jobs: Sequence[JobSummary]) -> Table:
         seconds = (job.ended_ms or time.time() * 1000) - job.started_ms
         table.add_row(
             job.job_id,
-            job.name,
+            printable(job.name),
             status_in_words(job),
             _moment(job.started_ms),
             duration(seconds / 1000),

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ...messages import printable
 from ...state.keyring import VARIABLE as KEYS
 from ...state.keyring import add_key
 from ..hosts.settings_sources import load_settings, use_encryption_keys
@@ -275,5 +276,5 @@ def _print(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 def _shown(value: Any) -> str:
     text = "" if value is None else f"{value:,}" if type(value) is int else value if type(value) is str else repr(value)
-    text = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    text = printable(text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

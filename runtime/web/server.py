@@ -12,6 +12,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..connectors.errors import require
@@ -27,15 +28,31 @@ _QUEUE = 128
 
 
 def _quiet(protocol: Callable[..., Any]) -> Callable[..., Any]:
-    """With a logger in place of uvicorn's, which has a line for each request that is none."""
+    """With a logger in place of uvicorn's, which has a line for each request that is none; and for the app, whose
+    request is at work when its body turns to garbage, the client is gone then: uvicorn would let it answer a second
+    time, which fails with a traceback.
+    """
     logger = seldom_logger(f"{__name__}.requests")
 
     def make(**of_uvicorn: Any) -> Any:
         made = protocol(**of_uvicorn)
         made.logger = logger
+        made.send_400_response = partial(_refuse, made, made.send_400_response)
         return made
 
     return make
+
+
+def _refuse(connection: Any, answer: Callable[[str], None], text: str) -> None:
+    request = connection.cycle
+    is_at_work = request is not None and not request.response_complete
+    if is_at_work and request.response_started:
+        connection.transport.close()
+    else:
+        answer(text)
+    if is_at_work:
+        request.disconnected = True
+        request.message_event.set()
 
 
 class WebServer:

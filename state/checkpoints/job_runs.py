@@ -269,7 +269,7 @@ class RunClaim:
 
 def _folder_of(name: str) -> str:
     """One for each name, of at most 255 characters. A quoted name has no `%` in front of a dash."""
-    quoted = quote(name, safe="").replace(".", "%2E") or "%"
+    quoted = quote(name, safe="", errors="surrogatepass").replace(".", "%2E") or "%"
     if len(quoted) <= _LONGEST:
         return quoted
     return f"{quoted[:_HEAD]}%-{hashlib.blake2b(name.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"

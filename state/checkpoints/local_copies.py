@@ -40,6 +40,7 @@ class LocalCopies:
         self._own = os.path.join(folder, f"{quote(vertex_id, safe='')}-{subtask_index}")
         self._of: dict[CheckpointId, set[str]] = {}
         self._completed: CheckpointId | None = None
+        self._has_warned = False
 
     def keep(self, path: str, chunks: Iterable[bytes]) -> None:
         """Copy a file that was written into the checkpoint directory."""
@@ -129,7 +130,15 @@ class LocalCopies:
             write(copy + _WRITING)
             os.replace(copy + _WRITING, copy)
         except OSError as error:
-            log.warning("there is no local copy of %s: %s", path, error)
+            log.log(
+                logging.INFO if self._has_warned else logging.WARNING,
+                "there is no local copy of %s in %s, so a restart reads it from the checkpoint directory: %s. Of the "
+                "next ones of this attempt the log says so at INFO",
+                path,
+                self._own,
+                error,
+            )
+            self._has_warned = True
             with suppress(OSError):
                 os.unlink(copy + _WRITING)
 

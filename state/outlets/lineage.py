@@ -72,7 +72,7 @@ class OutletLineage:
         """The text for this position, which must be one of the outlet's."""
         branch = self._before(position)
         place = f"{position:016d}.{branch.first}.{branch.job}.{branch.attempt_number}.{branch.attempt}"
-        text = f"{quote(self.outlet, safe='')}@{place}"
+        text = f"{quote(self.outlet, safe='', errors='surrogatepass')}@{place}"
         return f"{text}.{_checksum(text)}"
 
     def locate(self, cursor: str, end: int) -> int:
@@ -82,7 +82,7 @@ class OutletLineage:
             raise NoCursorOfThis("this is no cursor of an outlet")
         if _checksum(found["text"]) != found["checksum"]:
             raise NoCursorOfThis("this is no cursor of an outlet as it was given: its checksum is wrong")
-        if found["outlet"] != quote(self.outlet, safe=""):
+        if found["outlet"] != quote(self.outlet, safe="", errors="surrogatepass"):
             raise NoCursorOfThis(f"this is a cursor of outlet {found['outlet']!r}")
         position = int(found["position"])
         branch = OutletBranch(found["job"], int(found["number"]), found["attempt"], int(found["since"]))

@@ -35,6 +35,8 @@ from .segment_writer import SegmentWriter
 log = logging.getLogger(__name__)
 
 DAY_MS = 86_400_000.0
+_LONGEST_BEGINNING = 100
+"""Of an outlet's name, in the name of its folder: a file system takes 255 bytes."""
 DELETED_AT_ONCE = 64
 """At most this number of files go after a commit: the task stands still meanwhile."""
 
@@ -174,7 +176,8 @@ class OutletSink(TwoPhaseCommitSink[OutletTransaction]):
         states = self._state.get()
         if not states:
             context = self.context
-            outlet = f"{slug(context.name)}-{fingerprint(f'{context.job_id}/{context.operator_id}')[:8]}"
+            begins = slug(context.name)[:_LONGEST_BEGINNING]
+            outlet = f"{begins}-{fingerprint(f'{context.job_id}/{context.operator_id}')[:8]}"
             return OutletLineage(outlet, ()), 0
         (state,) = states
         return OutletLineage(state["outlet"], tuple(OutletBranch(*each) for each in state["branches"])), state["end"]

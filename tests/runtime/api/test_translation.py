@@ -195,7 +195,7 @@ class TestCollections:
 def test_a_parallelism_above_max_parallelism_is_refused(program: Any) -> None:
     env = StreamEnvironment(max_parallelism=4)
     env.from_collection([1], name="a", parallelism=5).sink_to(program.Swallow)
-    with pytest.raises(InvalidProgram, match="'a' has parallelism 5, above the max_parallelism of 4"):
+    with pytest.raises(InvalidProgram, match="'a' has parallelism 5, above the max_parallelism of 4; lower it, or"):
         program.translated(env)
 
 

@@ -93,6 +93,13 @@ class TestTheStatusInWords:
         assert (short, full) == ("x" * (SHORT - 1) + "…", "x" * 300)
 
 
+def test_a_job_is_one_line_and_its_name_orders_a_terminal_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(_job_table([job("job-1", "two\nlines \x1b[2J\u202e 日本"), job("job-2")]))
+    _, first, second = capsys.readouterr().out.splitlines()
+    assert r"two\nlines \x1b[2J\u202e 日本" in first
+    assert second.startswith("job-2")
+
+
 class TestNamingAJob:
     def test_an_id_wins_over_a_name_and_a_name_over_the_beginning_of_an_id(self) -> None:
         jobs = [job("job-1", "job-2"), job("job-2", "job"), job("job-22", "other")]

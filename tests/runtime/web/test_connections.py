@@ -223,3 +223,22 @@ def test_garbage_is_logged_once_and_not_with_each_request(
     honest = connect(server)
     honest.sendall(ASKED)
     assert answer_of(honest)[0] == 200
+
+
+def test_a_body_whose_chunks_are_garbage_is_refused_and_is_no_error_of_ours(
+    serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By then the app may be at work; the answer is the server's."""
+    server = serve(Limits(64, NEVER, NEVER))
+    for order in (b"GET /jobs", b"POST /login", b"GET /icon.svg"):
+        stranger = connect(server)
+        head = ASKED.replace(b"GET /jobs", order).removesuffix(b"\r\n")
+        stranger.sendall(head + b"Transfer-Encoding: chunked\r\n\r\nZZZ\r\n")
+        assert b" 400 " in stranger.makefile("rb").readline()
+    reading = connect(server)
+    reading.sendall(head.replace(b"GET /icon.svg", b"GET /live") + b"Transfer-Encoding: chunked\r\n\r\n")
+    assert b" 200 " in reading.makefile("rb").readline()
+    reading.sendall(b"ZZZ\r\n")
+    assert is_cut(reading)
+    eventually(lambda: server.connections == 0, "the end of the connections")
+    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]

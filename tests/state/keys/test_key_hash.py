@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -275,3 +276,15 @@ def test_a_long_key_is_not_kept_for_its_hash() -> None:
     seen = weakref.ref(key)
     del key
     assert seen() is None
+
+
+def test_many_large_texts_need_no_multiple_of_their_memory_and_have_the_hash_that_java_gives() -> None:
+    texts = [chr(97 + number % 26) * 100_000 + ("é" if number % 7 == 0 else "") for number in range(200)]
+    tracemalloc.start()
+    try:
+        found = hashes_of(texts)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.tolist() == [java_hash(text) for text in texts]
+    assert most < sum(map(len, texts))

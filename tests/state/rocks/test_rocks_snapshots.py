@@ -327,7 +327,11 @@ def test_no_copy_is_no_failure(subtask: Subtask, caplog: pytest.LogCaptureFixtur
     fill(backend, range(50), "first")
     state = subtask.checkpoint(backend, 1)
     subtask.complete(backend, 1)
-    assert any("there is no local copy" in each.message for each in caplog.records)
+    fill(backend, range(50), "second")
+    subtask.checkpoint(backend, 2)
+    said = [each.message for each in caplog.records if "there is no local copy" in each.message]
+    assert len(said) == 1, "one line for each file of each checkpoint would fill the log"
+    assert f"in {subtask.folder / 'copies'}" in said[0]
     reader = subtask.copies.reader(subtask.storage)
     assert held(subtask.restored(state, read=reader)) == wanted(range(50), "first")
 
