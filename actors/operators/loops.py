@@ -29,6 +29,7 @@ import pyarrow as pa
 from ...messages import CheckpointId
 from ...state.columns.batch_codec import pack_batch, unpack_batch
 from ...state.kinds.descriptors import OperatorListState
+from ..errors import UnwantedResult
 from ..flow.elements import END_OF_TIME, AnyBatch, Batch, RoundMark, TimedBatch, Watermark
 from .collector import Collector, OutputTag
 from .operator import Operator, Takes
@@ -228,7 +229,9 @@ class LoopTail(Operator):
             number = max(self.watermark, 0) + 1
             times = np.full(len(batch), number, np.int64)
         self._counts[number] += len(batch)
-        if not self.is_criterion:
+        if self.is_criterion:
+            _check_criterion(batch)
+        else:
             timed = batch if times is None else TimedBatch(batch, times, self.time_column, self.split_watermarks)
             out.emit_element(timed)
 
@@ -245,3 +248,12 @@ class LoopTail(Operator):
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         if self.by_round:
             self._counted.update(self._counts.items())
+
+
+def _check_criterion(records: Batch) -> None:
+    """Raises UnwantedResult for a record that is meant to say no: that one has come says yes."""
+    if isinstance(records, list) and any(each is False or (type(each) is np.bool_ and not each) for each in records):
+        raise UnwantedResult(
+            "the criterion of the loop got the record False: it goes on as long as any record comes there, whatever "
+            "that is; write .filter(goes_on) in place of .map(goes_on)"
+        )

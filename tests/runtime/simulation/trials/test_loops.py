@@ -180,6 +180,47 @@ def test_static_data_have_all_come_before_the_first_round_is_over_whatever_their
         assert job.results("last") == [(0, "round 2, met 20")]
 
 
+def _to_each_round(records: DataStream) -> DataStream:
+    return records.process(Rounds)
+
+
+def _summed(records: DataStream) -> DataStream:
+    return records.window(tumbling(1)).reduce(lambda one, other: (one[0], one[1] + other[1]))
+
+
+class Rounds(KeyedOperator):
+    """Sums what each key has in a round."""
+
+    total = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Collector) -> None:
+        self.total.update(self.total.value() + record[1])
+        self.timers.at_event_time(self.timestamp)
+
+    def on_timer(self, timer: Any, out: Collector) -> None:
+        out.collect((self.key, self.total.value()))
+        self.total.clear()
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+@pytest.mark.parametrize("body", [_to_each_round, _summed])
+def test_a_union_puts_records_from_outside_into_the_first_round(
+    body: Callable[[DataStream], DataStream], is_timed: bool
+) -> None:
+    """Timers and windows inside find the round as their time."""
+    env = StreamEnvironment(parallelism=2)
+    more = env.from_collection([(0, 10), (1, 20), (1, 30)])
+    if is_timed:
+        more = more.assign_timestamps(lambda record: 1_700_000_000_000 + record[1], monotonous())
+    numbers = env.from_collection([(0, 1), (1, 2)])
+    last = numbers.bulk_iterate(lambda loop: body(loop.union(more).key_by(0)), max_rounds=3)
+    last.collect(name="last")
+    with SimulatedCluster(task_managers=2) as cluster:
+        job = cluster.submit(env)
+        job.wait()
+        assert sorted(job.results("last")) == [(0, 11), (1, 52)]
+
+
 def _forgets_what_is_under_way(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LoopHead, "take_in_loop", lambda self: [])
 
