@@ -140,7 +140,7 @@ _IN_BULK = (
     "the second that step(loop) returns, the criterion, to be as in moved.filter(is_far), whose records say that it "
     "goes on:",
 )
-"""What of a bulk_iterate is to be a stream."""
+"""The streams that a bulk_iterate wants."""
 
 
 def _called(method: str, step: Any, head: Any) -> Any:
@@ -270,7 +270,7 @@ def _check_inside(method: str, head: StreamNode, node: StreamNode, *, by_round: 
 
 
 def _check_join(method: str, head: StreamNode, node: StreamNode, outside: StreamEdge) -> None:
-    """What comes from outside is of the first round, so a join by time would find nothing in the others."""
+    """Records from outside are of the first round, so a join by time would find none in the others."""
     is_tagged = isinstance(outside.source.operator, TagSide)
     if (node.operator.inputs == 2 or is_tagged) and goes_by_event_time(node.operator):
         source = outside.source.inputs[0].source if is_tagged else outside.source

@@ -269,6 +269,22 @@ def test_a_record_that_equals_the_known_one_changes_nothing(improve: Callable[[A
         assert sorted(job.results("changed")) == [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2)]
 
 
+def test_an_improve_that_puts_both_together_gets_each_candidate_once() -> None:
+    """A candidate of an earlier round is part of what is known, and none of this round."""
+    env = StreamEnvironment(parallelism=1)
+    found = env.from_collection([("a", 0)]).delta_iterate(
+        lambda changed: changed.flat_map(lambda record: [(record[0], 1), (record[0], 10)]),
+        key=0,
+        improve=lambda known, candidate: (known[0], known[1] + candidate[1]),
+        max_rounds=3,
+    )
+    found.collect(name="found")
+    with SimulatedCluster(task_managers=1) as cluster:
+        job = cluster.submit(env)
+        job.wait()
+        assert job.results("found") == [("a", 33)]
+
+
 @dataclass(eq=False)
 class Plain:
     """Of a class that does not say what is equal."""

@@ -16,6 +16,7 @@ from understudy import (
     JobFailed,
     KeyedOperator,
     ListState,
+    Operator,
     StreamEnvironment,
     Sum,
     ValueState,
@@ -219,6 +220,35 @@ def test_a_union_puts_records_from_outside_into_the_first_round(
         job = cluster.submit(env)
         job.wait()
         assert sorted(job.results("last")) == [(0, 11), (1, 52)]
+
+
+class HoldsBack(Operator):
+    """Emits what it has at barriers alone; a mark of a round passes behind it, as a barrier does."""
+
+    takes = "objects"
+
+    def open(self) -> None:
+        self.held: list[Any] = []
+
+    def process_batch(self, batch: Any, out: Collector) -> None:
+        self.held += batch
+
+    def before_barrier(self, checkpoint_id: Any, out: Collector) -> None:
+        if self.held:
+            out.emit(self.held)
+        self.held = []
+
+
+def test_what_an_operator_holds_back_until_a_barrier_is_of_the_round_in_which_it_came() -> None:
+    env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=100_000)
+    last = env.from_collection([1, 2, 3]).bulk_iterate(
+        lambda loop: loop.process(HoldsBack).map(lambda number: number * 10), max_rounds=3
+    )
+    last.collect(name="last")
+    with SimulatedCluster(task_managers=2) as cluster:
+        job = cluster.submit(env)
+        job.wait()
+        assert sorted(job.results("last")) == [1_000, 2_000, 3_000]
 
 
 def _forgets_what_is_under_way(patch: pytest.MonkeyPatch) -> None:
