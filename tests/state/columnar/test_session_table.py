@@ -15,7 +15,6 @@ from .window_model import Row, SessionModel
 from .window_play import STEPS, play
 from .window_subtasks import Subtasks
 
-
 A, BEFORE, AGAIN = Row("a", 1, 0), Row("a", 1, -15), Row("a", 1, 5)
 
 
