@@ -239,16 +239,50 @@ class HoldsBack(Operator):
         self.held = []
 
 
-def test_what_an_operator_holds_back_until_a_barrier_is_of_the_round_in_which_it_came() -> None:
-    env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=100_000)
-    last = env.from_collection([1, 2, 3]).bulk_iterate(
-        lambda loop: loop.process(HoldsBack).map(lambda number: number * 10), max_rounds=3
-    )
-    last.collect(name="last")
+def held_back(checkpoint_interval_ms: int = 20) -> StreamEnvironment:
+    env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=checkpoint_interval_ms)
+
+    def step(loop: DataStream) -> DataStream:
+        return loop.process(HoldsBack).key_by(lambda number: number % 7).process(Tenfold)
+
+    env.from_collection([1, 2, 3], name="numbers").bulk_iterate(step, max_rounds=3, name="rounds").collect(name="last")
+    return env
+
+
+class Tenfold(KeyedOperator):
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect(record * 10)
+
+
+@pytest.mark.parametrize("interval_ms", [20, 100_000])
+def test_what_an_operator_holds_back_is_of_the_round_in_which_it_came(interval_ms: int) -> None:
+    """The watermark of a round has passed before its mark makes the operator emit."""
+    with SimulatedCluster(task_managers=2) as cluster:
+        job = cluster.submit(held_back(interval_ms))
+        job.wait()
+        assert sorted(job.results("last")) == [1_000, 2_000, 3_000]
+
+
+def test_what_an_operator_holds_back_is_of_that_round_after_a_restore() -> None:
+    assert_exactly_once(held_back, histories=20, expected={"last": [1_000, 2_000, 3_000]})
+
+
+def test_an_aggregate_that_emits_updates_goes_round() -> None:
+    """Its first phase holds rows back."""
+    env = StreamEnvironment(parallelism=2)
+    pages = env.from_arrow(pa.table({"page": [0, 1] * 20, "rank": [1] * 40}))
+
+    def ranks(updates: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([updates.column("page"), updates.column("rank")], schema=RANKS)
+
+    def step(loop: DataStream) -> DataStream:
+        return loop.key_by("page").aggregate(rank=Sum("rank"), emit="updates").map_batches(ranks, schema=RANKS)
+
+    pages.bulk_iterate(step, max_rounds=2).collect(name="out")
     with SimulatedCluster(task_managers=2) as cluster:
         job = cluster.submit(env)
         job.wait()
-        assert sorted(job.results("last")) == [1_000, 2_000, 3_000]
+        assert {row["page"] for row in job.results("out")} == {0, 1}
 
 
 def _forgets_what_is_under_way(patch: pytest.MonkeyPatch) -> None:
