@@ -29,6 +29,7 @@ import pyarrow as pa
 from ...messages import CheckpointId
 from ...state.columns.batch_codec import pack_batch, unpack_batch
 from ...state.kinds.descriptors import OperatorListState
+from ..errors import UnwantedResult
 from ..flow.elements import END_OF_TIME, AnyBatch, Batch, RoundMark, TimedBatch, Watermark
 from .collector import Collector, OutputTag
 from .operator import Operator, Takes
@@ -210,6 +211,8 @@ class LoopTail(Operator):
 
     _counted: OperatorListState[Any] = OperatorListState(object, name="counted")
     """(round, records): of rounds whose mark has not passed, and of the last one whose mark has."""
+    _next = OperatorListState(int, mode="union", name="next")
+    """The next mark of each tail."""
 
     def __init__(self, *, by_round: bool, is_criterion: bool = False) -> None:
         """`by_round`: the event time of a record is its round; else rounds only say whether anything goes round."""
@@ -219,16 +222,21 @@ class LoopTail(Operator):
         self._counts: defaultdict[int, int] = defaultdict(int)
         for number, records in self._counted.get():
             self._counts[number] += records
-        self._number = 1
-        """Of the next mark."""
+        numbers = list(self._next.get())
+        self._number = max(numbers, default=1)
+        """Of the next mark; after a restore, until one passes, of the next one of the tail that was furthest."""
+        self._is_exact = not numbers
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
         times, number = self.timestamps, self._number
         if self.by_round and self.watermark != END_OF_TIME:  # whatever time it has: that round is not over here
-            number = max(self.watermark, 0) + 1
+            if not self._is_exact:
+                number = min(number, max(self.watermark, 0) + 1)
             times = np.full(len(batch), number, np.int64)
         self._counts[number] += len(batch)
-        if not self.is_criterion:
+        if self.is_criterion:
+            _check_criterion(batch)
+        else:
             timed = batch if times is None else TimedBatch(batch, times, self.time_column, self.split_watermarks)
             out.emit_element(timed)
 
@@ -237,7 +245,7 @@ class LoopTail(Operator):
 
     def mark(self, number: int) -> RoundMark:
         """What the tail says of this round, which is over here. It may be asked again after a restore."""
-        self._number = number + 1
+        self._number, self._is_exact = number + 1, True
         self._counts = defaultdict(int, {each: count for each, count in self._counts.items() if each >= number})
         count = self._counts[number]
         return RoundMark(number, 0, count) if self.is_criterion else RoundMark(number, count)
@@ -245,3 +253,13 @@ class LoopTail(Operator):
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         if self.by_round:
             self._counted.update(self._counts.items())
+            self._next.update([self._number])
+
+
+def _check_criterion(records: Batch) -> None:
+    """Raises UnwantedResult for a record that is meant to say no: that one has come says yes."""
+    if isinstance(records, list) and any(each is False or (type(each) is np.bool_ and not each) for each in records):
+        raise UnwantedResult(
+            "the criterion of the loop got the record False: it goes on as long as any record comes there, whatever "
+            "that is; write .filter(goes_on) in place of .map(goes_on)"
+        )

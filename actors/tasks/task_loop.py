@@ -43,7 +43,7 @@ from ..operators.source import END, Source, continue_source
 from .operator_chain import blame
 from .task_checkpoints import Progress, TaskCheckpoints
 from .task_counters import TaskCounters, first_batch_processed
-from .task_rounds import TaskRounds
+from .task_rounds import TaskRounds, of_the_first_round
 from .task_setup import DoneAside, TaskParts
 from .task_time import TaskTime
 
@@ -327,7 +327,7 @@ class TaskLoop:
         if self._deployment.in_rounds and not self._parts.gate.channels[channel].in_loop:
             if isinstance(element, Watermark | WatermarkStatus):
                 return  # inside, event time is rounds; the first is not over before such input has ended
-            element = element.records if isinstance(element, TimedBatch) else element
+            element = of_the_first_round(element)
         match element:
             case pa.RecordBatch() | list() | TimedBatch():
                 if self._input_ended and self._rounds.is_feedback(channel):

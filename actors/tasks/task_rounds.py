@@ -13,8 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import pyarrow as pa
+
 from ..barriers.input_gate import GateChannel
-from ..flow.elements import RoundMark
+from ..flow.elements import Element, RoundMark, TimedBatch
 
 _ALL = 2**63 - 1
 """Of a channel that has ended: the number of its last mark."""
@@ -71,3 +74,12 @@ class TaskRounds:
         over = self._sums[number]
         self._sums = {each: mark for each, mark in self._sums.items() if each > number}
         return over
+
+
+def of_the_first_round(element: Element) -> Element:
+    """What comes into rounds from outside the loop: event time inside is the round, whatever its own was."""
+    if isinstance(element, TimedBatch):
+        element = element.records
+    if isinstance(element, pa.RecordBatch | list):
+        return TimedBatch(element, np.full(len(element), 1, np.int64))
+    return element

@@ -19,6 +19,7 @@ from ...actors.joins.window_join import WindowJoin
 from ...actors.operators.assign_timestamps import Alignment, AssignTimestamps
 from ...actors.operators.filter import Filter
 from ...actors.operators.flat_map import FlatMap
+from ...actors.operators.loops import RoundsHead
 from ...actors.operators.map import Map
 from ...actors.operators.map_batches import MapBatches
 from ...actors.operators.source import Source
@@ -97,7 +98,7 @@ def check_event_times(nodes: Sequence[StreamNode]) -> None:
     only where there is an assign_timestamps. Raises InvalidProgram, which names the input.
     """
     for node in nodes:
-        if not _goes_by_event_time(node.operator):
+        if _is_in_rounds(node) or not goes_by_event_time(node.operator):
             continue
         for edge in node.inputs:
             if (source := _timeless_source(edge.source)) is not None:
@@ -108,12 +109,18 @@ def check_event_times(nodes: Sequence[StreamNode]) -> None:
                 )
 
 
-def _goes_by_event_time(operator: Any) -> bool:
+def goes_by_event_time(operator: Any) -> bool:
+    """Of the built-in ones."""
     if isinstance(operator, WindowOperator):
         return operator.time == "event"
     if isinstance(operator, _WITH_LIFETIME):
         return operator.lifetime.goes_by_event_time
     return isinstance(operator, _BY_EVENT_TIME)
+
+
+def _is_in_rounds(node: StreamNode) -> bool:
+    """Then its records have the round as their time, wherever they come from."""
+    return node.loop is not None and isinstance(node.loop.operator, RoundsHead)
 
 
 def _timeless_source(node: StreamNode) -> str | None:

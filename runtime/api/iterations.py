@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar, Unpack
 
 import pyarrow as pa
 
+from ...actors.joins.tagged_records import TagSide
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.loops import RESULT, LoopHead, LoopTail, RoundsHead, StreamHead
@@ -25,6 +26,7 @@ from ...actors.operators.solution_set import SOLUTION, SolutionSet
 from ...messages import Partitioning
 from .checks import at_least, at_least_or_none
 from .errors import InvalidProgram, SchemaMismatch
+from .event_time import goes_by_event_time
 from .known_options import Options, known_options
 from .operator_checks import function_of
 from .stream_graph import StreamEdge, StreamNode
@@ -75,7 +77,7 @@ class Iterations(Generic[S]):
         head: Any = self._in_rounds("bulk_iterate", at_least("bulk_iterate: max_rounds", max_rounds, 1), options)
         returned = _called("bulk_iterate", step, head)
         several = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned,)
-        back, *criterion = (_stream("bulk_iterate", each) for each in several)
+        back, *criterion = (_stream("bulk_iterate", *each) for each in zip(several, _IN_BULK, strict=False))
         _close("bulk_iterate", head, back, by_round=True)
         for each in criterion:
             _operator(head).has_criterion = True
@@ -131,11 +133,21 @@ def _check_bounded(method: str, edge: StreamEdge, why: str) -> None:
         )
 
 
+_RETURNED = "step(loop) to return"
+
+_IN_BULK = (
+    _RETURNED,
+    "the second that step(loop) returns, the criterion, to be as in moved.filter(is_far), whose records say that it "
+    "goes on:",
+)
+"""The streams that a bulk_iterate wants."""
+
+
 def _called(method: str, step: Any, head: Any) -> Any:
     return function_of(step, method)(head)
 
 
-def _stream(method: str, found: Any, wanted: str = "step(loop) to return") -> Any:
+def _stream(method: str, found: Any, wanted: str = _RETURNED) -> Any:
     if not isinstance(found, Iterations):
         raise InvalidProgram(f"{method}: wanted {wanted} a stream, found {_shown(found)}")
     return found
@@ -195,8 +207,11 @@ def _close(method: str, head: Any, back: Any, *, by_round: bool, is_criterion: b
         )
     for each in inside:
         _check_inside(method, node, each, by_round=by_round)
+        each.loop = node
         for edge in each.inputs if by_round and each is not node else ():
             _check_bounded(method, edge, "and a round ends when all of them have come")
+            if edge.source not in inside:
+                _check_join(method, node, each, edge)
     if not is_criterion and None not in (head.schema, back.schema) and not head.schema.equals(back.schema):
         raise SchemaMismatch(
             f"{method}: what step(loop) sends back has the columns {_columns(back.schema)}; the loop has "
@@ -236,6 +251,11 @@ def _check_inside(method: str, head: StreamNode, node: StreamNode, *, by_round: 
             f"{method}: the loop of {head.name!r} has another loop in it, of {node.name!r}: loops do not lie inside "
             "each other; let one operator do both, or put one loop behind the other"
         )
+    if node.loop not in (None, head):
+        raise InvalidProgram(
+            f"{method}: {node.name!r} is inside the loop of {head.name!r} and inside that of {node.loop.name!r}: loops "
+            "do not lie inside each other; let one operator do both, or put one loop behind the other"
+        )
     if isinstance(node.operator, ColumnarAggregate) and not node.operator.emits_updates:
         raise InvalidProgram(
             f'{method}: {node.name!r}, inside the loop of {head.name!r}, is an aggregate with emit="end", as it is if '
@@ -246,4 +266,16 @@ def _check_inside(method: str, head: StreamNode, node: StreamNode, *, by_round: 
         raise InvalidProgram(
             f"{method}: {node.name!r} assigns event times inside the loop of {head.name!r}, where the event time of a "
             "record is its round: leave it out, and keep times in the records"
+        )
+
+
+def _check_join(method: str, head: StreamNode, node: StreamNode, outside: StreamEdge) -> None:
+    """Records from outside are of the first round, so a join by time would find none in the others."""
+    is_tagged = isinstance(outside.source.operator, TagSide)
+    if (node.operator.inputs == 2 or is_tagged) and goes_by_event_time(node.operator):
+        source = outside.source.inputs[0].source if is_tagged else outside.source
+        raise InvalidProgram(
+            f"{method}: {node.name!r} joins by event time inside the loop of {head.name!r}, where the event time of a "
+            f"record is its round, and {source.name!r} is from outside: write .join(...) without ttl_ms, which finds "
+            "its records in each round, or keep them as state of a connected operator"
         )

@@ -72,6 +72,8 @@ class StreamNode:
     """Whether what reads it by a forward edge follows it, if it has no parallelism of its own."""
     feedback: tuple[StreamEdge, ...] = ()
     """Of the head of a loop, from its tails. Who follows `inputs` goes round no loop."""
+    loop: StreamNode | None = None
+    """The head of the loop that it is in."""
 
     @property
     def operator_id(self) -> OperatorId:

@@ -96,6 +96,20 @@ def test_a_row_without_a_match_comes_in_time_though_later_rows_came_behind_it(
 
 
 @pytest.mark.parametrize("is_columnar", [True, False])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_row_without_a_match_comes_in_time_though_it_was_restored(
+    side: int, is_columnar: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from understudy.actors.joins import interval_join
+
+    monkeypatch.setattr(interval_join, "_FEWEST_ROWS", 1_000)
+    make = operators("full", TimeInterval(-5, 5), is_columnar)
+    script = [Arrive(side, ((1, 0, 10),)), Cut(2), Advance(0, 15), Advance(1, 15)]
+    played = play(make, script, is_columnar=is_columnar, ends=False)
+    assert [time for _, time, _ in played.results] == [15]
+
+
+@pytest.mark.parametrize("is_columnar", [True, False])
 def test_what_nothing_can_match_any_more_is_forgotten(is_columnar: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from understudy.actors.joins import interval_join
     from understudy.runtime.simulation.harness.harness import OperatorHarness

@@ -62,6 +62,13 @@ def test_each_record_finds_the_version_of_its_time(how: str, is_columnar: bool, 
     assert len(played.late) == late
 
 
+@pytest.mark.parametrize("is_columnar", [True, False])
+def test_a_record_that_waits_comes_in_time_though_it_was_restored(is_columnar: bool) -> None:
+    script = [Arrive(1, ((1, 7, 10),)), Arrive(0, ((1, 0, 12),)), Cut(2), Advance(0, 15), Advance(1, 15)]
+    played = play(operators("inner", is_columnar), script, is_columnar=is_columnar, ends=False)
+    assert [time for _, time, _ in played.results] == [12]
+
+
 def test_old_versions_are_forgotten_and_the_newest_of_each_key_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(temporal_join, "_FEWEST_ROWS", 5)
     script: list[Step] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from understudy.actors.windows.columnar_shape import ColumnarShape, columnar_sha
 from understudy.actors.windows.columnar_windows import ColumnarWindows
 from understudy.actors.windows.window_makers import count_window, cumulative, session, sliding, tumbling
 from understudy.state.columnar.pane_windows import time_of
+from understudy.state.keys.key_groups import key_group
 from understudy.testing import OperatorHarness
 
 from .window_stage import TYPES, ColumnStage, rescaled
@@ -174,19 +176,25 @@ def test_windows_for_records_alone_have_no_columns() -> None:
     assert columnar_shape(cumulative(3_600_000, 86_400_000, tz="Europe/Berlin")) is None
 
 
-def _uneven(assigner: Any, lateness_ms: int = 0) -> tuple[ColumnStage, str, str]:
-    """One subtask made of two, of which the first was ahead, at 16 in place of 0; and a key of each. Both have a row at
-    3 and at 25.
+LAST_OF_THE_FIRST = next(name for name in map(str, range(10_000)) if key_group(name, 128) == 63)
+"""A key in the last key group of the first of two subtasks."""
+
+
+def _uneven(
+    assigner: Any, lateness_ms: int = 0, *, ahead_ms: int = 16, names: str | Sequence[str] = "abcdefgh"
+) -> tuple[ColumnStage, str, str]:
+    """One subtask made of two, of which the first was ahead, at `ahead_ms` in place of 0; and a key of each. Both have
+    a row at 3 and at 25.
     """
     stages, keys = [], []
     for index in range(2):
         stage = ColumnStage.__new__(ColumnStage)
         made = operator(assigner, lateness_ms)
         stage._be(OperatorHarness(made, key_by="key", parallelism=2, subtask_index=index), 0)
-        keys.append(next(name for name in "abcdefgh" if stage.harness.share_of([{"key": name}])))
+        keys.append(next(name for name in names if stage.harness.share_of([{"key": name}])))
         stage.put((keys[index], 1, 3), (keys[index], 1, 25), at=[3, 25])
         stages.append(stage)
-    stages[0].put_watermark(16)
+    stages[0].put_watermark(ahead_ms)
     stages[1].put_watermark(0)
     (both,) = rescaled(stages, 1)
     both.put_watermark(1)
@@ -201,6 +209,15 @@ def test_after_a_rescale_late_rows_of_keys_that_were_ahead_are_counted(assigner:
     assert stage.operator.late_records == 1
     assert [record["value"] for record in stage.late()] == [5]
     assert stage.advance(19) == [(behind, 0, 10, 2, 8), (ahead, 10, 20, 1, 1)]
+
+
+@pytest.mark.parametrize("restores", [0, 1])
+def test_after_a_rescale_windows_that_had_fired_do_not_fire_again_in_any_key_group(restores: int) -> None:
+    """None has closed: with this lateness both subtasks have come as far."""
+    stage, _, behind = _uneven(tumbling(10), lateness_ms=11, ahead_ms=9, names=[LAST_OF_THE_FIRST, *"abcdefgh"])
+    for _ in range(restores):
+        stage = rescaled([stage], 1)[0]  # type: ignore[assignment]
+    assert stage.advance(9) == [(behind, 0, 10, 1, 1)]
 
 
 def test_after_a_rescale_a_late_row_of_a_key_that_was_ahead_counts_in_the_windows_that_had_not_fired() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from understudy import (
@@ -54,6 +56,16 @@ def yields(loop: Any) -> Iterator[Any]:
 
 def inner(loop: Any) -> tuple[Any, Any]:
     return loop.filter(never), loop
+
+
+def round_two(loop: Any, other: Any) -> tuple[Any, Any]:
+    """The operator that both go through is in a second loop, which begins with another stream."""
+
+    def step(second: Any) -> tuple[Any, Any]:
+        both = second.union(loop).map(abs)
+        return both.filter(never), both
+
+    return inner(other.iterate(step))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +134,12 @@ def inner(loop: Any) -> tuple[Any, Any]:
         (
             lambda s: s.bulk_iterate(lambda loop: (loop, never), max_rounds=2),
             InvalidProgram,
-            r"wanted step\(loop\) to return a stream, found a function",
+            r"wanted the second that .*, the criterion, to be as in moved\.filter\(.*: a stream, found a function",
+        ),
+        (
+            lambda s: s.iterate(lambda loop: round_two(loop, s)),
+            InvalidProgram,
+            "'map-1' is inside the loop of 'iterate-1' and inside that of 'iterate-2': .* put one loop behind the",
         ),
         (
             lambda s: s.iterate(lambda loop: inner(loop.iterate(inner))),
@@ -178,6 +195,44 @@ def test_a_loop_that_cannot_be_is_refused_where_it_is_written(
         loop(numbers())
 
 
+JOINS: dict[str, Callable[[Any, Any], Any]] = {
+    "interval": lambda loop, other: loop.interval_join(other, 0, 1),
+    "temporal": lambda loop, other: loop.temporal_join(other),
+    "window": lambda loop, other: loop.window_join(other, tumbling(1)),
+    "a TTL": lambda loop, other: loop.join(other, ttl_ms=5, ttl_time="event"),
+    "groups": lambda loop, other: other.co_group(loop, tumbling(1), lambda key, window, left, right, out: None),
+}
+
+
+@pytest.mark.parametrize("has_columns", [False, True], ids=["records", "columns"])
+@pytest.mark.parametrize("join", JOINS)
+def test_a_join_by_time_with_what_is_outside_of_rounds_is_refused(join: str, has_columns: bool) -> None:
+    """All its records belong to the first round, so the rounds behind it would find nothing."""
+    env = StreamEnvironment()
+    table = pa.table({"page": [0, 1]})
+    pages = env.from_arrow(table) if has_columns else env.from_collection(table.to_pylist())
+    links = env.from_arrow(table, name="links") if has_columns else env.from_collection([{"page": 0}], name="links")
+    timed = links.assign_timestamps("page", monotonous(), name="timed")
+    said = "^bulk_iterate: '.*' joins by event time inside the loop of 'ranks', .* and 'timed' is from outside: write"
+    with pytest.raises(InvalidProgram, match=said):
+        pages.bulk_iterate(
+            lambda loop: JOINS[join](loop.key_by("page"), timed.key_by("page")), max_rounds=2, name="ranks"
+        )
+
+
+@pytest.mark.parametrize("no", [False, np.False_])
+def test_a_criterion_of_truths_ends_the_job_with_what_to_write(no: Any) -> None:
+    """A record that says no would be one more that comes: the loop would never end before `max_rounds`."""
+    env = StreamEnvironment(parallelism=1)
+    halved = env.from_collection([8.0]).bulk_iterate(
+        lambda loop: (loop.map(lambda number: number / 2), loop.map(lambda number: number > 2 or no)), max_rounds=50
+    )
+    halved.collect(name="halved")
+    with SimulatedCluster(task_managers=1) as cluster, pytest.raises(JobFailed) as failed:
+        cluster.submit(env).wait()
+    assert "the criterion of the loop got the record False: it goes on as long as any record comes" in str(failed.value)
+
+
 def kept(known: Any, candidate: Any) -> Any:
     return min(known, candidate, key=lambda row: row["label"])
 
@@ -212,6 +267,22 @@ def test_a_record_that_equals_the_known_one_changes_nothing(improve: Callable[[A
         job.wait()
         assert sorted(job.results("found")) == [(0, 0), (1, 0), (2, 0)]
         assert sorted(job.results("changed")) == [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2)]
+
+
+def test_an_improve_that_puts_both_together_gets_each_candidate_once() -> None:
+    """A candidate of an earlier round is part of what is known, and none of this round."""
+    env = StreamEnvironment(parallelism=1)
+    found = env.from_collection([("a", 0)]).delta_iterate(
+        lambda changed: changed.flat_map(lambda record: [(record[0], 1), (record[0], 10)]),
+        key=0,
+        improve=lambda known, candidate: (known[0], known[1] + candidate[1]),
+        max_rounds=3,
+    )
+    found.collect(name="found")
+    with SimulatedCluster(task_managers=1) as cluster:
+        job = cluster.submit(env)
+        job.wait()
+        assert job.results("found") == [("a", 33)]
 
 
 @dataclass(eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from understudy.messages import (
     TriggerSavepointSuccess,
 )
 from understudy.runtime.clusters.client import FollowingClient
-from understudy.runtime.clusters.leader_line import AnswerLost, LeaderLine, NoLeader
+from understudy.runtime.clusters.leader_line import AnswerLost, LeaderLine, NoLeader, _Failed
 from understudy.runtime.high_availability import Leader
 from understudy.runtime.high_availability.leader import LeaderChanged
 from understudy.runtime.system import ActorFuture, ActorSystem
@@ -133,6 +134,27 @@ def test_a_question_goes_on_with_the_next_leader_whether_the_one_before_is_gone_
     assert not later.wait(0.3)
     scene.leaders.is_now(scene.manager("last", lambda _: NOBODY_YET))
     assert later.get(timeout=WAIT_S) == NOBODY_YET
+
+
+def test_what_becomes_of_a_question_at_a_leader_before_does_not_count_any_more(scene: Scene) -> None:
+    """As a time-out there, while the next leader has it."""
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def answers_later(_: Any) -> Any:
+        asked.set()
+        may_answer.wait(WAIT_S)
+        return NOBODY_YET
+
+    silent, taken = scene.silent("silent")
+    scene.leaders.is_now(silent)
+    question = scene.line.ask(ListJobs())
+    while not taken:
+        assert not question.wait(0.01)
+    scene.leaders.is_now(scene.manager("next", answers_later))
+    assert asked.wait(WAIT_S)
+    scene.line._actor.tell(_Failed(1, 1, AskTimeout(silent.address, "no answer")))
+    may_answer.set()
+    assert question.get(timeout=WAIT_S) == NOBODY_YET
 
 
 def test_an_order_that_may_have_been_carried_out_is_not_given_twice(scene: Scene) -> None:
@@ -252,11 +274,14 @@ def test_a_last_leader_that_is_gone_is_named_when_no_other_one_comes(scene: Scen
         scene.line.ask(ListJobs(), timeout_ms=30_000, patience_ms=5_000).get(timeout=WAIT_S)
 
 
-def test_followers_hear_of_each_next_leader(scene: Scene) -> None:
+@pytest.mark.parametrize("has_gaps", [False, True], ids=["at once", "after a while without one"])
+def test_followers_hear_of_each_next_leader(scene: Scene, has_gaps: bool) -> None:
     heard: list[str] = []
     scene.line.follow(lambda: heard.append(scene.line.job_manager.address))
     systems = [scene.manager(name, lambda _: NOBODY_YET) for name in ("first", "second", "third")]
     for system in systems:
+        if has_gaps:
+            scene.leaders.is_now(None)
         scene.leaders.is_now(system)
         scene.line.ask(ListJobs()).get(timeout=WAIT_S)
     assert heard == [f"{each.address}/job-manager" for each in systems[1:]]

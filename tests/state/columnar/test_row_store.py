@@ -121,6 +121,22 @@ def test_many_rows_of_one_key_are_found_quickly_enough_to_be_found_at_all() -> N
     assert sorted(found.tolist()) == list(range(rows))
 
 
+def found_again(store: RowStore, slot: int) -> list[int]:
+    """Rows of a store that does not change are sorted by slot when long chains are looked for again."""
+    return [store.rows_of(np.array([slot])).tolist() for _ in range(3)][-1]
+
+
+def test_rows_in_the_order_of_slots_are_put_in_order_again_when_slots_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("understudy.state.columnar.row_store._FOLLOWED", 2)
+    store = RowStore(SCHEMA)
+    batch = pa.RecordBatch.from_pydict({"key": [7] * 3 + [8] * 5, "value": range(8)}, SCHEMA)
+    store.append(batch, np.array([0] * 3 + [1] * 5), np.arange(8))
+    assert found_again(store, 0) == [0, 1, 2]
+    store.relabel(np.array([1, 0]))
+    assert found_again(store, 0) == [3, 4, 5, 6, 7]
+    assert found_again(store, 1) == [0, 1, 2]
+
+
 LEFT = KeptRows(("key",), SCHEMA)
 RIGHT = KeptRows(("id",), pa.schema([("name", pa.string()), ("id", pa.int32())]))
 GROUPS = 16
@@ -187,6 +203,7 @@ def test_what_changes_after_a_snapshot_does_not_show_in_it() -> None:
     backend = filled()
     write = backend.snapshot(CheckpointId(1))
     wanted = read(backend)
+    backend.stores[0].marks[:] = 8  # in the memory that the snapshot was taken of, before it grows
     added(backend, 0, pa.RecordBatch.from_pydict({"key": [3] * 5000, "value": [1] * 5000}, LEFT.schema))
     backend.stores[0].marks[:] = 9
     backend.stores[0].drop(np.array([0, 1]))
@@ -199,6 +216,21 @@ def test_what_changes_after_a_snapshot_does_not_show_in_it() -> None:
     after = keyed()
     after.restore([handle] if handle else [], handle_reader(storage))
     assert read(after) == wanted
+
+
+def test_a_side_with_few_dropped_rows_is_found_when_another_one_is_tidied_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly all keys are given up, so the others get new slots on both sides."""
+    monkeypatch.setattr("understudy.state.columnar.row_store._FOLLOWED", 2)
+    monkeypatch.setattr("understudy.state.columnar.keyed_rows._FEWEST_ROWS", 4)
+    backend = keyed(sides=(LEFT, LEFT))
+    added(backend, 0, pa.RecordBatch.from_pydict({"key": range(10), "value": range(10)}, SCHEMA))
+    added(backend, 1, pa.RecordBatch.from_pydict({"key": [0] + [9] * 6, "value": range(7)}, SCHEMA))
+    backend.stores[0].drop(np.arange(10))
+    backend.stores[1].drop(np.array([0]))
+    backend.tidy()
+    (slot,) = backend.slots_of(1, pa.RecordBatch.from_pydict({"key": [9], "value": [0]}, SCHEMA)).tolist()
+    rows = found_again(backend.stores[1], slot)
+    assert backend.stores[1].reader().take(np.array(rows)).column("value").to_pylist() == [1, 2, 3, 4, 5, 6]
 
 
 def test_rows_of_other_columns_or_keys_are_refused() -> None:
