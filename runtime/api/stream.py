@@ -233,7 +233,8 @@ class DataStream(
     def side_output(self, tag: OutputTag) -> DataStream:
         """What the operator before sends to this side output: `out.collect_to(tag, record)`. Flink: getSideOutput."""
         if not isinstance(tag, OutputTag):
-            raise InvalidProgram(f"side_output: wanted an OutputTag, found {tag!r:.60}")
+            written = f": write side_output(OutputTag({tag!r:.60}))" if isinstance(tag, str) else ""
+            raise InvalidProgram(f"side_output: wanted an OutputTag, found {tag!r:.60}{written}")
         node = self._own_node()
         if isinstance(node.operator, _WITHOUT_SIDES):
             raise InvalidProgram(
@@ -479,4 +480,5 @@ def _add_node(
         bounded=all(stream.bounded for stream in inputs),
         parallelism=parallelism,
         slot_sharing_group=slot_sharing_group,
+        kind=kind,
     )
