@@ -246,8 +246,8 @@ class StreamEnvironment(
         if not source.records and isinstance(items, Iterator):
             named = f"the generator {items.__name__}" if isinstance(items, GeneratorType) else "the iterator"
             warn(
-                f"from_collection: {named} gave no record: one that was read before gives nothing again; make it again, "
-                "or give a list"
+                f"from_collection: {named} gave no record: one that was read before gives nothing again; make it "
+                "again, or give a list"
             )
         check_records("from_collection", source.records)
         return self._start(source, name, 1 if parallelism is None else parallelism, leads=True)
