@@ -233,8 +233,7 @@ class DataStream(
     def side_output(self, tag: OutputTag) -> DataStream:
         """What the operator before sends to this side output: `out.collect_to(tag, record)`. Flink: getSideOutput."""
         if not isinstance(tag, OutputTag):
-            written = f": write side_output(OutputTag({tag!r:.60}))" if isinstance(tag, str) else ""
-            raise InvalidProgram(f"side_output: wanted an OutputTag, found {tag!r:.60}{written}")
+            raise InvalidProgram(_no_tag(tag))
         node = self._own_node()
         if isinstance(node.operator, _WITHOUT_SIDES):
             raise InvalidProgram(
@@ -451,6 +450,11 @@ class ConnectedStreams:
 def _one_key(_record: Any) -> int:
     """The key of every record where there is but one."""
     return 0
+
+
+def _no_tag(given: Any) -> str:
+    written = f": write side_output(OutputTag({given!r:.60}))" if isinstance(given, str) else ""
+    return f"side_output: wanted an OutputTag, found {given!r:.60}{written}"
 
 
 @known_arguments("an operator", first=4)
