@@ -11,6 +11,7 @@ _OF_STATES = frozenset({"value", "update", "add", "add_all", "get", "put", "clea
 _OF_TIMERS = frozenset(
     {"register_timer", "register_event_time_timer", "register_processing_time_timer", "timer_service"}
 )
+_OF_KEYS = frozenset({"current_key", "get_current_key", "getCurrentKey"})
 """As Flink calls them."""
 _ACCESSOR = re.compile(r"'(Heap|Slot)\w+'")
 """How accessors of state are called in Python's own errors."""
@@ -28,6 +29,8 @@ _OF_PAIRS = (
     'left, right = pair; left["price"]'
 )
 _OF_TYPES = {
+    "'method' and '": "brackets are missing behind a method, as in self.total.value()",
+    "' and 'method'": "brackets are missing behind a method, as in self.total.value()",
     "tuple indices must be integers or slices, not str": _OF_PAIRS,
     "list.append() takes exactly one argument": (
         "out.collect(...) takes one record, as a list's append: write out.collect((key, record)) for several values"
@@ -81,6 +84,8 @@ def _of_attribute(owner: object, name: str) -> str:
         )
     if type(owner) in _PLAIN and name in _OF_STATES:
         return "is it a state that was assigned to? write self.x.update(value) in place of self.x = value"
+    if name in _OF_KEYS:
+        return "the key of a record is self.key, in a KeyedOperator"
     if name in _OF_TIMERS:
         return "a timer is set by self.timers.at_event_time(ms) or self.timers.at_processing_time(ms)"
     if type(owner).__name__ == "OperatorContext" and "state" in name:

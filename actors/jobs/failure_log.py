@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...messages import FailureCause, FailureKind, JobGraph, JobStatus, TaskManagerChanged
+from ...messages import FailureCause, FailureKind, JobGraph, JobStatus, RestartStrategyKind, TaskManagerChanged
 from ..context import Clock
 from ..failure import raised, tell_line, tell_place
 from .job_effects import FailureKnown, ProcessEnded, Restart
@@ -39,6 +39,10 @@ _DEADLY = (
 )
 
 
+_WITHOUT_CHECKPOINTS = (
+    "as a job without checkpoints is not restarted: StreamEnvironment(checkpoint_interval_ms=1_000) takes one a "
+    "second, and lets it go on from there"
+)
 _OF_ONE_RECORD = (
     ". The same record has failed twice, and is read again: correct the program, or let it leave such records out"
 )
@@ -63,6 +67,7 @@ class FailureLog:
         self._job = f"job {graph.name!r}"
         self._job_id = graph.job_id
         self._limit = graph.max_same_failures
+        self._never_restarts = graph.checkpoints.interval_ms is None and graph.restart.kind is RestartStrategyKind.NONE
         self._clock = clock
         self._keep = keep
         self._told: deque[_Told] = deque(maxlen=SYMPTOMS_KEPT)
@@ -80,7 +85,7 @@ class FailureLog:
         if not self._is_due(told):
             return
         if told.count == 1:
-            line = f"{self._job} failed: {tell_line(failure)}; {_outlook(known.restart)}{self._until(known)}"
+            line = f"{self._job} failed: {tell_line(failure)}; {self._first_outlook(known)}{self._until(known)}"
             self.say("\n".join([line, *_tracebacks(raised(failure))]))
             return
         is_counted = known.count > 1 and self._limit is not None
@@ -89,6 +94,10 @@ class FailureLog:
         what = _told_shortly(failure) if is_same_text else tell_line(failure)
         advice = _OF_ONE_RECORD if known.restart is not None and told.is_of_one_record(failure) else ""
         self.say(f"{self._job}: the same failure again, {times}: {what}; {_outlook(known.restart)}{advice}")
+
+    def _first_outlook(self, known: FailureKnown) -> str:
+        is_lost = known.failure.kind is FailureKind.TASK_MANAGER_LOST
+        return f"the job ends, {_WITHOUT_CHECKPOINTS}" if is_lost and self._never_restarts else _outlook(known.restart)
 
     def task_manager_lost(self, lost: TaskManagerChanged) -> None:
         self._lost[lost.index] += 1

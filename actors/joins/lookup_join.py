@@ -69,7 +69,10 @@ class FixedLookupJoin(Operator):
         out.emit(joined, None if times is None else times[places])
 
     def _join(self, stream: pa.Schema | None, table: pa.Schema | None) -> pa.Schema:
-        self._kept = (KeptRows(self._keys, known(stream)), KeptRows(self._table_keys, known(table)))
+        self._kept = (
+            KeptRows(self._keys, known(stream, "the columns of the stream")),
+            KeptRows(self._table_keys, known(table, "the columns of the table")),
+        )
         self._columns = JoinedColumns(*self._kept, self._how, self._suffix, is_changelog=False)
         return self._columns.schema
 

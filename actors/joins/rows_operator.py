@@ -83,8 +83,11 @@ class ColumnarJoin(RowsOperator):
         """Take one batch of the left (0) or the right (1) input."""
 
 
-def known(schema: pa.Schema | None) -> pa.Schema:
+def known(schema: pa.Schema | None, whose: str = "its columns") -> pa.Schema:
     """Raises ValueError for None."""
     if schema is None:
-        raise ValueError("its columns are not known before the job runs: give map_batches or process a schema")
+        raise ValueError(
+            f"{whose} are not known before the job runs: declare them behind it, as .map_batches(lambda batch: batch, "
+            "schema=pa.schema([...]))"
+        )
     return schema

@@ -70,7 +70,19 @@ class SolutionSet(KeyedOperator):
                 f"the improve of a delta iteration returned {found}: wanted the record that is to be known from now "
                 "on, or None if nothing changes; write `candidate if ... else None`"
             )
+        if found is not None and found is not candidate and found is not known:
+            self._check_key(found)
         return found
+
+    def _check_key(self, found: Any) -> None:
+        """One under another key would be found under the key that it does not have."""
+        (key,) = self._selectors[0].keys([found])
+        if key != self.key:
+            raise UnwantedResult(
+                f"the improve of a delta iteration returned a record of the key {key!r:.60} for the key "
+                f"{self.key!r:.60}: wanted one of the same key; records of other keys are candidates: return them in "
+                "step"
+            )
 
 
 def _is_unchanged(before: Any, known: Any, better: Any) -> bool:

@@ -7,7 +7,8 @@ so the same environment can be submitted again and gives another job.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from types import GeneratorType
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +44,7 @@ from .spark_sources import SparkSources
 from .sql_sources import SqlSources
 from .stream import DataStream
 from .stream_graph import StreamEdge, StreamGraph
+from .warned import warn
 from .web_sources import WebSources
 
 log = logging.getLogger(__name__)
@@ -240,6 +242,12 @@ class StreamEnvironment(
             found = type(items).__name__
             raise InvalidSetting(f"from_collection: wanted records in an order of their own, found a {found}: {better}")
         source = CollectionSource(items, records_per_second=rate(records_per_second), **self._batching())
+        if not source.records and isinstance(items, Iterator):
+            named = f"the generator {items.__name__}" if isinstance(items, GeneratorType) else "the iterator"
+            warn(
+                f"from_collection: {named} gave no record: one that was read before gives nothing again; make it "
+                "again, or give a list"
+            )
         check_records("from_collection", source.records)
         return self._start(source, name, 1 if parallelism is None else parallelism, leads=True)
 

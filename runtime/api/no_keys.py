@@ -21,8 +21,16 @@ def why_no_key(called: Any) -> str:
     return ""
 
 
-def how_to_name(given: Any) -> str:
-    """What was given in place of names, if it holds them, and how they are written; empty otherwise."""
+def how_to_name(given: Any, others: int = 0) -> str:
+    """What was given in place of names, if it holds them, and how they are written; empty otherwise.
+
+    `others`: how many keys stand beside it.
+    """
+    if others and callable(given):
+        return (
+            f"found a function beside {others} more: write one function of a record, which returns a tuple, as in "
+            "key_by(lambda record: (record['a'], record['b']))"
+        )
     if isinstance(given, pc.Expression):
         return f"found an expression of columns: write the column's name, as in key_by({_name_in(given)!r})"
     if isinstance(given, list | tuple | set | frozenset) and given and all(isinstance(each, str) for each in given):

@@ -29,7 +29,7 @@ def check_keys(keys: Sequence[Any], schema: pa.Schema | None) -> None:
         return
     for key in keys:
         if isinstance(key, bool) or not isinstance(key, str | int):
-            raise InvalidProgram(f"key_by: {how_to_name(key) or f'{_WANTED}, found {key!r:.80}'}")
+            raise InvalidProgram(f"key_by: {how_to_name(key, len(keys) - 1) or f'{_WANTED}, found {key!r:.80}'}")
         if schema is not None:
             _check_column("key_by", key, schema)
 

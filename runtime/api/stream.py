@@ -233,7 +233,7 @@ class DataStream(
     def side_output(self, tag: OutputTag) -> DataStream:
         """What the operator before sends to this side output: `out.collect_to(tag, record)`. Flink: getSideOutput."""
         if not isinstance(tag, OutputTag):
-            raise InvalidProgram(f"side_output: wanted an OutputTag, found {tag!r:.60}")
+            raise InvalidProgram(_no_tag(tag))
         node = self._own_node()
         if isinstance(node.operator, _WITHOUT_SIDES):
             raise InvalidProgram(
@@ -452,6 +452,11 @@ def _one_key(_record: Any) -> int:
     return 0
 
 
+def _no_tag(given: Any) -> str:
+    written = f": write side_output(OutputTag({given!r:.60}))" if isinstance(given, str) else ""
+    return f"side_output: wanted an OutputTag, found {given!r:.60}{written}"
+
+
 @known_arguments("an operator", first=4)
 def _add_node(
     role: Role,
@@ -479,4 +484,5 @@ def _add_node(
         bounded=all(stream.bounded for stream in inputs),
         parallelism=parallelism,
         slot_sharing_group=slot_sharing_group,
+        kind=kind,
     )

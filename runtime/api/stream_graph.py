@@ -70,6 +70,8 @@ class StreamNode:
     """Whether it has as many subtasks as what it reads, whatever `parallelism` says."""
     leads: bool = False
     """Whether what reads it by a forward edge follows it, if it has no parallelism of its own."""
+    kind: str = ""
+    """What the user called to make it, as "delta-iterate"; empty for a source."""
     feedback: tuple[StreamEdge, ...] = ()
     """Of the head of a loop, from its tails. Who follows `inputs` goes round no loop."""
     loop: StreamNode | None = None
@@ -106,6 +108,7 @@ class StreamGraph:
         slot_sharing_group: str | None = None,
         dataframe: Any = None,
         leads: bool = False,
+        kind: str = "",
     ) -> StreamNode:
         """Append a node. `name` has been made by `name_for`, which keeps names unique."""
         follows = parallelism is None and len(inputs) == 1 and _is_led(inputs[0])
@@ -122,6 +125,7 @@ class StreamGraph:
             dataframe=dataframe,
             follows_input=follows,
             leads=leads or follows,
+            kind=kind,
         )
         self.nodes.append(node)
         return node
@@ -175,9 +179,10 @@ class StreamGraph:
         if taken is not None:
             of = f" of {', '.join(repr(edge.source.name) for edge in taken.inputs)}" if taken.inputs else ""
             named = "" if taken.name == wanted else f", named {taken.name!r}"
+            kind = taken.kind or type(taken.operator).__name__
             raise DuplicateName(
-                f"{wanted!r} is taken by another operator, the {type(taken.operator).__name__}{of}{named}: names and "
-                f"uids are unique; give one of the two another, such as {self._free(wanted)!r}"
+                f"{wanted!r} is taken by another operator, the {kind}{of}{named}: names and uids "
+                f"are unique; give one of the two another, such as {self._free(wanted)!r}"
             )
 
     def _free(self, name: str) -> str:

@@ -98,7 +98,8 @@ def run(
 
     Standard output begins with three lines, `job ID`, `jobmanager ADDRESS` and `key-file PATH`; then come the job's
     results: what `print` prints, and at the end what `collect` has collected. Exit code 0: it has finished; 1: it
-    failed, was canceled or could not start; 2: wrong usage; 130: Ctrl-C, which cancels the job.
+    failed, was canceled or could not start; 2: wrong usage; 130: Ctrl-C, which cancels the job. For the page of the
+    job: `understudy dashboard` in another terminal.
     """
     if allow_non_restored_state and from_savepoint is None and resume is None:
         raise click.UsageError("--allow-non-restored-state needs --from-savepoint or --resume")

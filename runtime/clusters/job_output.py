@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...messages import JobGraph, JobStatus
+from ...messages.known_names import known_arguments
 from ..connectors.errors import require
 from .async_twin import Blocking, async_twin
 from .job_errors import ResultsUnavailable
@@ -24,6 +25,7 @@ class JobOutput(Blocking):
     _results: JobResults
     _status: JobStatus
 
+    @known_arguments(first=1, example='job.results("delays"), the name of a collect(name=...)')
     def results(self, name: str, *, after: int = 0) -> list[Any]:
         """The records that `collect(name=...)` has brought: of a finished job all, else those committed so far.
 

@@ -21,6 +21,7 @@ from ...messages import (
     TaskEventTime,
     VertexId,
 )
+from ...messages.known_names import there_are
 from ..web.page_view import STANDS_MS
 from .job_errors import UnknownOperator
 
@@ -127,8 +128,8 @@ def explain(report: JobWatermarks, operator: str) -> WatermarkExplanation:
         for place, each in enumerate(vertex.operators):
             if operator in (each.name, each.operator_id):
                 return _Search(report).explain(vertex, place)
-    known = ", ".join(each.name for vertex in report.vertices for each in vertex.operators)
-    raise UnknownOperator(f"job {report.name!r} has no operator {operator!r}; it has {known}")
+    known = [each.name for vertex in report.vertices for each in vertex.operators]
+    raise UnknownOperator(f"job {report.name!r} has no operator {operator!r}{there_are(operator, known)}")
 
 
 def explain_all(report: JobWatermarks) -> Iterator[WatermarkExplanation]:

@@ -40,6 +40,10 @@ HEAP_PATHS = "jobmanager://savepoints/"
 CALLED = "savepoint directory (savepoints.state.backend.fs.dir)"
 """How errors call the root of a FilesystemSavepointStore."""
 
+_OF_ANOTHER = (
+    "it was kept in the memory of the JobManager that took it, and only that one finds it, until it is disposed of or "
+    "the process ends; for one that lasts, give the job that takes it a checkpoint_dir on its StreamEnvironment"
+)
 _TO_LAST = "set checkpoint_dir on the StreamEnvironment (and savepoints.state.backend, if it is set, to filesystem)"
 _PREFIX = "savepoint-"
 _JOB_CHARACTERS = 12
@@ -151,13 +155,13 @@ class HeapSavepointStore:
         self._check(path)
         pointer = self._pointers.get(path)
         if pointer is None:
-            raise MissingSavepoint(path)
+            raise MissingSavepoint(path, _OF_ANOTHER)
         return pointer
 
     def dispose(self, path: str) -> None:
         self._check(path)
         if self._pointers.pop(path, None) is None:
-            raise MissingSavepoint(path)
+            raise MissingSavepoint(path, _OF_ANOTHER)
 
     def close(self) -> None:
         self._pointers.clear()

@@ -402,6 +402,10 @@ class OperatorListState(StateDeclaration, Generic[T]):
 
 def _check_type(kind: str, hint: Any) -> None:
     """Raises InvalidState for a value in the place of a type, as in ValueState(0)."""
+    if isinstance(hint, str):
+        raise InvalidState(
+            f"{kind}: wanted a type such as int, found {hint!r:.60}: write the type itself, without quotes"
+        )
     if isinstance(hint, bool | int | float | bytes | list | dict | set | tuple):
         raise InvalidState(
             f"{kind}: wanted a type such as int, found {hint!r:.60}: the value at first is the default, as in "

@@ -5,6 +5,7 @@ Whoever asks says which error a wrong one is: that of windows, of state, of the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final, TypeAlias, TypedDict
@@ -20,6 +21,16 @@ MOST_MS: Final = 2**60
 """Times are 64 bits wide: a time and such a duration still fit."""
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
+
+_IN_WORDS: Final = re.compile(r"([0-9]+) *([a-z]+)")
+_SPELLINGS: Final = {
+    "days": ("d", "day", "days"),
+    "hours": ("h", "hr", "hour", "hours"),
+    "minutes": ("m", "min", "mins", "minute", "minutes"),
+    "seconds": ("s", "sec", "secs", "second", "seconds"),
+    "milliseconds": ("ms", "milli", "millis", "millisecond", "milliseconds"),
+}
+"""Of the units of a timedelta, as they are written in texts."""
 
 
 class Units(TypedDict, total=False):
@@ -43,11 +54,13 @@ def duration_ms(
         return at_least(least, what, whole_ms(what, given, error=error), error=error)
     if unknown := units.keys() - UNIT_MS.keys():
         raise error(f"{what}: no unit {', '.join(sorted(unknown))}; wanted some of {', '.join(UNIT_MS)}")
-    parts = (whole_ms(f"{what}: {name}", number, error=error) * UNIT_MS[name] for name, number in units.items())
+    parts = (
+        whole_ms(f"{what}: {name}", number, error=error, unit="") * UNIT_MS[name] for name, number in units.items()
+    )
     return at_least(least, what, whole_ms(what, sum(parts), error=error), error=error)
 
 
-def whole_ms(what: str, given: Any, *, error: type[Exception]) -> int:
+def whole_ms(what: str, given: Any, *, error: type[Exception], unit: str = "of milliseconds ") -> int:
     """Milliseconds of a number of them or of a timedelta; they may be below 0. Raises `error`."""
     if isinstance(given, timedelta):
         whole, rest = divmod(given, _MILLISECOND)
@@ -55,10 +68,17 @@ def whole_ms(what: str, given: Any, *, error: type[Exception]) -> int:
             raise error(f"{what}: wanted whole milliseconds, found {given!r}")
         given = whole
     if isinstance(given, bool) or not isinstance(given, int):
-        raise error(f"{what}: wanted a whole number or a timedelta, found {given!r:.80}")
+        raise error(f"{what}: wanted a whole number {unit}or a timedelta, found {given!r:.80}{_as_timedelta(given)}")
     if abs(given) > MOST_MS:
         raise error(f"{what}: wanted a duration of at most 2**60 ms, found {given!r:.80}")
     return given
+
+
+def _as_timedelta(given: Any) -> str:
+    """How a text such as "5s" or "1 min" is written; empty for what names no number of a unit."""
+    found = _IN_WORDS.fullmatch(given.strip().lower()) if isinstance(given, str) else None
+    unit = next((each for each in _SPELLINGS if found and found[2] in _SPELLINGS[each]), None)
+    return "" if found is None or unit is None else f": write timedelta({unit}={found[1]})"
 
 
 def at_least(least: int, what: str, ms: int, *, error: type[Exception]) -> int:

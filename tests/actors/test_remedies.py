@@ -10,11 +10,16 @@ from typing import Any
 
 import pytest
 
-from understudy import Collector, Operator, OperatorContext
+from understudy import Collector, KeyedOperator, Operator, OperatorContext
 from understudy.actors.failure import describe
+from understudy.actors.remedies import remedy
 
 
 class Unkeyed(Operator): ...
+
+
+class Keyed(KeyedOperator):
+    def process(self, record: Any, out: Collector) -> None: ...
 
 
 def _imports() -> None:
@@ -102,3 +107,14 @@ def test_the_failure_says_what_to_do(fail: Callable[[], Any], text: str) -> None
 
 def test_an_error_that_says_all_itself_is_left_alone() -> None:
     assert describe(ValueError("as it is")).error_message == "as it is"
+
+
+def test_a_method_of_a_state_that_is_not_called() -> None:
+    error = TypeError("unsupported operand type(s) for +: 'method' and 'int'")
+    assert "brackets are missing behind a method, as in self.total.value()" in remedy(error)
+
+
+def test_the_key_under_the_name_that_flink_gives_it() -> None:
+    with pytest.raises(AttributeError) as raised:
+        Keyed().current_key  # type: ignore[attr-defined]  # noqa: B018
+    assert remedy(raised.value) == "the key of a record is self.key, in a KeyedOperator"

@@ -11,7 +11,13 @@ from understudy.actors.failure import lost_task_manager
 from understudy.actors.jobs.failure_log import PAUSE_MS, TOLD_AT_ONCE, FailureLog
 from understudy.actors.jobs.job_effects import FailureKnown, ProcessEnded, Restart
 from understudy.actors.jobs.repeated_failures import RepeatedFailures
-from understudy.messages import FailureCause, JobStatus, TaskManagerChanged
+from understudy.messages import (
+    FailureCause,
+    JobStatus,
+    RestartStrategyConfig,
+    RestartStrategyKind,
+    TaskManagerChanged,
+)
 
 from .job_stage import graph
 from .test_repeated_failures import typo
@@ -125,6 +131,19 @@ def test_very_frequent_repetitions_are_counted_and_told_now_and_then(
     told.failed(FailureKnown(typo(), SOON))
     assert len(caplog.records) == TOLD_AT_ONCE + 1
     assert "for the 101st time" in lines(caplog)[-1]
+
+
+@pytest.mark.parametrize(("interval_ms", "is_told"), [(None, True), (500, False)])
+def test_a_job_without_checkpoints_that_loses_a_task_manager_is_told_why_it_ends(
+    clock: Clock, caplog: pytest.LogCaptureFixture, interval_ms: int | None, is_told: bool
+) -> None:
+    job = replace(
+        graph(),
+        checkpoints=replace(graph().checkpoints, interval_ms=interval_ms),
+        restart=RestartStrategyConfig(RestartStrategyKind.NONE),
+    )
+    FailureLog(job, clock).failed(FailureKnown(lost_task_manager("tm-1", "unreachable"), None))
+    assert ("StreamEnvironment(checkpoint_interval_ms=1_000)" in lines(caplog)[0]) == is_told
 
 
 def test_a_failed_job_ends_with_its_reason_in_one_line(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:

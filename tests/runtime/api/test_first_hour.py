@@ -129,7 +129,7 @@ def keyed(env: StreamEnvironment | None = None) -> Any:
         (
             lambda: keyed().map(str, name="m").map(str, name="m"),
             DuplicateName,
-            "'m' is taken by another operator, the Map of 'rows': names and uids are unique; give one of the two "
+            "'m' is taken by another operator, the map of 'rows': names and uids are unique; give one of the two "
             "another, such as 'm-2'",
         ),
         (

@@ -99,7 +99,7 @@ def test_keys_of_other_names_are_both_there() -> None:
         (lambda a, b: a.lookup_join(b), InvalidProgram, "wanted the key columns as on=..."),
         (lambda a, b: a.lookup_join(b, left_on="id"), InvalidProgram, "as left_on=... and right_on=..."),
         (lambda a, b: a.lookup_join([1], on="id"), InvalidProgram, "wanted a stream, a pyarrow.Table"),
-        (lambda a, b: a.map(str).lookup_join(b, on="id"), SchemaMismatch, "its columns are not known"),
+        (lambda a, b: a.map(str).lookup_join(b, on="id"), SchemaMismatch, "the columns of the stream are not known"),
         (lambda a, b: a.join(b).late, InvalidProgram, "records are late for windows and some joins only"),
     ],
 )
@@ -178,7 +178,10 @@ def test_durations_are_ms_timedeltas_or_units(made: Any, wanted: str) -> None:
     [
         (lambda a: a.deduplicate(within_ms=5, hours=1), "within_ms: .*found both a duration and keywords"),
         (lambda a: a.deduplicate(hours="1"), "within_ms: hours: wanted a whole number"),
-        (lambda a: a.interval_join(a, "0", 5), "interval_join: lower_ms: wanted a whole number or a timedelta"),
+        (
+            lambda a: a.interval_join(a, "0", 5),
+            "interval_join: lower_ms: wanted a whole number of milliseconds or a timedelta",
+        ),
     ],
 )
 def test_what_is_no_duration_is_refused(made: Any, says: str) -> None:

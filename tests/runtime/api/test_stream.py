@@ -93,7 +93,7 @@ class TestNames:
 
     def test_two_operators_of_one_name(self, env: StreamEnvironment) -> None:
         stream = env.from_collection([1]).map(str, name="parse")
-        with pytest.raises(DuplicateName, match=r"'parse' is taken by another operator, the Map of"):
+        with pytest.raises(DuplicateName, match=r"'parse' is taken by another operator, the map of"):
             stream.filter(bool, name="parse")
         with pytest.raises(DuplicateName, match="'parse' is taken"):
             stream.filter(bool).uid("parse")
@@ -222,7 +222,7 @@ class TestColumns:
         with pytest.raises(UnknownColumn, match="there is no column number 3"):
             flights.key_by(3)
 
-    @pytest.mark.parametrize("keys", [(), (None,), (True,), ("a", len)])
+    @pytest.mark.parametrize("keys", [(), (None,), (True,)])
     def test_key_by_wants_columns_or_one_function(self, env: StreamEnvironment, keys: tuple[Any, ...]) -> None:
         with pytest.raises(InvalidProgram, match=r"key_by: wanted column names, positions or (a|one) function, found"):
             env.from_collection([1]).key_by(*keys)

@@ -188,6 +188,8 @@ def test_at_the_source_itself_its_own_watermark_counts() -> None:
 def test_an_unknown_operator_is_refused_with_those_there_are() -> None:
     with pytest.raises(UnknownOperator, match="no operator 'windows'; it has bids, times, window, sink"):
         explained(operator="windows")
+    with pytest.raises(UnknownOperator, match="did you mean 'window'"):
+        explained(operator="windwo")
 
 
 def test_all_are_explained_chain_by_chain() -> None:

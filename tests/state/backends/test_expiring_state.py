@@ -230,7 +230,7 @@ def test_a_value_that_does_not_fit_is_refused_as_without_a_ttl() -> None:
         (lambda: Ttl(years=1), "Ttl: no unit years; wanted some of days, hours, minutes, seconds, ms"),
         (lambda: Ttl(hours=-1), "Ttl: wanted a duration above 0 ms, found -3600000 ms"),
         (lambda: Ttl(hours=0.5), "Ttl: hours: wanted a whole number or a timedelta, found 0.5"),
-        (lambda: Ttl(True), "Ttl: wanted a whole number or a timedelta, found True"),
+        (lambda: Ttl(True), "Ttl: wanted a whole number of milliseconds or a timedelta, found True"),
         (lambda: Ttl(1, clock="wall"), "Ttl: clock: wanted 'processing' or 'event', found 'wall'"),
         (lambda: Ttl(1, on="create"), "Ttl: on: wanted 'write' or 'read', found 'create'"),
         (lambda: ValueState(int, ttl=60_000), "ValueState: ttl: wanted Ttl(hours=1), or Ttl(ms) for a number of ms"),

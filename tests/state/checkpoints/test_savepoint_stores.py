@@ -82,6 +82,12 @@ def test_a_store_that_was_configured_is_the_one_of_all_jobs(place: Place) -> Non
         savepoints.load(place.take(), checkpoints=place.storage)
 
 
+def test_one_in_the_memory_of_another_job_manager_says_where_it_was(place: Place) -> None:
+    path = Savepoints(HeapSavepointStore(), CheckpointStorage).store(place.completed, place.storage, None)
+    with pytest.raises(MissingSavepoint, match=r"memory of the JobManager that took it.*a checkpoint_dir"):
+        Savepoints(HeapSavepointStore(), CheckpointStorage).load(path)
+
+
 def test_a_later_cluster_finds_one_below_the_checkpoint_directory_of_the_job_that_starts(place: Place) -> None:
     path = place.take("daily")
     name = path.removeprefix(f"{place.root}/savepoints/")
