@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 _DRAWN_FILES = re.compile(
     r"(benchmarks|mistakes|runtime/(chaos|cli|clusters|connectors|spark|simulation/(contracts|debugging|trials|world))"
     r"|actors/(compiled|joins)|state/rocks)/|test_docs_|test_types_for_users"
+    r"|runtime/simulation/histories/test_(actions|async_themes|campaign|compiled|determinism|inlets|led_histories)"
 )
 """Files whose path begins so are drawn as a whole: their tests share what takes long to start, or are alike."""
 _DEAREST: tuple[str, ...] = ()

@@ -110,14 +110,15 @@ def test_the_job_of_the_spark_page_runs_and_its_output_is_right(
 COMMANDS = [line.split("#")[0].split() for line in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)[0].splitlines()]
 
 
+LOCAL = [pytest.mark.drawn]
 ON_SPARK = [pytest.mark.spark, pytest.mark.slow]
-"""Slow: test_demo.py runs the same demo on Spark with two kills, and the other command shows that the Makefile does."""
+"""test_demo.py runs the same demos with two kills; what is left to show is that the Makefile does."""
 
 
 @pytest.mark.chaos
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
-    "command", [pytest.param(each, marks=[] if "OPTIONS=--local" in each else ON_SPARK) for each in COMMANDS]
+    "command", [pytest.param(each, marks=LOCAL if "OPTIONS=--local" in each else ON_SPARK) for each in COMMANDS]
 )
 def test_the_two_commands_end_with_the_right_result(command: list[str]) -> None:
     """As the Makefile runs them, but in the environment of this test, which needs no installation."""
