@@ -28,8 +28,27 @@ _DRAWN_FILES = re.compile(
     r"|runtime/simulation/histories/test_(actions|async_themes|campaign|compiled|determinism|inlets|led_histories)"
 )
 """Files whose path begins so are drawn as a whole: their tests share what takes long to start, or are alike."""
-_DEAREST: tuple[str, ...] = ()
-"""Of these, those that take more of the processor's time than others of their folder."""
+_DEAREST = (
+    "test_docs_simulation.py",
+    "runtime/cli/test_demo.py",
+    "test_docs_connectors.py",
+    "runtime/simulation/histories/test_determinism.py",
+    "runtime/cli/test_docs.py",
+    "runtime/simulation/contracts/test_threads.py",
+    "runtime/connectors/sql/test_sql_contracts.py",
+    "benchmarks/test_nexmark_queries.py",
+    "runtime/simulation/histories/test_campaign.py",
+    "runtime/clusters/test_inlets.py",
+    "runtime/simulation/histories/test_led_histories.py",
+    "runtime/simulation/trials/test_hash_seeds.py",
+    "runtime/clusters/test_hostile_peers.py",
+    "runtime/simulation/histories/test_compiled.py",
+    "actors/compiled/test_timers.py",
+    "runtime/clusters/test_lakes.py",
+    "runtime/cli/test_simulate.py",
+    "runtime/clusters/test_web.py",
+)
+"""Of these, those that were seen to take more than ten seconds of the processor, the dearest first."""
 _OTHERWISE = re.compile(r"mark\.(every_run|drawn)\b")
 """What some tests of a file are marked with that run, or are drawn, by themselves."""
 
