@@ -110,5 +110,5 @@ FOUND_BY: dict[str, int] = {
     "what_was_read_ahead_is_not_in_flight_any_more": 1,
     "what_was_read_is_not_synced": 2,
     "what_was_written_is_not_synced": 12,
-    "who_waits_for_a_checkpoint_is_forgotten_at_a_restart": 58,
+    "who_waits_for_a_checkpoint_is_forgotten_at_a_restart": 60,
 }
