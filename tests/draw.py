@@ -29,26 +29,34 @@ _DRAWN_FILES = re.compile(
 )
 """Files whose path begins so are drawn as a whole: their tests share what takes long to start, or are alike."""
 _DEAREST = (
-    "test_docs_simulation.py",
     "runtime/cli/test_demo.py",
-    "test_docs_connectors.py",
+    "test_docs_simulation.py",
+    "runtime/clusters/test_resume.py",
     "runtime/simulation/histories/test_determinism.py",
+    "test_docs_connectors.py",
     "runtime/cli/test_docs.py",
     "runtime/simulation/contracts/test_threads.py",
-    "runtime/connectors/sql/test_sql_contracts.py",
+    "runtime/clusters/test_lakes_on_s3.py",
     "benchmarks/test_nexmark_queries.py",
+    "runtime/connectors/sql/test_sql_contracts.py",
     "runtime/simulation/histories/test_campaign.py",
-    "runtime/clusters/test_inlets.py",
     "runtime/simulation/histories/test_led_histories.py",
+    "runtime/clusters/test_inlets.py",
     "runtime/simulation/trials/test_hash_seeds.py",
+    "runtime/cli/test_simulate.py",
     "runtime/clusters/test_hostile_peers.py",
+    "runtime/clusters/test_s3_checkpoints.py",
     "runtime/simulation/histories/test_compiled.py",
     "actors/compiled/test_timers.py",
     "runtime/clusters/test_lakes.py",
-    "runtime/cli/test_simulate.py",
-    "runtime/clusters/test_web.py",
+    "runtime/connectors/sql/test_sql_exactly_once.py",
+    "runtime/simulation/histories/test_async_themes.py",
+    "runtime/clusters/test_encryption.py",
+    "test_docs_kafka.py",
 )
-"""Of these, those that were seen to take more than ten seconds of the processor, the dearest first."""
+"""Of these, those that were seen to take nine seconds of the processor or more, the dearest first."""
+_IN_EVERY_RUN = re.compile(r"^pytestmark = .*\bmark\.every_run\b", re.MULTILINE)
+"""Files of these folders that are not drawn."""
 _OTHERWISE = re.compile(r"mark\.(every_run|drawn)\b")
 """What some tests of a file are marked with that run, or are drawn, by themselves."""
 
@@ -110,7 +118,8 @@ def _files_of(key: str) -> frozenset[str]:
 @cache
 def row_of_files() -> tuple[str, ...]:
     """All files that are drawn as a whole, below this folder."""
-    found = sorted(filter(_DRAWN_FILES.match, map(_below_here, HERE.rglob("test_*.py"))))
+    paths = (path for path in HERE.rglob("test_*.py") if _DRAWN_FILES.match(_below_here(path)))
+    found = sorted(_below_here(path) for path in paths if not _IN_EVERY_RUN.search(path.read_text()))
     return (*_DEAREST, *(each for each in found if each not in _DEAREST))
 
 

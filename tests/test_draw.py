@@ -81,3 +81,10 @@ def test_of_what_is_alike_a_run_has_a_sixth_and_all_of_a_theme() -> None:
         assert len(set(found)) == 1
         themes |= set(found)
     assert themes == set("abcdef")
+
+
+def test_each_file_of_the_row_runs_with_some_keys_and_not_with_others() -> None:
+    items: Any = [Item("test_that_is_not_drawn_by_itself", path=HERE / name) for name in row_of_files()]
+    runs = [set(drawn(items, key)) for key in KEYS]
+    assert set.union(*runs) == set(items)
+    assert set.intersection(*runs) == set()
