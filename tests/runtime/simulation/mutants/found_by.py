@@ -1,7 +1,8 @@
 """The seed of the history that has found a mutant, where it is not the first: it is tried first, to save the search.
 
-Whoever changes what histories hold may leave this table as it is: a history that no longer finds its mutant costs its
-time, and the search goes on as before. `pytest -rP tests/runtime/simulation/mutants` prints which seed has found which.
+Whoever changes what histories hold looks at this table again: a history that no longer finds its mutant costs the
+search among all of them, up to a minute of the processor, which on a busy machine is more than a test may take.
+`pytest -rP tests/runtime/simulation/mutants` prints which seed has found which.
 """
 
 from __future__ import annotations
