@@ -29,10 +29,10 @@ demo: $(READY)
 test: $(READY)
 	$(AT_ONCE) -j2 processes computing
 
-# All testers import all files at the same time: in a new checkout, and after a change, each would compile the library
-# and rewrite the tests. Meanwhile the other core has the checks that are no tests.
+# All testers import all files of this draw at the same time: in a new checkout, and after a change, each would compile
+# the library and rewrite the tests. Meanwhile the other core has the checks that are no tests.
 $(COLLECTED): $(READY) $(SOURCES)
-	@$(BIN)/python -m pytest -q --collect-only >$@.new 2>&1 || { tail -n 40 $@.new; exit 1; }
+	@$(BIN)/python -m pytest -q --collect-only $(DRAWN) >$@.new 2>&1 || { tail -n 40 $@.new; exit 1; }
 	@mv $@.new $@
 
 # What takes long, and each property with ten times as many examples.

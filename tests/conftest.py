@@ -8,7 +8,7 @@ leaves out the folders with whole jobs: in the simulator, against other systems,
 
 Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs a sixth: which one depends on KEY, so that runs of
 six commits run most of them, and one commit's run can be repeated. So it is with whole files of some folders, but for
-files marked `every_run`. Without `--draw` all run.
+tests marked `every_run`: tests/draw.py. Files that a draw leaves out are not read. Without `--draw` all run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import gc
 import os
 import re
 import signal
-import zlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -30,12 +29,16 @@ from xdist.scheduler import LoadScopeScheduling
 
 from understudy.messages import serializers
 
+from .draw import HERE, ONE_OF, drawn, leaves_out
 from .examples import SHARES, USUAL
 from .prepared import Prepared
 from .spark_session import spark as spark  # a fixture
 from .systems.kafka import kafka as kafka  # a fixture
 from .systems.secured_zookeeper import secured_zookeeper as secured_zookeeper  # a fixture
 from .systems.zookeeper import zookeeper as zookeeper  # a fixture
+
+gc.disable()
+"""Until all is collected: of what is imported, and of the tests, nothing becomes garbage."""
 
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 for _profile, _share in SHARES.items():
@@ -56,16 +59,8 @@ for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.S
         that tests interrupt.
         """
 
-_HERE = Path(__file__).parent
-_WITH_PROCESSES = (_HERE / "runtime" / "clusters", _HERE / "runtime" / "cli")
+_WITH_PROCESSES = (HERE / "runtime" / "clusters", HERE / "runtime" / "cli")
 """All their tests are marked `processes`."""
-_DRAWN_OF = 6
-"""One of so many tests marked `drawn` runs, and of files that are drawn."""
-_DRAWN_FILES = re.compile(
-    r"(benchmarks|mistakes|runtime/(chaos|cli|clusters|connectors|spark|simulation/(contracts|debugging|trials|world))"
-    r"|actors/(compiled|joins)|state/rocks)/|test_docs_|test_types_for_users"
-)
-"""Files whose path begins so are drawn as a whole: their tests share what takes long to start, or are alike."""
 _WHOLE_JOBS = re.compile(r"(benchmarks|runtime/(connectors|simulation))/|test_docs_|state/test_storage_s3")
 """What computes, and is no test of a part."""
 _MARKS = frozenset({"processes", "spark", "chaos"})
@@ -95,17 +90,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    kind = config.getoption("--kind")
-    if kind is None or collection_path.suffix != ".py":
+    if collection_path.suffix != ".py":
         return None
-    if _in_folders(collection_path):
-        return None if kind == "processes" else True
-    if kind == "unit" and _WHOLE_JOBS.match(_below_here(collection_path)):
+    kind, key = config.getoption("--kind"), config.getoption("--draw")
+    return True if _has_none_of(kind, collection_path) or (key and leaves_out(collection_path, key)) else None
+
+
+def _has_none_of(kind: str | None, path: Path) -> bool:
+    if kind is None or _in_folders(path):
+        return kind in ("computing", "unit")
+    if kind == "unit" and _WHOLE_JOBS.match(_below_here(path)):
         return True
-    text = collection_path.read_text()
-    if kind == "processes":
-        return None if _MARKED.search(text) else True
-    return True if _ALL_MARKED.search(text) else None
+    text = path.read_text()
+    return not _MARKED.search(text) if kind == "processes" else bool(_ALL_MARKED.search(text))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -114,6 +111,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("processes")
     if unmarked := [item.nodeid for item in items if _has_jvm(item) and not _starts_processes(item)]:
         raise pytest.UsageError(f"to be marked `spark` or `processes`, as a JVM is started: {', '.join(unmarked)}")
+    if (key := config.getoption("--draw")) is not None:
+        left_in = drawn(items, key)
+        config.hook.pytest_deselected(items=list(set(items).difference(left_in)))
+        items[:] = left_in
     kind = config.getoption("--kind")
     if kind is not None:
         parts: dict[bool, list[pytest.Item]] = {True: [], False: []}
@@ -121,11 +122,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             parts[_starts_processes(item) == (kind == "processes")].append(item)
         config.hook.pytest_deselected(items=parts[False])
         items[:] = parts[True]
-    if (key := config.getoption("--draw")) is not None:
-        left_out = {each for each in items if not _runs(each, key)}
-        config.hook.pytest_deselected(items=list(left_out))
-        items[:] = [each for each in items if each not in left_out]
-    items.sort(key=lambda item: item.path.parent != _HERE)  # of docs and README, the longest: no worker ends with one
+    items.sort(key=lambda item: item.path.parent != HERE)  # of docs and README, the longest: no worker ends with one
 
 
 @pytest.hookimpl(trylast=True)
@@ -133,25 +130,12 @@ def pytest_collection_finish() -> None:
     """What has been imported and collected stays: to look for garbage among it takes up to two seconds each time."""
     gc.collect()
     gc.freeze()
-
-
-def _runs(item: pytest.Item, key: str) -> bool:
-    """Whether this draw leaves it in."""
-    if item.get_closest_marker("drawn") and not _is_drawn(item.nodeid, key):
-        return False
-    path = _below_here(item.path)
-    if not _DRAWN_FILES.match(path) or item.get_closest_marker("every_run") or item.get_closest_marker("drawn"):
-        return True
-    return _is_drawn(path, key)
-
-
-def _is_drawn(name: str, key: str) -> bool:
-    return zlib.crc32(f"{key} {name}".encode()) % _DRAWN_OF == 0
+    gc.enable()
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     key = config.getoption("--draw")
-    return key and f"of the tests and files that are drawn one of {_DRAWN_OF}: --draw {key}"
+    return key and f"of the tests and files that are drawn one of {ONE_OF}: --draw {key}"
 
 
 class _Scheduling(LoadScopeScheduling):
@@ -168,7 +152,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @cache
 def _below_here(path: Path) -> str:
-    return path.relative_to(_HERE).as_posix()
+    return path.relative_to(HERE).as_posix()
 
 
 @cache

@@ -15,6 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from .parsed import parsed
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "understudy"
 FLOORS = ("messages", "state", "actors", "runtime")
@@ -185,11 +187,11 @@ def _imports_in(name: str, text: str) -> list[tuple[str, list[str], int]]:
     """(module, names, line) of each import of something in the package."""
     found: list[tuple[str, list[str], int]] = []
     folder = name.rstrip(".") if name.endswith(".") else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(text)):
+    for node in parsed(text).imports:
         if isinstance(node, ast.Import):
             ours = [alias.name for alias in node.names if alias.name.split(".")[0] == PACKAGE]
             found.extend((name.removeprefix(f"{PACKAGE}."), [], node.lineno) for name in ours)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             target = node.module or ""
             if node.level:
                 parts = [PACKAGE, *folder.split(".")]

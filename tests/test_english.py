@@ -5,15 +5,14 @@ Names in code and in backticks are not read: an actor may have a method `tell`. 
 
 from __future__ import annotations
 
-import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from .parsed import parsed
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = ("messages", "state", "actors", "runtime")
@@ -80,22 +79,28 @@ def banned_in_code(code: str, path: str) -> list[Found]:
 
 
 def _texts(code: str) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.lineno, re.sub(r"`[^`\n]*`", "_", node.value)
+    for line, text in parsed(code).texts:
+        yield line, re.sub(r"`[^`\n]*`", "_", text)
+
+
+_STRING_OR_COMMENT = re.compile(
+    r"""(?s)\"{3}(?:\\.|.)*?\"{3}|'{3}(?:\\.|.)*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|(#[^\n]*)"""
+)
 
 
 def _comments(code: str) -> Iterator[tuple[int, str]]:
-    """Comment lines that follow each other are one text."""
-    begun, lines = 0, [""]
-    for token in tokenize.generate_tokens(io.StringIO(code).readline):
-        if token.type == tokenize.COMMENT:
-            text = re.sub(r"`[^`\n]*`", "_", token.string.lstrip("# "))
-            if token.start[0] == begun + len(lines):
-                lines.append(text)
-            else:
-                yield begun, "\n".join(lines)
-                begun, lines = token.start[0], [text]
+    """Comment lines that follow each other are one text. In code that is valid, a `#` is a comment or in a string."""
+    begun, lines, line, read = 0, [""], 1, 0
+    for found in _STRING_OR_COMMENT.finditer(code):
+        if found[1] is None:
+            continue
+        line, read = line + code.count("\n", read, found.start()), found.start()
+        text = re.sub(r"`[^`\n]*`", "_", found[1].lstrip("# "))
+        if line == begun + len(lines):
+            lines.append(text)
+        else:
+            yield begun, "\n".join(lines)
+            begun, lines = line, [text]
     yield begun, "\n".join(lines)
 
 

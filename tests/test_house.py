@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from .parsed import parsed
+
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = {"messages": 1, "state": 2, "actors": 3, "runtime": 4}
 MODULES = [path for floor in FLOORS for path in sorted((ROOT / floor).rglob("*.py"))]
@@ -38,10 +40,10 @@ def test_imports_run_down_only() -> None:
 
 def _that_reach_up(path: Path) -> Iterator[str]:
     own = path.relative_to(ROOT).parts[0]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in parsed(path.read_text()).imports:
         floor = _imported_floor(node, path)
         if floor in FLOORS and FLOORS[floor] > FLOORS[own]:
-            yield f"{path.relative_to(ROOT)}:{node.lineno} reaches up from {own} to {floor}"  # type: ignore[attr-defined]
+            yield f"{path.relative_to(ROOT)}:{node.lineno} reaches up from {own} to {floor}"
 
 
 def test_only_runtime_touches_the_world() -> None:
@@ -56,7 +58,7 @@ def _worldly_imports(path: Path) -> set[str]:
         allowed = {"time"}
     imported = {
         name.split(".")[0]
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in parsed(path.read_text()).imports
         for name in (
             [alias.name for alias in node.names]
             if isinstance(node, ast.Import)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import pkgutil
@@ -18,6 +17,8 @@ import pytest
 
 import understudy
 from understudy import testing
+
+from .parsed import parsed
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -166,13 +167,11 @@ def test_a_deep_import_is_seen(code: str) -> None:
 def test_no_text_of_the_library_names_a_deep_import() -> None:
     """Errors and reports show programs too; what starts a TaskManager is no text for users."""
     found = [
-        (path.name, node.value)
+        (path.name, text)
         for path in LIBRARY
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and re.search(r"(from|import) understudy\.(?!testing\b)\w+(?!\w*, not)", node.value)
-        and "import understudy." not in node.value.split(", not ")[0]
+        for _, text in parsed(path.read_text()).texts
+        if re.search(r"(from|import) understudy\.(?!testing\b)\w+(?!\w*, not)", text)
+        and "import understudy." not in text.split(", not ")[0]
     ]
     assert [name for name, _ in found] == ["local_launcher.py"], found
 

@@ -91,32 +91,34 @@ def test_the_first_job_prints_the_same_on_spark(tmp_path: Path, spark: Any, capf
 
 @pytest.mark.spark
 @pytest.mark.timeout(400)
-def test_the_job_of_the_spark_page_runs_and_its_output_is_right(tmp_path: Path) -> None:
+def test_the_job_of_the_spark_page_runs_and_its_output_is_right(
+    tmp_path: Path, spark: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process too: the session that the page's job makes is the one that there is."""
     block = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "spark.md").read_text(), re.DOTALL)[0]
     (tmp_path / "spark_job.py").write_text(block)
-    done = subprocess.run(
-        [sys.executable, "spark_job.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path("spark_job.py", run_name="__main__")
     rows = pq.read_table(tmp_path / "totals").to_pylist()
     wanted = {day: range(day, 100_000, 7) for day in range(7)}
     assert sorted((row["day"], row["flights"], row["miles"]) for row in rows) == [
         (day, len(miles), sum(miles)) for day, miles in wanted.items()
     ]
-    assert len([line for line in done.stdout.splitlines() if line.startswith("|  ")]) == 7
+    assert len([line for line in capfd.readouterr().out.splitlines() if line.startswith("|  ")]) == 7
 
 
 COMMANDS = [line.split("#")[0].split() for line in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)[0].splitlines()]
 
 
+LOCAL = [pytest.mark.drawn]
 ON_SPARK = [pytest.mark.spark, pytest.mark.slow]
-"""Slow: test_demo.py runs the same demo on Spark with two kills, and the other command shows that the Makefile does."""
+"""test_demo.py runs the same demos with two kills; what is left to show is that the Makefile does."""
 
 
 @pytest.mark.chaos
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
-    "command", [pytest.param(each, marks=[] if "OPTIONS=--local" in each else ON_SPARK) for each in COMMANDS]
+    "command", [pytest.param(each, marks=LOCAL if "OPTIONS=--local" in each else ON_SPARK) for each in COMMANDS]
 )
 def test_the_two_commands_end_with_the_right_result(command: list[str]) -> None:
     """As the Makefile runs them, but in the environment of this test, which needs no installation."""

@@ -4,11 +4,10 @@ other in a circle, the two sides do not import each other; and what breaks these
 
 from __future__ import annotations
 
-import ast
-
 import pytest
 
 from .house import ROOMS, room_of, sources, violations
+from .parsed import parsed
 
 
 def planted(module: str, line: str) -> list[str]:
@@ -25,7 +24,7 @@ def test_the_library_keeps_to_its_rooms() -> None:
 @pytest.mark.parametrize("room", [room for room in ROOMS if any(room_of(name) == room for name in sources())])
 def test_every_room_says_what_is_at_home_there(room: str) -> None:
     text = sources().get(f"{room}.") or sources()[room]
-    assert ast.get_docstring(ast.parse(text))
+    assert parsed(text).docstring
 
 
 def test_every_room_has_modules() -> None:

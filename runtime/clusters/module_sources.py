@@ -58,13 +58,15 @@ def sources_of(named: Iterable[str]) -> dict[str, ModuleSource]:
     folders = tuple({_root_of(name) for name in wanted if not _is_installed(_file_of(sys.modules[name]))})
     found: dict[str, ModuleSource] = {}
     for name, module in sorted(sys.modules.items()):
+        is_named = name in wanted or name.partition(".")[0] in packages
+        if not (is_named or folders):
+            continue
         path = _file_of(module)
         if not _is_of_the_user(name, path):
             continue
         is_installed = _is_installed(path)
         is_beside = path.startswith(folders) and not is_installed
-        is_near = is_beside or name in wanted or name.partition(".")[0] in packages
-        digest = _digest(_spec_of(module)) if is_near else None
+        digest = _digest(_spec_of(module)) if is_named or is_beside else None
         if digest is not None:
             found[name] = ModuleSource(path, digest, name in wanted and path.endswith(".py") and not is_installed)
     return found

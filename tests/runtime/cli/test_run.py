@@ -227,6 +227,7 @@ def test_a_file_whose_name_another_module_has_is_refused(shell: Shell) -> None:
     assert "another module is called 'json'" in done.err
 
 
+@pytest.mark.drawn
 @pytest.mark.spark
 def test_a_program_that_takes_a_spark_session_runs_on_spark(shell: Shell) -> None:
     done = shell("run", "job:with_spark", "--cluster", "spark", "--task-managers", "2", "-q")
@@ -235,6 +236,7 @@ def test_a_program_that_takes_a_spark_session_runs_on_spark(shell: Shell) -> Non
     shell.eventually_nothing_is_left()
 
 
+@pytest.mark.drawn
 @pytest.mark.spark
 def test_an_interrupt_cancels_a_job_on_spark_too(shell: Shell) -> None:
     done = shell.run("job:endless_on_spark", "--cluster", "spark").interrupt()

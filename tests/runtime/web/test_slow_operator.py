@@ -14,7 +14,7 @@ from ..clusters.jobs import WAIT_S, eventually
 from ..clusters.test_metrics import program
 from .browser import needs_chromium, page_of
 
-pytestmark = [needs_chromium, pytest.mark.processes]
+pytestmark = [needs_chromium, pytest.mark.processes, pytest.mark.drawn]
 VERTICES = ("source", "measured", "behind")
 
 

@@ -16,7 +16,7 @@ from understudy.state.kinds.aggregates import Aggregate, Count, Min
 
 SCHEMA = pa.schema({"key": pa.int64(), "value": pa.int64()})
 AGGREGATES: dict[str, Aggregate] = {"rows": Count(), "least": Min("value")}
-KEYS = 50_000
+KEYS = 20_000
 
 TABLES: dict[str, Any] = {
     "tumbling": lambda rows: PaneTable(tumbling_panes(100), rows),

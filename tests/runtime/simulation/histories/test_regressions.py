@@ -22,7 +22,7 @@ def test_a_task_manager_tells_its_end_once(monkeypatch: pytest.MonkeyPatch) -> N
             ended.set_result(reason)
 
     monkeypatch.setattr(simulated, "_settle", settle)
-    for seed in range(20):
+    for seed in range(10):
         run_history(Scenario.of(seed))
     assert told_again == []
 

@@ -134,6 +134,7 @@ def test_every_simplification_gives_other_scenarios_that_make_sense(seed: int) -
             assert smaller.task_managers * smaller.slots >= smaller.job_parallelism
 
 
+@pytest.mark.drawn
 def test_a_real_bug_shrinks_to_one_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """A source that begins from the start after every restore: each recovery shows it."""
     monkeypatch.setattr(CollectionSource, "seek", lambda self, offset: None)

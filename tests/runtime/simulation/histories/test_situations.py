@@ -68,7 +68,7 @@ def found(theme: mix.Theme) -> Counter[str]:
     return counts
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(by="theme")
 @pytest.mark.parametrize(
     ("theme", "situation"),
     [pytest.param(theme, each, id=f"{theme.__name__}: {each}") for theme, led_to in LED_TO.items() for each in led_to],

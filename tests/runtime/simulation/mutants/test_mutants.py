@@ -31,9 +31,9 @@ def test_the_simulator_finds(mutant: Mutant) -> None:
     """In one of its first histories; the one that found it before is tried first, as histories are repeatable."""
     for seed in sorted(range(mutant.within), key=lambda seed: (seed != FOUND_BY.get(mutant.name), seed)):
         scenario = mutant.scenarios(seed)
-        assert not _judge_as_it_is(scenario).violations
         verdict = _judge_mutant(mutant, scenario)
         if verdict.violations:
+            assert not _judge_as_it_is(scenario).violations
             assert {violation.oracle for violation in verdict.violations} & set(mutant.by), verdict.violations
             print(f"{mutant.name} is found by {seed}")
             return

@@ -195,6 +195,7 @@ def test_loss_is_not_at_least_once() -> None:
 # ---- what is said
 
 
+@pytest.mark.drawn
 def test_a_failure_can_be_run_again_from_its_text() -> None:
     with pytest.raises(AssertionError) as caught:
         assert_exactly_once(_twice, first_seed=0, histories=100, task_managers=1)
@@ -223,6 +224,7 @@ def test_a_job_that_depends_on_chance_is_told_from_one_that_breaks() -> None:
         assert_exactly_once(build, histories=20)
 
 
+@pytest.mark.drawn
 def test_a_job_that_cannot_be_restored_does_not_end() -> None:
     class Unwilling(Operator):
         def open(self) -> None:

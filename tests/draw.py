@@ -1,0 +1,128 @@
+"""A draw: which of the files and tests that are drawn one run has. A sixth of them, another one for each key.
+
+All that is drawn stands in a row: the files of some folders, and within a file its tests that are marked `drawn`. Each
+six in a row that follow one another are a lot, and the key chooses one of each lot. So a run has as many of each folder
+and of each kind of test as any other run has, and takes about as long: neighbours in a row are alike. The dearest files
+stand first, by what they cost.
+
+Tests of one mark that has `by`, the name of a parameter, are drawn as one for each of its values: they share what
+takes long.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+ONE_OF = 6
+HERE = Path(__file__).parent
+_DRAWN_FILES = re.compile(
+    r"(benchmarks|mistakes|runtime/(chaos|cli|clusters|connectors|spark|simulation/(contracts|debugging|trials|world))"
+    r"|actors/(compiled|joins)|state/rocks)/|test_docs_|test_types_for_users"
+    r"|runtime/simulation/histories/test_(actions|async_themes|campaign|compiled|determinism|inlets|led_histories)"
+)
+"""Files whose path begins so are drawn as a whole: their tests share what takes long to start, or are alike."""
+_DEAREST = (
+    "runtime/cli/test_demo.py",
+    "test_docs_simulation.py",
+    "runtime/clusters/test_resume.py",
+    "runtime/simulation/histories/test_determinism.py",
+    "test_docs_connectors.py",
+    "runtime/cli/test_docs.py",
+    "runtime/simulation/contracts/test_threads.py",
+    "runtime/clusters/test_lakes_on_s3.py",
+    "benchmarks/test_nexmark_queries.py",
+    "runtime/connectors/sql/test_sql_contracts.py",
+    "runtime/simulation/histories/test_campaign.py",
+    "runtime/simulation/histories/test_led_histories.py",
+    "runtime/clusters/test_inlets.py",
+    "runtime/simulation/trials/test_hash_seeds.py",
+    "runtime/cli/test_simulate.py",
+    "runtime/clusters/test_hostile_peers.py",
+    "runtime/clusters/test_s3_checkpoints.py",
+    "runtime/simulation/histories/test_compiled.py",
+    "actors/compiled/test_timers.py",
+    "runtime/clusters/test_lakes.py",
+    "runtime/connectors/sql/test_sql_exactly_once.py",
+    "runtime/simulation/histories/test_async_themes.py",
+    "runtime/clusters/test_encryption.py",
+    "test_docs_kafka.py",
+)
+"""Of these, those that were seen to take nine seconds of the processor or more, the dearest first."""
+_IN_EVERY_RUN = re.compile(r"^pytestmark = .*\bmark\.every_run\b", re.MULTILINE)
+"""Files of these folders that are not drawn."""
+_OTHERWISE = re.compile(r"mark\.(every_run|drawn)\b")
+"""What some tests of a file are marked with that run, or are drawn, by themselves."""
+
+_Each = TypeVar("_Each")
+
+
+def one_of_each_lot(row: Sequence[_Each], key: str) -> list[_Each]:
+    """Of a last lot that is short none, as often as it is short of."""
+    found = []
+    for begin in range(0, len(row), ONE_OF):
+        place = begin + zlib.crc32(f"{key} {begin}".encode()) % ONE_OF
+        found += row[place : place + 1]
+    return found
+
+
+def leaves_out(path: Path, key: str) -> bool:
+    """Whether a draw leaves out all of a file, so that it need not be read."""
+    return not _leaves_in(path, key) and not _OTHERWISE.search(path.read_text())
+
+
+def drawn(items: Iterable[pytest.Item], key: str) -> list[pytest.Item]:
+    """Those that run, in their order."""
+    items = list(items)
+    rows: dict[Path, dict[str, None]] = {}
+    for item in items:
+        if item.get_closest_marker("drawn"):
+            rows.setdefault(item.path, {})[_unit(item)] = None
+    chosen = {
+        (path, unit)
+        for path, units in rows.items()
+        for unit in one_of_each_lot(list(units), f"{key} {_below_here(path)}")
+    }
+    return [item for item in items if _runs(item, key, chosen)]
+
+
+def _runs(item: pytest.Item, key: str, chosen: set[tuple[Path, str]]) -> bool:
+    if item.get_closest_marker("drawn"):
+        return (item.path, _unit(item)) in chosen
+    return item.get_closest_marker("every_run") is not None or _leaves_in(item.path, key)
+
+
+def _unit(item: pytest.Item) -> str:
+    mark = item.get_closest_marker("drawn")
+    by = mark.kwargs.get("by") if mark else None
+    return f"{item.nodeid.partition('[')[0]}[{item.callspec.params[by]}]" if by else item.nodeid  # type: ignore[attr-defined]
+
+
+@cache
+def _leaves_in(path: Path, key: str) -> bool:
+    name = _below_here(path)
+    return not _DRAWN_FILES.match(name) or name in _files_of(key)
+
+
+@cache
+def _files_of(key: str) -> frozenset[str]:
+    return frozenset(one_of_each_lot(row_of_files(), key))
+
+
+@cache
+def row_of_files() -> tuple[str, ...]:
+    """All files that are drawn as a whole, below this folder."""
+    paths = (path for path in HERE.rglob("test_*.py") if _DRAWN_FILES.match(_below_here(path)))
+    found = sorted(_below_here(path) for path in paths if not _IN_EVERY_RUN.search(path.read_text()))
+    return (*_DEAREST, *(each for each in found if each not in _DEAREST))
+
+
+@cache
+def _below_here(path: Path) -> str:
+    return path.relative_to(HERE).as_posix()
