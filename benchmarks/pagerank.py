@@ -47,7 +47,9 @@ def ranks(source: Ints, target: Ints, pages: int, rounds: int) -> npt.NDArray[np
     return found
 
 
-def run(scale: int, count: int, rounds: int, seed: int, kills: int) -> tuple[dict[str, Any], list[str]]:
+def run(
+    scale: int, count: int, rounds: int, seed: int, kills: int, incremental: bool
+) -> tuple[dict[str, Any], list[str]]:
     pages = 1 << scale
     source, target = links(scale, count, seed)
     began_s = time.perf_counter()
@@ -59,7 +61,7 @@ def run(scale: int, count: int, rounds: int, seed: int, kills: int) -> tuple[dic
         pq.write_table(pa.table(table), out / "links.parquet", row_group_size=ROW_GROUP)
         first = {"page": np.arange(pages), "rank": np.full(pages, 1 / pages)}
         pq.write_table(pa.table(first), out / "pages.parquet", row_group_size=ROW_GROUP)
-        options = {"pages": pages, "rounds": rounds, "kills": kills, "seed": seed}
+        options = {"pages": pages, "rounds": rounds, "kills": kills, "seed": seed, "incremental": incremental}
         order = Order(WORKLOAD, Dataset(out, 0, 0), out, options)
         measured = measure([sys.executable, "-m", "benchmarks.sides.pagerank", order.to_argument()])
         found = np.load(out / "ranks.npy")
@@ -73,6 +75,7 @@ def run(scale: int, count: int, rounds: int, seed: int, kills: int) -> tuple[dic
         "pages": pages,
         "rounds": rounds,
         "kills": kills,
+        "incremental": incremental,
         "restarts": measured.said["restarts"],
         "rows_per_s": round(count * rounds / measured.seconds),
         "seconds": round(measured.seconds, 2),
@@ -93,11 +96,21 @@ def run(scale: int, count: int, rounds: int, seed: int, kills: int) -> tuple[dic
     "--kills", default=0, show_default=True, type=click.IntRange(0), help="SIGKILLs of TaskManagers, in turn."
 )
 @click.option("--seed", default=1, show_default=True)
+@click.option("--incremental", is_flag=True, help="Checkpoints write what has changed.")
 @shared_options
-def pagerank(counts: str, scale: int, rounds: int, kills: int, seed: int, runs: int, json_path: str | None) -> None:
+def pagerank(
+    counts: str,
+    scale: int,
+    rounds: int,
+    kills: int,
+    seed: int,
+    incremental: bool,
+    runs: int,
+    json_path: str | None,
+) -> None:
     """PageRank over a seeded RMAT graph, exactly once, with a checkpoint a second."""
     each = [int(count) for count in counts.split(",")]
-    results = [run(scale, count, rounds, seed, kills) for _ in range(runs) for count in each]
+    results = [run(scale, count, rounds, seed, kills, incremental) for _ in range(runs) for count in each]
     problems = [problem for _, found in results for problem in found]
     cases = [case for case, _ in results]
     figures = {**over_cases(cases), "runs": runs, "cases": cases, "checked": not problems}

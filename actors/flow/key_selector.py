@@ -53,6 +53,8 @@ class KeySelector:
 
     operator_name: str = ""
     """Of the operator whose key it is; empty where that is not known."""
+    _has_asked_again = False
+    """Whether its function was asked again for a record that it had a key of."""
 
     def __init__(self, *parts: KeyPart) -> None:
         if not parts or (len(parts) > 1 and any(callable(part) for part in parts)):
@@ -116,7 +118,13 @@ class KeySelector:
             columns = [_values(records, part) for part in self.parts]
         for part, column in zip(self.parts, columns, strict=True):
             _check_keys(part, column, batch)
-        return list(map(with_same_nans, columns))
+        keys = list(map(with_same_nans, columns))
+        if callable(self.parts[0]) and not self._has_asked_again and keys[0]:
+            self._has_asked_again = True
+            again = with_same_nans(_values(records[:1], self.parts[0]))
+            if again != keys[0][:1]:
+                raise KeySelectionFailed(0, _changing(keys[0][0], again[0], batch))
+        return keys
 
 
 def field_values(batch: Batch, name: str, what: str) -> list[Any]:
@@ -142,6 +150,14 @@ def _check_keys(part: KeyPart, column: list[Any], batch: Batch) -> None:
             java_hash(column[position])
         except InvalidKey as error:
             raise UnusableKey(position, f"{_told(part)} {_at(batch, position)}: {error}") from error
+
+
+def _changing(first: Any, then: Any, batch: Batch) -> str:
+    return (
+        f"the key function gave {shown(first)} {_at(batch, 0)}, and {shown(then)} when it was asked again: wanted the "
+        "same key each time, as state is found by it; put what changes, such as a time or a random number, into the "
+        "record with a map before key_by"
+    )
 
 
 def _refuse_unrun(keys: list[Any]) -> NoReturn:

@@ -97,6 +97,7 @@ def environment(out: Path, options: dict[str, Any]) -> StreamEnvironment:
         checkpoint_dir=str(out / "checkpoints"),
         batch_rows=options.get("batch_rows"),
         state_backend=options.get("state_backend", "filesystem"),
+        incremental_checkpoints=options.get("incremental", False),
     )
 
 

@@ -181,3 +181,16 @@ def test_attrs_and_models_are_keyed_by_the_names_of_their_fields(records: list[A
     assert KeySelector("origin").keys(records) == ["A", "B"]
     with pytest.raises(NoSuchColumn, match="there is origin"):
         KeySelector("destination").keys(records)
+
+
+def test_a_key_function_that_gives_another_key_each_time_is_refused() -> None:
+    keys = iter(range(10))
+    with pytest.raises(KeySelectionFailed, match=r"gave 0 .*and 1 when it was asked again.*before key_by"):
+        KeySelector(lambda record: next(keys)).keys(["a"])
+
+
+def test_a_function_is_asked_again_once() -> None:
+    asked: list[str] = []
+    selector = KeySelector(lambda record: (asked.append(record), float("nan"))[1])
+    assert [len(selector.keys(batch)) for batch in ([], ["a", "b"], ["c"])] == [0, 2, 1]
+    assert asked == ["a", "b", "a", "c"]
