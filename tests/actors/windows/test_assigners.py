@@ -153,7 +153,7 @@ def test_the_global_window_and_counted_ones_go_by_no_time() -> None:
         (lambda: tumbling(), "found nothing"),
         (lambda: tumbling(1000, seconds=1), "found both"),
         (lambda: tumbling(0), "above 0 ms, found 0 ms"),
-        (lambda: tumbling(1.5), r"whole number or a timedelta, found 1\.5"),  # type: ignore[arg-type]
+        (lambda: tumbling(1.5), r"whole number of milliseconds or a timedelta, found 1\.5"),  # type: ignore[arg-type]
         (lambda: tumbling(True), "found True"),
         (lambda: tumbling(timedelta(microseconds=1)), "whole milliseconds"),
         (lambda: tumbling(1000, offset_ms=-100), "the same windows have the offset 900"),
