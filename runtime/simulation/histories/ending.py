@@ -10,7 +10,7 @@ from ..world.cluster import SimulatedCluster
 from ..world.faults import JOB_MANAGER, RottenFile
 
 CALM_MS = 30_000.0
-"""How long the cluster is left alone after the job's end; whatever ends by a timeout has ended then."""
+"""How long a cluster without faults is left alone after the job's end; whatever ends by a timeout has ended then."""
 
 STALLED = "STALLED"
 """The status of a job that did not end in time."""
@@ -34,6 +34,13 @@ def wait_for_the_end(job: JobHandle, limit_ms: float) -> str:
         return STALLED
 
 
+def calm_ms(now_ms: float, quiet_ms: float) -> float:
+    """How long it is left alone where faults last until `quiet_ms`: what fails is tried again after twice as long each
+    time.
+    """
+    return CALM_MS + 2 * max(0.0, quiet_ms - now_ms)
+
+
 def was_spoilt(cluster: SimulatedCluster, details: JobDetails) -> bool:
     """Whether a fault took the job its checkpoints. Then it may fail, and has to say so."""
     return bool(cluster.faults_that_happened[RottenFile.__name__]) and any(
@@ -47,4 +54,4 @@ def leftover_processes(cluster: SimulatedCluster, status: str) -> Violation | No
     left = [process.name for process in cluster.processes() if process is not job_manager]
     if status == STALLED or not left:
         return None
-    return Violation("no-leaked-processes", f"{CALM_MS / 1000:g} s after the job's end there still live {left}")
+    return Violation("no-leaked-processes", f"long after the job's end there still live {left}")

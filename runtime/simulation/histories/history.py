@@ -24,7 +24,7 @@ from ..world.network import NetworkOptions
 from ..world.trace import Trace
 from .calm import kept_to_the_end, needless_trouble
 from .catalogue import CATALOGUE
-from .ending import CALM_MS, LOST, STALLED, leftover_processes, wait_for_the_end, was_spoilt
+from .ending import CALM_MS, LOST, STALLED, calm_ms, leftover_processes, wait_for_the_end, was_spoilt
 from .lineage import Lineage
 from .outlet_readers import ORACLE as OUTLET_ORACLE
 from .outlet_readers import OutletReaders
@@ -125,7 +125,7 @@ class _History:
         for action in self._scenario.actions:
             self._user.do(action)
         status = self._wait_for(self._lineage.latest)
-        cluster.run_for(CALM_MS)
+        cluster.run_for(calm_ms(cluster.now_ms, self._scenario.quiet_ms))
         self._judge(status)
         if self._savepoints.requests:
             self._judge_savepoints(status)

@@ -14,7 +14,7 @@ from ...clusters.job_handle import JobHandle
 from ...connectors.files.folder_owner import FOLDER as OWNER
 from ...oracles import Violation
 from ..histories.actions import ClientAction
-from ..histories.ending import CALM_MS, SPOILT, STALLED, leftover_processes, was_spoilt
+from ..histories.ending import SPOILT, STALLED, calm_ms, leftover_processes, was_spoilt
 from ..histories.story import told_failure
 from ..histories.verdict import CRASH, CRASHED
 from ..world.cluster import SimulatedCluster
@@ -88,7 +88,7 @@ def try_once(
         quiet_ms = max((fault.until_ms for fault in cluster.faults), default=0.0)
         user = SavepointUser(cluster, submit, limit_ms, quiet_ms)
         try:
-            _run_to_its_end(tried, cluster, user)
+            _run_to_its_end(tried, cluster, user, quiet_ms)
             tried.output = committed_output(submitted, user.jobs[-1])
             for violation in (*judge(tried.status, tried.output), *_judge_the_world(cluster, tried)):
                 probes.report(violation.oracle, violation.problem)
@@ -99,11 +99,11 @@ def try_once(
     return tried
 
 
-def _run_to_its_end(tried: Tried, cluster: SimulatedCluster, user: SavepointUser) -> None:
+def _run_to_its_end(tried: Tried, cluster: SimulatedCluster, user: SavepointUser, quiet_ms: float) -> None:
     tried.status = user.run(tried.actions)
     tried.virtual_ms = cluster.now_ms
     user.dispose_of_all()
-    cluster.run_for(CALM_MS)
+    cluster.run_for(calm_ms(cluster.now_ms, quiet_ms))
     tried.happened = cluster.faults_that_happened
     tried.aborted_checkpoints = sum(what == CheckpointAborted.__name__ for _, _, what, _ in cluster.trace.entries)
     tried.rescales, tried.kept = user.done, tuple(user.kept)

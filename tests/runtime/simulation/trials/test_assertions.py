@@ -17,6 +17,7 @@ from understudy.runtime.simulation.trials.assertions import TrialOptions
 from understudy.runtime.simulation.trials.budget import Budget
 from understudy.testing import (
     FailingOperator,
+    FailingStorage,
     KillProcess,
     SimulatedCluster,
     TransactionalLog,
@@ -356,6 +357,12 @@ def test_each_world_has_logs_of_its_own() -> None:
 def test_a_fault_can_be_given_by_hand() -> None:
     survived = assert_exactly_once(_numbers, faults=[FailingOperator(3_000), replace(KILL, at_ms=5_000)], histories=3)
     assert survived.faults == {"FailingOperator": 3, "KillProcess": 3}
+
+
+def test_storage_that_fails_at_the_end_is_given_time_to_be_tidied() -> None:
+    end_ms = assert_exactly_once(_numbers, histories=1, faults=()).virtual_ms
+    outage = FailingStorage(at_ms=end_ms, for_ms=15_100, probability=1.0)
+    assert assert_exactly_once(_numbers, histories=1, faults=[outage]).faults["FailingStorage"] == 1
 
 
 def test_a_function_that_returns_no_environment_is_told_so() -> None:
