@@ -31,8 +31,8 @@ def build() -> StreamEnvironment:
     env = StreamEnvironment(
         parallelism=2, checkpoint_interval_ms=300, batch_rows=6, incremental_checkpoints=True, retained_checkpoints=2
     )
-    numbered = env.generate(rows, COUNT, name="numbers", records_per_second=60)
-    named = env.generate(names, COUNT // 4, name="names", records_per_second=20)
+    numbered = env.generate(rows, COUNT, name="numbers", records_per_second=60, parallelism=1)
+    named = env.generate(names, COUNT // 4, name="names", records_per_second=20, parallelism=1)
     keyed = numbered.key_by("key")
     keyed.join(named.key_by("id")).collect(name="joined")
     timed = numbered.assign_timestamps("at", bounded_out_of_orderness(100)).key_by("key")
