@@ -22,13 +22,14 @@ from ..backends.timer_queue import TimerQueues
 from ..columns.column_values import narrowed
 from ..errors import CorruptState, InvalidState, StateIncompatible
 from ..keys.key_groups import KeyGroupRange, key_groups_of
-from ..keys.key_index import KeyIndex, keys_in
+from ..keys.key_index import keys_in
 from ..keys.word_table import Slots
 from ..kinds.aggregates import Aggregate
 from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
 from ..kinds.descriptors import KeyedStateDeclaration
 from .group_progress import GroupProgress, Progress
-from .group_sections import Share, check_owned, read_header, read_sections, schema_of, shares_of, write_sections
+from .group_sections import read_header, read_sections, schema_of, write_sections
+from .slot_groups import Groups, Share, SlotGroups, check_owned, shares_of
 from .window_rows import Stored, WindowRows
 from .window_runs import RUN, about_run, newest_windows
 
@@ -111,8 +112,7 @@ class WindowBackend(Generic[T]):
         self._runs: RunLedger | None = None
         self._was_giving_out = False
         """When the last increment was taken."""
-        self._groups: tuple[KeyIndex | None, npt.NDArray[np.uint16]] = (None, np.empty(0, np.uint16))
-        """The key group of each slot of an index, as far as a snapshot has needed them."""
+        self._groups = SlotGroups()
 
     def table_for(self, schema: pa.Schema, *, partials: bool = False) -> T:
         """The table; made for batches, or partials, with these columns if there is none yet."""
@@ -285,17 +285,13 @@ class WindowBackend(Generic[T]):
         }
         return write_sections(self._key_groups, header, whole.schema, narrow, shares)
 
-    def _groups_of(self, stored: Stored) -> npt.NDArray[np.uint16]:
-        """The key group of each row. Those of slots are kept for the next snapshot: they do not change."""
-        index, known = self._groups
-        if index is not stored.keys:
-            known = np.empty(0, np.uint16)
-        count = int(stored.slots.max()) + 1
-        if count > len(known):
-            new = key_groups_of(stored.keys.keys(np.arange(len(known), count)), self._max_parallelism)
-            known = np.concatenate((known, new.astype(np.uint16)))
-            self._groups = stored.keys, known
-        groups: npt.NDArray[np.uint16] = known[stored.slots]
+    def _groups_of(self, stored: Stored) -> Groups:
+        """The key group of each row. Raises StateNotStorable."""
+
+        def groups_of(start: int, end: int) -> npt.NDArray[Any]:
+            return key_groups_of(stored.keys.keys(np.arange(start, end)), self._max_parallelism)
+
+        groups: Groups = self._groups.first(int(stored.slots.max()) + 1, stored.keys, groups_of)[stored.slots]
         check_owned(groups, self._key_groups, self._keys)
         return groups
 
