@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage, StateDescription
 from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState
-from ..backends.run_ledger import PlannedRuns, RunLedger, RunPlan, write_runs
+from ..backends.run_ledger import PlannedRuns, Run, RunLedger, write_runs
 from ..backends.stored_runs import RunBytes, runs_of
 from ..backends.timer_queue import TimerQueues
 from ..columns.column_values import narrowed
@@ -161,23 +161,23 @@ class WindowBackend(Generic[T]):
         self._was_giving_out = table.is_giving_out
         plan = ledger.plan(checkpoint_id, table.key_count, holding=table.holding, always=True)
         assert plan.new is not None, "there is always a new run"
-        planned = [PlannedRuns(plan, ledger.owner, self._frozen(plan))]
+        planned = [PlannedRuns(plan, ledger.owner, self._frozen(plan.new))]
         return lambda target: write_runs(planned, self._key_groups.groups, target)
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         if self._runs is not None:
             self._runs.complete(checkpoint_id)
 
-    def _frozen(self, plan: RunPlan | None) -> KeyedSnapshot | None:
-        """What all slots hold, or what this run says; None if they hold nothing."""
+    def _frozen(self, run: Run | None) -> KeyedSnapshot | None:
+        """What this run says; without one what all slots hold, or None if they hold nothing."""
         table = self.table
         if table is None:
             return None
-        stored = table.stored() if plan is None or plan.new is None else table.stored(plan.new.slots)
-        if stored is None and plan is None:
+        stored = table.stored(None if run is None else run.slots)
+        if stored is None and run is None:
             return None
         rows, schema = table.rows, table.stored_schema
-        about = self._progress(table) | ({} if plan is None else about_run(rows, _kept_from(table)))
+        about = self._progress(table) | ({} if run is None else about_run(rows, _kept_from(table)))
         return lambda target: self._write(rows, schema, stored, about)
 
     def _progress(self, table: T) -> dict[str, Any]:
