@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...messages import KeyedStateHandle, MalformedMessage, StateDescription, StateHandle, pack_plain, unpack_plain
+from ...messages import KeyedStateHandle, MalformedMessage, StateDescription, pack_plain, unpack_plain
 from ..backends.backend import ReadState
 from ..backends.group_parts import HEADER, lay_out
 from ..backends.stored_runs import runs_of
@@ -127,7 +127,8 @@ class RowsFormat:
                 if table is not None and table.schema.types != wanted:
                     raise ValueError(f"wanted columns of the types {wanted}, found {table.schema.types}")
         except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
-            path = ", ".join(each.path or "inline state" for each in (handle.handle, *_files(handle)))
+            files = (handle.handle, *(shared.handle for shared in handle.shared))
+            path = ", ".join(each.path or "inline state" for each in files)
             raise CorruptState(path, "a snapshot of rows by key", f"{type(error).__name__}: {error}") from error
         for place, table in enumerate(joined):
             if table is not None:
@@ -231,10 +232,6 @@ def _by_group_and_side(runs: Sequence[_Opened], groups: range) -> Iterator[tuple
         ]
         sides = range(len(runs[-1].header["stored"]))
         yield group, [newest_rows([side_of(header, section, side) for header, section in said]) for side in sides]
-
-
-def _files(handle: KeyedStateHandle) -> list[StateHandle]:
-    return [shared.handle for shared in handle.shared]
 
 
 def _laid_out(

@@ -13,6 +13,8 @@ from understudy.messages import CheckpointId, OperatorId
 from understudy.runtime.savepoints.keyed_parts import KeyedParts, RunParts
 from understudy.runtime.savepoints.sources_of_rows import ArrowSource, EntrySource
 from understudy.state import HeapBackend, assign_operator, handle_reader, key_group_range
+from understudy.state.columnar import rows_format
+from understudy.state.errors import CorruptState
 from understudy.state.keys.key_groups import KeyGroupRange
 
 from .golden import KINDS, Compiled, in_columns, rows_of
@@ -85,6 +87,22 @@ def test_state_in_columns_is_restored(release: str, kind: str) -> None:
             found = sorted(repr(row) for share in source.shares() for row in source.rows(share))
             wanted = opened.operator(name).state(table.name).rows()
             assert found == sorted(map(repr, wanted)), (name, table.name)
+
+
+@pytest.mark.parametrize(("release", "kind"), STORED)
+def test_a_copy_of_it_holds_the_same(release: str, kind: str, tmp_path: Path) -> None:
+    """Of runs, in one snapshot each."""
+    written = Savepoint.open(pointer_of(release, kind)).edit().write(tmp_path)
+    assert rows_of(written) == json.loads((GOLDEN / release / f"{kind}.json").read_text())
+
+
+def test_runs_of_rows_of_a_format_that_is_not_known_are_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_format, "_FORMATS_READ", (3,))
+    opened = Savepoint.open(pointer_of("0.1.0-rows-2", "runs"))
+    with pytest.raises(CorruptState, match=r"rows-\d.*format 2; wanted one of \(3,\)"):
+        opened.edit().write(tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
