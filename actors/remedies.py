@@ -11,8 +11,9 @@ _OF_STATES = frozenset({"value", "update", "add", "add_all", "get", "put", "clea
 _OF_TIMERS = frozenset(
     {"register_timer", "register_event_time_timer", "register_processing_time_timer", "timer_service"}
 )
-_OF_KEYS = frozenset({"current_key", "get_current_key", "getCurrentKey"})
 """As Flink calls them."""
+_OF_KEYS = frozenset({"current_key", "get_current_key", "getCurrentKey"})
+"""The same of the key."""
 _ACCESSOR = re.compile(r"'(Heap|Slot)\w+'")
 """How accessors of state are called in Python's own errors."""
 _OF_NONE = re.compile("unsupported operand|not supported between|not subscriptable|not iterable")

@@ -37,8 +37,6 @@ WORKLOAD = "increments"
 MAX_PARALLELISM = 128
 BATCH = 1024
 VALUE = ValueState(int, name="value")
-
-
 GROUPS = KeyGroupRange(0, MAX_PARALLELISM - 1)
 SCHEMA = pa.schema({"key": pa.int64(), "value": pa.int64()})
 

@@ -26,11 +26,11 @@ class RecordJoin(RecordSides):
         super().__init__(how)
         self.lifetime = ttl
 
-    _ended = (False, False)
+    _ended: frozenset[int] = frozenset()
     """In rounds of a loop: sides of which nothing comes any more, so records of the other one wait for nothing."""
 
     def _input_ended(self, input_index: int) -> None:
-        self._ended = (True, self._ended[1]) if input_index == 0 else (self._ended[0], True)
+        self._ended |= {input_index}
 
     @property
     def results(self) -> str:
@@ -50,7 +50,7 @@ class RecordJoin(RecordSides):
             known = [held for held in known if not self._is_over(held[1])]
             matches = [held for held in known if self._meet(came_ms, held[1])]
             self._wait(came_ms + self.lifetime.ttl_ms)
-        if not self._ended[1 - side]:
+        if 1 - side not in self._ended:
             own.add([record, came_ms, bool(matches), self._time_ms()])
         if self._outer[1 - side] and not all(held[2] for held in matches):
             for held in matches:

@@ -42,7 +42,7 @@ class RegularJoin(ColumnarJoin):
         super().__init__(left_keys, right_keys, how, suffix)
         self.lifetime = ttl
 
-    _ended = (False, False)
+    _ended: frozenset[int] = frozenset()
     """In rounds of a loop: sides of which nothing comes any more, so rows of the other one wait for nothing."""
 
     def open(self) -> None:
@@ -51,7 +51,7 @@ class RegularJoin(ColumnarJoin):
 
     def _take(self, side: int, batch: pa.RecordBatch, out: Collector) -> None:
         state = self.keyed_state
-        if self._ended[1 - side]:
+        if 1 - side in self._ended:
             self._forget(side)
         state.tidy()
         times = self._event_times("a TTL by event time", side) if self.lifetime.goes_by_event_time else self.timestamps
@@ -66,7 +66,7 @@ class RegularJoin(ColumnarJoin):
         out.emit_each(self._results(side, first, slots, is_timed))
 
     def _input_ended(self, input_index: int) -> None:
-        self._ended = (True, self._ended[1]) if input_index == 0 else (self._ended[0], True)
+        self._ended |= {input_index}
         self._forget(1 - input_index)
 
     def _forget(self, side: int) -> None:

@@ -30,7 +30,7 @@ from ...messages import CheckpointId
 from ...state.columns.batch_codec import pack_batch, unpack_batch
 from ...state.kinds.descriptors import OperatorListState
 from ..errors import UnwantedResult
-from ..flow.elements import END_OF_TIME, AnyBatch, Batch, RoundMark, TimedBatch, Watermark
+from ..flow.elements import END_OF_TIME, AnyBatch, Batch, RoundMark, TimedBatch, Times, Watermark
 from .collector import Collector, OutputTag
 from .operator import Operator, Takes
 
@@ -106,12 +106,6 @@ class LoopHead(Operator):
         """That of the input; what is sent back has the same columns."""
         return inputs[0]
 
-    def _times(self, batch: Batch) -> AnyBatch:
-        """The batch with the event times that it came with."""
-        if self.timestamps is None:
-            return batch
-        return TimedBatch(batch, self.timestamps, self.time_column, self.split_watermarks)
-
 
 class StreamHead(LoopHead):
     """Of a loop in a stream. With input at its end, rounds only say whether anything still goes round."""
@@ -120,10 +114,10 @@ class StreamHead(LoopHead):
     """In which nothing was sent back: after the first one event time ends, after the second one the loop."""
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
-        out.emit_element(self._times(batch))
+        out.emit_element(_timed(self, batch, self.timestamps))
 
     def process_batch_2(self, batch: Batch, out: Collector) -> None:
-        out.emit_element(self._times(batch))
+        out.emit_element(_timed(self, batch, self.timestamps))
 
     def begin_rounds(self) -> None:
         self.number = 1
@@ -224,8 +218,9 @@ class LoopTail(Operator):
             self._counts[number] += records
         numbers = list(self._next.get())
         self._number = max(numbers, default=1)
-        """Of the next mark; after a restore, until one passes, of the next one of the tail that was furthest."""
+        """Of the next mark; if not exact, of the next one of the tail that was furthest."""
         self._is_exact = not numbers
+        """Not after a restore, before a mark has passed."""
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
         times, number = self.timestamps, self._number
@@ -237,8 +232,7 @@ class LoopTail(Operator):
         if self.is_criterion:
             _check_criterion(batch)
         else:
-            timed = batch if times is None else TimedBatch(batch, times, self.time_column, self.split_watermarks)
-            out.emit_element(timed)
+            out.emit_element(_timed(self, batch, times))
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         return inputs[0]
@@ -254,6 +248,11 @@ class LoopTail(Operator):
         if self.by_round:
             self._counted.update(self._counts.items())
             self._next.update([self._number])
+
+
+def _timed(operator: Operator, batch: Batch, times: Times | None) -> AnyBatch:
+    """The batch that the operator has got, with these event times."""
+    return batch if times is None else TimedBatch(batch, times, operator.time_column, operator.split_watermarks)
 
 
 def _check_criterion(records: Batch) -> None:

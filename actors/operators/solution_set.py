@@ -76,10 +76,10 @@ class SolutionSet(KeyedOperator):
 
     def _check_key(self, found: Any) -> None:
         """One under another key would be found under the key that it does not have."""
-        (key,) = self._selectors[0].keys([found])
-        if key != self.key:
+        keys = self._selectors[0].keys([found])
+        if keys != [self.key]:  # lists, in which a NaN equals itself
             raise UnwantedResult(
-                f"the improve of a delta iteration returned a record of the key {key!r:.60} for the key "
+                f"the improve of a delta iteration returned a record of the key {keys[0]!r:.60} for the key "
                 f"{self.key!r:.60}: wanted one of the same key; records of other keys are candidates: return them in "
                 "step"
             )

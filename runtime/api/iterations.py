@@ -104,7 +104,7 @@ class Iterations(Generic[S]):
         round gets this stream, or `workset` instead. See docs/iterations.md.
         """
         name = options.get("name")
-        first: Any = self if workset is None else _stream("delta_iterate", workset, "workset to be")
+        first: Any = self if workset is None else _stream("delta_iterate", workset, "workset to be a stream")
         limit = at_least_or_none("delta_iterate: max_rounds", max_rounds, 1)
         head: Any = first._in_rounds("delta_iterate", limit, options)
         candidates = _stream("delta_iterate", _called("delta_iterate", step, head))
@@ -133,12 +133,12 @@ def _check_bounded(method: str, edge: StreamEdge, why: str) -> None:
         )
 
 
-_RETURNED = "step(loop) to return"
+_RETURNED = "step(loop) to return a stream"
 
 _IN_BULK = (
     _RETURNED,
-    "the second that step(loop) returns, the criterion, to be as in moved.filter(is_far), whose records say that it "
-    "goes on:",
+    "the second that step(loop) returns, the criterion, to be a stream whose records say that the loop goes on, such "
+    "as moved.filter(is_far)",
 )
 """The streams that a bulk_iterate wants."""
 
@@ -149,7 +149,7 @@ def _called(method: str, step: Any, head: Any) -> Any:
 
 def _stream(method: str, found: Any, wanted: str = _RETURNED) -> Any:
     if not isinstance(found, Iterations):
-        raise InvalidProgram(f"{method}: wanted {wanted} a stream, found {_shown(found)}")
+        raise InvalidProgram(f"{method}: wanted {wanted}, found {_shown(found)}")
     return found
 
 

@@ -190,9 +190,10 @@ class KeyedParts:
 
     def whole_columns(self, handle: KeyedStateHandle) -> KeyedStateHandle:
         """What the runs in this handle hold, all in columns, as one snapshot, inline. Raises a StorageError."""
-        if format_of(handle) == ROWS:
-            return in_one(handle, self.files.read)
         snapshot = next(each for each in self.snapshots if isinstance(each, RunParts) and each.handle is handle)
+        if format_of(handle) == ROWS:
+            joined: KeyedStateHandle = self._checked(snapshot, partial(in_one, handle, self.files.read))
+            return joined
         header = {what: each for what, each in snapshot.header.items() if what != RUN}
         schema = pa.ipc.read_schema(pa.py_buffer(header["schema"]))
         batches: list[pa.RecordBatch] = []

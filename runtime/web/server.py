@@ -28,9 +28,9 @@ _QUEUE = 128
 
 
 def _quiet(protocol: Callable[..., Any]) -> Callable[..., Any]:
-    """With a logger in place of uvicorn's, which has a line for each request that is none; and for the app, whose
-    request is at work when its body turns to garbage, the client is gone then: uvicorn would let it answer a second
-    time, which fails with a traceback.
+    """Uvicorn's protocol without two of its noises. A logger that seldom speaks replaces its own, which has a line for
+    each request that is none. And where a body turns to garbage while the app is at work on the request, the app sees
+    a client that is gone: else it would answer after uvicorn's 400, which fails with a traceback.
     """
     logger = seldom_logger(f"{__name__}.requests")
 
@@ -44,6 +44,7 @@ def _quiet(protocol: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _refuse(connection: Any, answer: Callable[[str], None], text: str) -> None:
+    """`answer`: uvicorn's, with the status 400. It is too late for it once the app has begun its own."""
     request = connection.cycle
     is_at_work = request is not None and not request.response_complete
     if is_at_work and request.response_started:

@@ -30,7 +30,8 @@ from ..kinds.aggregates import Aggregate
 from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
 from ..kinds.descriptors import KeyedStateDeclaration
 from .columnar_table import ColumnarTable, FrozenRows, FrozenTable
-from .group_sections import Share, check_owned, read_header, read_sections, shares_of, write_sections
+from .group_sections import read_header, read_sections, write_sections
+from .slot_groups import Groups, Share, SlotGroups, check_owned, shares_of
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 
@@ -71,7 +72,7 @@ class ColumnarBackend:
         self._keys, self._aggregates = tuple(keys), dict(aggregates)
         self._key_groups, self._max_parallelism = key_groups, max_parallelism
         self._layout: _Layout | None = None
-        self._groups = np.empty(0, np.uint16)
+        self._groups = SlotGroups()
         self._runs: RunLedger | None = None
 
     def table_for(self, schema: pa.Schema, *, partials: bool = False) -> ColumnarTable:
@@ -208,14 +209,15 @@ class ColumnarBackend:
         keys = frozen.keys(slots)
         return _Layout(slots, keys, [narrowed(key) for key in keys], shares)
 
-    def _groups_of(self, frozen: FrozenTable | FrozenRows, count: int) -> npt.NDArray[np.uint16]:
-        """The key groups of the first slots: those of the last snapshot, and those of new keys since."""
-        known = self._groups
-        if len(known) < count:
-            new = key_groups_of(frozen.keys(np.arange(len(known), count)), self._max_parallelism)
-            check_owned(new, self._key_groups, self._keys)
-            known = self._groups = np.concatenate((known, new.astype(np.uint16)))
-        return known[:count]
+    def _groups_of(self, frozen: FrozenTable | FrozenRows, count: int) -> Groups:
+        """The key groups of the first slots. Raises StateNotStorable."""
+
+        def groups_of(start: int, end: int) -> npt.NDArray[Any]:
+            groups = key_groups_of(frozen.keys(np.arange(start, end)), self._max_parallelism)
+            check_owned(groups, self._key_groups, self._keys)
+            return groups
+
+        return self._groups.first(count, None, groups_of)
 
     def _header(self) -> dict[str, Any]:
         described = {what: self._described(None)[what] for what in ("keys", "aggregates")}

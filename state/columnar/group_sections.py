@@ -9,41 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import KeyedStateHandle, pack_plain, unpack_plain
 from ..backends.group_parts import HEADER, Part, lay_out
 from ..columns.column_values import widened
-from ..errors import StateNotStorable
 from ..keys.key_groups import KeyGroupRange
+from .slot_groups import Share
 
 FORMAT_NAME: Final = "columnar"
 """What a handle says of the format."""
 
 _READ_AT_A_TIME = 1 << 17
 """Rows of a snapshot."""
-
-Share = tuple[int, int, int]
-"""Key group, begin and end in the rows."""
-
-
-def shares_of(groups: npt.NDArray[np.uint16]) -> tuple[npt.NDArray[np.int64], list[Share]]:
-    """The order by key group of rows that are of these groups, and what each group has in that order."""
-    order = np.argsort(groups, kind="stable")
-    ends = np.cumsum(np.bincount(groups))
-    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
-    return order, [(group, int(starts[group]), int(ends[group])) for group in np.flatnonzero(ends > starts).tolist()]
-
-
-def check_owned(groups: npt.NDArray[Any], owned: KeyGroupRange, keys: Sequence[str]) -> None:
-    """Raises StateNotStorable for a key group that the subtask does not own."""
-    if groups.min() < owned.first or groups.max() > owned.last:
-        raise StateNotStorable(
-            f"keys {tuple(keys)}: some are of key groups {groups.min()} to {groups.max()}, and this subtask owns "
-            f"{owned.first} to {owned.last}: the stream is not partitioned by these columns"
-        )
 
 
 def write_sections(
@@ -60,7 +38,7 @@ def write_sections(
 
 def read_header(data: bytes, handle: KeyedStateHandle) -> dict[str, Any]:
     """Raises MalformedMessage or ValueError."""
-    header = unpack_plain(_section(data, handle, HEADER).to_pybytes())
+    header = unpack_plain(section_of(data, handle, HEADER).to_pybytes())
     if not isinstance(header, dict):
         raise ValueError(f"wanted a header, found {header!r:.60}")
     return header
@@ -78,7 +56,7 @@ def read_sections(
     schema = schema_of(header)
     stored = schema if "stored" not in header else pa.ipc.read_schema(pa.py_buffer(header["stored"]))
     groups = sorted(handle.offsets.keys() & set(owned.groups))
-    shares = (pa.ipc.read_record_batch(_section(data, handle, group), stored) for group in groups)
+    shares = (pa.ipc.read_record_batch(section_of(data, handle, group), stored) for group in groups)
     for batch in _joined(shares):
         yield widened(batch, schema)
 
@@ -97,8 +75,10 @@ def _joined(shares: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
-def _section(data: bytes, handle: KeyedStateHandle, group: int) -> pa.Buffer:
-    """A part of the data, which is not copied."""
+def section_of(data: bytes, handle: KeyedStateHandle, group: int) -> pa.Buffer:
+    """The part of a key group, or the HEADER, in the data of this handle, which is not copied. Raises LookupError if
+    there is none, or ValueError for data that is too short.
+    """
     offset, length, _ = Part.of(handle.offsets[group])
     if not 0 <= offset <= offset + length <= len(data):
         raise ValueError(f"wanted {length} bytes at {offset}, found {len(data)} in all")

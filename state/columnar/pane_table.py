@@ -17,10 +17,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ..backends.run_ledger import RunLedger
@@ -43,23 +41,12 @@ from .pane_windows import (
     time_of,
 )
 from .part_columns import ROWS, RowsOfSlots
-from .window_rows import MOST_ROWS, Results, Stored, WindowRows
+from .window_rows import MOST_ROWS, Results, Stored, Taken, WindowRows
 
 _FEWEST_KEYS = 1 << 17
 _PARTIALS_AT_A_TIME = 1 << 17
 _ONE_BY_ONE = EvenGrid(1)
 """The grid of numbers of panes."""
-
-
-class Taken(NamedTuple):
-    """What came of a batch."""
-
-    late: npt.NDArray[np.int64] | None
-    """The numbers of rows of which all windows had closed, if there are any. They changed nothing."""
-    late_rows: int
-    """How many rows these are, or stand for."""
-    results: list[Results]
-    """Of windows that had fired already."""
 
 
 class PaneTable:
@@ -393,14 +380,10 @@ class PaneTable:
         live = np.zeros(len(self._index), np.bool_)
         for pane in panes:
             live[pane.slots] = True
-        kept = np.flatnonzero(live)
-        new_slots = np.zeros(len(live), np.int64)
-        index = KeyIndex(list(self.rows.keys.values()))
-        if len(kept):
-            new_slots[kept] = index.slots_of(self._index.keys(kept))
+        self._index, new_slots = self._index.keeping(np.flatnonzero(live))
         for pane in panes:
             pane.renumber(new_slots)
-        self._index, self._most_entries = index, 0
+        self._most_entries = 0
         if self.changes is not None:
             self.changes.start_over()
 

@@ -314,7 +314,13 @@ class FrozenRows:
     """Rows of a store at one moment, for a snapshot on any thread."""
 
     def __init__(
-        self, reader: RowReader, rows: RowNumbers, dropped: RowNumbers, slots: Slots, times: Times, marks: Times
+        self,
+        reader: RowReader,
+        rows: RowNumbers,
+        dropped: RowNumbers,
+        slots: Slots,
+        times: Times,
+        marks: npt.NDArray[np.int64],
     ) -> None:
         self.rows = rows
         """The numbers of those that are not dropped."""

@@ -21,17 +21,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...messages import KeyedStateHandle, MalformedMessage, StateDescription, StateHandle, pack_plain, unpack_plain
+from ...messages import KeyedStateHandle, MalformedMessage, StateDescription, pack_plain, unpack_plain
 from ..backends.backend import ReadState
-from ..backends.group_parts import HEADER, Part, lay_out
+from ..backends.group_parts import HEADER, lay_out
 from ..backends.stored_runs import runs_of
 from ..columns.column_values import narrowed, widened
-from ..errors import CorruptState, StateIncompatible, StateNotStorable
+from ..errors import CorruptState, StateIncompatible
 from ..keys.key_groups import KeyGroupRange
 from ..kinds.rows_fit import ROWS, ROWS_NAME, rows_misfit
-from .group_sections import Share, shares_of
+from .group_sections import section_of
 from .row_columns import RowNumbers
 from .row_store import FrozenRows, plain_schema
+from .slot_groups import Groups, SlotGroups, check_owned, shares_of
 from .slot_keys import AnyKeys
 
 FORMAT_NAME: Final = "rows"
@@ -77,8 +78,7 @@ class RowsFormat:
     def __init__(self, sides: Sequence[KeptRows], key_groups: KeyGroupRange, max_parallelism: int) -> None:
         self._sides = tuple(sides)
         self._key_groups, self._max_parallelism = key_groups, max_parallelism
-        self._groups: tuple[AnyKeys | None, npt.NDArray[np.int32]] = (None, np.empty(0, np.int32))
-        """The key group of each slot, as far as a snapshot has needed them."""
+        self._groups = SlotGroups()
 
     def write(
         self, frozen: Mapping[int, FrozenRows], keys: AnyKeys, count: int, *, is_run: bool = False
@@ -93,15 +93,15 @@ class RowsFormat:
             sections.setdefault(group, [None] * (2 * number if is_run else number))[place] = data
 
         for side, rows in frozen.items():
-            self._check_owned(side, groups[rows.slots])
-            order, shares = _by_group(groups[rows.slots])
+            check_owned(groups[rows.slots], self._key_groups, self._sides[side].keys)
+            order, shares = shares_of(groups[rows.slots])
             columns, times, marks = rows.take(order)
             numbers = [rows.rows[order]] if is_run else []
             batch = _narrow([*columns, times, marks, *numbers], schemas[side])
             stored[side] = batch.schema
             for group, start, end in shares:
                 put(group, side, batch.slice(start, end - start).serialize().to_pybytes())
-            order, shares = _by_group(groups[rows.dropped_slots])
+            order, shares = shares_of(groups[rows.dropped_slots])
             dropped = rows.dropped[order].astype(_DROPPED)
             for group, start, end in shares:
                 put(group, number + side, dropped[start:end].tobytes())
@@ -127,19 +127,12 @@ class RowsFormat:
                 if table is not None and table.schema.types != wanted:
                     raise ValueError(f"wanted columns of the types {wanted}, found {table.schema.types}")
         except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
-            path = ", ".join(each.path or "inline state" for each in (handle.handle, *_files(handle)))
+            files = (handle.handle, *(shared.handle for shared in handle.shared))
+            path = ", ".join(each.path or "inline state" for each in files)
             raise CorruptState(path, "a snapshot of rows by key", f"{type(error).__name__}: {error}") from error
         for place, table in enumerate(joined):
             if table is not None:
                 yield from ((place, batch) for batch in table.to_batches())
-
-    def _check_owned(self, side: int, groups: npt.NDArray[np.int32]) -> None:
-        first, last = self._key_groups
-        if len(groups) and (groups.min() < first or groups.max() > last):
-            raise StateNotStorable(
-                f"keys {self._sides[side].keys}: some are of key groups {groups.min()} to {groups.max()}, and this "
-                f"subtask owns {first} to {last}: the stream is not partitioned by these columns"
-            )
 
     def _check_fit(self, header: Mapping[str, Any]) -> None:
         wanted, found = self._max_parallelism, header["max_parallelism"]
@@ -149,15 +142,8 @@ class RowsFormat:
         if difference is not None:
             raise StateIncompatible(ROWS_NAME, difference.declared, difference.stored)
 
-    def _groups_of(self, keys: AnyKeys, count: int) -> npt.NDArray[np.int32]:
-        """The key groups of the first slots. Those of the last snapshot are kept: they do not change."""
-        of, known = self._groups
-        if of is not keys:
-            known = np.empty(0, np.int32)
-        if count > len(known):
-            known = np.concatenate((known, keys.groups(len(known), count, self._max_parallelism)))
-            self._groups = keys, known
-        return known[:count]
+    def _groups_of(self, keys: AnyKeys, count: int) -> Groups:
+        return self._groups.first(count, keys, lambda start, end: keys.groups(start, end, self._max_parallelism))
 
 
 def header_of(data: bytes) -> dict[str, Any]:
@@ -232,7 +218,7 @@ def _opened(handle: KeyedStateHandle, read: ReadState) -> list[_Opened]:
     for run, data in runs_of(handle, read):
         if run.backend != FORMAT_NAME:
             raise StateIncompatible(ROWS_NAME, "rows by key", f"a snapshot of the format {run.backend!r}")
-        opened.append(_Opened(header_of(_section(data, run, HEADER)), run, data))
+        opened.append(_Opened(header_of(section_of(data, run, HEADER).to_pybytes()), run, data))
     return opened
 
 
@@ -240,16 +226,12 @@ def _by_group_and_side(runs: Sequence[_Opened], groups: range) -> Iterator[tuple
     """Each of these key groups that a run has something of, with the rows that are left of each side."""
     for group in sorted({group for run in runs for group in run.handle.offsets} & set(groups)):
         said = [
-            (run.header, cast("list[Any]", unpack_plain(_section(run.data, run.handle, group))))
+            (run.header, cast("list[Any]", unpack_plain(section_of(run.data, run.handle, group).to_pybytes())))
             for run in runs
             if group in run.handle.offsets
         ]
         sides = range(len(runs[-1].header["stored"]))
         yield group, [newest_rows([side_of(header, section, side) for header, section in said]) for side in sides]
-
-
-def _files(handle: KeyedStateHandle) -> list[StateHandle]:
-    return [shared.handle for shared in handle.shared]
 
 
 def _laid_out(
@@ -283,21 +265,6 @@ def _narrow(columns: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
 
-def _by_group(groups: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], list[Share]]:
-    """As `shares_of`."""
-    if not len(groups):
-        return np.empty(0, np.int64), []
-    return shares_of(groups.astype(np.uint16))  # 16 bits: NumPy sorts them by radix
-
-
 @lru_cache(64)
 def _schema(data: bytes) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(data))
-
-
-def _section(data: bytes, handle: KeyedStateHandle, group: int) -> bytes:
-    offset, length, _ = Part.of(handle.offsets[group])
-    part = data[offset : offset + length]
-    if len(part) != length:
-        raise ValueError(f"wanted {length} bytes at {offset}, found {len(data)} in all")
-    return part

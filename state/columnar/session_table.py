@@ -24,11 +24,10 @@ from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
 from .deadlines import Deadlines
 from .group_progress import GroupProgress, Progress
-from .pane_table import Taken
 from .pane_windows import END_OF_TIME
 from .part_columns import PartColumns, RowsOfSlots, as_slice
 from .sessions import Flags, Sessions, all_of, late_ones, merged, no_sessions, sessions_without_rows, spans_of
-from .window_rows import MOST_ROWS, Results, Stored, WindowRows
+from .window_rows import MOST_ROWS, Results, Stored, Taken, WindowRows
 
 _NONE: Final = -(2**63)
 """In place of the time of a last record: there is no session."""
@@ -127,7 +126,9 @@ class SessionTable:
         self._watermark = watermark_ms
 
     def stored(self, some: Slots | None = None) -> Stored | None:
-        """All state as of now, or that of some slots: one that has no session has one of no rows. None of none."""
+        """All state as of now, or that of some slots, of which one without a session has one of no rows; None if there
+        is none.
+        """
         sessions = self._taken(np.flatnonzero(self._last != _NONE)) if some is None else self._sessions_of(some)
         if some is None and len(self._earlier):
             sessions = all_of([sessions, self._earlier])
@@ -367,10 +368,7 @@ class SessionTable:
         if len(self._index) <= max(_FEWEST_KEYS, 2 * self._most):
             return
         kept = np.flatnonzero((self._last != _NONE) | self._has_earlier)
-        index, new_slots = KeyIndex(list(self.rows.keys.values())), np.full(len(self._last), -1, np.int64)
-        if len(kept):
-            new_slots[kept] = index.slots_of(self._index.keys(kept))
-        # Keys are all different, so they get the slots 0, 1, 2, ... in their order.
+        index, new_slots = self._index.keeping(kept)
         self._first, self._last = self._first[kept], self._last[kept]
         self._has_fired, self._has_earlier = self._has_fired[kept], self._has_earlier[kept]
         parts = PartColumns(self.rows.parts)

@@ -24,6 +24,7 @@ from ..columns.packed_columns import Column, packed
 from ..keys.word_table import Slots
 from ..kinds.record_serializer import Convert
 from ..kinds.schema_fit import Schema
+from .slot_groups import Groups, SlotGroups, shares_of
 from .slot_keys import AnyKeys
 from .slot_states import FrozenColumns, SlotState
 
@@ -57,19 +58,12 @@ class KeyOrders:
 
     def __init__(self, max_parallelism: int) -> None:
         self._max_parallelism = max_parallelism
-        self._groups: tuple[AnyKeys | None, npt.NDArray[np.uint16]] = (None, np.empty(0, np.uint16))
+        self._groups = SlotGroups()
         self._last: tuple[AnyKeys | None, KeyOrder | None] = (None, None)
 
-    def groups_of(self, keys: AnyKeys, count: int) -> npt.NDArray[np.uint16]:
+    def groups_of(self, keys: AnyKeys, count: int) -> Groups:
         """Those of the first `count` slots. Raises InvalidKey."""
-        whose, groups = self._groups
-        if whose is not keys:
-            groups = np.empty(0, np.uint16)
-        if len(groups) < count:
-            new = keys.groups(len(groups), count, self._max_parallelism)
-            groups = np.concatenate((groups, new.astype(np.uint16)))
-            self._groups = keys, groups
-        return groups[:count]
+        return self._groups.first(count, keys, lambda start, end: keys.groups(start, end, self._max_parallelism))
 
     def of(self, keys: AnyKeys, count: int) -> KeyOrder:
         """That of the first `count` slots. Raises InvalidKey, and UnsupportedValue for a key that cannot be stored."""
@@ -84,18 +78,14 @@ class KeyOrders:
         return _order_of(keys, self.groups_of(keys, count)[slots], slots)
 
 
-def _order_of(keys: AnyKeys, groups: npt.NDArray[np.uint16], some: Slots | None) -> KeyOrder:
+def _order_of(keys: AnyKeys, groups: Groups, some: Slots | None) -> KeyOrder:
     """`groups`: those of the slots `some`; None: of all."""
-    places = np.argsort(groups, kind="stable")  # NumPy sorts 16 bits by radix
-    ends = np.cumsum(np.bincount(groups))
-    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+    places, shares = shares_of(groups)
     slots = places if some is None else some[places]
     column = keys.column(slots)
-    shares = [
-        _Share(group, int(starts[group]), int(ends[group]), _packed(column, int(starts[group]), int(ends[group])))
-        for group in np.flatnonzero(ends > starts).tolist()
-    ]
-    return KeyOrder(slots, places, shares)
+    return KeyOrder(
+        slots, places, [_Share(group, start, end, _packed(column, start, end)) for group, start, end in shares]
+    )
 
 
 class SomeKeys:

@@ -16,19 +16,20 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage, StateDescription
 from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState
-from ..backends.run_ledger import PlannedRuns, RunLedger, RunPlan, write_runs
+from ..backends.run_ledger import PlannedRuns, Run, RunLedger, write_runs
 from ..backends.stored_runs import RunBytes, runs_of
 from ..backends.timer_queue import TimerQueues
 from ..columns.column_values import narrowed
 from ..errors import CorruptState, InvalidState, StateIncompatible
 from ..keys.key_groups import KeyGroupRange, key_groups_of
-from ..keys.key_index import KeyIndex, keys_in
+from ..keys.key_index import keys_in
 from ..keys.word_table import Slots
 from ..kinds.aggregates import Aggregate
 from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
 from ..kinds.descriptors import KeyedStateDeclaration
 from .group_progress import GroupProgress, Progress
-from .group_sections import Share, check_owned, read_header, read_sections, schema_of, shares_of, write_sections
+from .group_sections import read_header, read_sections, schema_of, write_sections
+from .slot_groups import Groups, Share, SlotGroups, check_owned, shares_of
 from .window_rows import Stored, WindowRows
 from .window_runs import RUN, about_run, newest_windows
 
@@ -111,8 +112,7 @@ class WindowBackend(Generic[T]):
         self._runs: RunLedger | None = None
         self._was_giving_out = False
         """When the last increment was taken."""
-        self._groups: tuple[KeyIndex | None, npt.NDArray[np.uint16]] = (None, np.empty(0, np.uint16))
-        """The key group of each slot of an index, as far as a snapshot has needed them."""
+        self._groups = SlotGroups()
 
     def table_for(self, schema: pa.Schema, *, partials: bool = False) -> T:
         """The table; made for batches, or partials, with these columns if there is none yet."""
@@ -161,23 +161,23 @@ class WindowBackend(Generic[T]):
         self._was_giving_out = table.is_giving_out
         plan = ledger.plan(checkpoint_id, table.key_count, holding=table.holding, always=True)
         assert plan.new is not None, "there is always a new run"
-        planned = [PlannedRuns(plan, ledger.owner, self._frozen(plan))]
+        planned = [PlannedRuns(plan, ledger.owner, self._frozen(plan.new))]
         return lambda target: write_runs(planned, self._key_groups.groups, target)
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         if self._runs is not None:
             self._runs.complete(checkpoint_id)
 
-    def _frozen(self, plan: RunPlan | None) -> KeyedSnapshot | None:
-        """What all slots hold, or what this run says; None if they hold nothing."""
+    def _frozen(self, run: Run | None) -> KeyedSnapshot | None:
+        """What this run says; without one what all slots hold, or None if they hold nothing."""
         table = self.table
         if table is None:
             return None
-        stored = table.stored() if plan is None or plan.new is None else table.stored(plan.new.slots)
-        if stored is None and plan is None:
+        stored = table.stored(None if run is None else run.slots)
+        if stored is None and run is None:
             return None
         rows, schema = table.rows, table.stored_schema
-        about = self._progress(table) | ({} if plan is None else about_run(rows, _kept_from(table)))
+        about = self._progress(table) | ({} if run is None else about_run(rows, _kept_from(table)))
         return lambda target: self._write(rows, schema, stored, about)
 
     def _progress(self, table: T) -> dict[str, Any]:
@@ -285,17 +285,13 @@ class WindowBackend(Generic[T]):
         }
         return write_sections(self._key_groups, header, whole.schema, narrow, shares)
 
-    def _groups_of(self, stored: Stored) -> npt.NDArray[np.uint16]:
-        """The key group of each row. Those of slots are kept for the next snapshot: they do not change."""
-        index, known = self._groups
-        if index is not stored.keys:
-            known = np.empty(0, np.uint16)
-        count = int(stored.slots.max()) + 1
-        if count > len(known):
-            new = key_groups_of(stored.keys.keys(np.arange(len(known), count)), self._max_parallelism)
-            known = np.concatenate((known, new.astype(np.uint16)))
-            self._groups = stored.keys, known
-        groups: npt.NDArray[np.uint16] = known[stored.slots]
+    def _groups_of(self, stored: Stored) -> Groups:
+        """The key group of each row. Raises StateNotStorable."""
+
+        def groups_of(start: int, end: int) -> npt.NDArray[Any]:
+            return key_groups_of(stored.keys.keys(np.arange(start, end)), self._max_parallelism)
+
+        groups: Groups = self._groups.first(int(stored.slots.max()) + 1, stored.keys, groups_of)[stored.slots]
         check_owned(groups, self._key_groups, self._keys)
         return groups
 

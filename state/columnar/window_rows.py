@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..columns.column_values import Numbers
@@ -47,6 +48,17 @@ class Results(NamedTuple):
 
     batch: pa.RecordBatch
     times: Times
+
+
+class Taken(NamedTuple):
+    """What came of a batch."""
+
+    late: npt.NDArray[np.int64] | None
+    """The numbers of rows of which all windows had closed, if there are any. They changed nothing."""
+    late_rows: int
+    """How many rows these are, or stand for."""
+    results: list[Results]
+    """Of windows that had fired already."""
 
 
 class Stored(NamedTuple):

@@ -41,6 +41,7 @@ class KeyIndex:
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         assert types, "a key has at least one column"
+        self._types = types
         self._columns = [column_index(kind) for kind in types]
         self._pairs = [WordTable() for _ in types[1:]]
 
@@ -77,6 +78,15 @@ class KeyIndex:
             found.append(index.values(words & _LOW_WORD))
             slots = words >> 32
         return [self._columns[0].values(slots), *reversed(found)]
+
+    def keeping(self, kept: Slots) -> tuple[KeyIndex, Slots]:
+        """A new index of the keys of these slots, in which they have the slots 0, 1, 2, ...; and by old slot the new
+        one, or -1.
+        """
+        index, new_slots = KeyIndex(self._types), np.full(len(self), -1, np.int64)
+        if len(kept):
+            new_slots[kept] = index.slots_of(self.keys(kept))
+        return index, new_slots
 
 
 def keys_in(columns: Iterable[pa.Array]) -> list[Any]:

@@ -55,12 +55,13 @@ def duration_ms(
     if unknown := units.keys() - UNIT_MS.keys():
         raise error(f"{what}: no unit {', '.join(sorted(unknown))}; wanted some of {', '.join(UNIT_MS)}")
     parts = (
-        whole_ms(f"{what}: {name}", number, error=error, unit="") * UNIT_MS[name] for name, number in units.items()
+        whole_ms(f"{what}: {name}", number, error=error, wanted="a whole number") * UNIT_MS[name]
+        for name, number in units.items()
     )
     return at_least(least, what, whole_ms(what, sum(parts), error=error), error=error)
 
 
-def whole_ms(what: str, given: Any, *, error: type[Exception], unit: str = "of milliseconds ") -> int:
+def whole_ms(what: str, given: Any, *, error: type[Exception], wanted: str = "a whole number of milliseconds") -> int:
     """Milliseconds of a number of them or of a timedelta; they may be below 0. Raises `error`."""
     if isinstance(given, timedelta):
         whole, rest = divmod(given, _MILLISECOND)
@@ -68,7 +69,7 @@ def whole_ms(what: str, given: Any, *, error: type[Exception], unit: str = "of m
             raise error(f"{what}: wanted whole milliseconds, found {given!r}")
         given = whole
     if isinstance(given, bool) or not isinstance(given, int):
-        raise error(f"{what}: wanted a whole number {unit}or a timedelta, found {given!r:.80}{_as_timedelta(given)}")
+        raise error(f"{what}: wanted {wanted} or a timedelta, found {given!r:.80}{_as_timedelta(given)}")
     if abs(given) > MOST_MS:
         raise error(f"{what}: wanted a duration of at most 2**60 ms, found {given!r:.80}")
     return given

@@ -6,7 +6,7 @@ from typing import Any
 
 from understudy.actors.flow.elements import END_OF_TIME, RoundMark, Watermark
 from understudy.actors.operators.loops import RoundsHead, StreamHead
-from understudy.runtime.simulation.harness.harness import OperatorHarness
+from understudy.testing import OperatorHarness
 
 
 class Sent:

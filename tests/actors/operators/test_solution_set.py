@@ -40,3 +40,13 @@ def test_a_record_made_of_both_goes_on_under_its_key() -> None:
         harness.watermark(1, input_index=1)
         harness.watermark(1)
         assert harness.output() == [{"node": 1, "dist": 3}]
+
+
+def test_a_record_of_the_key_nan_goes_on_under_it() -> None:
+    nan = float("nan")
+    with _harness(_merged) as harness:
+        harness.process([{"node": nan, "dist": 5}], input_index=1, timestamps=[0])
+        harness.process([{"node": float("nan"), "dist": 3}], timestamps=[1])
+        harness.watermark(1, input_index=1)
+        harness.watermark(1)
+        assert [record["dist"] for record in harness.output()] == [3]

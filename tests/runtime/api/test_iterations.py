@@ -134,7 +134,7 @@ def round_two(loop: Any, other: Any) -> tuple[Any, Any]:
         (
             lambda s: s.bulk_iterate(lambda loop: (loop, never), max_rounds=2),
             InvalidProgram,
-            r"wanted the second that .*, the criterion, to be as in moved\.filter\(.*: a stream, found a function",
+            r"wanted the second that .*, the criterion, to be a stream .* moved\.filter\(is_far\), found a function",
         ),
         (
             lambda s: s.iterate(lambda loop: round_two(loop, s)),

@@ -6,25 +6,22 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from understudy import Count, Savepoint, Sum
+from understudy import Savepoint
 from understudy.messages import CheckpointId, OperatorId
-from understudy.runtime.savepoints.keyed_parts import KeyedParts
+from understudy.runtime.savepoints.keyed_parts import KeyedParts, RunParts
 from understudy.runtime.savepoints.sources_of_rows import ArrowSource, EntrySource
 from understudy.state import HeapBackend, assign_operator, handle_reader, key_group_range
-from understudy.state.columnar.columnar_backend import ColumnarBackend
-from understudy.state.columnar.keyed_rows import KeyedRows
-from understudy.state.columnar.rows_format import KeptRows
-from understudy.state.columnar.slot_backend import SlotBackend
+from understudy.state.columnar import rows_format
+from understudy.state.errors import CorruptState
 from understudy.state.keys.key_groups import KeyGroupRange
 
-from .golden import EVERYTHING, Compiled, rows_of, windows_backend
-from .made import KEYS, MAX_PARALLELISM, Clock, Declared, savepoint
+from .golden import KINDS, Compiled, in_columns, rows_of
+from .made import KEYS, MAX_PARALLELISM, Clock, Declared
 
 GOLDEN = Path(__file__).parent / "golden"
-STORED = [(release.name, kind) for release in sorted(GOLDEN.iterdir()) for kind in ("files", "metadata")]
+STORED = [(release.name, kind) for release in sorted(GOLDEN.iterdir()) for kind in KINDS if (release / kind).exists()]
 
 
 def pointer_of(release: str, kind: str) -> Path:
@@ -40,7 +37,7 @@ def test_every_row_is_what_it_was(release: str, kind: str) -> None:
     assert rows_of(pointer) == json.loads((GOLDEN / release / f"{kind}.json").read_text())
 
 
-@pytest.mark.parametrize(("release", "kind"), STORED)
+@pytest.mark.parametrize(("release", "kind"), [each for each in STORED if each[1] != "runs"])
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_states_of_every_kind_are_restored(release: str, kind: str, parallelism: int) -> None:
     opened = Savepoint.open(pointer_of(release, kind))
@@ -76,7 +73,7 @@ def test_states_of_every_kind_are_restored(release: str, kind: str, parallelism:
 def test_state_in_columns_is_restored(release: str, kind: str) -> None:
     """What the backends hold then, they write again as it was."""
     opened = Savepoint.open(pointer_of(release, kind))
-    for name, backend in in_columns().items():
+    for name, backend in in_columns(KeyGroupRange(0, MAX_PARALLELISM - 1)).items():
         vertex = opened.operator(name).vertex
         (share,) = assign_operator(vertex.subtasks, OperatorId(name), 2, 1, vertex.max_parallelism)
         backend.restore(share.keyed, handle_reader(opened.found.storage))
@@ -92,21 +89,38 @@ def test_state_in_columns_is_restored(release: str, kind: str) -> None:
             assert found == sorted(map(repr, wanted)), (name, table.name)
 
 
-def in_columns() -> dict[str, Any]:
-    """New, empty backends."""
-    groups = KeyGroupRange(0, MAX_PARALLELISM - 1)
-    aggregates = {"readings": Count(), "total": Sum("amount")}
-    schemas = [pa.schema([("id", pa.int64()), (name, pa.string())]) for name in ("left", "right")]
-    return {
-        "aggregation": ColumnarBackend(["sensor"], aggregates, groups, MAX_PARALLELISM),
-        "rows": KeyedRows([KeptRows(("id",), schema) for schema in schemas], groups, MAX_PARALLELISM),
-        "tumbling": windows_backend("tumbling", groups),
-        "session": windows_backend("session", groups),
-        "compiled": SlotBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM),
-    }
+@pytest.mark.parametrize(("release", "kind"), STORED)
+def test_a_copy_of_it_holds_the_same(release: str, kind: str, tmp_path: Path) -> None:
+    """Of runs, in one snapshot each."""
+    written = Savepoint.open(pointer_of(release, kind)).edit().write(tmp_path)
+    assert rows_of(written) == json.loads((GOLDEN / release / f"{kind}.json").read_text())
 
 
-def test_what_this_release_writes_holds_the_same(tmp_path: Path) -> None:
-    """So that the newest golden folder is of this release's formats, or a new one is due."""
+def test_runs_of_rows_of_a_format_that_is_not_known_are_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_format, "_FORMATS_READ", (3,))
+    opened = Savepoint.open(pointer_of("0.1.0-rows-2", "runs"))
+    with pytest.raises(CorruptState, match=r"rows-\d.*format 2; wanted one of \(3,\)"):
+        opened.edit().write(tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_this_release_writes_is_of_the_formats_of_the_newest_golden_folder(kind: str, tmp_path: Path) -> None:
+    """Else a new one is due."""
     newest, _ = STORED[-1]
-    assert rows_of(savepoint(tmp_path, EVERYTHING)) == json.loads((GOLDEN / newest / "files.json").read_text())
+    written = KINDS[kind](tmp_path)
+    assert rows_of(written) == json.loads((GOLDEN / newest / f"{kind}.json").read_text())
+    assert formats_of(written) == formats_of(pointer_of(newest, kind))
+
+
+def formats_of(pointer: Path) -> dict[str, set[tuple[Any, ...]]]:
+    """By operator: the formats of its snapshots, and what their headers say."""
+    return {
+        each.name: {
+            (part.handle.backend, part.header["format"], *sorted(part.header))
+            for snapshot in each.keyed.snapshots
+            for part in (snapshot.runs if isinstance(snapshot, RunParts) else [snapshot])
+        }
+        for each in Savepoint.open(pointer).operators()
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,3 +25,16 @@ def test_find_gives_the_slot_of_keys_that_are_there_and_adds_none(kind: KeyKind,
     known = len(index)
     assert index.find(kind.columns(sought)).tolist() == [slots.get(key, -1) for key in sought]
     assert len(index) == known == len(slots)
+
+
+@settings(deadline=None)
+@given(kind=key_kinds, data=st.data())
+def test_keys_that_are_kept_have_new_slots_in_their_order(kind: KeyKind, data: st.DataObject) -> None:
+    added: list[Any] = data.draw(st.lists(kind.keys, min_size=1, max_size=30, unique=True))
+    index = KeyIndex(kind.types)
+    index.slots_of(kind.columns(added))
+    kept = [slot for slot in range(len(index)) if data.draw(st.booleans())]
+    left, new_slots = index.keeping(np.array(kept, np.int64))
+    assert new_slots[kept].tolist() == list(range(len(kept))) == list(range(len(left)))
+    assert (new_slots >= 0).sum() == len(kept)
+    assert left.find(kind.columns(added)).tolist() == new_slots.tolist()
