@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
@@ -16,15 +17,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.contracts.increments import Job, Taken
+from tests.contracts.increments import JOB, Job, Taken
 from tests.contracts.keyed_state import MAX_PARALLELISM
-from understudy.messages import KeyedStateHandle
+from understudy.messages import CheckpointId, ExecutionAttemptId, KeyedStateHandle, SubtaskIndex, VertexId
 from understudy.runtime.savepoints.keyed_parts import KeyedParts
 from understudy.runtime.savepoints.state_files import StateFiles
+from understudy.state.backends.backend import SnapshotTarget
 from understudy.state.columnar import keyed_rows, rows_format
 from understudy.state.columnar.keyed_rows import KeyedRows
 from understudy.state.columnar.row_store import RowStore
 from understudy.state.columnar.rows_format import KeptRows, in_one
+from understudy.state.errors import StateNotStorable
 from understudy.state.keys.key_groups import KeyGroupRange, key_group
 from understudy.state.storage import CheckpointStorage
 
@@ -229,6 +232,23 @@ def test_every_checkpoint_that_completes_gives_back_the_rows_that_there_were(mon
     assert seen["increments"] > seen["completed"] / 2, "most checkpoints are lists of runs"
     assert seen["restores"] > seen["cases"] / 20
     assert seen["declined"] > seen["cases"] / 20
+
+
+def test_of_a_checkpoint_that_cannot_be_written_no_run_is_left(tmp_path: Path) -> None:
+    """One side is written, and the other has a key of another subtask."""
+    own, group = KEYS[0], key_group(KEYS[0], MAX_PARALLELISM)
+    other = next(key for key in KEYS if key_group(key, MAX_PARALLELISM) != group)
+    backend = KeyedRows(SIDES, KeyGroupRange(group, group), MAX_PARALLELISM)
+    backend.track_changes("op")
+    _append(backend, 0, [Row(0, own, 1, 0, 0, 1)])
+    _append(backend, 1, [Row(1, other, 2, 0, 0, 2)])
+    storage, checkpoint = CheckpointStorage(str(tmp_path)), CheckpointId(1)
+    target = SnapshotTarget(
+        storage, JOB, checkpoint, VertexId("v"), SubtaskIndex(0), ExecutionAttemptId("a"), inline_below_bytes=1
+    )
+    with pytest.raises(StateNotStorable, match="not partitioned"):
+        backend.increment(checkpoint)(target)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def _unnoticed(name: str) -> Any:
