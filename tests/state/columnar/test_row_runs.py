@@ -141,6 +141,11 @@ class RowsJob(Job):
         return list(self.rows), []
 
 
+def _target(storage: CheckpointStorage, checkpoint: CheckpointId) -> SnapshotTarget:
+    vertex, attempt = VertexId("v"), ExecutionAttemptId("a")
+    return SnapshotTarget(storage, JOB, checkpoint, vertex, SubtaskIndex(0), attempt, inline_below_bytes=1)
+
+
 def _append(backend: KeyedRows, side: int, rows: Sequence[Row]) -> None:
     keys, values = [row.key for row in rows], [row.value for row in rows]
     if side == 0:
@@ -234,6 +239,20 @@ def test_every_checkpoint_that_completes_gives_back_the_rows_that_there_were(mon
     assert seen["declined"] > seen["cases"] / 20
 
 
+def test_after_a_whole_snapshot_no_older_run_is_used() -> None:
+    """It may be a checkpoint, whose completion takes the older ones' files."""
+    backend, storage = KeyedRows(SIDES, KeyGroupRange(0, MAX_PARALLELISM - 1), MAX_PARALLELISM), "memory://whole-rows"
+    backend.track_changes("op")
+    for number in range(1, 5):
+        _append(backend, 0, [Row(0, key, key, 0, 0, key) for key in (KEYS if number == 1 else KEYS[:1])])
+        checkpoint = CheckpointId(number)
+        write = backend.snapshot(checkpoint) if number == 3 else backend.increment(checkpoint)
+        handle = write(_target(CheckpointStorage(storage), checkpoint))
+        backend.checkpoint_complete(checkpoint)
+        assert handle is not None
+        assert len(handle.shared) == [1, 2, 0, 1][number - 1]
+
+
 def test_of_a_checkpoint_that_cannot_be_written_no_run_is_left(tmp_path: Path) -> None:
     """One side is written, and the other has a key of another subtask."""
     own, group = KEYS[0], key_group(KEYS[0], MAX_PARALLELISM)
@@ -242,12 +261,8 @@ def test_of_a_checkpoint_that_cannot_be_written_no_run_is_left(tmp_path: Path) -
     backend.track_changes("op")
     _append(backend, 0, [Row(0, own, 1, 0, 0, 1)])
     _append(backend, 1, [Row(1, other, 2, 0, 0, 2)])
-    storage, checkpoint = CheckpointStorage(str(tmp_path)), CheckpointId(1)
-    target = SnapshotTarget(
-        storage, JOB, checkpoint, VertexId("v"), SubtaskIndex(0), ExecutionAttemptId("a"), inline_below_bytes=1
-    )
     with pytest.raises(StateNotStorable, match="not partitioned"):
-        backend.increment(checkpoint)(target)
+        backend.increment(CheckpointId(1))(_target(CheckpointStorage(str(tmp_path)), CheckpointId(1)))
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 

@@ -24,7 +24,7 @@ from understudy.state.columnar.session_table import SessionTable
 
 from .window_model import AlignedModel, Row, SessionModel, cumulative, sliding, tumbling
 from .window_play import play
-from .window_subtasks import TARGET, Subtasks
+from .window_subtasks import SCHEMA, TARGET, Subtasks, batch_of
 
 HISTORIES = int(os.environ.get("UNDERSTUDY_CASES", "12"))
 KEYS = [f"key {number}" for number in range(40)]
@@ -100,6 +100,23 @@ def test_runs_stay_few_while_no_record_comes() -> None:
         backend.checkpoint_complete(CheckpointId(number))
         assert handle is not None
         assert len(handle.shared) <= 30
+
+
+@pytest.mark.parametrize("shape", ["tumbling", "session"])
+def test_after_a_whole_snapshot_no_older_run_is_used(shape: str) -> None:
+    """It may be a checkpoint, whose completion takes the older ones' files."""
+    subtasks, _ = made(shape, Random(1))
+    (backend,) = subtasks.backends
+    backend.table_for(SCHEMA)
+    for number in range(1, 5):
+        rows, times = batch_of([Row(key, 1, 5) for key in (KEYS if number == 1 else KEYS[:1])])
+        backend.table.update(rows, times)
+        checkpoint = CheckpointId(number)
+        write = backend.snapshot(checkpoint) if number == 3 else backend.increment(checkpoint)
+        handle = write(replace(TARGET, inline_below_bytes=1))
+        backend.checkpoint_complete(checkpoint)
+        assert handle is not None
+        assert len(handle.shared) == [1, 2, 0, 1][number - 1]
 
 
 def _unnoticed(patch: pytest.MonkeyPatch) -> None:
