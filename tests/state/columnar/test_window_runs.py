@@ -24,7 +24,7 @@ from understudy.state.columnar.session_table import SessionTable
 
 from .window_model import AlignedModel, Row, SessionModel, cumulative, sliding, tumbling
 from .window_play import play
-from .window_subtasks import SCHEMA, TARGET, Subtasks, batch_of
+from .window_subtasks import SCHEMA, TARGET, Subtasks, batch_of, listed
 
 HISTORIES = int(os.environ.get("UNDERSTUDY_CASES", "12"))
 KEYS = [f"key {number}" for number in range(40)]
@@ -117,6 +117,29 @@ def test_after_a_whole_snapshot_no_older_run_is_used(shape: str) -> None:
         backend.checkpoint_complete(checkpoint)
         assert handle is not None
         assert len(handle.shared) == [1, 2, 0, 1][number - 1]
+
+
+def test_an_earlier_session_that_fires_with_a_record_of_another_key_has_fired_in_the_next_run() -> None:
+    """Restored from a checkpoint taken while sessions were given out, it is due before the next watermark."""
+
+    def backend_of_sessions() -> Any:
+        return Subtasks(lambda rows: SessionTable(10, rows, 100), {}, fates=Random(1)).backends[0]
+
+    backend = backend_of_sessions()
+    table = backend.table_for(SCHEMA)
+    table.update(*batch_of([*(Row(key, 1, 50) for key in KEYS), Row(KEYS[0], 1, 0)]))
+    table.resume(20)
+    backend.increment(CheckpointId(1))(replace(TARGET, inline_below_bytes=1))
+    backend.checkpoint_complete(CheckpointId(1))
+    fired = table.update(*batch_of([Row(KEYS[1], 1, 50)])).results
+    assert listed(fired) == [(KEYS[0], 0, 10, 1, 1, 1)]
+    handle = backend.increment(CheckpointId(2))(replace(TARGET, inline_below_bytes=1))
+    assert handle is not None
+    assert len(handle.shared) == 2
+    restored = backend_of_sessions()
+    restored.restore([handle], lambda stored: stored.data)
+    restored.table.resume(20)
+    assert restored.table.fire(20) == ([], False)
 
 
 def _unnoticed(patch: pytest.MonkeyPatch) -> None:
