@@ -9,12 +9,12 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from understudy.messages import CheckpointId
+from understudy.messages import CheckpointId, KeyedStateHandle
 from understudy.runtime.savepoints import keyed_parts
 from understudy.state.backends.run_ledger import RunLedger
 from understudy.state.columnar import pane_table, session_table, window_backend, window_runs
@@ -119,27 +119,47 @@ def test_after_a_whole_snapshot_no_older_run_is_used(shape: str) -> None:
         assert len(handle.shared) == [1, 2, 0, 1][number - 1]
 
 
+def _session_backend(lateness: int) -> Any:
+    return Subtasks(lambda rows: SessionTable(10, rows, lateness), {}, fates=Random(1)).backends[0]
+
+
+def _run(backend: Any, number: int) -> KeyedStateHandle:
+    """One more run of a checkpoint, which completes."""
+    handle = backend.increment(CheckpointId(number))(replace(TARGET, inline_below_bytes=1))
+    backend.checkpoint_complete(CheckpointId(number))
+    assert len(handle.shared) == number
+    return cast("KeyedStateHandle", handle)
+
+
+def _restored(backend: Any, handle: KeyedStateHandle, watermark: int) -> Any:
+    backend.restore([handle], lambda stored: stored.data)
+    backend.table.resume(watermark)
+    return backend.table
+
+
 def test_an_earlier_session_that_fires_with_a_record_of_another_key_has_fired_in_the_next_run() -> None:
     """Restored from a checkpoint taken while sessions were given out, it is due before the next watermark."""
-
-    def backend_of_sessions() -> Any:
-        return Subtasks(lambda rows: SessionTable(10, rows, 100), {}, fates=Random(1)).backends[0]
-
-    backend = backend_of_sessions()
+    backend = _session_backend(lateness=100)
     table = backend.table_for(SCHEMA)
     table.update(*batch_of([*(Row(key, 1, 50) for key in KEYS), Row(KEYS[0], 1, 0)]))
     table.resume(20)
-    backend.increment(CheckpointId(1))(replace(TARGET, inline_below_bytes=1))
-    backend.checkpoint_complete(CheckpointId(1))
-    fired = table.update(*batch_of([Row(KEYS[1], 1, 50)])).results
-    assert listed(fired) == [(KEYS[0], 0, 10, 1, 1, 1)]
-    handle = backend.increment(CheckpointId(2))(replace(TARGET, inline_below_bytes=1))
-    assert handle is not None
-    assert len(handle.shared) == 2
-    restored = backend_of_sessions()
-    restored.restore([handle], lambda stored: stored.data)
-    restored.table.resume(20)
-    assert restored.table.fire(20) == ([], False)
+    _run(backend, 1)
+    assert listed(table.update(*batch_of([Row(KEYS[1], 1, 50)])).results) == [(KEYS[0], 0, 10, 1, 1, 1)]
+    assert _restored(_session_backend(lateness=100), _run(backend, 2), 20).fire(20) == ([], False)
+
+
+@pytest.mark.parametrize("others", [KEYS, KEYS[1:]], ids=["earlier", "last"])
+def test_a_session_that_has_closed_is_not_in_the_next_run(others: list[str]) -> None:
+    backend = _session_backend(lateness=5)
+    table = backend.table_for(SCHEMA)
+    table.update(*batch_of([*(Row(key, 1, 50) for key in others), Row(KEYS[0], 1, 0)]))
+    results, has_more = table.fire(12)
+    assert listed(results) == [(KEYS[0], 0, 10, 1, 1, 1)]
+    assert not has_more or table.fire(12) == ([], False)
+    _run(backend, 1)
+    assert table.fire(20) == ([], False)
+    assert len(table) == len(others)
+    assert len(_restored(_session_backend(lateness=5), _run(backend, 2), 20)) == len(others)
 
 
 def _unnoticed(patch: pytest.MonkeyPatch) -> None:
