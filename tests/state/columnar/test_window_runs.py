@@ -119,15 +119,19 @@ def test_after_a_whole_snapshot_no_older_run_is_used(shape: str) -> None:
         assert len(handle.shared) == [1, 2, 0, 1][number - 1]
 
 
-def _session_backend(lateness: int) -> Any:
+def _session_backend(lateness: int = 0) -> Any:
     return Subtasks(lambda rows: SessionTable(10, rows, lateness), {}, fates=Random(1)).backends[0]
 
 
-def _run(backend: Any, number: int) -> KeyedStateHandle:
+def _pane_backend() -> Any:
+    return Subtasks(lambda rows: PaneTable(tumbling_panes(10, 0), rows), {}, fates=Random(1)).backends[0]
+
+
+def _run(backend: Any, number: int, runs: int | None = None) -> KeyedStateHandle:
     """One more run of a checkpoint, which completes."""
     handle = backend.increment(CheckpointId(number))(replace(TARGET, inline_below_bytes=1))
     backend.checkpoint_complete(CheckpointId(number))
-    assert len(handle.shared) == number
+    assert len(handle.shared) == (runs or number)
     return cast("KeyedStateHandle", handle)
 
 
@@ -160,6 +164,22 @@ def test_a_session_that_has_closed_is_not_in_the_next_run(others: list[str]) -> 
     assert table.fire(20) == ([], False)
     assert len(table) == len(others)
     assert len(_restored(_session_backend(lateness=5), _run(backend, 2), 20)) == len(others)
+
+
+@pytest.mark.parametrize("make", [_pane_backend, _session_backend])
+def test_a_checkpoint_after_keys_were_given_up_is_whole(make: Callable[[], Any]) -> None:
+    backend = make()
+    table = backend.table_for(SCHEMA)
+    for wave in range(3):
+        table.update(*batch_of([Row(f"key {number} of wave {wave}", 1, 200 * wave) for number in range(40)]))
+        if wave < 2:  # these are gone
+            table.fire(200 * wave + 100)
+    _run(backend, 1)
+    table.update(*batch_of([Row("one more", 1, 400)]))
+    assert table.key_count == 121
+    table.fire(301)
+    assert table.key_count == 41
+    assert len(_restored(make(), _run(backend, 2, runs=1), 301)) == 41
 
 
 def _unnoticed(patch: pytest.MonkeyPatch) -> None:
