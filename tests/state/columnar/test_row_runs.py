@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -251,6 +251,39 @@ def test_after_a_whole_snapshot_no_older_run_is_used() -> None:
         backend.checkpoint_complete(checkpoint)
         assert handle is not None
         assert len(handle.shared) == [1, 2, 0, 1][number - 1]
+
+
+def test_of_two_small_sides_both_are_in_a_checkpoint() -> None:
+    """A small state of one side is stored as it is, without runs."""
+    rows = [Row(side, key, key, 0, 0, key) for side in range(2) for key in KEYS]
+    backend, restored = (KeyedRows(SIDES, KeyGroupRange(0, MAX_PARALLELISM - 1), MAX_PARALLELISM) for _ in range(2))
+    backend.track_changes("op")
+    for side in range(2):
+        _append(backend, side, [row for row in rows if row.side == side])
+    target = _target(CheckpointStorage("memory://small-sides"), CheckpointId(1))
+    handle = backend.increment(CheckpointId(1))(replace(target, inline_below_bytes=1 << 20))
+    assert handle is not None
+    restored.restore([handle], lambda stored: stored.data or b"")
+    assert _contents([restored]) == _expected(rows)
+
+
+def test_a_side_that_is_empty_goes_on_holding_its_runs_until_room_is_made() -> None:
+    backend, storage = KeyedRows(SIDES, KeyGroupRange(0, MAX_PARALLELISM - 1), MAX_PARALLELISM), "memory://empty-side"
+    backend.track_changes("op")
+    store, found = backend.stores[0], []
+    _append(backend, 0, [Row(0, key, key, 0, 0, key) for key in KEYS] * 10)
+    for number in range(1, 4):
+        match number:
+            case 1:
+                store.drop(store.live_rows()[10:])
+            case 2:
+                store.drop(store.live_rows())
+            case _:
+                _append(backend, 0, [Row(0, 1, 1, 0, 0, 1)])
+        handle = backend.increment(CheckpointId(number))(_target(CheckpointStorage(storage), CheckpointId(number)))
+        backend.checkpoint_complete(CheckpointId(number))
+        found.append(0 if handle is None else len(handle.shared))
+    assert found == [1, 2, 3]
 
 
 def test_of_a_checkpoint_that_cannot_be_written_no_run_is_left(tmp_path: Path) -> None:
