@@ -28,6 +28,7 @@ import numpy.typing as npt
 from ...messages import CheckpointId, KeyedStateHandle, SharedFileId
 from ..keys.word_table import Slots
 from .backend import KeyedSnapshot, SnapshotTarget
+from .shared_files import remove_new
 from .stored_runs import StoredRun, manifest_of, store_run
 
 MOST_OF_A_LEVEL: Final = 7
@@ -173,20 +174,24 @@ class PlannedRuns(NamedTuple):
 
 
 def write_runs(parts: Sequence[PlannedRuns], key_groups: range, target: SnapshotTarget) -> KeyedStateHandle | None:
-    """Write the new runs of these, one at least, and list all. Blocks.
+    """Write the new runs of these, one at least, and list all. Blocks. When it raises, it has removed what it wrote.
 
     A small state of one ledger is stored as it is, without runs; so is none at all.
     """
     runs: list[StoredRun] = []
-    for plan, owner, write_new in parts:
-        if plan.new is not None:
-            assert write_new is not None, "there is a new run"
-            written = write_new(target)
-            is_small = written is None or written.handle.size_bytes < target.inline_below_bytes
-            if len(parts) == 1 and plan.is_whole and is_small:
-                return written
-            assert written is not None, "a run that is not whole names its keys"
-            plan.new.stored = store_run(SharedFileId(f"{owner}-{plan.checkpoint_id}"), written, target)
-        used = [*plan.kept, *([] if plan.new is None else [plan.new])]
-        runs += [run.stored for run in used if run.stored is not None]
+    try:
+        for plan, owner, write_new in parts:
+            if plan.new is not None:
+                assert write_new is not None, "there is a new run"
+                written = write_new(target)
+                is_small = written is None or written.handle.size_bytes < target.inline_below_bytes
+                if len(parts) == 1 and plan.is_whole and is_small:
+                    return written
+                assert written is not None, "a run that is not whole names its keys"
+                plan.new.stored = store_run(SharedFileId(f"{owner}-{plan.checkpoint_id}"), written, target)
+            used = [*plan.kept, *([] if plan.new is None else [plan.new])]
+            runs += [run.stored for run in used if run.stored is not None]
+    except BaseException:
+        remove_new([run.shared for run in runs], target)
+        raise
     return manifest_of(key_groups, runs)

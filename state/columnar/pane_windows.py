@@ -151,7 +151,7 @@ def bound_at(grid: PaneGrid, time_ms: int) -> int:
     """The last bound that is not after this time: windows that end there or before hold no later time."""
     if time_ms >= END_OF_TIME:
         return LAST_BOUND
-    return grid.pane_of(time_ms) if time_ms > NO_WATERMARK else FIRST_BOUND
+    return min(max(grid.pane_of(time_ms), FIRST_BOUND), LAST_BOUND) if time_ms > NO_WATERMARK else FIRST_BOUND
 
 
 def time_of(grid: PaneGrid, bound: int) -> int:

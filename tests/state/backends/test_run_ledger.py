@@ -129,6 +129,13 @@ def test_where_most_has_changed_everything_is_written(written: Written) -> None:
     assert rows(written.completed()) == [7]
 
 
+def test_where_most_had_changed_everything_is_written_though_many_more_slots_have_come(written: Written) -> None:
+    ledger = written.ledger
+    ledger.changed(slice(0, SLOTS), SLOTS, SLOTS)
+    ledger.changed(slice(SLOTS, 4 * SLOTS), 3 * SLOTS, 4 * SLOTS)
+    assert ledger.plan(CheckpointId(9), 4 * SLOTS).is_whole
+
+
 def test_a_whole_one_that_was_not_stored_in_runs_is_no_ground_for_others() -> None:
     ledger = RunLedger("op")
     small = ledger.plan(CheckpointId(1), 10)

@@ -17,7 +17,7 @@ from understudy.state.columnar.pane_windows import (
 )
 
 from ...examples import examples
-from .window_model import AlignedModel, Assign, cumulative, sliding, tumbling
+from .window_model import AlignedModel, Assign, Row, cumulative, sliding, tumbling
 from .window_play import STEPS, play
 from .window_subtasks import Subtasks
 
@@ -57,3 +57,10 @@ def test_two_phases_give_the_same(made: tuple[PaneWindows, Assign], lateness: in
     assume(not panes.has_gaps)
     subtasks = Subtasks(lambda rows: PaneTable(panes, rows, lateness), {}, two_phases=True)
     play(subtasks, AlignedModel(assign, lateness), steps)
+
+
+def test_a_checkpoint_before_the_first_watermark_is_restored_when_panes_are_of_a_millisecond() -> None:
+    subtasks = Subtasks(lambda rows: PaneTable(sliding_panes(3, 2, offset_ms=2), rows), {})
+    subtasks.take([Row("a", 1, 5)])
+    subtasks.cut(2)
+    assert subtasks.advance(100) == [("a", 4, 7, 1, 1, 1)]

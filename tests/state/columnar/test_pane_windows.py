@@ -58,3 +58,9 @@ def test_before_and_after_all_time() -> None:
     assert bound_at(grid, END_OF_TIME) == LAST_BOUND
     assert time_of(grid, LAST_BOUND) == END_OF_TIME
     assert time_of(grid, END_OF_TIME // 1000 + 1) == END_OF_TIME, "a window's end is within 64 bits"
+
+
+def test_before_all_time_there_is_no_bound_before_the_first_one() -> None:
+    grid = EvenGrid(1, 2)  # panes of a millisecond are more than bounds have numbers
+    assert bound_at(grid, NO_WATERMARK + 1) == FIRST_BOUND
+    assert bound_at(grid, END_OF_TIME - 1) == LAST_BOUND

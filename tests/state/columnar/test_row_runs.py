@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
@@ -16,15 +17,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.contracts.increments import Job, Taken
+from tests.contracts.increments import JOB, Job, Taken
 from tests.contracts.keyed_state import MAX_PARALLELISM
-from understudy.messages import KeyedStateHandle
+from understudy.messages import CheckpointId, ExecutionAttemptId, KeyedStateHandle, SubtaskIndex, VertexId
 from understudy.runtime.savepoints.keyed_parts import KeyedParts
 from understudy.runtime.savepoints.state_files import StateFiles
+from understudy.state.backends.backend import SnapshotTarget
 from understudy.state.columnar import keyed_rows, rows_format
 from understudy.state.columnar.keyed_rows import KeyedRows
 from understudy.state.columnar.row_store import RowStore
 from understudy.state.columnar.rows_format import KeptRows, in_one
+from understudy.state.errors import StateNotStorable
 from understudy.state.keys.key_groups import KeyGroupRange, key_group
 from understudy.state.storage import CheckpointStorage
 
@@ -138,6 +141,11 @@ class RowsJob(Job):
         return list(self.rows), []
 
 
+def _target(storage: CheckpointStorage, checkpoint: CheckpointId) -> SnapshotTarget:
+    vertex, attempt = VertexId("v"), ExecutionAttemptId("a")
+    return SnapshotTarget(storage, JOB, checkpoint, vertex, SubtaskIndex(0), attempt, inline_below_bytes=1)
+
+
 def _append(backend: KeyedRows, side: int, rows: Sequence[Row]) -> None:
     keys, values = [row.key for row in rows], [row.value for row in rows]
     if side == 0:
@@ -229,6 +237,66 @@ def test_every_checkpoint_that_completes_gives_back_the_rows_that_there_were(mon
     assert seen["increments"] > seen["completed"] / 2, "most checkpoints are lists of runs"
     assert seen["restores"] > seen["cases"] / 20
     assert seen["declined"] > seen["cases"] / 20
+
+
+def test_after_a_whole_snapshot_no_older_run_is_used() -> None:
+    """It may be a checkpoint, whose completion takes the older ones' files."""
+    backend, storage = KeyedRows(SIDES, KeyGroupRange(0, MAX_PARALLELISM - 1), MAX_PARALLELISM), "memory://whole-rows"
+    backend.track_changes("op")
+    for number in range(1, 5):
+        _append(backend, 0, [Row(0, key, key, 0, 0, key) for key in (KEYS if number == 1 else KEYS[:1])])
+        checkpoint = CheckpointId(number)
+        write = backend.snapshot(checkpoint) if number == 3 else backend.increment(checkpoint)
+        handle = write(_target(CheckpointStorage(storage), checkpoint))
+        backend.checkpoint_complete(checkpoint)
+        assert handle is not None
+        assert len(handle.shared) == [1, 2, 0, 1][number - 1]
+
+
+def test_of_two_small_sides_both_are_in_a_checkpoint() -> None:
+    """A small state of one side is stored as it is, without runs."""
+    rows = [Row(side, key, key, 0, 0, key) for side in range(2) for key in KEYS]
+    backend, restored = (KeyedRows(SIDES, KeyGroupRange(0, MAX_PARALLELISM - 1), MAX_PARALLELISM) for _ in range(2))
+    backend.track_changes("op")
+    for side in range(2):
+        _append(backend, side, [row for row in rows if row.side == side])
+    target = _target(CheckpointStorage("memory://small-sides"), CheckpointId(1))
+    handle = backend.increment(CheckpointId(1))(replace(target, inline_below_bytes=1 << 20))
+    assert handle is not None
+    restored.restore([handle], lambda stored: stored.data or b"")
+    assert _contents([restored]) == _expected(rows)
+
+
+def test_a_side_that_is_empty_goes_on_holding_its_runs_until_room_is_made() -> None:
+    backend, storage = KeyedRows(SIDES, KeyGroupRange(0, MAX_PARALLELISM - 1), MAX_PARALLELISM), "memory://empty-side"
+    backend.track_changes("op")
+    store, found = backend.stores[0], []
+    _append(backend, 0, [Row(0, key, key, 0, 0, key) for key in KEYS] * 10)
+    for number in range(1, 4):
+        match number:
+            case 1:
+                store.drop(store.live_rows()[10:])
+            case 2:
+                store.drop(store.live_rows())
+            case _:
+                _append(backend, 0, [Row(0, 1, 1, 0, 0, 1)])
+        handle = backend.increment(CheckpointId(number))(_target(CheckpointStorage(storage), CheckpointId(number)))
+        backend.checkpoint_complete(CheckpointId(number))
+        found.append(0 if handle is None else len(handle.shared))
+    assert found == [1, 2, 3]
+
+
+def test_of_a_checkpoint_that_cannot_be_written_no_run_is_left(tmp_path: Path) -> None:
+    """One side is written, and the other has a key of another subtask."""
+    own, group = KEYS[0], key_group(KEYS[0], MAX_PARALLELISM)
+    other = next(key for key in KEYS if key_group(key, MAX_PARALLELISM) != group)
+    backend = KeyedRows(SIDES, KeyGroupRange(group, group), MAX_PARALLELISM)
+    backend.track_changes("op")
+    _append(backend, 0, [Row(0, own, 1, 0, 0, 1)])
+    _append(backend, 1, [Row(1, other, 2, 0, 0, 2)])
+    with pytest.raises(StateNotStorable, match="not partitioned"):
+        backend.increment(CheckpointId(1))(_target(CheckpointStorage(str(tmp_path)), CheckpointId(1)))
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def _unnoticed(name: str) -> Any:

@@ -9,12 +9,12 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from understudy.messages import CheckpointId
+from understudy.messages import CheckpointId, KeyedStateHandle
 from understudy.runtime.savepoints import keyed_parts
 from understudy.state.backends.run_ledger import RunLedger
 from understudy.state.columnar import pane_table, session_table, window_backend, window_runs
@@ -24,7 +24,7 @@ from understudy.state.columnar.session_table import SessionTable
 
 from .window_model import AlignedModel, Row, SessionModel, cumulative, sliding, tumbling
 from .window_play import play
-from .window_subtasks import TARGET, Subtasks
+from .window_subtasks import SCHEMA, TARGET, Subtasks, batch_of, listed
 
 HISTORIES = int(os.environ.get("UNDERSTUDY_CASES", "12"))
 KEYS = [f"key {number}" for number in range(40)]
@@ -100,6 +100,86 @@ def test_runs_stay_few_while_no_record_comes() -> None:
         backend.checkpoint_complete(CheckpointId(number))
         assert handle is not None
         assert len(handle.shared) <= 30
+
+
+@pytest.mark.parametrize("shape", ["tumbling", "session"])
+def test_after_a_whole_snapshot_no_older_run_is_used(shape: str) -> None:
+    """It may be a checkpoint, whose completion takes the older ones' files."""
+    subtasks, _ = made(shape, Random(1))
+    (backend,) = subtasks.backends
+    backend.table_for(SCHEMA)
+    for number in range(1, 5):
+        rows, times = batch_of([Row(key, 1, 5) for key in (KEYS if number == 1 else KEYS[:1])])
+        backend.table.update(rows, times)
+        checkpoint = CheckpointId(number)
+        write = backend.snapshot(checkpoint) if number == 3 else backend.increment(checkpoint)
+        handle = write(replace(TARGET, inline_below_bytes=1))
+        backend.checkpoint_complete(checkpoint)
+        assert handle is not None
+        assert len(handle.shared) == [1, 2, 0, 1][number - 1]
+
+
+def _session_backend(lateness: int = 0) -> Any:
+    return Subtasks(lambda rows: SessionTable(10, rows, lateness), {}, fates=Random(1)).backends[0]
+
+
+def _pane_backend() -> Any:
+    return Subtasks(lambda rows: PaneTable(tumbling_panes(10, 0), rows), {}, fates=Random(1)).backends[0]
+
+
+def _run(backend: Any, number: int, runs: int | None = None) -> KeyedStateHandle:
+    """One more run of a checkpoint, which completes."""
+    handle = backend.increment(CheckpointId(number))(replace(TARGET, inline_below_bytes=1))
+    backend.checkpoint_complete(CheckpointId(number))
+    assert len(handle.shared) == (runs or number)
+    return cast("KeyedStateHandle", handle)
+
+
+def _restored(backend: Any, handle: KeyedStateHandle, watermark: int) -> Any:
+    backend.restore([handle], lambda stored: stored.data)
+    backend.table.resume(watermark)
+    return backend.table
+
+
+def test_an_earlier_session_that_fires_with_a_record_of_another_key_has_fired_in_the_next_run() -> None:
+    """Restored from a checkpoint taken while sessions were given out, it is due before the next watermark."""
+    backend = _session_backend(lateness=100)
+    table = backend.table_for(SCHEMA)
+    table.update(*batch_of([*(Row(key, 1, 50) for key in KEYS), Row(KEYS[0], 1, 0)]))
+    table.resume(20)
+    _run(backend, 1)
+    assert listed(table.update(*batch_of([Row(KEYS[1], 1, 50)])).results) == [(KEYS[0], 0, 10, 1, 1, 1)]
+    assert _restored(_session_backend(lateness=100), _run(backend, 2), 20).fire(20) == ([], False)
+
+
+@pytest.mark.parametrize("others", [KEYS, KEYS[1:]], ids=["earlier", "last"])
+def test_a_session_that_has_closed_is_not_in_the_next_run(others: list[str]) -> None:
+    backend = _session_backend(lateness=5)
+    table = backend.table_for(SCHEMA)
+    table.update(*batch_of([*(Row(key, 1, 50) for key in others), Row(KEYS[0], 1, 0)]))
+    results, has_more = table.fire(12)
+    assert listed(results) == [(KEYS[0], 0, 10, 1, 1, 1)]
+    assert not has_more or table.fire(12) == ([], False)
+    _run(backend, 1)
+    assert table.fire(20) == ([], False)
+    assert len(table) == len(others)
+    assert len(_restored(_session_backend(lateness=5), _run(backend, 2), 20)) == len(others)
+
+
+@pytest.mark.parametrize("make", [_pane_backend, _session_backend])
+def test_a_checkpoint_after_keys_were_given_up_is_whole(make: Callable[[], Any]) -> None:
+    backend = make()
+    table = backend.table_for(SCHEMA)
+    for wave in range(3):
+        table.update(*batch_of([Row(f"key {number} of wave {wave}", 1, 200 * wave) for number in range(40)]))
+        if wave < 2:  # these are gone
+            table.fire(200 * wave + 100)
+    _run(backend, 1)
+    table.update(*batch_of([Row("one more", 1, 400)]))
+    assert table.key_count == 121
+    table.fire(301)
+    assert table.key_count == 41
+    assert len(_restored(make(), _run(backend, 2, runs=1), 301)) == 41
 
 
 def _unnoticed(patch: pytest.MonkeyPatch) -> None:
