@@ -38,7 +38,6 @@ def build() -> StreamEnvironment:
     timed = numbered.assign_timestamps("at", bounded_out_of_orderness(100)).key_by("key")
     timed.window(sliding(6_000, 2_000)).aggregate(n=Count(), most=Max("n")).collect(name="windows")
     timed.window(session(ms=9_000)).aggregate(n=Count(), most=Max("n")).collect(name="sessions")
-    timed.deduplicate(within_ms=2_000).collect(name="first")
     timed.top_n(2, by="n").collect(name="newest")
     return env
 
