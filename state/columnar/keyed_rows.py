@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle
-from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState
+from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState, StateClock
 from ..backends.run_ledger import PlannedRuns, RunLedger, write_runs
 from ..backends.timer_queue import TimerQueues
 from ..errors import InvalidState
@@ -39,6 +39,7 @@ class KeyedRows:
     def __init__(self, sides: Sequence[KeptRows], key_groups: KeyGroupRange, max_parallelism: int) -> None:
         self.current_key: Any = NO_KEY
         self.operator_name = ""
+        self.clock: StateClock | None = None
         self._sides = tuple(sides)
         self._key_groups = key_groups
         self._format = RowsFormat(sides, key_groups, max_parallelism)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage, StateDescription
-from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState
+from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState, StateClock
 from ..backends.run_ledger import PlannedRuns, Run, RunLedger, write_runs
 from ..backends.stored_runs import RunBytes, runs_of
 from ..backends.timer_queue import TimerQueues
@@ -104,6 +104,7 @@ class WindowBackend(Generic[T]):
     ) -> None:
         self.current_key: Any = NO_KEY
         self.operator_name = ""
+        self.clock: StateClock | None = None
         self.table: T | None = None
         """None until something has come."""
         self._keys, self._aggregates, self._windows = tuple(keys), dict(aggregates), dict(windows)

@@ -22,7 +22,7 @@ from tests.contracts.keyed_state import MAX_PARALLELISM
 from understudy.messages import CheckpointId, ExecutionAttemptId, KeyedStateHandle, SubtaskIndex, VertexId
 from understudy.runtime.savepoints.keyed_parts import KeyedParts
 from understudy.runtime.savepoints.state_files import StateFiles
-from understudy.state.backends.backend import SnapshotTarget
+from understudy.state.backends.backend import IncrementalBackend, SnapshotTarget
 from understudy.state.columnar import keyed_rows, rows_format
 from understudy.state.columnar.keyed_rows import KeyedRows
 from understudy.state.columnar.row_store import RowStore
@@ -237,6 +237,10 @@ def test_every_checkpoint_that_completes_gives_back_the_rows_that_there_were(mon
     assert seen["increments"] > seen["completed"] / 2, "most checkpoints are lists of runs"
     assert seen["restores"] > seen["cases"] / 20
     assert seen["declined"] > seen["cases"] / 20
+
+
+def test_a_task_takes_increments_of_it() -> None:
+    assert isinstance(KeyedRows(SIDES, KeyGroupRange(0, 1), MAX_PARALLELISM), IncrementalBackend)
 
 
 def test_after_a_whole_snapshot_no_older_run_is_used() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from understudy.messages import CheckpointId, KeyedStateHandle
 from understudy.runtime.savepoints import keyed_parts
+from understudy.state.backends.backend import IncrementalBackend
 from understudy.state.backends.run_ledger import RunLedger
 from understudy.state.columnar import pane_table, session_table, window_backend, window_runs
 from understudy.state.columnar.pane_table import PaneTable
@@ -117,6 +118,10 @@ def test_after_a_whole_snapshot_no_older_run_is_used(shape: str) -> None:
         backend.checkpoint_complete(checkpoint)
         assert handle is not None
         assert len(handle.shared) == [1, 2, 0, 1][number - 1]
+
+
+def test_a_task_takes_increments_of_them() -> None:
+    assert isinstance(_pane_backend(), IncrementalBackend)
 
 
 def _session_backend(lateness: int = 0) -> Any:
