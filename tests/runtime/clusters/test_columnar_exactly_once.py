@@ -106,6 +106,41 @@ def test_counts_and_sums_are_exact_when_checkpoints_are_incremental(
     assert last_of_each_key(out)[0] == answer
 
 
+@pytest.mark.chaos
+def test_joins_and_sessions_are_exact_when_their_checkpoints_are_runs(
+    shared_cluster: LocalCluster, rows: tuple[Path, Answer], tmp_path: Path
+) -> None:
+    """Rows come by key, and stay what they are from one checkpoint to the next."""
+    (folder, answer), by_key, kept = rows, tmp_path / "by-key", tmp_path / "checkpoints"
+    by_key.mkdir()
+    table = pq.read_table(folder).sort_by("key").append_column("time", pa.array(range(ROWS)))
+    pq.write_table(table, by_key / "rows.parquet", row_group_size=GROUP_ROWS)
+    env, gate = environment(incremental_checkpoints=True, checkpoint_dir=str(kept)), Gate(tmp_path)
+    stream = env.from_source(GatedFileSource(gate, str(by_key), records_per_second=RATE))
+    names = pa.table({"id": list(answer), "name": [f"name {key}" for key in answer]})
+    named = env.from_arrow(names).key_by("id")
+    stream.key_by("key").join(named, name="joined").sink_to(FileSink(str(tmp_path / "joined")))
+    timed = stream.assign_timestamps("time", bounded_out_of_orderness(0)).key_by("key")
+    sessions = timed.window(session(ROWS)).aggregate(count=Count(), name="sessions")
+    sessions.sink_to(FileSink(str(tmp_path / "sessions")))
+    job = shared_cluster.submit(env)
+    witness = Witness(job)
+    for index in (1, 0):
+        witness.checkpoints(4)
+        stored = [path.name for path in kept.rglob("shared/*")]
+        for operator in ("joined-0", "joined-1", "sessions"):
+            assert any(operator in name for name in stored), f"no run of {operator} in {stored}"
+        witness.kill(witness.pids(2)[index])
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 2
+    found = pq.read_table(tmp_path / "joined", columns=["key", "value", "name"])
+    assert found["name"].to_pylist() == [f"name {key}" for key in found["key"].to_pylist()]
+    totals = found.group_by("key").aggregate([("value", "count"), ("value", "sum")]).to_pylist()
+    assert {row["key"]: (row["value_count"], row["value_sum"]) for row in totals} == answer
+    counted = pq.read_table(tmp_path / "sessions").to_pylist()
+    assert sorted((row["key"], row["count"]) for row in counted) == sorted((key, n) for key, (n, _) in answer.items())
+
+
 @pytest.fixture(scope="module")
 def timed_rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Row]]:
     """A folder of a file in which times rise but for 2 s, and all rows."""
