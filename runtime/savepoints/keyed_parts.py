@@ -320,10 +320,18 @@ def _each_table(snapshot: Snapshot) -> Iterator[StoredTable]:
             yield StoredTable(name, ROWS_KIND, [each], is_arrow=True, keys=tuple(each["keys"]))
 
 
+_OF_INPUT = f"{ROWS_NAME} of input "
+
+
+def is_side(name: str) -> bool:
+    """Whether this table is one of several that an operator keeps rows in."""
+    return name.startswith(_OF_INPUT)
+
+
 def _sides(header: dict[str, Any]) -> list[str]:
     """The names of the tables, side by side."""
     number = len(header["rows"]["sides"])
-    return [ROWS_NAME] if number == 1 else [f"{ROWS_NAME} of input {side}" for side in range(1, number + 1)]
+    return [ROWS_NAME] if number == 1 else [f"{_OF_INPUT}{side}" for side in range(1, number + 1)]
 
 
 def _entry(payload: bytes, schema: Schema) -> Entries:

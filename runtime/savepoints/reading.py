@@ -18,10 +18,11 @@ from ...state.backends.stored_runs import is_of_runs
 from ...state.backends.timer_queue import KIND
 from ...state.checkpoints.assignment import operator_states
 from ...state.checkpoints.completed_checkpoints import VertexSnapshot
+from ...state.kinds.rows_fit import ROWS
 from ...state.kinds.state_descriptions import LIST_KINDS
 from .errors import NoSuchState
 from .found import Found, find
-from .keyed_parts import KeyedParts, StoredTable
+from .keyed_parts import KeyedParts, StoredTable, is_side
 from .run_parts import run_handles
 from .sources_of_rows import ArrowSource, EntrySource, ListSource, RowSource
 from .state_files import StateFiles
@@ -158,7 +159,7 @@ class SavepointOperator:
             table = StoredTable(name, kind, [state.schema if state is not None else "object"])
             found[name] = self._table(table, [ListSource(handles, self.savepoint.files)])
         for name, state in declared.items():
-            if name not in found:
+            if name not in found and not (state.kind == ROWS and any(map(is_side, found))):
                 found[name] = self._table(StoredTable(name, state.kind, [state.schema]), [])
         order = [*declared, *found]
         return {name: found[name] for name in sorted(found, key=order.index)}

@@ -32,7 +32,7 @@ from understudy.state.checkpoints.savepoint_store import (
 from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot, state_size_bytes, store_in_file
 from understudy.state.columnar.columnar_backend import ColumnarBackend
 from understudy.state.columnar.keyed_rows import KeyedRows
-from understudy.state.columnar.rows_format import KeptRows
+from understudy.state.columnar.rows_format import KeptRows, describe_rows
 from understudy.state.keys.key_groups import KeyGroupRange, key_group, key_group_range, key_groups_of
 from understudy.state.kinds.state_descriptions import describe_states
 from understudy.state.storage import CheckpointStorage, checkpoint_directory
@@ -137,8 +137,8 @@ def aggregation(rows: int = 40, *, incremental: bool = False) -> Fill:
 
 def joined_rows(rows: int = 20) -> Fill:
     def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
-        schemas = [pa.schema([("id", pa.int64()), (name, pa.string())]) for name in ("left", "right")]
-        backend = KeyedRows([KeptRows(("id",), schema) for schema in schemas], subtask.groups, MAX_PARALLELISM)
+        schemas = [side.schema for side in _ROWS]
+        backend = KeyedRows(_ROWS, subtask.groups, MAX_PARALLELISM)
         ids = pa.array([at % 7 for at in range(rows)])
         own = pa.array([group in subtask.groups.groups for group in key_groups_of(ids, MAX_PARALLELISM).tolist()])
         for side, (store, schema) in enumerate(zip(backend.stores, schemas, strict=True)):
@@ -165,7 +165,12 @@ ALL: Mapping[str, Fill] = {
     "rows": joined_rows(),
     "lists": lists(),
 }
-_STATES = {"declared": describe_states(Declared), "lists": describe_states(Lists)}
+_ROWS = [KeptRows(("id",), pa.schema([("id", pa.int64()), (name, pa.string())])) for name in ("left", "right")]
+_STATES = {
+    "declared": describe_states(Declared),
+    "lists": describe_states(Lists),
+    "rows": (describe_rows(_ROWS),),
+}
 
 
 def savepoint(
