@@ -85,10 +85,10 @@ def panes_are_restored_one_slide_late(patch: Patch) -> None:
 def panes_that_fired_in_part_are_not_restored(patch: Patch) -> None:
     stored = PaneTable.stored
 
-    def forgetful(self: PaneTable) -> Any:
+    def forgetful(self: PaneTable, some: Any = None) -> Any:
         panes, self._panes = self._panes, dict(list(self._panes.items())[1:])
         try:
-            return stored(self)
+            return stored(self, some)
         finally:
             self._panes = panes
 
