@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from logging import CRITICAL, getLogger
@@ -90,7 +90,7 @@ def try_once(
         try:
             _run_to_its_end(tried, cluster, user, quiet_ms)
             tried.output = committed_output(submitted, user.jobs[-1])
-            for violation in (*judge(tried.status, tried.output), *_judge_the_world(cluster, tried)):
+            for violation in (*judge(tried.status, tried.output), *_judge_the_world(cluster, tried, user.jobs)):
                 probes.report(violation.oracle, violation.problem)
         except (Exception, ProcessKilled) as error:  # noqa: BLE001  (the outcome of a history, whatever it is)
             tried.status, tried.crash = CRASHED, error
@@ -124,10 +124,11 @@ def _details(job: JobHandle) -> JobDetails | None:
         return None
 
 
-def _judge_the_world(cluster: SimulatedCluster, tried: Tried) -> Iterator[Violation]:
+def _judge_the_world(cluster: SimulatedCluster, tried: Tried, jobs: Sequence[JobHandle]) -> Iterator[Violation]:
     """What must hold at the end of any job, whatever it does. It may fail when all of its checkpoints were spoilt; and
     nobody removes what a zombie writes after the job's end.
     """
+    tidy = all(job.status is JobStatus.FINISHED for job in jobs)
     last = f"; its last failure: {tried.failure}" if tried.failure else ""
     if tried.status == STALLED:
         yield Violation(
@@ -135,20 +136,23 @@ def _judge_the_world(cluster: SimulatedCluster, tried: Tried) -> Iterator[Violat
         )
     if tried.status == JobStatus.FAILED.value:
         yield Violation("liveness", f"the job has failed{last}")
-    left = [path for path, _ in cluster.disk.files() if _is_leaked(path)]
+    left = [path for path, _ in cluster.disk.files() if _is_leaked(path, tidy)]
     if left and tried.status == JobStatus.FINISHED.value and not cluster.launcher.zombies:
         yield Violation("no-leaked-files", f"after the job's end there are {', '.join(left)}")
     if (living := leftover_processes(cluster, tried.status)) is not None:
         yield living
 
 
-def _is_leaked(path: str) -> bool:
+def _is_leaked(path: str, tidy: bool) -> bool:
     """Checkpoints, and whatever is hidden. What is collected, or in outlets, lies among the checkpoints, and stays; so
-    does whose an output folder is.
+    does whose an output folder is. There each job has a folder of its own, so a process that dies while its job is
+    cancelled (not `tidy`) leaves there what it had begun.
     """
     if _TORN_SAVEPOINT in path or f"/{OWNER}/" in path:
         return False
-    return "/." in path or ("/checkpoints/" in path and "/collected/" not in path and "/outlets/" not in path)
+    if "/collected/" in path or "/outlets/" in path:
+        return tidy and "/." in path
+    return "/." in path or "/checkpoints/" in path
 
 
 @contextmanager

@@ -12,7 +12,15 @@ from understudy.actors.operators.source import END
 from understudy.runtime.simulation.trials.job_trial import JobTrial
 from understudy.runtime.simulation.trials.parallelisms import candidates
 from understudy.runtime.simulation.trials.tried import try_once
-from understudy.testing import KillProcess, Rescale, SimulatedCluster, Unfit, assert_exactly_once
+from understudy.testing import (
+    KillAtOperation,
+    KillProcess,
+    Rescale,
+    SimulatedCluster,
+    SlowStorage,
+    Unfit,
+    assert_exactly_once,
+)
 
 pytestmark = pytest.mark.every_run
 
@@ -229,3 +237,20 @@ def test_a_job_lasts_as_long_in_each_parallelism(parallelism: int) -> None:
     with SimulatedCluster(2, 2) as cluster:
         tried = try_once(cluster, lambda *_: job, 60_000.0, lambda *_: ())
     assert tried.virtual_ms == pytest.approx(trial.reference.virtual_ms, rel=0.15)
+
+
+def test_what_a_dying_process_has_begun_stays_with_its_cancelled_job() -> None:
+    """Hidden files where records are collected: each job has a folder of its own there, and nobody follows."""
+
+    def numbers() -> StreamEnvironment:
+        env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=500)
+        rows = [{"key": number % 5, "number": number} for number in range(40)]
+        env.from_collection(rows).key_by("key").deduplicate("last").collect(name="out")
+        return env
+
+    faults = (
+        SlowStorage(at_ms=1000.0, for_ms=2800.0, extra_ms=657.0),
+        KillAtOperation(at_ms=3820.0, who=1, operations=8),
+    )
+    actions = (Rescale(at_ms=3029.5, parallelism=3, cancel=True),)
+    assert_exactly_once(numbers, first_seed=5065, histories=1, faults=faults, actions=actions)
