@@ -40,6 +40,7 @@ PEERS = {
     ),
 }
 """By name: the module, what it needs, and how it is set up."""
+COMPILED = "the counting function compiled by Numba"
 KILLED_KEYS, KILLED_PER_S, KILLED_CHECKPOINT_MS = 100, 1_000, 250
 
 
@@ -109,7 +110,9 @@ def check_counts(order: Order, measured: Measured) -> list[str]:
     ]
 
 
-def speed(rows: int, keys: int, runs: int, peers: Sequence[str], cache: Path) -> tuple[dict[str, Any], list[str]]:
+def speed(
+    rows: int, keys: int, runs: int, python: bool, peers: Sequence[str], cache: Path
+) -> tuple[dict[str, Any], list[str]]:
     """Ours against peers, and our source against the bare client, on one broker."""
     with broker_of() as broker, tempfile.TemporaryDirectory(prefix="understudy-kafka-") as name:
         options = {
@@ -120,15 +123,19 @@ def speed(rows: int, keys: int, runs: int, peers: Sequence[str], cache: Path) ->
             "rows": rows,
         }
         data = Dataset(Path(name), rows, keys)
-        ours = f"2 TaskManagers (local), exactly once, checkpoint every 1 s, {PARTITIONS} partitions"
-        counting = [("understudy", [sys.executable, "-m", "benchmarks.sides.kafka"], ours)]
+        setting = f"2 TaskManagers (local), exactly once, checkpoint every 1 s, {PARTITIONS} partitions"
+        ours = [sys.executable, "-m", "benchmarks.sides.kafka"]
+        counting = [Side("understudy", ours, data, options | {"compiled": True}, setting=f"{setting}; {COMPILED}")]
+        if python:
+            counting.append(Side("python", ours, data, options, setting=setting))
         for peer in peers:
             module, environment, setting = PEERS[peer]
-            counting.append((peer, [str(python_of(environment, cache)), "-m", f"benchmarks.peers.{module}"], setting))
-        scores = compete(WORKLOAD, [Side(n, c, data, options, setting=s) for n, c, s in counting], runs, check_counts)
+            command = [str(python_of(environment, cache)), "-m", f"benchmarks.peers.{module}"]
+            counting.append(Side(peer, command, data, options, setting=setting))
+        scores = compete(WORKLOAD, counting, runs, check_counts)
         alone = options | {"only_source": True, "task_managers": 1, "parallelism": 1}
         sources = [
-            Side("source", counting[0][1], data, alone, setting="1 TaskManager, values as bytes", answers=False),
+            Side("source", ours, data, alone, setting="1 TaskManager, values as bytes", answers=False),
             Side("bare-client", [sys.executable, "-m", "benchmarks.sides.bare_kafka"], data, options, answers=False),
         ]
         read = compete(WORKLOAD, sources, runs, check_counts)
@@ -143,6 +150,7 @@ def speed(rows: int, keys: int, runs: int, peers: Sequence[str], cache: Path) ->
 )
 @click.option("--broker-kills", default=0, show_default=True, type=click.IntRange(0), help="In that run.")
 @click.option("--seed", default=1, show_default=True, help="Fixes the moments and victims of the kills.")
+@click.option("--python", is_flag=True, help="Ours: with a second side, the same function as Python runs it.")
 @contest_options
 def kafka(
     rows: int,
@@ -150,6 +158,7 @@ def kafka(
     kills: int,
     broker_kills: int,
     seed: int,
+    python: bool,
     peers: str,
     runs: int,
     json_path: str | None,
@@ -159,7 +168,7 @@ def kafka(
     figures: dict[str, Any] = {}
     problems: list[str] = []
     if rows:
-        figures, problems = speed(rows, keys, runs, [each for each in peers.split(",") if each], data_dir)
+        figures, problems = speed(rows, keys, runs, python, [each for each in peers.split(",") if each], data_dir)
     if kills:
         figures["killed"], wrong = killed_case(kills, broker_kills, seed)
         problems += wrong

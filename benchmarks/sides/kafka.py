@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 from confluent_kafka import Producer
@@ -24,10 +24,16 @@ from understudy.runtime.chaos.saboteur import Saboteur
 
 from . import job
 
-PACKAGES = (*job.PACKAGES, "confluent-kafka")
+PACKAGES = (*job.PACKAGES, "numba", "confluent-kafka")
 SCHEMA = pa.schema([("key", pa.int64()), ("index", pa.int64())])
 PAUSE_S = (0.1, 1.0)
 POLL_S = 0.5
+
+
+class Numbered(NamedTuple):
+    key: int
+    number: int
+    index: int  # type: ignore[assignment]  # a tuple has a method of this name
 
 
 class Count(KeyedOperator):
@@ -38,7 +44,11 @@ class Count(KeyedOperator):
     def process(self, record: Any, out: Any) -> None:
         number = self.seen.value() + 1
         self.seen.update(number)
-        out.collect({"key": self.key, "number": number, "index": record.index})
+        out.collect(Numbered(self.key, number, record.index))
+
+
+class CompiledCount(Count):
+    compiled = True
 
 
 class Nothing(Operator):
@@ -56,7 +66,7 @@ def run(order: Order) -> None:
     with job.local_cluster(options) as cluster:
         env = job.environment(order.out, options)
         records = env.from_kafka(options["topic"], options["servers"], bounded=True, schema=SCHEMA)
-        counted = records.key_by("key").process(Count)
+        counted = records.key_by("key").process(CompiledCount if options.get("compiled") else Count)
         counted.to_kafka(options["answers"], options["servers"], key="key")
         timed = job.timed(cluster, env, order.workload)
     timed_answer(options, PACKAGES, timed.ended_s, checkpoints=timed.told())

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any, BinaryIO, Protocol
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute
@@ -19,8 +14,9 @@ import pyarrow.parquet
 
 from ....actors.flow.elements import Batch
 from ....actors.flow.records import mapping_of, rows_of
-from ....messages import pack_plain, shape_of
+from ....messages import pack_plain
 from ....state.keyring import Keyring
+from ..json_texts import json_text, json_texts, text_bytes
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 """A row group of a Parquet file is written when so much has been gathered in memory."""
@@ -103,15 +99,16 @@ def repeating_columns(table: pa.Table) -> bool | list[str]:
 
 
 class _JsonLinesWriter:
-    """One JSON object per line. Bytes are base64, times ISO 8601, durations seconds, decimals text."""
+    """One JSON object per line."""
 
     def __init__(self, file: BinaryIO, _schema: pa.Schema | None) -> None:
         self._file = file
 
     def write(self, batch: Batch) -> None:
-        objects = batch.to_pylist() if isinstance(batch, pa.RecordBatch) else map(mapping_of, batch)
-        lines = (json.dumps(each, default=to_json, ensure_ascii=False) for each in objects)
-        self._file.write("".join(f"{line}\n" for line in lines).encode())
+        if isinstance(batch, pa.RecordBatch):
+            self._file.write(text_bytes(json_texts(batch, end="\n")))
+        else:
+            self._file.write("".join(f"{json_text(mapping_of(each))}\n" for each in batch).encode())
 
     def close(self) -> None: ...
 
@@ -141,23 +138,3 @@ WRITE_FORMATS: dict[str, WriteFormat] = {
 
 FILE_FORMATS = ("parquet", "csv", "jsonl")
 """Those that users choose from; the others are for `collect`."""
-
-
-def to_json(value: Any) -> Any:
-    """What `json` does not know by itself."""
-    match value:
-        case datetime() | date() | time():
-            return value.isoformat()
-        case timedelta():
-            return value.total_seconds()
-        case Decimal() | UUID():
-            return str(value)
-        case bytes():
-            return base64.b64encode(value).decode()
-        case set() | frozenset():
-            return list(value)
-    if shape_of(type(value)) is not None:
-        return mapping_of(value)
-    if type(value).__module__ == "numpy":
-        return value.tolist()
-    raise TypeError(f"a {type(value).__qualname__} cannot be written as JSON: {value!r:.80}")

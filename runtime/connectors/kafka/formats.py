@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Sequence
-from json.encoder import encode_basestring
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -18,9 +17,9 @@ import pyarrow.ipc
 import pyarrow.json
 
 from ....actors.flow.elements import Batch
-from ....actors.flow.records import batch_of, conform, mapping_of, rows_of, values_of
+from ....actors.flow.records import batch_of, conform, mapping_of, rows_of
 from ....messages import dict_rows
-from ..files.file_writers import to_json
+from ..json_texts import json_text, json_texts
 
 NAMES = ("json", "text", "bytes", "arrow")
 
@@ -139,40 +138,11 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 # -- writing
 
 
-def json_values(batch: Batch) -> list[str]:
+def json_values(batch: Batch) -> Sequence[str | bytes]:
     """An object per record, as FileSink writes it in "jsonl"."""
     if isinstance(batch, pa.RecordBatch):
-        if (texts := _flat_json(batch)) is not None:
-            return texts
-        return [_dumps(each) for each in batch.to_pylist()]
-    return [_dumps(mapping_of(each)) for each in batch]
-
-
-_dumps = json.JSONEncoder(default=to_json, ensure_ascii=False).encode
-
-_AS_JSON: dict[pa.DataType, Callable[[Any], str]] = {
-    **dict.fromkeys(
-        (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()), int.__repr__
-    ),
-    **dict.fromkeys((pa.string(), pa.large_string()), encode_basestring),
-    pa.bool_(): lambda value: "true" if value else "false",
-}
-"""The text of a value that is not null; what is not here goes the long way."""
-
-
-def _flat_json(batch: pa.RecordBatch) -> list[str] | None:
-    """The same for columns of numbers and texts without nulls, in a third of the time; None: there are others."""
-    if not batch.num_columns:
-        return None
-    columns = []
-    for column in batch.columns:
-        text = _AS_JSON.get(column.type)
-        if text is None or column.null_count:
-            return None
-        columns.append(map(text, values_of(column)))
-    names = (_dumps(name).replace("%", "%%") for name in batch.schema.names)
-    template = "{" + ", ".join(f"{name}: %s" for name in names) + "}"
-    return [template % row for row in zip(*columns, strict=True)]
+        return json_texts(batch).cast(pa.large_binary()).to_pylist()  # type: ignore[no-any-return]
+    return [json_text(mapping_of(each)) for each in batch]
 
 
 def _texts(batch: Batch) -> list[Any]:

@@ -50,6 +50,10 @@ RESTART_ALLOWANCE_MS = 60_000
 
 _CHECK_MS = 15_000
 _ABORT_S = 5.0
+_LINGER_MS, _UNSEEN_LINGER_MS = 20, 100
+"""How long records wait for others to go with. Nobody reads those of a transaction before it is committed, and what
+still waits at the barrier goes then.
+"""
 _RESERVED = ("transactional.id", "transaction.timeout.ms", "enable.idempotence", "acks", "statistics.interval.ms")
 
 
@@ -290,7 +294,8 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         return self._plain
 
     def _producer_settings(self, **own: Any) -> dict[str, Any]:
-        return {"linger.ms": 20, "partitioner": self._partitioner} | self._settings.with_own(**own)
+        linger_ms = _UNSEEN_LINGER_MS if self._is_exact else _LINGER_MS
+        return {"linger.ms": linger_ms, "partitioner": self._partitioner} | self._settings.with_own(**own)
 
     def _on_failed(self, problem: Any, _message: Any) -> None:
         self._failure = self._failure or problem

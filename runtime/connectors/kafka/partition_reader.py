@@ -13,8 +13,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from threading import Condition, Thread
 from typing import Any
 
@@ -248,14 +249,25 @@ class PartitionReader:
         if any(problem is not None for problem in map(kind.error, messages)):  # `==` of its errors fails with None
             problems = [message for message in messages if message.error() is not None]
             messages = [message for message in messages if message.error() is None]
-        by_place: dict[tuple[str, int], list[Any]] = defaultdict(list)
-        topics, numbers = list(map(kind.topic, messages)), list(map(kind.partition, messages))
-        for place, message in zip(zip(topics, numbers, strict=True), messages, strict=True):
-            by_place[place].append(message)
+        by_place: dict[Partition, list[Any]] = defaultdict(list)
+        for place, run in self._runs(messages):
+            by_place[place] += run
         for place, those in by_place.items():
-            self._on_partition(Partition(*place), those)
+            self._on_partition(place, those)
         for message in problems:
             self._on_problem(consumer, message, message.error())
+
+    def _runs(self, messages: list[Any]) -> Iterator[tuple[Partition, list[Any]]]:
+        """Those of one partition that follow each other: brokers send thousands at a time."""
+        kind, topics = self._kafka.Message, self._settings.topics
+        first = 0
+        for number, same in groupby(map(kind.partition, messages)):
+            run = messages[first : first + len(list(same))]
+            first += len(run)
+            if len(topics) == 1:
+                yield Partition(topics[0], number), run
+            else:
+                yield from ((Partition(topic, number), list(those)) for topic, those in groupby(run, kind.topic))
 
     def _on_partition(self, partition: Partition, messages: list[Any]) -> None:
         at = self._positions[partition]

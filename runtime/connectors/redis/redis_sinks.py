@@ -25,7 +25,7 @@ from ....actors.operators.ledger_sink import LedgerSink
 from ....actors.operators.marker import Marker
 from ....actors.setting_limits import duration_setting, whole_setting
 from ....messages.shown_url import url_shown
-from ..files.file_writers import to_json
+from ..json_texts import json_text
 from . import connection
 from .servers import has_slot_for_markers, is_cluster, markers_of
 
@@ -150,7 +150,7 @@ class RedisListSink(_AppendSink):
     _type, _script = "list", _LIST
 
     def _arguments(self, records: list[dict[str, Any]]) -> list[Any]:
-        return [json.dumps(record, default=to_json, ensure_ascii=False) for record in records]
+        return [json_text(record) for record in records]
 
 
 class RedisUpsertSink(IdempotentSink):
@@ -231,5 +231,5 @@ def _text(value: Any) -> str | bytes:
             return repr(value)
         case datetime() | date() | time():
             return value.isoformat()
-    text = json.dumps(value, default=to_json, ensure_ascii=False)
+    text = json_text(value)
     return json.loads(text) if text.startswith('"') else text
