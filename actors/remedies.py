@@ -52,7 +52,7 @@ def remedy(error: BaseException) -> str:
             "can be shipped with spark.sparkContext.addPyFile(...)"
         )
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        return "raise the limit of open files (ulimit -n) where TaskManagers start, or give each TaskManager fewer slots"
+        return "raise the limit of open files (ulimit -n) where TaskManagers start, or give each fewer slots"
     if isinstance(error, AttributeError):
         return _of_attribute(error.obj, str(error.name))
     if isinstance(error, TypeError) and _ACCESSOR.search(str(error)):

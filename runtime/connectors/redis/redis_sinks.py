@@ -1,10 +1,10 @@
 """Sinks into Redis: RedisStreamSink and RedisListSink append, exactly once by a ledger; RedisUpsertSink sets hashes.
 
 An append and its marker are one Lua script, which Redis runs as a whole: it checks the marker, the type of the key and
-what the user may do before it writes anything, as Redis undoes nothing. The markers of a key are a hash beside it, `understudy:{key}`, whose
-name hashes to the same slot of a cluster: one master has both, and the script is one act there, too. There,
-hashes of RedisUpsertSink lie in any slots: each is replaced by a script of its own. Data lasts as Redis is configured
-to keep it: see docs/connectors/redis.md.
+what the user may do before it writes anything, as Redis undoes nothing. The markers of a key are a hash beside it,
+`understudy:{key}`, whose name hashes to the same slot of a cluster: one master has both, and the script is one act
+there, too. There, hashes of RedisUpsertSink lie in any slots: each is replaced by a script of its own. Data lasts as
+Redis is configured to keep it: see docs/connectors/redis.md.
 """
 
 from __future__ import annotations

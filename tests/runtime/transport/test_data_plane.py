@@ -157,9 +157,7 @@ class TestFramesOutOfPlace:
         waker.wait()
         assert "could not read a frame of this one" in str(raised_by(channel.poll, ChannelBroken))
 
-    def test_what_is_not_understood_is_counted(
-        self, planes: Planes, context: zmq.Context[zmq.Socket[bytes]]
-    ) -> None:
+    def test_what_is_not_understood_is_counted(self, planes: Planes, context: zmq.Context[zmq.Socket[bytes]]) -> None:
         plane, consumer = planes
         dealer = raw_consumer(context, plane)
         for parts in ((b"",), (b"garbage",), (os.urandom(34),), (frame(FrameKind.OPEN, 1, 0, 8), b"payload")):

@@ -151,7 +151,8 @@ def test_all_changes_are_in_a_run_at_whatever_pace_slots_come(seed: int) -> None
     for number in range(1, 30):
         changed = set()
         for _ in range(random.randrange(4)):
-            new = range(count, count + random.choice([1, count // 50, count // 3, 2 * count] if count < 10**5 else [1, 30]))
+            steps = [1, count // 50, count // 3, 2 * count] if count < 10**5 else [1, 30]
+            new = range(count, count + random.choice(steps))
             count = new.stop
             ledger.changed(np.array(new), count, count)
             changed.update(new)

@@ -109,7 +109,7 @@ def test_where_the_marker_may_not_be_moved_nothing_is_written(redis: RedisServer
         running = Running(kind(redis.url.replace("redis://", "redis://half:pw@"), "out"))
         running.take({"n": 1})
         running.checkpoint(1)
-        with pytest.raises(RedisRefused, match="this user may not run HSET on understudy:{out}"):
+        with pytest.raises(RedisRefused, match=r"this user may not run HSET on understudy:\{out}"):
             running.complete(1)
     finally:
         redis.client.acl_deluser("half")
