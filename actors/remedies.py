@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from bdb import BdbQuit
@@ -50,6 +51,8 @@ def remedy(error: BaseException) -> str:
             f"install it where TaskManagers run (the Python here is {sys.executable}); on Spark, a module of your own "
             "can be shipped with spark.sparkContext.addPyFile(...)"
         )
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return "raise the limit of open files (ulimit -n) where TaskManagers start, or give each fewer slots"
     if isinstance(error, AttributeError):
         return _of_attribute(error.obj, str(error.name))
     if isinstance(error, TypeError) and _ACCESSOR.search(str(error)):

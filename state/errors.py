@@ -24,6 +24,7 @@ StateError
     ├── CorruptState       a file is not what was written: length or checksum differ
     ├── MissingState       a file that a handle points to is gone
     │   ├── NotShared      a task has written it, and this process does not find it under the same path
+    │   ├── EarlierFilesGone    a checkpoint goes on using files of earlier ones, and somebody has removed them
     │   └── MissingSavepoint   there is no savepoint at this path, or not any more
     ├── WrongSavepointStore    a savepoint's path or directory that this kind of store cannot have
     ├── ForgedPointer      a savepoint's pointer leads to what is not its job's
@@ -287,6 +288,18 @@ class NotShared(MissingState):
             "there: no other host could restore from it. Put the checkpoint_dir where all hosts share it at the same "
             "path: on a shared file system (is it mounted on each of them?), or in an object store, as "
             "s3://bucket/folder",
+        )
+
+
+class EarlierFilesGone(MissingState):
+    """A new checkpoint names files that an earlier one has written, and they are gone."""
+
+    def __init__(self, path: str, checkpoint_id: int, count: int, folder: str) -> None:
+        StorageError.__init__(
+            self,
+            path,
+            f"checkpoint {checkpoint_id} uses files that earlier checkpoints have written, and {count} of them, this "
+            f"one among them, are gone: somebody has removed them from {path_shown(folder)}",
         )
 
 

@@ -70,6 +70,7 @@ NO_PUBLIC_ERRORS = {
     "AnswerLost": "never leaves clusters/: NoAnswer and SavepointFailed are raised",
     "NoLeader": "never leaves clusters/: NoJobManager is raised",
     "NotShared": "reaches users as the text of CheckpointFailed",
+    "EarlierFilesGone": "is logged, and a full checkpoint is taken in its place",
     "NotLive": "the chaos runs report it",
     "_Stopped": "ends a query of Spark whose job is over",
     "_SteppedDown": "the failover run counts it",

@@ -321,14 +321,14 @@ class CheckpointCoordinator:
     def _metadata_failed(self, failed: MetadataFailed) -> Effects:
         if failed.checkpoint_id in self._abandoned:
             return [*self._give_up(self._abandoned.pop(failed.checkpoint_id), failed.path)]
-        pending = self._pending[failed.checkpoint_id]
-        return [
-            *self._abort(pending, CheckpointFailure.METADATA_FAILED, failed.reason, failed.path),
-            *self._failures.count(
-                failed.checkpoint_id, f"could not be stored: {failed.reason}", repeatable=failed.repeatable
-            ),
-            *self._resume_queued(),
-        ]
+        aborted = self._abort(
+            self._pending[failed.checkpoint_id], CheckpointFailure.METADATA_FAILED, failed.reason, failed.path
+        )
+        if failed.needs_full:  # a restart now would need the files that are gone
+            return [*aborted, *self._resume_queued()]
+        what = f"could not be stored: {failed.reason}"
+        counted = self._failures.count(failed.checkpoint_id, what, repeatable=failed.repeatable)
+        return [*aborted, *counted, *self._resume_queued()]
 
     def _expire(self, checkpoint_id: CheckpointId) -> Effects:
         pending = self._pending.get(checkpoint_id)

@@ -119,6 +119,8 @@ class MetadataFailed:
     """Where the file may be all the same: it may have been put in place before something failed."""
     repeatable: bool = False
     """No other try will do better."""
+    needs_full: bool = False
+    """Files of earlier checkpoints are gone: only a full checkpoint can be stored, and is going to be asked for."""
 
 
 @dataclass(frozen=True, slots=True)

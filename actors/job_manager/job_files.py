@@ -29,7 +29,14 @@ from ...state.checkpoints.shared_state import (
     SharedStateRegistry,
     StateFile,
 )
-from ...state.errors import LostLeadership, LostOwnership, MissingSavepoint, MissingState, NotShared
+from ...state.errors import (
+    EarlierFilesGone,
+    LostLeadership,
+    LostOwnership,
+    MissingSavepoint,
+    MissingState,
+    NotShared,
+)
 from ..checkpoints.checkpoint_effects import Discard, StoreMetadata
 from ..checkpoints.checkpoint_events import MetadataFailed, MetadataStored
 from ..checkpoints.checkpoint_files import CheckpointFiles
@@ -236,8 +243,9 @@ def _not_stored(job_id: JobId, failed: MetadataFailed, error: BaseException) -> 
         return ForJob(job_id, LeaseTold(error))
     if isinstance(error, LostLeadership):
         return ForJob(job_id, Deposed(error))
+    never_was, is_gone = isinstance(error, NotShared) and error.never_was, isinstance(error, EarlierFilesGone)
     reason = f"{type(error).__name__}: {error}"
-    return ForJob(job_id, replace(failed, reason=reason, repeatable=isinstance(error, NotShared) and error.never_was))
+    return ForJob(job_id, replace(failed, reason=reason, repeatable=never_was, needs_full=is_gone))
 
 
 def _store(

@@ -2,6 +2,8 @@
 
     resting --ScrubDue--> reading --FileRead--> reading the next one ... --> resting
 
+It also has a full checkpoint taken where one could not be stored since files that it goes on using are gone.
+
 A part of the ManagedJob, on the JobManager's dispatcher. One file is read at a time, off that thread, and files that
 several checkpoints share once a round. It changes and deletes nothing: damage in what the newest checkpoint needs has a
 full checkpoint taken, which uses none of the files that there are, and later increments build on that one.
@@ -81,8 +83,8 @@ class JobScrub:
         """Whether any file could not be read in this round, and whether that has been logged since all could be."""
         self._request: CheckpointRequest | None = None
         """Under way."""
-        self._is_refusal_logged = False
-        self._rounds = 0
+        self._is_refusal_logged = self._is_gone_logged = False
+        self._requests = 0
 
     def rest(self) -> None:
         """Until the next round is due."""
@@ -103,11 +105,17 @@ class JobScrub:
             if event.error is not None:
                 self._failed(event.path, event.error)
         else:
-            self._rounds += 1
             self._is_unread_logged, self._was_unread = self._was_unread and self._is_unread_logged, False
             self._unread.extend(self._files())
             self._known &= {each.path for each in self._unread}
         self._read_on()
+
+    def files_gone(self, why: str) -> None:
+        """A checkpoint could not be stored as files of earlier ones are gone, whether there are rounds or not."""
+        if not self._is_gone_logged:
+            self._is_gone_logged = True
+            log.error("%s: %s; a full checkpoint is taken now, which uses none of them", self._job, why)
+        self._take_full()
 
     def answered(self, request: CheckpointRequest, answer: CheckpointTaken | CheckpointNotTaken) -> bool:
         """Whether it is the answer to a request of its own."""
@@ -115,12 +123,12 @@ class JobScrub:
             return False
         self._request = None
         if isinstance(answer, CheckpointTaken):
-            self._is_refusal_logged = False
+            self._is_refusal_logged = self._is_gone_logged = False
             log.warning("%s: checkpoint %d is full, and uses no damaged file", self._job, answer.checkpoint_id)
         elif not self._is_refusal_logged:
             self._is_refusal_logged = True
             log.warning(
-                "%s: no full checkpoint yet in the place of the damaged one, it is tried again after each reading: %s",
+                "%s: no full checkpoint yet in the place of the damaged one, it is tried again: %s",
                 self._job,
                 answer.cause,
             )
@@ -185,8 +193,13 @@ class JobScrub:
                 if heals
                 else f"checkpoint {newest.checkpoint_id}, which is newer, does not use this file",
             )
-        if heals and self._request is None:
-            self._request = CheckpointRequest(f"scrub-{self._job_id}-{self._rounds}", is_full=True)
+        if heals:
+            self._take_full()
+
+    def _take_full(self) -> None:
+        if self._request is None:
+            self._requests += 1
+            self._request = CheckpointRequest(f"scrub-{self._job_id}-{self._requests}", is_full=True)
             self._take_checkpoint(self._request)
 
 

@@ -214,6 +214,8 @@ class ManagedJob:
             self._carry_out(self.master.on(event, *self._clocks()))
             if isinstance(event, MetadataStored | MetadataFailed):
                 self.pointers.stored()
+            if isinstance(event, MetadataFailed) and event.needs_full:
+                self._scrub.files_gone(event.reason)
             if isinstance(event, MetadataStored):
                 self.overview.savepoints_stored(event)
 

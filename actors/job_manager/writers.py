@@ -1,8 +1,11 @@
-"""Writers: do a job's tasks write where this JobManager reads?
+"""Writers: do a job's tasks write where this JobManager reads, and is there still what they have written before?
 
 Hosts may have folders of their own under one path. Then each checkpoint would look complete, and the first host that is
 lost would show that no other one has its state. So the first file of each attempt is looked for before the metadata of
-its checkpoint are written. Which files a checkpoint needs is no question here.
+its checkpoint are written.
+
+An increment goes on using files of earlier checkpoints. Should somebody have removed these, no failure would show it
+but the one that needs them: so before such metadata are written, the folder that has these files is listed, once.
 """
 
 from __future__ import annotations
@@ -12,8 +15,8 @@ import posixpath
 from ...messages import StateHandle
 from ...state import CheckpointStorage, state_handles
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
-from ...state.errors import MissingState, NotShared
-from ...state.storage import is_shared, job_directory
+from ...state.errors import EarlierFilesGone, MissingState, NotShared
+from ...state.storage import is_shared, job_directory, shared_directory
 
 
 class Writers:
@@ -23,7 +26,7 @@ class Writers:
         self._seen: frozenset[str] = frozenset()
 
     def check(self, storage: CheckpointStorage, draft: CompletedCheckpoint) -> None:
-        """Blocks. Raises NotShared, and what the storage raises."""
+        """Blocks. Raises NotShared, EarlierFilesGone, and what the storage raises."""
         first = _first_files(draft)
         for writer, handle in first.items():
             if writer not in self._seen:
@@ -32,6 +35,17 @@ class Writers:
                 except MissingState as error:
                     raise NotShared(handle.path or "", storage.location(), never_was=not self._seen) from error
         self._seen = frozenset(first)
+        _check_earlier_files(storage, draft)
+
+
+def _check_earlier_files(storage: CheckpointStorage, draft: CompletedCheckpoint) -> None:
+    folder = shared_directory(draft.job_id)
+    new = f"{folder}/{draft.checkpoint_id}-"
+    handles = (handle for state in draft.states() for handle in state_handles(state))
+    paths = {handle.path for handle in handles if handle.path is not None}
+    earlier = {path for path in paths if path.startswith(f"{folder}/") and not path.startswith(new)}
+    if earlier and (gone := sorted(earlier.difference(storage.list_files(folder)))):
+        raise EarlierFilesGone(gone[0], draft.checkpoint_id, len(gone), storage.location(folder))
 
 
 def _first_files(draft: CompletedCheckpoint) -> dict[str, StateHandle]:

@@ -17,7 +17,12 @@ from .execution_graph import ExecutionGraph
 from .slot_pool import SlotId
 from .task_manager_roster import TaskManagerRoster
 
-NO_CHECKPOINT_LEFT = "no retained checkpoint can be read any more; a start from the beginning would repeat its output"
+NO_CHECKPOINT_LEFT = (
+    "no retained checkpoint can be read any more; a start from the beginning would repeat its output. Submit the job "
+    "again from a savepoint that is whole (`understudy state verify PATH` says so; from_savepoint=PATH), or from the "
+    "beginning with its output removed. retained_checkpoints above 1 keeps older ones to fall back on, and "
+    "scrub_interval_ms finds damage before a failure does"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,11 +160,17 @@ class LocalLauncher:
         with self._lock:
             if self._is_closed:
                 return
-            if self._template.is_gone:
-                self._template = self._new_template()
             token, self._next_token = self._next_token, self._next_token + 1
-            child = self._children[token] = _Child(job_id, index, self._template)
-            self._template.fork(Fork(token, cloudpickle.dumps(launch), launch.warm_up), child.last_line)
+            try:
+                if self._template.is_gone:
+                    self._template = self._new_template()
+                child = self._children[token] = _Child(job_id, index, self._template)
+                self._template.fork(Fork(token, cloudpickle.dumps(launch), launch.warm_up), child.last_line)
+                return
+            except (OSError, RuntimeError) as error:  # no more files, processes or threads: the others go on
+                self._children.pop(token, None)
+                said = f"could not be started: {error}"
+        self._tell(TaskManagerExited(job_id, index, f"{said}{_remedy(said)}"))
 
     def kill(self, job_id: JobId, index: int) -> None:
         with self._lock:
@@ -242,5 +248,8 @@ class LocalLauncher:
 
 
 def _with_remedy(line: str) -> str:
-    remedy = next((f", so {remedy}" for sign, remedy in _REMEDIES.items() if sign in line), "")
-    return f"it wrote last: {line!r:.300}{remedy}"
+    return f"it wrote last: {line!r:.300}{_remedy(line)}"
+
+
+def _remedy(said: str) -> str:
+    return next((f", so {remedy}" for sign, remedy in _REMEDIES.items() if sign in said), "")

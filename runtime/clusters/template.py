@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import gc
 import io
 import os
@@ -105,9 +106,15 @@ def send_streams(peer: socket.socket, stdout: int, stderr: int) -> None:
 
 
 def receive_streams(peer: socket.socket) -> tuple[int, int] | None:
-    """The other process's descriptors, as this one's own; None when the other side has closed."""
-    _, fds, _, _ = socket.recv_fds(peer, 1, 2)
-    return (fds[0], fds[1]) if len(fds) == 2 else None
+    """The other process's descriptors, as this one's own; None when the other side has closed. Raises OSError where
+    this process may have no more of them.
+    """
+    data, fds, _, _ = socket.recv_fds(peer, 1, 2)
+    if data and len(fds) < 2:
+        for fd in fds:
+            os.close(fd)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    return (fds[0], fds[1]) if data else None
 
 
 def describe_exit_code(code: int) -> str:
@@ -158,7 +165,11 @@ class Template:
     def _on(self, message: object) -> None:
         match message:
             case Fork(token, launch, warm_up):
-                streams = receive_streams(self._control)
+                try:
+                    streams = receive_streams(self._control)
+                except OSError as error:
+                    self._tell(Exited(token, f"could not be forked: {error}"))
+                    return
                 if streams is None:
                     return
                 self._warm_up(warm_up)

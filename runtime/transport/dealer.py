@@ -70,7 +70,9 @@ class Dealer:
 
     def _receive(self, watched: WatchedSocket) -> bool:
         """Hand over what has come; whether there was anything."""
-        parts = None
+        was_open, parts = self._watched is watched, None
         for parts in messages(watched.socket):
             self._connection.on_frame([part.buffer for part in parts])
+            if was_open and self._watched is not watched:  # what came has ended it
+                break
         return parts is not None

@@ -29,6 +29,7 @@ class FrameKind(IntEnum):
     CREDIT = 2  # consumer: this number of bytes more, since it has taken them
     CLOSE = 3  # consumer: it takes nothing any more
 
+    NOT_UNDERSTOOD = 7  # producer: it could not read a frame of the consumer's TaskManager, and takes nothing from it
     ROUND_MARK = 8  # producer: number of a loop's round, records that were sent back in it
     CRITERION_MARK = 9  # producer: number of a loop's round, records that want another one
     PING = 10  # producer: nothing; it fails to send when the consumer's TaskManager is gone

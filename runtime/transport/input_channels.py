@@ -102,13 +102,14 @@ class ProducerConnection:
         return channel
 
     def on_frame(self, parts: Sequence[bytes | memoryview]) -> None:
-        """A frame has come; one that is not understood is dropped."""
+        """A frame has come. One that cannot be read may be the last of its channel, so with it the connection ends."""
         self._stats.frames_received += 1
         try:
             self._take(parts)
         except MalformedMessage as error:
             self._stats.frames_malformed += 1
-            _log.warning("a frame from %s was dropped: %s", self.endpoint, error)
+            _log.warning("the connection to %s ends: a frame cannot be read: %s", self.endpoint, error)
+            self._give_up(f"the producer's TaskManager at {self.endpoint} sent a frame that cannot be read: {error}")
 
     def on_lost(self, reason: str) -> None:
         """Break the channels that have not ended, behind the frames that have come. Nothing is delivered after it."""
@@ -120,6 +121,10 @@ class ProducerConnection:
         self.line.close()
         self._lose(reason)
 
+    def _give_up(self, reason: str) -> None:
+        self._lose(reason)
+        self.line.close()
+
     def _lose(self, reason: str) -> None:
         for channel in self._forget(self):
             channel.producer_lost(reason)
@@ -129,6 +134,9 @@ class ProducerConnection:
             raise MalformedMessage(f"a producer's frame has one or two parts, found {len(parts)}")
         header = unpack_header(parts[0])
         if header.kind is FrameKind.PING:
+            return
+        if header.kind is FrameKind.NOT_UNDERSTOOD:
+            self._give_up(f"the producer's TaskManager at {self.endpoint} could not read a frame of this one")
             return
         channel = self.channels.get(header.channel_id)
         payload = parts[1] if len(parts) == 2 else None

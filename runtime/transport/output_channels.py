@@ -52,13 +52,18 @@ class OutputChannels:
         return channel
 
     def take(self, consumer: Consumer, parts: Sequence[bytes | memoryview]) -> None:
-        """A frame has come from a consumer; one that is not understood is dropped."""
+        """A frame has come from a consumer. One that cannot be read may be what a channel waits for, so with it all of
+        the consumer's channels end.
+        """
         self._stats.frames_received += 1
         try:
             self._take(consumer, parts)
         except MalformedMessage as error:
             self._stats.frames_malformed += 1
-            _log.warning("a frame of a consumer was dropped: %s", error)
+            _log.warning("the channels to a consumer end: a frame of it cannot be read: %s", error)
+            self._send(consumer, (pack_header(Header(FrameKind.NOT_UNDERSTOOD, ChannelId(0), 0)),))
+            for channel in self._all_channels():
+                channel.consumer_lost(consumer, f"the consumer's TaskManager sent a frame that cannot be read: {error}")
 
     def consumers(self) -> tuple[Consumer, ...]:
         """All that have been heard of and are not known to be lost."""

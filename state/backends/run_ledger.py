@@ -157,9 +157,10 @@ class RunLedger:
 
 
 def _grown(marks: npt.NDArray[np.bool_], slots: int) -> npt.NDArray[np.bool_]:
+    """Its length is a power of two, so marks that have grown in other steps come to the same length."""
     if slots <= len(marks):
         return marks
-    grown = np.zeros(max(slots, 2 * len(marks), _FEWEST_SLOTS), np.bool_)
+    grown = np.zeros(max(1 << (slots - 1).bit_length(), _FEWEST_SLOTS), np.bool_)
     grown[: len(marks)] = marks
     return grown
 

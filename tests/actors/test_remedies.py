@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import sys
 from bdb import BdbQuit
 from collections.abc import Callable
@@ -103,6 +105,11 @@ def test_the_failure_says_what_to_do(fail: Callable[[], Any], text: str) -> None
     with pytest.raises((ImportError, AttributeError, TypeError, BdbQuit)) as raised:
         fail()
     assert text in describe(raised.value).error_message
+
+
+def test_too_few_open_files_are_a_limit_that_can_be_raised() -> None:
+    said = describe(OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/folder/file")).error_message
+    assert said.startswith("[Errno 24] Too many open files: '/folder/file'; raise the limit of open files (ulimit -n)")
 
 
 def test_an_error_that_says_all_itself_is_left_alone() -> None:

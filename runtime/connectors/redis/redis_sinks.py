@@ -1,10 +1,10 @@
 """Sinks into Redis: RedisStreamSink and RedisListSink append, exactly once by a ledger; RedisUpsertSink sets hashes.
 
-An append and its marker are one Lua script, which Redis runs as a whole: it checks the marker and the type of the key
-before it writes anything, as Redis undoes nothing. The markers of a key are a hash beside it, `understudy:{key}`, whose
-name hashes to the same slot of a cluster: one master has both, and the script is one act there, too. There,
-hashes of RedisUpsertSink lie in any slots: each is replaced by a script of its own. Data lasts as Redis is configured
-to keep it: see docs/connectors/redis.md.
+An append and its marker are one Lua script, which Redis runs as a whole: it checks the marker, the type of the key and
+what the user may do before it writes anything, as Redis undoes nothing. The markers of a key are a hash beside it,
+`understudy:{key}`, whose name hashes to the same slot of a cluster: one master has both, and the script is one act
+there, too. There, hashes of RedisUpsertSink lie in any slots: each is replaced by a script of its own. Data lasts as
+Redis is configured to keep it: see docs/connectors/redis.md.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ if found ~= 'none' and found ~= ARGV[1] then
   return redis.error_reply('WRONGTYPE the key is a ' .. found .. ', wanted a ' .. ARGV[1])
 end
 if (redis.call('HGET', KEYS[2], ARGV[2]) or '0') ~= ARGV[3] then return 0 end
+if not redis.acl_check_cmd('HSET', KEYS[2], ARGV[2], ARGV[4]) then
+  return redis.error_reply('NOPERM this user may not run HSET on ' .. KEYS[2])
+end
 """
 _STREAM = f"""{_GUARD}
 local at, most = 6, tonumber(ARGV[5])
@@ -48,6 +51,10 @@ while at <= #ARGV do
 end
 redis.call('HSET', KEYS[2], ARGV[2], ARGV[4])
 return 1
+"""
+_MOST_FIELDS = 3_900
+"""Of an entry: one call within a script takes less than 8,000 arguments, and a script that fails there has added the
+entries before.
 """
 _LIST = f"""{_GUARD}
 for at = 6, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[at]) end
@@ -127,12 +134,27 @@ class RedisStreamSink(_AppendSink):
         self._most = most_entries or 0
 
     def write(self, batch: Batch) -> None:
-        """Raises RecordMismatch for a record without any value, of which no entry can be made."""
-        if not isinstance(batch, pa.RecordBatch) and not all(_texts(mapping_of(record)) for record in batch):
+        """Raises RecordMismatch for a record without any value, of which no entry can be made, and for one with too
+        many.
+        """
+        if not isinstance(batch, pa.RecordBatch):
+            for record in batch:
+                self._check(len(_texts(mapping_of(record))))
+        elif batch.num_columns > _MOST_FIELDS:
+            valid = [column.is_valid().to_numpy(zero_copy_only=False) for column in batch.columns]
+            self._check(int(sum(valid).max(initial=1)))
+        super().write(batch)
+
+    def _check(self, fields: int) -> None:
+        if not fields:
             raise RecordMismatch(
                 "an entry of a Redis stream needs a field: wanted a record with a value that is not None"
             )
-        super().write(batch)
+        if fields > _MOST_FIELDS:
+            raise RecordMismatch(
+                f"an entry of a Redis stream takes at most {_MOST_FIELDS:,} fields here, found {fields:,}: write "
+                "several values as one (a list, a dict), or to_redis_list, where a record is one JSON text"
+            )
 
     def _arguments(self, records: list[dict[str, Any]]) -> list[Any]:
         arguments: list[Any] = []

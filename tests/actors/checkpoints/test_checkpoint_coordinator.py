@@ -95,6 +95,16 @@ def test_metadata_that_cannot_be_stored_aborts_and_fails_the_job_when_that_is_no
     assert "disk full" in failed.cause.error_message
 
 
+def test_a_checkpoint_that_can_only_be_taken_in_full_fails_no_job() -> None:
+    """A restart would need the files that are gone."""
+    driver = make_driver(stores_at_once=False)
+    driver.tell(TriggerCheckpointNow(), ack("a", 1, "a1"), ack("b", 1, "b1"))
+    effects = driver.tell(MetadataFailed(CheckpointId(1), "files are gone", needs_full=True))
+    assert discarded(effects) == ["a1", "b1"]
+    assert len(sent(NotifyCheckpointAborted, effects)) == 2
+    assert not of_type(FailJob, effects)
+
+
 def test_state_given_up_while_its_metadata_is_written_is_discarded_after_the_write_only() -> None:
     """Otherwise a leader that dies in between leaves metadata behind that points at deleted state."""
     driver = make_driver(stores_at_once=False)

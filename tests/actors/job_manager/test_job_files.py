@@ -183,6 +183,29 @@ def test_files_that_increments_share_are_looked_for_too(stage: Stage, tmp_path: 
     assert "1-map-0-a-1.sst" in answer.reason
 
 
+def test_files_of_earlier_checkpoints_are_looked_for_with_each_one(stage: Stage) -> None:
+    """What an increment goes on using may be gone, though its checkpoint was stored: then only a full one can be."""
+    runs = [stage.storage.write(f"{JOB}/shared/{number}-map-0-a-op-{number}", b"rows") for number in (1, 2)]
+
+    def draft(checkpoint_id: int) -> CompletedCheckpoint:
+        shared = tuple(SharedStateHandle(SharedFileId(str(at)), handle) for at, handle in enumerate(runs))
+        keyed = KeyedStateHandle(0, 127, {0: (0, 5)}, StateHandle(None, b"state", 5, 0), "heap", shared)
+        state = SubtaskState({OperatorId("op"): OperatorSubtaskState((keyed,))})
+        vertices = {VertexId("map"): VertexSnapshot(1, 128, {SubtaskIndex(0): state})}
+        return replace(stage.draft(checkpoint_id), vertices=vertices)
+
+    assert isinstance(stage.store(draft(2)), MetadataStored)
+    stage.storage.delete(runs[0])
+    answer = stage.store(draft(3))
+    assert isinstance(answer, MetadataFailed)
+    assert answer.needs_full
+    assert f"{JOB}/shared/1-map-0-a-op-1: checkpoint 3 uses files" in answer.reason
+    assert f"1 of them, this one among them, are gone: somebody has removed them from {stage.storage.location()}" in (
+        answer.reason
+    )
+    assert f"{JOB}/chk-3/_metadata" not in stage.storage.list_files()
+
+
 def test_a_savepoint_of_another_job_manager_is_deleted_whole(stage: Stage) -> None:
     path = stage.store(stage.draft(), first=None).savepoints["first"]  # type: ignore[union-attr]
     stage.dispose(path)

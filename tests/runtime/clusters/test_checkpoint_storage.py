@@ -270,6 +270,9 @@ def test_when_all_retained_checkpoints_rot_the_job_fails_and_commits_nothing_twi
     with pytest.raises(JobFailed, match="NoRestorableCheckpoint") as caught:
         job.wait(timeout=WAIT_S)
     assert "CorruptState" in str(caught.value)
+    assert "Submit the job again from a savepoint that is whole (`understudy state verify PATH` says so" in str(
+        caught.value
+    )
     assert max(read_output(out, "jsonl").values()) == 1
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import resource
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,9 @@ from understudy import FileSink, JobFailed, JobStatus, LocalCluster, OperatorChe
 from understudy.actors.ask_errors import NotRunning
 from understudy.actors.operators.collector import Collector
 from understudy.runtime.clusters.job_errors import SavepointFailed
+from understudy.runtime.clusters.template import receive_streams, send_streams
 
-from .jobs import WAIT_S, Counting, Witness, counting, environment, eventually
+from .jobs import WAIT_S, Counting, Gate, Witness, counted, counting, counts_of, environment, eventually
 
 pytestmark = pytest.mark.every_run
 
@@ -197,3 +201,43 @@ def test_a_lost_task_manager_is_logged_with_how_it_ended(
     eventually(lambda: "SIGKILL" in said(caplog.messages), "the word of how it ended")
     assert "job 'bereft': TaskManager 0 (process" in said(caplog.messages)
     job.cancel().result(timeout=WAIT_S)
+
+
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_template_that_may_open_no_more_files_says_so_and_does_not_take_its_line_for_closed() -> None:
+    ours, its = socket.socketpair()
+    with ours, its:
+        send_streams(ours, 1, 2)
+        with no_more_files(), pytest.raises(OSError, match="Too many open files"):
+            receive_streams(its)
+        ours.close()
+        assert receive_streams(its) is None
+
+
+@pytest.mark.chaos
+def test_a_task_manager_that_cannot_be_started_for_now_is_started_later(
+    shared_cluster: LocalCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The process of the JobManager may open no more files: that is no end of its jobs."""
+    gate = Gate(tmp_path)
+    env = environment()
+    counting(env, 200, None, gate=gate).collect(name="all")
+    job = shared_cluster.submit(env)
+    witness = Witness(job)
+    pids = witness.pids(2)
+    witness.checkpoints(1)
+    with no_more_files():
+        witness.kill(pids[0])
+        eventually(lambda: "could not be started: [Errno 24] Too many open files, so raise the number" in caplog.text)
+    gate.open()
+    job.wait(timeout=WAIT_S)
+    assert counts_of(job.results("all")) == counted(200)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 from understudy import KeyedOperator, LocalCluster, ValueState
 from understudy.actors.operators.collector import Collector
 
-from .jobs import WAIT_S, Witness, environment, eventually
+from .jobs import WAIT_S, Gate, Witness, environment, eventually, generated
 
 StartCluster = Callable[..., LocalCluster]
 COUNT, RATE, KEYS = 9_000, 1_000, 12
@@ -83,6 +85,36 @@ def test_a_spoilt_checkpoint_is_named_and_replaced_before_a_failure_needs_it(
         (key, number + 1) for key in range(KEYS) for number in range(COUNT // KEYS)
     )
     assert len(said(caplog, "is damaged: ")) == 1
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("backend", ["filesystem", "rocksdb"])
+def test_files_of_earlier_checkpoints_that_somebody_removes_are_missed_by_the_next_one_which_is_whole(
+    start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture, backend: str
+) -> None:
+    """Without any scrub. Else the failure that needs them would be the first to notice, and the end of the job."""
+    gate = Gate(tmp_path)
+    env = environment(checkpoint_dir=str(tmp_path / "checkpoints"), state_backend=backend, incremental_checkpoints=True)
+    numbers = generated(env, COUNT, RATE * 4, gate, "numbers")
+    counted = numbers.key_by(lambda index: index % KEYS if index < 300 else 0).process(Counting, name="count")
+    counted.collect(name="all")
+    job = start_cluster().submit(env)
+    witness = Witness(job)
+    eventually(lambda: sum(each.records_in for each in job.details().tasks) > 2_000, "some state")
+    witness.checkpoints(5)
+    for shared in (tmp_path / "checkpoints").rglob("shared"):
+        shutil.rmtree(shared)
+    eventually(lambda: said(caplog, "is full, and uses no damaged file"), "the full checkpoint")
+    (found,) = said(caplog, "somebody has removed them from ")
+    assert "a full checkpoint is taken now, which uses none of them" in found
+    witness.kill(witness.pids(2)[1])
+    witness.checkpoints(2)
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 1
+    expected = Counter(index % KEYS if index < 300 else 0 for index in range(COUNT))
+    assert sorted(map(tuple, job.results("all"))) == sorted(
+        (key, number + 1) for key, count in expected.items() for number in range(count)
+    )
 
 
 def said(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:

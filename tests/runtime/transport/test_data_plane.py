@@ -56,6 +56,17 @@ def raw_consumer(context: zmq.Context[zmq.Socket[bytes]], plane: ZmqDataPlane) -
     return dealer
 
 
+def raw_producer(context: zmq.Context[zmq.Socket[bytes]]) -> zmq.Socket[bytes]:
+    """A bound ROUTER that holds the cluster's key and says what it likes."""
+    router = context.socket(zmq.ROUTER)
+    router.linger = 0
+    router.rcvtimeo = 30_000
+    CLUSTER.secure_server(router)
+    router.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 0)
+    router.bind("tcp://127.0.0.1:0")
+    return router
+
+
 def next_element(dealer: zmq.Socket[bytes]) -> Header:
     """The next frame that is not a PING."""
     while True:
@@ -84,12 +95,7 @@ class TestFramesOutOfPlace:
         self, planes: Planes, context: zmq.Context[zmq.Socket[bytes]], sequence: int
     ) -> None:
         _, plane = planes
-        router = context.socket(zmq.ROUTER)
-        router.linger = 0
-        router.rcvtimeo = 30_000
-        CLUSTER.secure_server(router)
-        router.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 0)
-        router.bind("tcp://127.0.0.1:0")
+        router = raw_producer(context)
         endpoint = router.get_string(zmq.LAST_ENDPOINT)
         woken = Waker(), Waker()
         bad, good = (plane.open_input(descriptor(n, endpoint), woken[n - 1]) for n in (1, 2))
@@ -104,9 +110,54 @@ class TestFramesOutOfPlace:
         with pytest.raises(ChannelBroken, match=f"frame {sequence}"):
             bad.poll()
 
-    def test_what_is_not_understood_is_dropped_and_counted(
+    @pytest.mark.parametrize("last", [(b"",), (b"garbage",), (b"\1" * 34,), (b"a", b"b", b"c")])
+    def test_a_last_frame_that_cannot_be_read_breaks_what_waits_for_it(
+        self, planes: Planes, context: zmq.Context[zmq.Socket[bytes]], last: tuple[bytes, ...]
+    ) -> None:
+        _, plane = planes
+        router, waker = raw_producer(context), Waker()
+        endpoint = router.get_string(zmq.LAST_ENDPOINT)
+        channel = plane.open_input(descriptor(1, endpoint), waker)
+        consumer = router.recv_multipart()[0]
+        router.send_multipart((consumer, frame(FrameKind.RECORDS, 1, 0), pack_plain([7])))
+        router.send_multipart((consumer, *last))
+        waker.wait()
+        assert channel.poll() == [7]
+        error = raised_by(channel.poll, ChannelBroken)
+        assert f"at {endpoint} sent a frame that cannot be read: " in str(error)
+        plane.open_input(descriptor(2, endpoint), Waker())
+        assert router.recv_multipart()[0] != consumer, "a new channel has a new connection"
+
+    @pytest.mark.parametrize("last", [(b"",), (b"garbage",), (b"\1" * 34,), (b"a", b"b")])
+    def test_credit_that_cannot_be_read_breaks_what_waits_for_it(
+        self, planes: Planes, context: zmq.Context[zmq.Socket[bytes]], last: tuple[bytes, ...]
+    ) -> None:
+        plane, _ = planes
+        waker, dealer = Waker(), raw_consumer(context, plane)
+        bad, good = plane.open_output(descriptor(1, plane.endpoint), waker), open_channel(*planes, 2)
+        dealer.send(frame(FrameKind.OPEN, 1, 0, 1))
+        bad.send([1])
+        bad.send([2])
+        assert next_element(dealer).kind is FrameKind.RECORDS
+        waker.event.clear()
+        dealer.send_multipart(last)
+        waker.wait()
+        assert "sent a frame that cannot be read: " in str(raised_by(lambda: bad.send([3]), ChannelBroken))
+        assert next_element(dealer).kind is FrameKind.NOT_UNDERSTOOD
+        good.output.send([1])
+        assert good.take(1) == [[1]]
+
+    def test_a_consumer_that_is_not_understood_waits_for_nothing(
         self, planes: Planes, context: zmq.Context[zmq.Socket[bytes]]
     ) -> None:
+        _, plane = planes
+        router, waker = raw_producer(context), Waker()
+        channel = plane.open_input(descriptor(1, router.get_string(zmq.LAST_ENDPOINT)), waker)
+        router.send_multipart((router.recv_multipart()[0], frame(FrameKind.NOT_UNDERSTOOD, 0, 0)))
+        waker.wait()
+        assert "could not read a frame of this one" in str(raised_by(channel.poll, ChannelBroken))
+
+    def test_what_is_not_understood_is_counted(self, planes: Planes, context: zmq.Context[zmq.Socket[bytes]]) -> None:
         plane, consumer = planes
         dealer = raw_consumer(context, plane)
         for parts in ((b"",), (b"garbage",), (os.urandom(34),), (frame(FrameKind.OPEN, 1, 0, 8), b"payload")):

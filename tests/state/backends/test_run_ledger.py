@@ -142,3 +142,25 @@ def test_a_whole_one_that_was_not_stored_in_runs_is_no_ground_for_others() -> No
     ledger.complete(small.checkpoint_id)
     ledger.changed(3, 1, 10)
     assert ledger.plan(CheckpointId(2), 10).is_whole
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_changes_are_in_a_run_at_whatever_pace_slots_come(seed: int) -> None:
+    """Where most have changed, changes are not noted: then marks do not grow with the slots."""
+    random, ledger, count = Random(seed), RunLedger("op"), 1000
+    for number in range(1, 30):
+        changed = set()
+        for _ in range(random.randrange(4)):
+            steps = [1, count // 50, count // 3, 2 * count] if count < 10**5 else [1, 30]
+            new = range(count, count + random.choice(steps))
+            count = new.stop
+            ledger.changed(np.array(new), count, count)
+            changed.update(new)
+        plan = ledger.plan(CheckpointId(number), count)
+        if plan.new is None:
+            assert not changed
+        elif not plan.is_whole:
+            assert changed <= set(rows(plan))
+        if plan.new is not None:
+            plan.new.stored = STORED
+        ledger.complete(plan.checkpoint_id)

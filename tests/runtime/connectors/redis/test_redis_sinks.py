@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
+import pyarrow as pa
 import pytest
 
 from understudy.actors.flow.records import RecordMismatch
@@ -17,6 +18,7 @@ from ....systems.redis import RedisServer
 from ..harness import Running
 
 OUTSIDE = ("redis",)
+WIDE = pa.schema([(f"f{n}", pa.string()) for n in range(8000)])
 
 
 class _Contract(SinkContract):
@@ -76,6 +78,42 @@ def test_a_record_without_a_value_is_refused_before_anything_is_written(redis: R
     running = Running(RedisStreamSink(redis.url, "out"))
     with pytest.raises(RecordMismatch, match="needs a field"):
         running.take({"n": 1}, {"n": None})
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+def test_a_record_of_more_fields_than_a_script_takes_is_refused_before_anything_is_written(
+    redis: RedisServer, columnar: bool
+) -> None:
+    def take(*names: range) -> Running:
+        records = [{f"f{n}": str(n) for n in each} for each in names]
+        running = Running(RedisStreamSink(redis.url, "out", most_entries=1000))
+        if columnar:
+            running.operator.write(pa.RecordBatch.from_pylist(records, WIDE))
+        else:
+            running.take(*records)
+        return running
+
+    with pytest.raises(RecordMismatch, match="at most 3,900 fields here, found 3,901"):
+        take(range(1), range(3901))
+    running = take(range(1), range(3900))
+    running.checkpoint(1)
+    running.complete(1)
+    assert [len(fields) for _, fields in redis.client.xrange("out")] == [1, 3900]
+
+
+@pytest.mark.parametrize("kind", [RedisStreamSink, RedisListSink])
+def test_where_the_marker_may_not_be_moved_nothing_is_written(redis: RedisServer, kind: Any) -> None:
+    """As Redis undoes nothing, and would have added the records again with each try."""
+    redis.client.acl_setuser("half", enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", "-hset"])
+    try:
+        running = Running(kind(redis.url.replace("redis://", "redis://half:pw@"), "out"))
+        running.take({"n": 1})
+        running.checkpoint(1)
+        with pytest.raises(RedisRefused, match=r"this user may not run HSET on understudy:\{out}"):
+            running.complete(1)
+    finally:
+        redis.client.acl_deluser("half")
+    assert not redis.client.exists("out")
 
 
 @pytest.mark.parametrize("kind", [RedisStreamSink, RedisListSink])
