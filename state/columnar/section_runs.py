@@ -48,9 +48,14 @@ def newest_rows(runs: Sequence[pa.RecordBatch], keys: Sequence[str]) -> Sequence
 
 def _codes(columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
     """A number for each row: equal ones, below the number of rows, for equal keys."""
-    codes, *others = (column.dictionary_encode().indices.to_numpy().astype(np.int64) for column in columns)
+    codes, *others = map(_codes_of, columns)
     for each in others:
-        codes = pa.array(codes << 32 | each).dictionary_encode().indices.to_numpy().astype(np.int64)
+        codes = _codes_of(pa.array(codes << 32 | each))
+    return codes
+
+
+def _codes_of(column: pa.Array) -> npt.NDArray[np.int64]:
+    codes: npt.NDArray[np.int64] = column.dictionary_encode().indices.to_numpy().astype(np.int64)
     return codes
 
 
