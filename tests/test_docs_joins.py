@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from understudy import KeyedStream
-from understudy.actors.joins.joined_columns import KINDS
+from understudy.actors.flow.changelog import KINDS
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "joins.md").read_text()
 

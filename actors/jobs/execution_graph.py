@@ -77,6 +77,7 @@ class ExecutionGraph:
         self._regions = regions(graph)
         self._region_of = {vertex_id: region for region in self._regions for vertex_id in region}
         self._subtasks = all_subtasks(graph)
+        self._loop_edges, self._in_rounds = loop_edges(graph), vertices_in_rounds(graph)
         self._current: dict[SubtaskKey, Execution] = {}
         self._by_id: dict[ExecutionAttemptId, Execution] = {}
         self._in_order: tuple[Execution, ...] | None = None
@@ -197,7 +198,7 @@ class ExecutionGraph:
         executions = self.executions(vertices)
         for execution in executions:
             execution.deploy(placement[execution.subtask])
-        wiring = _Wiring()
+        wiring = _Wiring(self._graph, self._loop_edges)
         for index, edge in enumerate(self._graph.edges):
             if edge.source in vertices:
                 self._wire(wiring, index, placement, endpoints)
@@ -257,10 +258,10 @@ class ExecutionGraph:
             attempt_id=execution.attempt_id,
             attempt_number=execution.number,
             slot=execution.slot.slot_index,
-            inputs=wiring.inputs_of(self._graph, execution.subtask),
-            outputs=wiring.outputs_of(self._graph, execution.subtask),
+            inputs=wiring.inputs_of(execution.subtask),
+            outputs=wiring.outputs_of(execution.subtask),
             operators=vertex.operators,
-            in_rounds=vertex.vertex_id in vertices_in_rounds(self._graph),
+            in_rounds=vertex.vertex_id in self._in_rounds,
             finishing=finishing,
         )
 
@@ -293,9 +294,10 @@ class ExecutionGraph:
 
 
 class _Wiring:
-    """All channels of one deployment, by edge index and subtask index of either end."""
+    """All channels of one deployment, by edge index and subtask index of either end. `inside`: the edges in loops."""
 
-    def __init__(self) -> None:
+    def __init__(self, graph: JobGraph, inside: frozenset[int]) -> None:
+        self._graph, self._inside = graph, inside
         self._into: defaultdict[tuple[int, SubtaskIndex], list[ChannelDescriptor]] = defaultdict(list)
         self._out_of: defaultdict[tuple[int, SubtaskIndex], list[ChannelDescriptor]] = defaultdict(list)
 
@@ -303,34 +305,32 @@ class _Wiring:
         self._into[channel.edge, channel.consumer_subtask].append(channel)
         self._out_of[channel.edge, channel.producer_subtask].append(channel)
 
-    def inputs_of(self, graph: JobGraph, subtask: SubtaskKey) -> tuple[InputDescriptor, ...]:
+    def inputs_of(self, subtask: SubtaskKey) -> tuple[InputDescriptor, ...]:
         vertex_id, at = subtask
-        inside = loop_edges(graph)
         return tuple(
             InputDescriptor(
                 index,
                 edge.input_index,
                 tuple(self._into[index, at]),
-                vertex_of(graph, edge.source).name,
-                index in inside,
+                vertex_of(self._graph, edge.source).name,
+                index in self._inside,
             )
-            for index, edge in enumerate(graph.edges)
+            for index, edge in enumerate(self._graph.edges)
             if edge.target == vertex_id
         )
 
-    def outputs_of(self, graph: JobGraph, subtask: SubtaskKey) -> tuple[OutputDescriptor, ...]:
+    def outputs_of(self, subtask: SubtaskKey) -> tuple[OutputDescriptor, ...]:
         vertex_id, at = subtask
-        inside = loop_edges(graph)
         return tuple(
             OutputDescriptor(
                 index,
                 edge.partitioning,
                 tuple(self._out_of[index, at]),
                 edge.output_tag,
-                _keyed_operator(graph, edge),
-                index in inside,
+                _keyed_operator(self._graph, edge),
+                index in self._inside,
             )
-            for index, edge in enumerate(graph.edges)
+            for index, edge in enumerate(self._graph.edges)
             if edge.source == vertex_id
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Final, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +23,9 @@ from ...state.columnar.row_store import RowReader, plain_schema
 from ...state.columnar.rows_format import KeptRows
 from ...state.columnar.slot_keys import check_key_types
 from ...state.keys.key_groups import InvalidKey
+from ..flow.changelog import KIND, KINDS
 
 How = Literal["inner", "left", "right", "full"]
-
-KIND: Final = "kind"
-"""The column that says what a row of a changelog does."""
-
-INSERT, BEFORE, AFTER, DELETE = "+I", "-U", "+U", "-D"
-KINDS: Final = (INSERT, BEFORE, AFTER, DELETE)
-"""A result that is new; a result that changes, before and after; one that is no result any more. Flink: RowKind."""
 
 
 @cache

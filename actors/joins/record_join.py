@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import NoEventTime
+from ..flow.changelog import DELETE, INSERT, Changelog
 from ..operators.collector import Collector
 from ..operators.timers import KeyedTimer
-from .joined_columns import DELETE, INSERT, How
+from .joined_columns import How
 from .record_sides import RecordSides
 from .time_to_live import TimeToLive
 
@@ -31,6 +32,10 @@ class RecordJoin(RecordSides):
 
     def _input_ended(self, input_index: int) -> None:
         self._ended |= {input_index}
+
+    @property
+    def _changelog(self) -> Changelog | None:
+        return Changelog(at_once=1) if any(self._outer) else None
 
     @property
     def results(self) -> str:

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from ...state.kinds.descriptors import ListState
+from ..flow.changelog import AFTER, BEFORE, DELETE, INSERT, Changelog
 from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
-from .joined_columns import AFTER, BEFORE, DELETE, INSERT
 
 
 class RecordTopN(KeyedOperator):
@@ -28,6 +28,10 @@ class RecordTopN(KeyedOperator):
     def results(self) -> str:
         """How they are called in texts."""
         return "(kind, record, rank)" if self._ranked else "(kind, record)"
+
+    @property
+    def _changelog(self) -> Changelog:
+        return Changelog(at_once=1 if self._ranked else self._n)
 
     def process(self, record: Any, out: Collector) -> None:
         value = self._by(record) if self._by is not None else (0 if self.timestamps is None else self.timestamp)

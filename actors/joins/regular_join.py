@@ -9,7 +9,7 @@ by then stays a result. Flink: StreamingJoinOperator, without retractions on its
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from ...state.columnar.row_columns import RowNumbers
 from ...state.columnar.row_store import RowReader, RowStore, Times
+from ..flow.changelog import DELETE, INSERT, KINDS, Changelog
 from ..flow.elements import TimedBatch
 from ..operators.collector import Collector
-from .joined_columns import DELETE, INSERT, KINDS, How
+from .joined_columns import How
 from .rows_operator import ColumnarJoin
 from .time_to_live import TimeToLive
 
@@ -34,8 +35,6 @@ Result: TypeAlias = "pa.RecordBatch | TimedBatch"
 class RegularJoin(ColumnarJoin):
     """Over columns. See the module."""
 
-    is_changelog: ClassVar[bool] = True
-
     def __init__(
         self, left_keys: Sequence[str], right_keys: Sequence[str], how: How, suffix: str, ttl: TimeToLive
     ) -> None:
@@ -44,6 +43,13 @@ class RegularJoin(ColumnarJoin):
 
     _ended: frozenset[int] = frozenset()
     """In rounds of a loop: sides of which nothing comes any more, so rows of the other one wait for nothing."""
+
+    @property
+    def _changelog(self) -> Changelog | None:
+        """A row that has a match in the end was a result by itself before, as often as it came: not more often than
+        there are results of it in the end.
+        """
+        return Changelog(at_once=1) if any(self._outer) else None
 
     def open(self) -> None:
         self._now_ms = 0

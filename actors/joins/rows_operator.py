@@ -53,9 +53,6 @@ class ColumnarJoin(RowsOperator):
 
     inputs: ClassVar[int] = 2
 
-    is_changelog: ClassVar[bool] = False
-    """Whether its outer results may be taken back, and so have a column `kind`."""
-
     _columns: JoinedColumns
 
     def __init__(self, left_keys: Sequence[str], right_keys: Sequence[str], how: How, suffix: str) -> None:
@@ -68,7 +65,7 @@ class ColumnarJoin(RowsOperator):
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         left, right = (KeptRows(keys, known(schema)) for keys, schema in zip(self._keys, inputs, strict=True))
         self._kept = (left, right)
-        is_changelog = self.is_changelog and any(self._outer)
+        is_changelog = self._changelog is not None
         self._columns = JoinedColumns(left, right, self._how, self._suffix, is_changelog=is_changelog)
         return self._columns.schema
 

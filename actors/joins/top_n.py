@@ -21,10 +21,11 @@ from ...state.columnar.row_columns import RowNumbers
 from ...state.columnar.row_store import RowStore, Times, plain_schema
 from ...state.columnar.rows_format import KeptRows
 from ...state.keys.word_table import Slots
+from ..flow.changelog import AFTER, BEFORE, DELETE, INSERT, KIND, KINDS, Changelog
 from ..flow.elements import NO_WATERMARK
 from ..flow.records import conform
 from ..operators.collector import Collector
-from .joined_columns import AFTER, BEFORE, DELETE, INSERT, KIND, KINDS, key_type, kinds_column
+from .joined_columns import key_type, kinds_column
 from .rows_operator import RowsOperator, known
 from .sort_order import SortKeys, SortOrder, are_before, concatenated, taken
 
@@ -52,6 +53,10 @@ class TopN(RowsOperator):
     def __init__(self, keys: Sequence[str], top: TopRows) -> None:
         self._keys = tuple(keys)
         self._top = top
+
+    @property
+    def _changelog(self) -> Changelog:
+        return Changelog(at_once=1 if self._top.rank else self._top.n)
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         self._schema = known(inputs[0])

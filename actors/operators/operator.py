@@ -25,6 +25,7 @@ from ...messages import (
 from ...state.kinds.state_descriptions import CALLS, describe_states
 from ..actor import Actor
 from ..context import Clock
+from ..flow.changelog import Changelog
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from .collector import Collector
 from .metrics import MetricGroup, OwnMetrics
@@ -193,6 +194,11 @@ class Operator(Actor):
     def _owned_place(self) -> str:
         """The URL that this sink writes to and no other job may, as long as this one lives; empty: there is none."""
         return ""
+
+    @property
+    def _changelog(self) -> Changelog | None:
+        """Of one whose results are changes: what holds of them. None: each result stays."""
+        return None
 
     _calls: RecordCalls | None = None
     """Of an async one, from when its task has placed it."""

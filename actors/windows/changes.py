@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from ...messages import own_record
-
-ChangeKind: TypeAlias = Literal["+I", "-U", "+U", "-D"]
-"""A new row; the row before an update, taken back; the row after it; a row that is gone."""
+from ..flow.changelog import ChangeKind
 
 
 @own_record

@@ -17,6 +17,7 @@ import pyarrow as pa
 from ...messages import StateDescription
 from ...state.kinds.descriptors import ListState, MapState, MergingStateDeclaration
 from ...state.kinds.state_descriptions import description_of
+from ..flow.changelog import AFTER, BEFORE, INSERT, Changelog
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch
 from ..flow.records import rows_of
 from ..operators.collector import Collector, OutputTag
@@ -78,6 +79,11 @@ class WindowOperator(KeyedOperator):
     def time(self) -> str | None:
         """What time its windows go by: see WindowAssigner."""
         return self._assigner.time
+
+    @property
+    def _changelog(self) -> Changelog | None:
+        """Results of several keys and windows may be equal, and some of them taken back: in any number."""
+        return Changelog() if self._is_retracting else None
 
     def open(self) -> None:
         contents = self._declaration()
@@ -299,9 +305,9 @@ class WindowOperator(KeyedOperator):
         before = self._emitted.get()
         if results != before:
             for record in before:
-                out.collect(Change("-U", record))
+                out.collect(Change(BEFORE, record))
             for record in results:
-                out.collect(Change("+U" if before else "+I", record))
+                out.collect(Change(AFTER if before else INSERT, record))
             self._emitted.update(results)
         for tag, batch in made.sides():
             out.emit_to(OutputTag(tag), batch)

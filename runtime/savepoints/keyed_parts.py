@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -20,28 +19,18 @@ from ...state.backends.group_parts import HEADER
 from ...state.backends.keyed_snapshot import FORMAT_NAME as HEAP
 from ...state.backends.keyed_snapshot import RUN_KEYS
 from ...state.backends.stored_runs import format_of, is_of_runs
-from ...state.backends.timer_queue import KIND as TIMERS
-from ...state.columnar.group_sections import FORMAT_NAME as COLUMNAR
-from ...state.columnar.group_sections import write_sections
-from ...state.columnar.rows_format import FORMAT_NAME as ROWS
-from ...state.columnar.rows_format import SideRows, in_one, side_of
-from ...state.columnar.rows_format import newest_rows as newest_kept_rows
-from ...state.columnar.window_runs import RUN, without_gone
-from ...state.columns.column_values import widened
 from ...state.errors import CorruptState
-from ...state.keys.key_groups import KeyGroupRange
-from ...state.kinds.aggregation_fit import AGGREGATION, STATE_NAME
-from ...state.kinds.rows_fit import ROWS as ROWS_KIND
-from ...state.kinds.rows_fit import ROWS_NAME
 from ...state.kinds.schema_fit import Schema
 from ..connectors.errors import require
+from .arrow_formats import ARROW_FORMATS, ArrowFormat
 from .errors import UnreadableState
-from .run_parts import Payload, newest_payloads, newest_rows, run_handles
+from .run_parts import Payload, newest_payloads, run_handles
 from .state_files import StateFiles
+from .stored_table import StoredTable
 
 ROCKS = "rocksdb"
 HEAP_FORMATS = frozenset({HEAP, "memory", "filesystem"})
-_IN_RUNS = frozenset({HEAP, COLUMNAR, ROWS})
+_IN_RUNS = frozenset({HEAP, *ARROW_FORMATS})
 _DAMAGED = (MalformedMessage, LookupError, TypeError, ValueError, AttributeError, OSError)
 
 
@@ -55,27 +44,6 @@ class Entries(NamedTuple):
     """When they were last updated, of a state with a TTL; else None."""
 
 
-@dataclass(slots=True)
-class StoredTable:
-    """One state of one operator, in all its snapshots."""
-
-    name: str
-    kind: str
-    schemas: list[Schema] = field(default_factory=list)
-    """Those that it was written under, each once: after an upgrade a state may be carried along under its old one."""
-    is_arrow: bool = False
-    keys: tuple[str, ...] = ()
-    """The key columns, of a table that is Arrow."""
-
-    @property
-    def is_timers(self) -> bool:
-        return self.kind == TIMERS
-
-    @property
-    def has_ttl(self) -> bool:
-        return any(isinstance(schema, dict) and "ttl" in schema for schema in self.schemas)
-
-
 class Snapshot:
     """One keyed handle and its header."""
 
@@ -83,12 +51,24 @@ class Snapshot:
         self.handle, self.header = handle, header
 
     @property
-    def is_heap(self) -> bool:
-        return self.handle.backend in HEAP_FORMATS
+    def runs(self) -> Sequence[Snapshot]:
+        """What it is made of, the oldest first."""
+        return (self,)
+
+    @property
+    def in_arrow(self) -> ArrowFormat | None:
+        """None: its entries are packed."""
+        return ARROW_FORMATS.get(format_of(self.handle))
 
     @property
     def groups(self) -> Sequence[int]:
         return sorted(group for group in self.handle.offsets if group >= 0)
+
+    def tables(self) -> list[StoredTable]:
+        """Raises LookupError, TypeError or ValueError for a header of something else."""
+        if self.in_arrow is not None:
+            return list(self.in_arrow.tables(self.header))
+        return [StoredTable(str(name), str(kind), [schema]) for name, kind, schema in self.header["states"]]
 
 
 class RocksParts(Snapshot):
@@ -110,10 +90,6 @@ class RocksParts(Snapshot):
         header = {"max_parallelism": main.max_parallelism, "key": main.key_schema, "states": listed}
         super().__init__(handle, header)
         self._opened: Any = None
-
-    @property
-    def is_heap(self) -> bool:
-        return True
 
     @property
     def groups(self) -> range:
@@ -138,12 +114,12 @@ class RunParts(Snapshot):
         newest = runs[-1]
         states = [state for run in runs for state in run.header.get("states", ()) if state[1] != RUN_KEYS]
         listed = [state for at, state in enumerate(states) if state not in states[:at]]
-        super().__init__(handle, newest.header | ({"states": listed} if newest.is_heap else {}))
-        self.runs = runs
+        super().__init__(handle, newest.header | ({"states": listed} if newest.in_arrow is None else {}))
+        self._runs = runs
 
     @property
-    def is_heap(self) -> bool:
-        return self.runs[-1].is_heap
+    def runs(self) -> Sequence[Snapshot]:
+        return self._runs
 
     @property
     def groups(self) -> Sequence[int]:
@@ -164,7 +140,7 @@ class KeyedParts:
         """By the name of the state. Raises CorruptState."""
         found: dict[str, StoredTable] = {}
         for snapshot in self.snapshots:
-            for table in self._checked(snapshot, partial(_tables, snapshot)):
+            for table in self._checked(snapshot, snapshot.tables):
                 known = found.setdefault(table.name, table)
                 known.schemas += [schema for schema in table.schemas if schema not in known.schemas]
         return found
@@ -177,60 +153,29 @@ class KeyedParts:
     def entries(self, name: str, group: int) -> Iterator[tuple[Schema, Schema, Entries]]:
         """The schema of the keys, that of the values, and entries. Raises a StorageError."""
         for snapshot in self.snapshots:
-            if snapshot.is_heap and group in snapshot.groups:
+            if snapshot.in_arrow is None and group in snapshot.groups:
                 yield from self._entries(snapshot, name, group)
 
     def rows(self, name: str, group: int) -> Iterator[pa.RecordBatch]:
         """Of a table that is Arrow. Raises a StorageError."""
         for snapshot in self.snapshots:
-            if isinstance(snapshot, RunParts) and not snapshot.is_heap:
-                yield from self._rows_of_runs(snapshot, name, group)
-            elif not snapshot.is_heap and (batch := self._rows(snapshot, name, group)) is not None:
-                yield batch
+            if snapshot.in_arrow is not None:
+                parts = [part for run in snapshot.runs if (part := self._part(run, name, group)) is not None]
+                read = snapshot.in_arrow.rows
+                yield from self._checked(snapshot, partial(read, snapshot.header, name, parts))
 
     def whole_columns(self, handle: KeyedStateHandle) -> KeyedStateHandle:
         """What the runs in this handle hold, all in columns, as one snapshot, inline. Raises a StorageError."""
         snapshot = next(each for each in self.snapshots if isinstance(each, RunParts) and each.handle is handle)
-        if format_of(handle) == ROWS:
-            joined: KeyedStateHandle = self._checked(snapshot, partial(in_one, handle, self.files.read))
-            return joined
-        header = {what: each for what, each in snapshot.header.items() if what != RUN}
-        schema = pa.ipc.read_schema(pa.py_buffer(header["schema"]))
-        batches: list[pa.RecordBatch] = []
-        shares, end = [], 0
-        for group in snapshot.groups:
-            found = self._rows_of_runs(snapshot, STATE_NAME, group)
-            batches += found
-            shares.append((group, end, end := end + sum(batch.num_rows for batch in found)))
-        (rows,) = pa.Table.from_batches(batches, schema).combine_chunks().to_batches()
-        own = KeyGroupRange(handle.first_key_group, handle.last_key_group)
-        return write_sections(own, header, schema, rows, shares)
+        assert snapshot.in_arrow is not None
+        joined: KeyedStateHandle = self._checked(snapshot, partial(snapshot.in_arrow.in_one, handle, self.files.read))
+        return joined
 
-    def _rows_of_runs(self, snapshot: RunParts, name: str, group: int) -> list[pa.RecordBatch]:
-        if format_of(snapshot.handle) == ROWS:
-            runs = [part for run in snapshot.runs if (part := self._side(run, name, group)) is not None]
-            found = self._checked(snapshot, lambda: newest_kept_rows(runs))
-            return [] if found is None else [_named(found, snapshot.header, name)]
-        batches = [batch for run in snapshot.runs if (batch := self._rows(run, name, group)) is not None]
-        left = newest_rows(batches, snapshot.header["keys"])
-        if RUN not in snapshot.header:
-            return list(left)
-        found = self._checked(snapshot, lambda: [without_gone(batch, snapshot.header) for batch in left])
-        return [batch for batch in found if batch.num_rows]
-
-    def _side(self, run: Snapshot, name: str, group: int) -> SideRows | None:
-        if group not in run.handle.offsets:
+    def _part(self, run: Snapshot, name: str, group: int) -> Any:
+        """What the format makes of it; None: there is nothing of this key group."""
+        if run.in_arrow is None or group not in run.handle.offsets:
             return None
-        data = self.files.group(run.handle, group)
-        found: SideRows | None = self._checked(run, partial(_side_rows, run.header, name, data))
-        return found
-
-    def _rows(self, snapshot: Snapshot, name: str, group: int) -> pa.RecordBatch | None:
-        if group not in snapshot.handle.offsets:
-            return None
-        data = self.files.group(snapshot.handle, group)
-        found: pa.RecordBatch | None = self._checked(snapshot, partial(_rows, snapshot, name, data))
-        return found
+        return self._checked(run, partial(run.in_arrow.part, run.header, name, self.files.group(run.handle, group)))
 
     def _entries(self, snapshot: Snapshot, name: str, group: int) -> Iterator[tuple[Schema, Schema, Entries]]:
         key = snapshot.header["key"]
@@ -241,7 +186,7 @@ class KeyedParts:
     def payloads(self, group: int) -> Iterator[Payload]:
         """Of all states. Raises a StorageError."""
         for snapshot in self.snapshots:
-            if snapshot.is_heap and group in snapshot.groups:
+            if snapshot.in_arrow is None and group in snapshot.groups:
                 yield from self._payloads(snapshot, group)
 
     def _payloads(self, snapshot: Snapshot, group: int) -> Iterator[Payload]:
@@ -273,7 +218,7 @@ class KeyedParts:
         return RunParts(handle, runs)
 
     def _header(self, operator: str, handle: KeyedStateHandle) -> dict[str, Any]:
-        if handle.backend not in (*HEAP_FORMATS, COLUMNAR, ROWS):
+        if handle.backend not in (*HEAP_FORMATS, *ARROW_FORMATS):
             raise UnreadableState(
                 f"operator {operator!r}: its keyed state is a snapshot of the format {handle.backend!r}, which this "
                 "release does not know: read it with the release that wrote it"
@@ -303,37 +248,6 @@ def _payloads(data: bytes) -> list[Any]:
     return [(at, payload) for at, payload in unpack_plain(data)]
 
 
-def _tables(snapshot: Snapshot) -> list[StoredTable]:
-    return list(_each_table(snapshot))
-
-
-def _each_table(snapshot: Snapshot) -> Iterator[StoredTable]:
-    header = snapshot.header
-    if snapshot.is_heap:
-        for name, kind, schema in header["states"]:
-            yield StoredTable(str(name), str(kind), [schema])
-    elif format_of(snapshot.handle) == COLUMNAR:
-        schema = {what: header[what] for what in ("keys", "aggregates", "windows") if what in header}
-        yield StoredTable(STATE_NAME, AGGREGATION, [schema], is_arrow=True, keys=tuple(header["keys"]))
-    else:
-        for name, each in zip(_sides(header), header["rows"]["sides"], strict=True):
-            yield StoredTable(name, ROWS_KIND, [each], is_arrow=True, keys=tuple(each["keys"]))
-
-
-_OF_INPUT = f"{ROWS_NAME} of input "
-
-
-def is_side(name: str) -> bool:
-    """Whether this table is one of several that an operator keeps rows in."""
-    return name.startswith(_OF_INPUT)
-
-
-def _sides(header: dict[str, Any]) -> list[str]:
-    """The names of the tables, side by side."""
-    number = len(header["rows"]["sides"])
-    return [ROWS_NAME] if number == 1 else [f"{_OF_INPUT}{side}" for side in range(1, number + 1)]
-
-
 def _entry(payload: bytes, schema: Schema) -> Entries:
     is_timed = isinstance(schema, dict) and "ttl" in schema
     match unpack_plain(payload):
@@ -343,23 +257,3 @@ def _entry(payload: bytes, schema: Schema) -> Entries:
             return Entries(namespace, keys, values, None)
         case other:
             raise MalformedMessage(f"wanted a namespace, keys and values, found {other!r:.60}")
-
-
-def _rows(snapshot: Snapshot, name: str, data: bytes) -> pa.RecordBatch | None:
-    header = snapshot.header
-    if snapshot.handle.backend == COLUMNAR:
-        schema = pa.ipc.read_schema(pa.py_buffer(header["schema"]))
-        stored = schema if "stored" not in header else pa.ipc.read_schema(pa.py_buffer(header["stored"]))
-        return widened(pa.ipc.read_record_batch(pa.py_buffer(data), stored), schema)
-    found = _side_rows(header, name, data)
-    return None if found is None else _named(found.batch, header, name)
-
-
-def _side_rows(header: dict[str, Any], name: str, data: bytes) -> SideRows | None:
-    return side_of(header, unpack_plain(data), _sides(header).index(name))
-
-
-def _named(rows: pa.RecordBatch, header: dict[str, Any], name: str) -> pa.RecordBatch:
-    own = list(header["rows"]["sides"][_sides(header).index(name)]["types"])
-    names = [*own, *(beside + "'" * (beside in own) for beside in ("time", "mark"))]
-    return pa.RecordBatch.from_arrays(rows.columns[: len(names)], names=names)

@@ -20,13 +20,15 @@ from ...state.checkpoints.assignment import operator_states
 from ...state.checkpoints.completed_checkpoints import VertexSnapshot
 from ...state.kinds.rows_fit import ROWS
 from ...state.kinds.state_descriptions import LIST_KINDS
+from .arrow_formats import is_side
 from .errors import NoSuchState
 from .found import Found, find
-from .keyed_parts import KeyedParts, StoredTable, is_side
+from .keyed_parts import KeyedParts
 from .run_parts import run_handles
 from .sources_of_rows import ArrowSource, EntrySource, ListSource, RowSource
 from .state_files import StateFiles
 from .state_table import StateTable
+from .stored_table import StoredTable
 
 ALL_TIMERS = "timers"
 """The name of the table of both domains."""

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from ...messages import KeyedStateHandle
 from ...state.backends.group_parts import Part
 from ...state.backends.keyed_snapshot import RUN_KEYS, listed_keys, without_keys
 from ...state.backends.stored_runs import run_files, run_in
-from ...state.keys.key_hash import with_same_nans
 from ...state.kinds.schema_fit import Schema
 from .state_files import StateFiles
 from .stored_types import hashable
@@ -48,19 +45,3 @@ def newest_payloads(runs: Sequence[Sequence[Payload]]) -> Iterator[Payload]:
                 yield each._replace(data=left)
         if number:
             known.update(*(listed_keys(each.data, hashable) for each in payloads if each.kind == RUN_KEYS))
-
-
-def newest_rows(runs: Sequence[pa.RecordBatch], keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """What is left of the rows of these runs, the oldest first; each run has a row for a key at most."""
-    if len(runs) == 1:
-        yield from runs
-        return
-    known: set[Any] = set()
-    for number, batch in reversed(list(enumerate(runs))):
-        columns = (map(hashable, batch.column(name).to_pylist()) for name in keys)
-        own = with_same_nans(list(zip(*columns, strict=True)))
-        left = batch.filter(pa.array([key not in known for key in own], pa.bool_()))
-        if number:
-            known.update(own)
-        if left.num_rows:
-            yield left

@@ -19,8 +19,9 @@ from ...state.columns.packed_columns import unpacked
 from ...state.errors import CorruptState
 from ...state.keys.key_groups import key_group
 from .arrow_columns import column_of, inferred, packed_column
-from .keyed_parts import Entries, KeyedParts, StoredTable
+from .keyed_parts import Entries, KeyedParts
 from .state_files import StateFiles
+from .stored_table import StoredTable
 from .stored_types import PlainType, hashable, stored_type
 
 Row: TypeAlias = dict[str, Any]

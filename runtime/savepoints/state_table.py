@@ -16,9 +16,9 @@ from ...state.kinds.schema_fit import schema_text
 from ..connectors.errors import require
 from .arrow_columns import as_type, unified
 from .errors import NoSuchState
-from .keyed_parts import StoredTable
 from .sources_of_rows import Row, RowSource
 from .spark_frames import frame_of
+from .stored_table import StoredTable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ do; the header says the schema they are stored in, and the one they are read bac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -44,9 +44,19 @@ def read_header(data: bytes, handle: KeyedStateHandle) -> dict[str, Any]:
     return header
 
 
-def schema_of(header: dict[str, Any]) -> pa.Schema:
+def schema_of(header: Mapping[str, Any]) -> pa.Schema:
     """The schema of the rows. Raises an ArrowInvalid, which is a ValueError, or a LookupError."""
     return pa.ipc.read_schema(pa.py_buffer(header["schema"]))
+
+
+def _stored_schema_of(header: Mapping[str, Any]) -> pa.Schema:
+    """That of the messages: the first ones were not narrowed."""
+    return pa.ipc.read_schema(pa.py_buffer(header["stored" if "stored" in header else "schema"]))
+
+
+def rows_of_section(header: Mapping[str, Any], data: pa.Buffer) -> pa.RecordBatch:
+    """The rows of one key group. Raises ValueError, LookupError or OSError for bytes that hold something else."""
+    return widened(pa.ipc.read_record_batch(data, _stored_schema_of(header)), schema_of(header))
 
 
 def read_sections(
@@ -54,7 +64,7 @@ def read_sections(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of these key groups. Raises ValueError, LookupError or OSError for bytes that hold something else."""
     schema = schema_of(header)
-    stored = schema if "stored" not in header else pa.ipc.read_schema(pa.py_buffer(header["stored"]))
+    stored = _stored_schema_of(header)
     groups = sorted(handle.offsets.keys() & set(owned.groups))
     shares = (pa.ipc.read_record_batch(section_of(data, handle, group), stored) for group in groups)
     for batch in _joined(shares):

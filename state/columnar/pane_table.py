@@ -26,6 +26,7 @@ from ..columns.timed_batch import Times
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
 from .group_progress import ByPane, GroupProgress, Progress
+from .open_panes import OpenPanes, there
 from .pane import Pane
 from .pane_runs import LeavingWindow, Run, field_of_rows, joined_runs, rows_of
 from .pane_windows import (
@@ -50,14 +51,14 @@ _ONE_BY_ONE = EvenGrid(1)
 
 
 class PaneTable:
-    """The open panes of one subtask."""
+    """The windows of one subtask: their open panes, and those that are given out."""
 
     def __init__(self, windows: PaneWindows, rows: WindowRows, allowed_lateness_ms: int = 0) -> None:
         self.rows = rows
         self.fired = self.closed = FIRST_BOUND
         self._windows, self._grid, self._lateness_ms = windows, windows.grid, allowed_lateness_ms
         self._index = KeyIndex(list(rows.keys.values()))
-        self._panes: dict[int, Pane] = {}
+        self._panes = OpenPanes(windows, rows.parts)
         self._leaving: deque[LeavingWindow] = deque()
         self._most_entries = 0
         """The greatest length since keys were last given up."""
@@ -68,7 +69,7 @@ class PaneTable:
 
     def __len__(self) -> int:
         """How many pairs there are of a key and a pane, or a window that is being given out."""
-        return sum(map(len, self._panes.values())) + sum(map(len, self._leaving))
+        return len(self._panes) + sum(map(len, self._leaving))
 
     @property
     def key_count(self) -> int:
@@ -77,7 +78,7 @@ class PaneTable:
 
     @property
     def holding(self) -> int:
-        return max(map(len, self._panes.values()), default=0)
+        return self._panes.largest
 
     @property
     def is_giving_out(self) -> bool:
@@ -86,7 +87,7 @@ class PaneTable:
     @property
     def kept_from(self) -> tuple[str, int]:
         """Panes close in their order."""
-        return self._pane_name, min(self._panes, default=LAST_BOUND)
+        return self._pane_name, self._panes.first
 
     @property
     def partial_schema(self) -> pa.Schema:
@@ -152,7 +153,7 @@ class PaneTable:
             if not len(first):
                 self._leaving.popleft()
         results = [self._results(runs)] if rows else []
-        if self._leaving or self._next_end() <= target:
+        if self._leaving or self._panes.next_end(self.fired) <= target:
             return results, True
         self.fired = max(self.fired, target)
         self._close(closing)
@@ -169,7 +170,7 @@ class PaneTable:
 
     def first_end(self) -> int:
         """The end, in ms, of the first window that holds anything and has not fired."""
-        return time_of(self._grid, self._next_end())
+        return time_of(self._grid, self._panes.next_end(self.fired))
 
     def first_end_of(self, time_ms: int) -> int:
         """The end, in ms, of the first window that holds this time; the end of time if none does."""
@@ -181,14 +182,10 @@ class PaneTable:
 
         To be used up before anything else is done.
         """
-        bound = bound_at(self._grid, until_ms)
         runs: list[Run] = []
         rows = 0
         self._most_entries = max(self._most_entries, len(self))
-        for number in sorted(self._panes):
-            if (self._windows.first_end(number, FIRST_BOUND) or 0) > bound:
-                continue
-            pane = self._panes.pop(number)
+        for number, pane in self._panes.take_out(bound_at(self._grid, until_ms)):
             for start in range(0, len(pane), _PARTIALS_AT_A_TIME):
                 places = slice(start, min(start + _PARTIALS_AT_A_TIME, len(pane)))
                 runs.append(Run(number, number, pane.slots[places], pane.parts.at(places)))
@@ -204,7 +201,7 @@ class PaneTable:
         """All state as of now, or that of some slots while nothing is given out; None if there is none."""
         runs = []
         for number, pane in self._panes.items():
-            of_pane = slice(0, len(pane)) if some is None else _there(pane.find(some, len(self._index)))
+            of_pane = slice(0, len(pane)) if some is None else there(pane.find(some, len(self._index)))
             if len(held := pane.slots[of_pane]):
                 runs.append(Run(number, 0, held, pane.parts.at(of_pane)))
         for leaving in self._leaving:
@@ -273,10 +270,7 @@ class PaneTable:
             self.changes.changed(slots, len(slots), len(self._index))
         again: dict[int, list[Slots]] = {}
         for number, rows in by_pane:
-            pane = self._panes.get(number)
-            if pane is None:
-                pane = self._panes[number] = Pane(self.rows.parts)
-            self._merge(pane, rows_of(batch, rows), slots[rows], partials=partials)
+            self._merge(self._panes.opened(number), rows_of(batch, rows), slots[rows], partials=partials)
             end = self._windows.first_end(number, progress.closed)
             while end is not None and end <= progress.fired:
                 again.setdefault(end, []).append(slots[rows])
@@ -295,11 +289,7 @@ class PaneTable:
     def _fire_again(self, end: int, slots: Slots) -> Iterator[Results]:
         """Results of these keys as they are now."""
         for at in range(0, len(slots), MOST_ROWS):
-            merged = Pane(self.rows.parts)
-            for number in self._numbers(end):
-                pane = self._panes[number]
-                there = _there(pane.find(slots[at : at + MOST_ROWS], len(self._index)))
-                merged.merge_values(pane.slots[there], pane.parts.at(there), len(self._index))
+            merged = self._panes.those_of(slots[at : at + MOST_ROWS], end, len(self._index))
             yield self._results([Run(self._windows.start_of(end), end, merged.slots, merged.values())])
 
     def _bounds(self, watermark_ms: int) -> tuple[int, int]:
@@ -309,41 +299,19 @@ class PaneTable:
         first, second = (bound_at(self._grid, watermark_ms + 1 - delay) for delay in (0, self._lateness_ms))
         return first, second
 
-    def _next_end(self) -> int:
-        """The end of the first window that has not fired and holds anything; LAST_BOUND if there is none."""
-        ends = (self._windows.first_end(number, self.fired) for number in self._panes)
-        return min((end for end in ends if end is not None), default=LAST_BOUND + 1)
-
     def _fire_next(self, target: int, closing: int) -> bool:
         """Take the next window that ends at `target` or before out of its panes; False if there is none."""
         while not self._leaving:
-            end = self._next_end()
+            end = self._panes.next_end(self.fired)
             if end > target:
                 return False
-            window = self._without_fired(self._window(end, closing), end)
+            window = self._without_fired(self._panes.window(end, closing, len(self._index)), end)
             self.fired = end
             self._close(min(end, closing))
             window.seal()
             if len(window):
                 self._leaving.append(LeavingWindow(self._windows.start_of(end), end, window))
         return True
-
-    def _window(self, end: int, closing: int) -> Pane:
-        """What a window holds. It is the pane itself if there is one, which nothing needs afterwards."""
-        numbers = self._numbers(end)
-        if len(numbers) > 1:
-            return self._merged(numbers)
-        pane = self._panes[numbers[0]]
-        is_last = end <= closing and self._windows.first_end(numbers[0], end) is None
-        return pane if is_last else pane.copy()
-
-    def _merged(self, numbers: Sequence[int]) -> Pane:
-        largest = max(numbers, key=lambda number: len(self._panes[number]))
-        merged = self._panes[largest].copy()
-        for number in numbers:
-            if number != largest:
-                merged.merge(self._panes[number], len(self._index))
-        return merged
 
     def _without_fired(self, window: Pane, end: int) -> Pane:
         """The same without keys for which it has fired before a rescale."""
@@ -354,29 +322,19 @@ class PaneTable:
         left.merge_values(window.slots[places], window.parts.at(places), len(self._index))
         return left
 
-    def _numbers(self, end: int) -> list[int]:
-        """The panes that the window holds and that hold anything, in order."""
-        start = self._windows.start_of(end)
-        if end - start <= len(self._panes):
-            return [number for number in range(start, end) if number in self._panes]
-        return sorted(number for number in self._panes if start <= number < end)
-
     def _close(self, bound: int) -> None:
         """Windows that end there or before have closed."""
         self.closed = max(self.closed, min(bound, self.fired))
         if self.ahead is not None and self.ahead.is_behind(self.progress):
             self.ahead = None
-        gone = [number for number in self._panes if self._windows.first_end(number, self.closed) is None]
-        if gone:
-            self._most_entries = max(self._most_entries, len(self))
-            for number in gone:
-                del self._panes[number]
+        self._most_entries = max(self._most_entries, len(self))
+        self._panes.drop_unneeded(self.closed)
 
     def _give_up_keys(self) -> None:
         """Forget keys that are in no pane, when there may be as many of them as of others."""
         if len(self._index) <= max(_FEWEST_KEYS, 2 * self._most_entries):
             return
-        panes = [*self._panes.values(), *(leaving.pane for leaving in self._leaving)]
+        panes = [*self._panes.all, *(leaving.pane for leaving in self._leaving)]
         live = np.zeros(len(self._index), np.bool_)
         for pane in panes:
             live[pane.slots] = True
@@ -400,7 +358,3 @@ class PaneTable:
         slots, values = joined_runs(runs)
         places = {self._pane_name: field_of_rows(runs, "start")}
         return self.rows.partials(self._index.keys(slots), places, values)
-
-
-def _there(places: Slots) -> Slots:
-    return places[places >= 0]

@@ -313,11 +313,12 @@ class SessionTable:
 
     def _fire_last(self, slots: Slots) -> list[Results]:
         results = self._results(self._taken(slots))
-        self._changed(slots)
         self._has_fired[slots] = True
-        closed = self._closings(self._last[slots]) <= self._watermark
-        self._forget(slots[closed])
-        self._enter(slots[~closed])
+        is_closed = self._closings(self._last[slots]) <= self._watermark
+        self._forget(slots[is_closed])
+        left = slots[~is_closed]
+        self._changed(left)
+        self._enter(left)
         return results
 
     def _forget(self, slots: Slots) -> None:

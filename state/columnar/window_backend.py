@@ -29,9 +29,10 @@ from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_agg
 from ..kinds.descriptors import KeyedStateDeclaration
 from .group_progress import GroupProgress, Progress
 from .group_sections import read_header, read_sections, schema_of, write_sections
+from .section_runs import rows_left
 from .slot_groups import Groups, Share, SlotGroups, check_owned, shares_of
 from .window_rows import Stored, WindowRows
-from .window_runs import RUN, about_run, newest_windows
+from .window_runs import RUN, about_run
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 
@@ -230,8 +231,8 @@ class WindowBackend(Generic[T]):
                 for (run, data), header in zip(runs, headers, strict=True)
                 for rows in read_sections(data, run, header, own)
             ]
-            if said and len(left := newest_windows(said, table.rows, newest)):
-                table.restore(left)
+            if left := rows_left(said, newest):
+                table.restore(pa.concat_batches(left))
         return newest
 
     def read_only(self) -> AbstractContextManager[None]:

@@ -10,13 +10,11 @@ need no row of their own:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from ..keys.key_index import KeyIndex
 from .window_rows import WindowRows
 
 RUN = "run"
@@ -26,22 +24,6 @@ RUN = "run"
 def about_run(rows: WindowRows, kept_from: tuple[str, int] | None) -> dict[str, Any]:
     """For the header. `kept_from`: a column, and its least value in the rows that are still there, of all keys."""
     return {RUN: {"rows": rows.rows_name, "from": None if kept_from is None else list(kept_from)}}
-
-
-def newest_windows(runs: Sequence[pa.RecordBatch], rows: WindowRows, header: Mapping[str, Any]) -> pa.RecordBatch:
-    """The rows that are left of these runs, the oldest first; `header`: that of the newest one. Raises InvalidKey,
-    LookupError, TypeError or ValueError for batches that are no such runs.
-    """
-    index = KeyIndex(list(rows.keys.values()))
-    slots = [index.slots_of(rows.key_columns(batch)) for batch in runs]
-    newest = np.zeros(len(index), np.int64)
-    for number, own in enumerate(slots):
-        newest[own] = number
-    left = [
-        batch.filter(pa.array(newest[own] == number))
-        for number, (batch, own) in enumerate(zip(runs, slots, strict=True))
-    ]
-    return without_gone(pa.concat_batches(left), header)
 
 
 def without_gone(rows: pa.RecordBatch, header: Mapping[str, Any]) -> pa.RecordBatch:

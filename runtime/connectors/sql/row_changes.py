@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....actors.flow.changelog import ADDING, DELETE, TAKING_BACK
 from ....actors.flow.elements import Batch
 from ....actors.flow.records import RecordMismatch, batch_of, merged
 from .errors import TableMismatch
-from .target_table import DELETED, DELETING, UPSERTING, TargetTable, last_of_each_key
+from .target_table import TargetTable, last_of_each_key
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -101,18 +102,18 @@ class RowChanges:
         said = rows.column(self._says)
         if self.deleted is not None:
             return pc.fill_null(said.cast(pa.bool_()), False)
-        return pc.is_in(said, pa.array(DELETING))
+        return pc.is_in(said, pa.array(TAKING_BACK))
 
     def _is_deleted(self, rows: pa.RecordBatch) -> pa.Array:
         """The same without those that only say what a row was before it changed."""
-        return self._goes(rows) if self.kind is None else pc.equal(rows.column(self.kind), DELETED)
+        return self._goes(rows) if self.kind is None else pc.equal(rows.column(self.kind), DELETE)
 
     def _check_kinds(self, kinds: pa.Array) -> None:
-        unknown = kinds.filter(pc.invert(pc.is_in(kinds, pa.array([*UPSERTING, *DELETING]))))
+        unknown = kinds.filter(pc.invert(pc.is_in(kinds, pa.array([*ADDING, *TAKING_BACK]))))
         if len(unknown):
             raise RecordMismatch(
                 f"column {self.kind!r} says {unknown[0].as_py()!r}, wanted one of "
-                f"{', '.join((*UPSERTING, *DELETING))}: "
+                f"{', '.join((*ADDING, *TAKING_BACK))}: "
                 "what else there is (a TRUNCATE is '-T') is to be handled before the sink"
             )
 

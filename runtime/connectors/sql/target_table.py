@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, TableClause
 
 _ROWS_PER_WRITE = 32_768
-DELETED = "-D"
-UPSERTING, DELETING = ("+I", "+U"), (DELETED, "-U")
-"""Kinds of a changelog (docs/joins.md), by what becomes of the row with their key."""
 
 
 class TargetColumn(NamedTuple):

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
+from ....actors.flow.changelog import Changelog
 from ....messages import JobStatus
 from ...api.environment import StreamEnvironment
 from ...oracles import Violation, at_least_once, exactly_once, nothing_extra
@@ -41,7 +42,7 @@ __all__ = ["Survived", "TrialOptions", "assert_at_least_once", "assert_exactly_o
 Job: TypeAlias = StreamEnvironment | Callable[[], StreamEnvironment]
 Records: TypeAlias = Iterable[Any] | Mapping[str, Iterable[Any]]
 Expected: TypeAlias = Records | Callable[[Inputs], Records]
-Oracle: TypeAlias = Callable[[Iterable[Any], Iterable[Any]], Violation | None]
+Oracle: TypeAlias = Callable[[Iterable[Any], Iterable[Any], Changelog | None], Violation | None]
 
 
 class TrialOptions(TypedDict, total=False):
@@ -216,7 +217,7 @@ class _Assertion:
             return
         for name, wanted in self._wanted.items():
             found = output.get(name, [])
-            violation = oracle(found, wanted)
+            violation = oracle(found, wanted, self._trial.changelog_of(name))
             if violation is not None:
                 amounts = f"(found {len(found)}, wanted {len(wanted)})"
                 yield Violation(violation.oracle, f"sink {name!r} has committed {violation.problem} {amounts}")

@@ -14,7 +14,9 @@ from ....state.file_locations import file_system_at
 from ...api.errors import ApiError
 from ...api.translation import Translation
 from ...clusters.job_handle import JobHandle
-from ...connectors import CollectSink, FileSink, OutletSink, read_collected
+from ...connectors import FileSink, OutletSink
+from ...connectors.files.collect_sink import collected_records
+from ...connectors.files.committed_files import checkpoint_of
 from .transactional_log import logs_of_this_world
 
 SCHEME = "sim://"
@@ -35,8 +37,7 @@ def committed_output(jobs: Sequence[Translation], latest: JobHandle) -> Output:
         if not isinstance(sink, FileSink) or (name, sink.path) in read:
             continue
         read.add((name, sink.path))
-        found = read_collected(sink.path) if isinstance(sink, CollectSink) else _files_of(sink)
-        output[name] = [*output.get(name, []), *found]
+        output[name] = [*output.get(name, []), *_read_files(sink.path, _READERS[sink.format])]
     for name, sink in jobs[-1].sinks.items():
         if isinstance(sink, OutletSink):
             output[name] = _read_outlet(latest, name)
@@ -53,10 +54,6 @@ def _read_outlet(job: JobHandle, name: str) -> list[Any]:
     return records
 
 
-def _files_of(sink: FileSink) -> list[Any]:
-    return _read_files(sink.path, _READERS[sink.format])
-
-
 def sinks_outside_of_the_world(translation: Translation) -> list[str]:
     """The names of FileSinks whose files would be real ones."""
     return [
@@ -66,35 +63,41 @@ def sinks_outside_of_the_world(translation: Translation) -> list[str]:
     ]
 
 
-def _read_files(url: str, read: Callable[[BinaryIO], list[Any]]) -> list[Any]:
+def _read_files(url: str, read: Callable[[str, BinaryIO], list[Any]]) -> list[Any]:
+    """Checkpoint by checkpoint: so changes of one key are in order, whichever subtasks have written them."""
     fs, root = file_system_at(url)
     if not fs.exists(root):
         return []
+    names = sorted(path.rpartition("/")[2] for path in fs.ls(root, detail=False))
     rows: list[Any] = []
-    for path in sorted(fs.ls(root, detail=False)):
-        if path.rpartition("/")[2].startswith("part-"):
-            with fs.open(path, "rb") as file:
-                rows += read(file)
+    for name in sorted((name for name in names if name.startswith("part-")), key=checkpoint_of):
+        with fs.open(f"{root}/{name}", "rb") as file:
+            rows += read(name, file)
     return rows
 
 
-def _read_parquet(file: BinaryIO) -> list[Any]:
+def _read_collected(name: str, file: BinaryIO) -> list[Any]:
+    return collected_records(name, file.read())
+
+
+def _read_parquet(_name: str, file: BinaryIO) -> list[Any]:
     import pyarrow.parquet as pq
 
     return list(pq.read_table(file).to_pylist())
 
 
-def _read_csv(file: BinaryIO) -> list[Any]:
+def _read_csv(_name: str, file: BinaryIO) -> list[Any]:
     import pyarrow.csv
 
     return list(pyarrow.csv.read_csv(file).to_pylist())
 
 
-def _read_jsonl(file: BinaryIO) -> list[Any]:
+def _read_jsonl(_name: str, file: BinaryIO) -> list[Any]:
     return [json.loads(line) for line in file.read().decode().splitlines()]
 
 
-_READERS: Mapping[str, Callable[[BinaryIO], list[Any]]] = {
+_READERS: Mapping[str, Callable[[str, BinaryIO], list[Any]]] = {
+    "records": _read_collected,
     "parquet": _read_parquet,
     "csv": _read_csv,
     "jsonl": _read_jsonl,

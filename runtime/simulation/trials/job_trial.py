@@ -10,6 +10,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from ....actors.flow.changelog import Changelog
 from ....actors.job_graph import slots_needed
 from ....messages import JobId, JobStatus
 from ...api.environment import StreamEnvironment
@@ -20,6 +21,7 @@ from ..histories.scenario import random_faults, random_slow_process
 from ..world.cluster import STORAGE, SimulatedCluster
 from ..world.faults import JOB_MANAGER, Fault, KillProcess
 from .causes import Causes
+from .changelogs import OUT_OF_ORDER, changelogs_of
 from .committed_output import sinks_outside_of_the_world
 from .other_interpreter import CalmRun
 from .pacing import paced
@@ -64,6 +66,7 @@ class JobTrial:
         self._slots = slots_per_task_manager
         self._settings = {"slot_timeout_ms": 300_000, **settings}
         self._env = env
+        self._changelogs = changelogs_of(env.graph.nodes)
         self._was = env.parallelism or task_managers * slots_per_task_manager
         self._pause_ms = 0.0
         self._translations: dict[tuple[int, int], Translation] = {}
@@ -93,6 +96,14 @@ class JobTrial:
         within_ms = self.reference.virtual_ms
         times = sorted(round(chance.uniform(0.1, 0.8) * within_ms, 1) for _ in range(chance.choice((1, 1, 2))))
         return tuple(Rescale(at_ms, chance.choice(others), cancel=chance.random() < _CANCELS) for at_ms in times)
+
+    def changelog_of(self, name: str) -> Changelog | None:
+        """Of what is compared under this name; None if its records are no changes. A log is written by sinks whose
+        names need not be its own.
+        """
+        if name in self._plain.sinks:
+            return self._changelogs.get(name)
+        return OUT_OF_ORDER if self._changelogs else None
 
     @property
     def keeping(self) -> tuple[str, ...]:

@@ -56,6 +56,18 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Answer]:
     return folder, answer
 
 
+@pytest.fixture(scope="module")
+def rows_by_key(rows: tuple[Path, Answer], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Answer]:
+    """The same in one file, by key, with a time that rises by row: most keys stay as they are from one checkpoint to
+    the next.
+    """
+    folder, answer = rows
+    by_key = tmp_path_factory.mktemp("rows-by-key")
+    table = pq.read_table(folder).sort_by("key").append_column("time", pa.array(range(ROWS)))
+    pq.write_table(table, by_key / "rows.parquet", row_group_size=GROUP_ROWS)
+    return by_key, answer
+
+
 def last_of_each_key(out: Path) -> tuple[Answer, int]:
     """The row of the highest count of each key, and how many rows there are in all."""
     table = pq.read_table(out).sort_by([("key", "ascending"), ("count", "ascending")])
@@ -87,14 +99,11 @@ def test_counts_and_sums_are_exact_when_task_managers_are_killed(
 
 @pytest.mark.chaos
 def test_counts_and_sums_are_exact_when_checkpoints_are_incremental(
-    shared_cluster: LocalCluster, rows: tuple[Path, Answer], tmp_path: Path
+    shared_cluster: LocalCluster, rows_by_key: tuple[Path, Answer], tmp_path: Path
 ) -> None:
-    """Rows come by key, so most keys stay as they are from one checkpoint to the next."""
-    (folder, answer), out, by_key = rows, tmp_path / "out", tmp_path / "by-key"
-    by_key.mkdir()
-    pq.write_table(pq.read_table(folder).sort_by("key"), by_key / "rows.parquet", row_group_size=GROUP_ROWS)
+    (folder, answer), out = rows_by_key, tmp_path / "out"
     env, gate = environment(incremental_checkpoints=True), Gate(tmp_path)
-    stream = env.from_source(GatedFileSource(gate, str(by_key), records_per_second=RATE))
+    stream = env.from_source(GatedFileSource(gate, str(folder), records_per_second=RATE))
     stream.key_by("key").aggregate("end", count=Count(), sum=Sum("value")).sink_to(FileSink(str(out)))
     job = shared_cluster.submit(env)
     witness = Witness(job)
@@ -108,15 +117,11 @@ def test_counts_and_sums_are_exact_when_checkpoints_are_incremental(
 
 @pytest.mark.chaos
 def test_joins_and_sessions_are_exact_when_their_checkpoints_are_runs(
-    shared_cluster: LocalCluster, rows: tuple[Path, Answer], tmp_path: Path
+    shared_cluster: LocalCluster, rows_by_key: tuple[Path, Answer], tmp_path: Path
 ) -> None:
-    """Rows come by key, and stay what they are from one checkpoint to the next."""
-    (folder, answer), by_key, kept = rows, tmp_path / "by-key", tmp_path / "checkpoints"
-    by_key.mkdir()
-    table = pq.read_table(folder).sort_by("key").append_column("time", pa.array(range(ROWS)))
-    pq.write_table(table, by_key / "rows.parquet", row_group_size=GROUP_ROWS)
+    (folder, answer), kept = rows_by_key, tmp_path / "checkpoints"
     env, gate = environment(incremental_checkpoints=True, checkpoint_dir=str(kept)), Gate(tmp_path)
-    stream = env.from_source(GatedFileSource(gate, str(by_key), records_per_second=RATE))
+    stream = env.from_source(GatedFileSource(gate, str(folder), records_per_second=RATE))
     names = pa.table({"id": list(answer), "name": [f"name {key}" for key in answer]})
     named = env.from_arrow(names).key_by("id")
     stream.key_by("key").join(named, name="joined").sink_to(FileSink(str(tmp_path / "joined")))

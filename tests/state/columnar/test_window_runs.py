@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from understudy.messages import CheckpointId, KeyedStateHandle
-from understudy.runtime.savepoints import keyed_parts
 from understudy.state.backends.backend import IncrementalBackend
 from understudy.state.backends.run_ledger import RunLedger
-from understudy.state.columnar import pane_table, session_table, window_backend, window_runs
+from understudy.state.columnar import pane_table, section_runs, session_table, window_backend
 from understudy.state.columnar.pane_table import PaneTable
 from understudy.state.columnar.pane_windows import cumulative_panes, sliding_panes, tumbling_panes
+from understudy.state.columnar.section_runs import rows_left
 from understudy.state.columnar.session_table import SessionTable
 
 from .window_model import AlignedModel, Row, SessionModel, cumulative, sliding, tumbling
@@ -192,13 +192,11 @@ def _unnoticed(patch: pytest.MonkeyPatch) -> None:
 
 
 def _gone_comes_back(patch: pytest.MonkeyPatch) -> None:
-    for module in (window_runs, keyed_parts):
-        patch.setattr(module, "without_gone", lambda rows, header: rows)
+    patch.setattr(section_runs, "without_gone", lambda rows, header: rows)
 
 
 def _oldest(patch: pytest.MonkeyPatch) -> None:
-    newest = window_backend.newest_windows
-    patch.setattr(window_backend, "newest_windows", lambda runs, *others: newest(runs[::-1], *others))
+    patch.setattr(window_backend, "rows_left", lambda runs, *others: rows_left(runs[::-1], *others))
 
 
 def _new_slots(patch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from .....actors.flow.changelog import AFTER, BEFORE, DELETE, INSERT
 from ..database import shut
 from ..errors import ChangesLost, NotReplicable
 from ..readers import copied_page
-from .change_rows import AFTER, BEFORE, DELETED, INSERTED, TRUNCATED, ChangeRows, Layout
+from .change_rows import TRUNCATED, ChangeRows, Layout
 from .changed_table import ChangedTable
 from .lsn import lsn_of, lsn_text
 from .pgoutput import UNCHANGED, Begin, Commit, Delete, Insert, RelationMessage, Texts, Truncate, Update, decode
@@ -266,10 +267,10 @@ class ChangeReader:
         match change:
             case Insert(new=new):
                 if self._counts(new):
-                    rows.add(INSERTED, new, self._layout)
+                    rows.add(INSERT, new, self._layout)
             case Delete(old=old):
                 if self._counts(old):
-                    rows.add(DELETED, old, self._layout)
+                    rows.add(DELETE, old, self._layout)
             case Truncate():
                 self._check_truncate()
                 rows.add(TRUNCATED, None, None)
@@ -283,9 +284,9 @@ class ChangeReader:
         after = self._counts(new)
         before = old is not None and self._counts(old)
         if before:
-            self._rows.add(BEFORE if after else DELETED, old, self._layout)
+            self._rows.add(BEFORE if after else DELETE, old, self._layout)
         if after:
-            self._rows.add(INSERTED if old is not None and not before else AFTER, new, self._layout, old)
+            self._rows.add(INSERT if old is not None and not before else AFTER, new, self._layout, old)
 
     def _counts(self, row: Texts) -> bool:
         """Whether what was read of the table does not have the change of this row."""

@@ -15,12 +15,13 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
+from .....actors.flow.changelog import INSERT, KIND
 from ..errors import NotReplicable, TableChanged, TableMismatch
 from ..texts import column_of_texts
 from .pgoutput import UNCHANGED, RelationMessage, Texts
 
-KIND, COMMIT_LSN, COMMIT_PLACE, COMMITTED_AT = "kind", "commit_lsn", "commit_place", "committed_at"
-INSERTED, BEFORE, AFTER, DELETED, TRUNCATED = "+I", "-U", "+U", "-D", "-T"
+COMMIT_LSN, COMMIT_PLACE, COMMITTED_AT = "commit_lsn", "commit_place", "committed_at"
+TRUNCATED = "-T"
 _COMMIT_FIELDS = (
     pa.field(COMMIT_LSN, pa.int64()),
     pa.field(COMMIT_PLACE, pa.int64()),
@@ -113,7 +114,7 @@ class ChangeRows:
         """Rows of the table itself."""
         rows = page.num_rows
         arrays = [
-            pa.array([INSERTED] * rows, pa.string()),
+            pa.array([INSERT] * rows, pa.string()),
             *(page.column(name) for name in self._table.names),
             pa.array([lsn] * rows, pa.int64()),
             *(pa.nulls(rows, field.type) for field in _COMMIT_FIELDS[1:]),

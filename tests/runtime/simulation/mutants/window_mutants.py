@@ -86,11 +86,12 @@ def panes_that_fired_in_part_are_not_restored(patch: Patch) -> None:
     stored = PaneTable.stored
 
     def forgetful(self: PaneTable, some: Any = None) -> Any:
-        panes, self._panes = self._panes, dict(list(self._panes.items())[1:])
+        panes = self._panes._panes
+        self._panes._panes = dict(list(panes.items())[1:])
         try:
             return stored(self, some)
         finally:
-            self._panes = panes
+            self._panes._panes = panes
 
     patch.setattr(PaneTable, "stored", forgetful)
 
