@@ -38,12 +38,12 @@ from ...state import (
     state_size_bytes,
 )
 from ...state.backends.backend import (
-    CountedBackend,
-    IncrementalBackend,
     KeyedSnapshot,
     ReadState,
-    SampledBackend,
-    SharingBackend,
+    is_counted,
+    is_incremental,
+    is_sampled,
+    is_sharing,
 )
 from ...state.backends.frozen_state import KeptState
 from ...state.backends.operator_state import packed_list
@@ -130,7 +130,7 @@ class TaskState:
         }
         self._offset: OperatorListState[Any] | None = None
         for operator_id, state in self._states.items():
-            if services.incremental and isinstance(state.keyed, IncrementalBackend):
+            if services.incremental and is_incremental(state.keyed):
                 state.keyed.track_changes(operator_id)
 
     def restore(self) -> None:
@@ -163,7 +163,7 @@ class TaskState:
             if isinstance(state.operator, KeyedOperator):
                 assert state.keyed is not None
                 state.operator._backend = state.keyed
-                if isinstance(state.keyed, SampledBackend):
+                if is_sampled(state.keyed):
                     state.operator._kept_kinds = kinds_of(state.keyed.some_keys(SAMPLE))
                 state.operator.timers = Timers(state.keyed, state.operator._no_timers)
 
@@ -199,7 +199,7 @@ class TaskState:
         for operator_id, state in self._states.items():
             with blame(state.operator):
                 keyed = self._keyed(state, checkpoint_id, whole, data_ended)
-                if isinstance(state.keyed, CountedBackend):
+                if is_counted(state.keyed):
                     entries[operator_id] = state.keyed.stored_entries()
                 taken.add(operator_id, keyed, state.lists.snapshot(), state.operator.context.name)
         deployment = self._deployment
@@ -240,9 +240,9 @@ class TaskState:
         """The last checkpoint of a job may be large and is hardly ever read: it may name files all the same."""
         if state.keyed is None:
             return None
-        if whole and not data_ended and isinstance(state.keyed, SharingBackend):
+        if whole and not data_ended and is_sharing(state.keyed):
             return state.keyed.whole_snapshot(checkpoint_id)
-        if self._services.incremental and not whole and isinstance(state.keyed, IncrementalBackend):
+        if self._services.incremental and not whole and is_incremental(state.keyed):
             return state.keyed.increment(checkpoint_id)
         return state.keyed.snapshot(checkpoint_id)
 

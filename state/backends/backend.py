@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeGuard, TypeVar, runtime_checkable
 from urllib.parse import quote
 
 from ...messages import (
@@ -231,6 +231,26 @@ class SharingBackend(KeyedStateBackend, Protocol):
 
     def whole_snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         """As `snapshot`, but it names none: all is written again."""
+
+
+# A backend is asked for these at each snapshot, and `isinstance` takes a Protocol's members one by one: a fifth of a
+# small snapshot's time. One method tells each kind from the others.
+
+
+def is_counted(backend: KeyedStateBackend | None) -> TypeGuard[CountedBackend]:
+    return hasattr(backend, "stored_entries")
+
+
+def is_sampled(backend: KeyedStateBackend | None) -> TypeGuard[SampledBackend]:
+    return hasattr(backend, "some_keys")
+
+
+def is_incremental(backend: KeyedStateBackend | None) -> TypeGuard[IncrementalBackend]:
+    return hasattr(backend, "increment")
+
+
+def is_sharing(backend: KeyedStateBackend | None) -> TypeGuard[SharingBackend]:
+    return hasattr(backend, "whole_snapshot")
 
 
 class KeepingBackend(KeyedStateBackend, Protocol):

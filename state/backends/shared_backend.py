@@ -20,13 +20,13 @@ from ..kinds.descriptors import KeyedStateDeclaration
 from .backend import (
     NO_KEY,
     NO_NAMESPACE,
-    CountedBackend,
     KeepingBackend,
     KeyedSnapshot,
     ReadState,
-    SampledBackend,
-    SharingBackend,
     StateClock,
+    is_counted,
+    is_sampled,
+    is_sharing,
 )
 from .frozen_state import FrozenState, KeptState
 from .heap_accessors import forgotten
@@ -170,7 +170,7 @@ class SharedBackend:
 
     def whole_snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         with self._as_committed():
-            if isinstance(self.inner, SharingBackend):
+            if is_sharing(self.inner):
                 return self.inner.whole_snapshot(checkpoint_id)
             return self.inner.snapshot(checkpoint_id)
 
@@ -196,7 +196,7 @@ class SharedBackend:
 
     def some_keys(self, most: int) -> list[Any]:
         with self.lock:
-            return self.inner.some_keys(most) if isinstance(self.inner, SampledBackend) else []
+            return self.inner.some_keys(most) if is_sampled(self.inner) else []
 
     def entry_count(self) -> int:
         with self.lock:
@@ -204,7 +204,7 @@ class SharedBackend:
 
     def stored_entries(self) -> int:
         with self.lock:
-            return self.inner.stored_entries() if isinstance(self.inner, CountedBackend) else 0
+            return self.inner.stored_entries() if is_counted(self.inner) else 0
 
     def close(self) -> None:
         """Units that still run find no state any more."""

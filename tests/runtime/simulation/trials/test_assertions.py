@@ -75,6 +75,10 @@ def test_an_environment_will_do_and_is_left_as_it_was() -> None:
 def test_what_is_expected_can_be_said() -> None:
     assert_exactly_once(_numbers, expected=[number * 10 for number in range(12)], histories=2)
     assert_exactly_once(_numbers, expected={"out": [number * 10 for number in range(12)]}, histories=2)
+    with pytest.raises(
+        AssertionError, match=r"^without any fault: exactly-once: sink 'out' .* 1 records too many: 110"
+    ):
+        assert_exactly_once(_numbers, expected=[number * 10 for number in range(11)])
 
 
 def test_what_is_expected_may_be_computed_from_the_inputs() -> None:
@@ -115,11 +119,6 @@ class _Own(Source):
 
     def seek(self, offset: Any) -> None:
         """There is none."""
-
-    with pytest.raises(
-        AssertionError, match=r"^without any fault: exactly-once: sink 'out' .* 1 records too many: 110"
-    ):
-        assert_exactly_once(_numbers, expected=[number * 10 for number in range(11)])
 
 
 def test_all_sinks_are_compared_or_the_one_that_is_named() -> None:
