@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import os
+import shlex
 import sys
 import time
 from collections.abc import Collection, Iterator
@@ -223,6 +224,7 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
         if cluster.web_url is not None:
             display.say(f"page at {cluster.web_url}")
         job = cluster.submit(env, options.name, **options.submit)
+        job._stop_call = f"`understudy stop {shlex.quote(job.name)}` in another terminal"
         options.jobs.append(job)
         if not (options.quiet or options.as_json):
             click.echo(

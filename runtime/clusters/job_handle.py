@@ -85,6 +85,8 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         """The checkpoint it was started from, which operators found their state, and what was left behind."""
         self._client = client
         self._page_url: Callable[[], str | None] = lambda: None
+        self._stop_call = "job.stop_with_savepoint()"
+        """How whoever has started it stops it with a savepoint, for texts."""
         """Where its cluster's page is."""
         self._graph = translation.graph
         self._operators = translation.operators
@@ -200,7 +202,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
             self.name,
             "had not begun to run" if self._status is JobStatus.CREATED else f"was {self._status.value}",
             "its cluster closed" if raised is None else f"{raised.__name__} closed its cluster",
-            _better_end(savepoint, by_itself=raised is None),
+            _better_end(savepoint, self._stop_call, by_itself=raised is None),
             lost if config.retention is CheckpointRetention.ON_FAILURE else "",
         )
 
@@ -422,9 +424,9 @@ def _is_taken(savepoint: JobFuture[str], timeout: float) -> bool:
         return False
 
 
-def _better_end(savepoint: JobFuture[str] | None, *, by_itself: bool) -> str:
+def _better_end(savepoint: JobFuture[str] | None, stop_call: str, *, by_itself: bool) -> str:
     """What to write so that a job is not canceled when its cluster closes."""
     if savepoint is not None and not savepoint.done():
         return "its savepoint was asked for and is not there: write `await job.stop_with_savepoint()`, or .result()"
     how = "wait for its end with job.wait(), or end it by" if by_itself else "to go on with it later, end it by"
-    return f"{how} job.stop_with_savepoint()"
+    return f"{how} {stop_call}"

@@ -120,6 +120,7 @@ def test_an_interrupt_cancels_the_job_and_removes_everything(shell: Shell, numbe
     done = run.interrupt(number)
     assert done.code == code, done.err
     assert "Traceback" not in done.err
+    assert "to go on with it later, end it by `understudy stop job` in another terminal; its checkpoints" in done.err
     shell.eventually_nothing_is_left()
 
 
