@@ -26,19 +26,12 @@ from ..flow.key_selector import field_values
 from ..flow.records import rows_of
 from .activity_clock import ActivityClock
 from .collector import Collector
-from .event_times import can_be_time, times_of, times_of_list, unusable_column
+from .event_times import can_be_time, other_unit, times_of, times_of_list, unusable_column
 from .operator import Operator, Takes
 from .split_watermarks import ONLY_SPLIT, SplitWatermarks
 from .watermark_generators import BoundedOutOfOrderness, WatermarkStrategy
 
 log = logging.getLogger(__name__)
-
-_YEAR_2000_S, _YEAR_2100_S = 946_684_800, 4_102_444_800
-_OTHER_UNITS = (
-    (1, "seconds", "multiply them by 1000"),
-    (1_000_000, "microseconds", "divide them by 1000"),
-    (1_000_000_000, "nanoseconds", "divide them by 1000000"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +161,14 @@ class AssignTimestamps(Operator):
     def _look_at(self, time_ms: int) -> None:
         """Warn of a first time that would be one of this century in another unit, and is not as it is."""
         self._looked = True
-        for factor, unit, better in _OTHER_UNITS:
-            if _YEAR_2000_S * factor <= time_ms < _YEAR_2100_S * factor:
-                log.warning(
-                    "operator %r: the event time %d counts as milliseconds since 1970. If times are in %s, %s before "
-                    "assign_timestamps",
-                    self.context.name,
-                    time_ms,
-                    unit,
-                    better,
-                )
+        if (other := other_unit(time_ms)) is not None:
+            log.warning(
+                "operator %r: the event time %d counts as milliseconds since 1970. If times are in %s, %s them %s "
+                "before assign_timestamps",
+                self.context.name,
+                time_ms,
+                *other,
+            )
 
     def _passes(self, watermark_ms: int) -> bool:
         return watermark_ms == END_OF_TIME

@@ -6,13 +6,17 @@ whoever advances event time and looks at the clock; see `KeyedOperator`.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable
+import logging
+from collections.abc import Callable, Container, Hashable
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from ...state.backends.backend import NO_KEY, NO_NAMESPACE, KeyedStateBackend
 from ...state.backends.timer_queue import WITH_NAMESPACE, PendingTimers, TimerEntry, place_of
 from ...state.errors import NoCurrentKey, ReadOnlyState
+from .event_times import is_of_this_century, other_unit
+
+log = logging.getLogger(__name__)
 
 Domain = Literal["event", "processing"]
 
@@ -42,9 +46,14 @@ class Timers:
     since the epoch. All methods raise NoCurrentKey where there is no key, and ValueError for what cannot be a time.
     """
 
-    def __init__(self, backend: KeyedStateBackend, refusal: str = "") -> None:
-        """`refusal`: why no timer may be registered: then that raises NotImplementedError with this text."""
+    def __init__(
+        self, backend: KeyedStateBackend, refusal: str = "", clock_ms: Callable[[], int] | None = None
+    ) -> None:
+        """`refusal`: why no timer may be registered: then that raises NotImplementedError with this text. `clock_ms`:
+        the operator's processing time, which the first timer of it is held against.
+        """
         self._backend, self._refusal = backend, refusal
+        self._clock_ms = clock_ms
         self.queues = backend.timers()
         self._last = KeyedTimer(0)
         """The event-time timer that was registered last, by any key; and its time and namespace, and all places of its
@@ -71,6 +80,8 @@ class Timers:
     def at_processing_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> KeyedTimer:
         """Call `on_timer` when the clock has reached this time: `self.processing_time()` plus what it is to wait."""
         time_ms = self._registered(time_ms)
+        if self._clock_ms is not None:
+            self._look_at(time_ms, self._clock_ms())
         self.queues.processing.add((time_ms, self._backend.current_key, namespace))
         return new_timer(KeyedTimer, (time_ms, "processing", namespace))
 
@@ -105,6 +116,19 @@ class Timers:
             self._last_ms, self._last_namespace = time_ms, namespace
         self._last_places = queue.places_at(time_ms)
         return self._last
+
+    def _look_at(self, time_ms: int, now_ms: int) -> None:
+        """Warn of a first time in another unit: such a timer fires at once, or never."""
+        self._clock_ms = None
+        if is_of_this_century(now_ms) and (other := other_unit(time_ms)) is not None:
+            log.warning(
+                "operator %r: a timer at %d counts as milliseconds since 1970, and now is %d. If its time is in %s, %s "
+                "it %s: self.processing_time() gives milliseconds, and time.time() seconds",
+                self._backend.operator_name,
+                time_ms,
+                now_ms,
+                *other,
+            )
 
     def _queue(self, domain: Domain) -> PendingTimers:
         return self.queues.event if domain == "event" else self.queues.processing

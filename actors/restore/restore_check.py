@@ -17,7 +17,15 @@ from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.columnar.group_sections import FORMAT_NAME as AGGREGATION_FORMAT
 from ...state.columnar.rows_format import FORMAT_NAME as ROWS_FORMAT
 from ...state.kinds.rows_fit import ROWS
-from ...state.kinds.state_descriptions import CALLS, is_columnar, is_keyed, names_of, state_change, state_misfit
+from ...state.kinds.state_descriptions import (
+    CALLS,
+    is_columnar,
+    is_keyed,
+    may_migrate,
+    names_of,
+    state_change,
+    state_misfit,
+)
 from ..errors import StateDoesNotFit
 from .restored_operators import FoundOperator, RestoredOperators, holds_something
 
@@ -281,8 +289,11 @@ def _taken_over(
 
 def _misfit(operator: OperatorDescription, wanted: StateDescription, stored: StateDescription) -> Iterator[str]:
     if why := state_misfit(wanted, stored):
-        whose = "operator another name or uid" if _is_of_the_operator(wanted) else "state another name"
-        hint = f"; give the {whose} to start it empty"
+        if _is_of_the_operator(wanted):
+            hint = "; give the operator another name or uid to start it empty"
+        else:
+            kept = "convert its values with .migrating(old type, function), or " * may_migrate(wanted, stored)
+            hint = f"; {kept}give the state another name to start it empty"
         if stored.kind == "SourceOffset":
             hint = _DATAFRAME_HINTS.get((_source_of(stored), _source_of(wanted)), "")
         yield f"state {stored.name!r} of operator {operator.name!r} does not fit: {why}{hint}"

@@ -65,13 +65,15 @@ class Hosting:
         ):
             yield spark
 
-    def make_cluster(self, task_managers: int, config: dict[str, str], spark: Any) -> Cluster:
+    def make_cluster(
+        self, task_managers: int, config: dict[str, str], spark: Any, web_port: int | None = None
+    ) -> Cluster:
         """Not yet started. Raises ValueError for a setting that does not fit."""
         if spark is None:
-            return LocalCluster(task_managers, self.slots, config=config)
+            return LocalCluster(task_managers, self.slots, config=config, web_port=web_port)
         from ..clusters.spark_cluster import SparkCluster
 
-        return SparkCluster(spark, task_managers, self.slots, config=config)
+        return SparkCluster(spark, task_managers, self.slots, config=config, web_port=web_port)
 
 
 def hosting_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import os
+import shlex
 import sys
 import time
 from collections.abc import Collection, Iterator
@@ -49,6 +50,7 @@ class Options:
     submit: dict[str, Any]
     quiet: bool
     as_json: bool
+    web_port: int | None
     jobs: list[JobHandle]
     """The one that was submitted."""
 
@@ -75,6 +77,7 @@ class Options:
 )
 @click.option("--name", help="The job's name.  [default: the module]")
 @click.option("-D", "config", metavar="KEY=VALUE", multiple=True, callback=config_of, help="A setting of the cluster.")
+@click.option("--web-port", type=click.IntRange(0, 65_535), help="Serve the job's page there, on loopback; 0: any port.")
 @click.option("-q", "--quiet", is_flag=True, help="Nothing but results, and why it failed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end, with the results.")
 @hosting_options
@@ -87,6 +90,7 @@ def run(
     resume: str | None,
     name: str | None,
     config: dict[str, str],
+    web_port: int | None,
     quiet: bool,
     as_json: bool,
     hosting: Hosting,
@@ -98,8 +102,8 @@ def run(
 
     Standard output begins with three lines, `job ID`, `jobmanager ADDRESS` and `key-file PATH`; then come the job's
     results: what `print` prints, and at the end what `collect` has collected. Exit code 0: it has finished; 1: it
-    failed, was canceled or could not start; 2: wrong usage; 130: Ctrl-C, which cancels the job. For the page of the
-    job: `understudy dashboard` in another terminal.
+    failed, was canceled or could not start; 2: wrong usage; 130: Ctrl-C, which cancels the job. For the page of a
+    job that runs already: `understudy dashboard` in another terminal.
     """
     if allow_non_restored_state and from_savepoint is None and resume is None:
         raise click.UsageError("--allow-non-restored-state needs --from-savepoint or --resume")
@@ -113,7 +117,7 @@ def run(
                 "allow_non_restored_state": allow_non_restored_state,
                 "resume": resume,
             }
-            options = Options(hosting, config, name or program.name, submit, quiet, as_json, jobs)
+            options = Options(hosting, config, name or program.name, submit, quiet, as_json, web_port, jobs)
             code = _run(program, arguments, options, results, interrupts)
         except BaseException as error:
             if interrupts.signal is None and not isinstance(error, KeyboardInterrupt):
@@ -177,15 +181,26 @@ def _run(
         check_directory("checkpoint_dir", env.checkpoints.directory)
         check_directory(SAVEPOINT_DIRECTORY, options.config.get(SAVEPOINT_DIRECTORY, ""))
         try:
-            cluster = hosting.make_cluster(task_managers, options.config, spark)
+            cluster = hosting.make_cluster(task_managers, options.config, spark, options.web_port)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
         try:
-            with cluster:
+            with contextlib.ExitStack() as open_:
+                _start(cluster, open_)
                 return _run_job(cluster, env, options, results)
         finally:
             if interrupts.signal is not None:
                 _tell_what_is_kept(cluster)
+
+
+def _start(cluster: Cluster, open_: contextlib.ExitStack) -> None:
+    """Raises ClickException where its port cannot be had."""
+    try:
+        open_.enter_context(cluster)
+    except OSError as error:
+        if cluster.settings.web_port is None:
+            raise
+        raise click.ClickException(f"{error.strerror}; choose another --web-port, or 0 for any") from error
 
 
 def _tell_what_is_kept(cluster: Cluster) -> None:
@@ -206,7 +221,10 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
     failure: JobFailed | JobCanceled | None = None
     with _display(env, options.quiet) as display:
         display.say(f"JobManager at {announcement.address}")
+        if cluster.web_url is not None:
+            display.say(f"page at {cluster.web_url}")
         job = cluster.submit(env, options.name, **options.submit)
+        job._stop_call = f"`understudy stop {shlex.quote(job.name)}` in another terminal"
         options.jobs.append(job)
         if not (options.quiet or options.as_json):
             click.echo(

@@ -42,9 +42,9 @@ class Client:
     ) -> ActorFuture[OperatorAnswer]:
         try:
             asking = self._system.spawn(PatientQuestion(self.job_manager, wait_ms, deadline_ms))
-        except SystemStopped as error:
+        except SystemStopped:
             closed: ActorFuture[OperatorAnswer] = ActorFuture()
-            closed.try_fail(ActorDead(self.job_manager.address, str(error)))
+            closed.try_fail(ActorDead(self.job_manager.address, "the cluster was closed, and its jobs with it"))
             return closed
         return cast("ActorFuture[OperatorAnswer]", asking.ask(question, timeout_ms=math.inf))
 

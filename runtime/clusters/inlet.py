@@ -153,8 +153,9 @@ class Inlet:
         if not parts:
             return self.last_number(timeout=timeout)
         items, first = [], number or 0
-        for count, columns, data in parts:
-            items.append(Item(self.sender, self._sent(timeout), count, columns, data, first))
+        for place, (count, columns, data) in enumerate(parts, start=1):
+            sent = self._sent(timeout) if place == len(parts) else Sent(None, None, None)  # nobody waits for the others
+            items.append(Item(self.sender, sent, count, columns, data, first))
             first = first and first + count
         self._way.put([(item, self._subtask, self._is_new) for item in items])
         return items[-1].sent  # all before it last when it does

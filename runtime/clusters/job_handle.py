@@ -85,6 +85,8 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         """The checkpoint it was started from, which operators found their state, and what was left behind."""
         self._client = client
         self._page_url: Callable[[], str | None] = lambda: None
+        self._stop_call = "job.stop_with_savepoint()"
+        """How whoever has started it stops it with a savepoint, for texts."""
         """Where its cluster's page is."""
         self._graph = translation.graph
         self._operators = translation.operators
@@ -184,23 +186,23 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         return self.wait_async().__await__()
 
     def before_close(self, timeout: float) -> None:
-        """For the cluster, before it cancels the job: let a job finish that has its last savepoint, for `timeout`
-        seconds at most; of another that still runs, log what becomes of it and its checkpoints.
+        """For the cluster, before it cancels the job: let a job finish that takes or has its last savepoint, for
+        `timeout` seconds at most; of another that still runs, log what becomes of it and its checkpoints.
         """
-        savepoint = self._last_savepoint
-        if savepoint is not None and savepoint.done() and savepoint.exception() is None:
-            self._ended.wait(timeout)
+        raised = sys.exc_info()[0]  # what closes the cluster: Ctrl-C, say, or a mistake behind `submit`
+        savepoint, deadline = self._last_savepoint, time.monotonic() + timeout
+        if savepoint is not None and _is_taken(savepoint, timeout if raised is None else 0.0):
+            self._ended.wait(max(0.0, deadline - time.monotonic()))
         if self._status.is_terminal or self._lost is not None:  # another leader may go on with it
             return
         config = self._graph.checkpoints
         lost = f"; its checkpoints in {config.directory} are deleted: retain_checkpoints='on_cancellation' keeps them"
-        raised = sys.exc_info()[0]  # what closes the cluster: Ctrl-C, say, or a mistake behind `submit`
         log.warning(
-            "job %r %s when %s, and is canceled: %s job.stop_with_savepoint()%s",
+            "job %r %s when %s, and is canceled: %s%s",
             self.name,
             "had not begun to run" if self._status is JobStatus.CREATED else f"was {self._status.value}",
             "its cluster closed" if raised is None else f"{raised.__name__} closed its cluster",
-            "wait for its end with job.wait(), or end it by" if raised is None else "to go on with it later, end it by",
+            _better_end(savepoint, self._stop_call, by_itself=raised is None),
             lost if config.retention is CheckpointRetention.ON_FAILURE else "",
         )
 
@@ -412,3 +414,19 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
             self._readiness.over(error)
         except Exception as error:  # noqa: BLE001  (the cluster went away before it could say more)
             self._readiness.over(self._lost or JobLost(f"job {self.name!r} is {self._status.value}: {error}"))
+
+
+def _is_taken(savepoint: JobFuture[str], timeout: float) -> bool:
+    """Whether it is there, within this many seconds."""
+    try:
+        return savepoint.exception(timeout) is None
+    except TimeoutError:
+        return False
+
+
+def _better_end(savepoint: JobFuture[str] | None, stop_call: str, *, by_itself: bool) -> str:
+    """What to write so that a job is not canceled when its cluster closes."""
+    if savepoint is not None and not savepoint.done():
+        return "its savepoint was asked for and is not there: write `await job.stop_with_savepoint()`, or .result()"
+    how = "wait for its end with job.wait(), or end it by" if by_itself else "to go on with it later, end it by"
+    return f"{how} {stop_call}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Protocol
@@ -27,35 +28,42 @@ class Way(Protocol):
         ...
 
 
+log = logging.getLogger("understudy.inlet")
+
 _lock = threading.Lock()
 """Of all: held for a moment by who begins to wait, and by who wakes."""
 
 
 class Sent:
-    """`number`: that of the last of its records, or 0 as long as it has none; also the result."""
+    """`number`: that of the last of its records, or 0 as long as it has none; also the result.
 
-    __slots__ = ("_error", "_is_done", "_promise", "_timeout", "_waiters", "_what", "number")
+    One that fails, and that nobody has awaited or asked, is logged: once for each error, as one fails many.
+    """
+
+    __slots__ = ("_error", "_is_asked", "_is_done", "_promise", "_timeout", "_waiters", "_what", "number")
 
     def __init__(self, what: Way | None, timeout: float | None, promise: Promise | None) -> None:
         """`what`: where it goes; None: nobody waits for it. `promise`: makes what one waits for where time goes on only
         then; None: loops and threads wait.
         """
         self.number = 0
+        self._error: BaseException | None = None
         self._what = what
         self._timeout = None if timeout is None else timeout_seconds(timeout)
         self._promise = promise
-        self._is_done = False
-        self._error: BaseException | None = None
+        self._is_done = self._is_asked = False
         self._waiters: list[Any] | None = None
 
     def done(self) -> bool:
         """Whether its records last, or never will by this call."""
+        self._is_asked = True
         return self._is_done
 
     def result(self, timeout: float | None = None) -> int:
         """Wait until its records last. Raises InletClosed, NumberGap; TimeoutError after `timeout` seconds, or those
         that `send` was given: the records are under way still, and it can be asked again.
         """
+        self._is_asked = True
         if not self._is_done:
             seconds = self._timeout if timeout is None else timeout_seconds(timeout)
             waiter = self._promised()
@@ -64,6 +72,7 @@ class Sent:
         return self._outcome()
 
     def __await__(self) -> Generator[Any, None, int]:
+        self._is_asked = True
         if not self._is_done:
             if self._timeout is None and self._promise is None:
                 loop = asyncio.get_running_loop()
@@ -73,6 +82,19 @@ class Sent:
             else:
                 yield from self._wait().__await__()
         return self._outcome()
+
+    def __del__(self) -> None:
+        error = self._error
+        if error is None or self._is_asked or self._what is None or getattr(error, "is_logged", False):
+            return
+        error.is_logged = True  # type: ignore[attr-defined]
+        log.warning(
+            "%r: what was sent is not known to last, and nobody has waited for what send() returned: %s: %s; write "
+            "`await inlet.send(record)`, or inlet.send(record).result() on a thread",
+            self._what,
+            type(error).__name__,
+            error,
+        )
 
     async def _wait(self) -> None:
         """It takes longer than the short way."""

@@ -104,7 +104,7 @@ def _record_misfit(declared: dict[str, Any], stored: dict[str, Any]) -> str:
             if problem := misfit(schema, kept[there]):
                 return problem
         elif name not in declared.get("defaults", ()):
-            return f"field {name!r} is new and has no default"
+            return f"field {name!r} is new and has no default: give it one, or its former name in __formerly__"
     return ""
 
 

@@ -11,7 +11,7 @@ from .declared_states import declared_states
 from .descriptors import OperatorListState, StateDeclaration
 from .record_serializer import declared_schema
 from .rows_fit import ROWS, rows_misfit
-from .schema_fit import is_converted, misfit, schema_text
+from .schema_fit import is_converted, misfit, schema_text, values_of
 
 LIST_KINDS = frozenset({OperatorListState.kind, "SourceOffset"})
 """State of an operator, not of its keys."""
@@ -56,6 +56,16 @@ def state_misfit(declared: StateDescription, stored: StateDescription) -> str:
             was, now = stored.schema["source"], declared.schema["source"]
             return "" if was == now else f"the source was a {was} and is a {now} now: its offset means nothing to that"
     return misfit(declared.schema, stored.schema)
+
+
+def may_migrate(declared: StateDescription, stored: StateDescription) -> bool:
+    """Whether `.migrating(...)` could make its values of the stored ones: it makes other values, and no other keys."""
+    if declared.kind != stored.kind or declared.kind in (AGGREGATION, ROWS, "SourceOffset"):
+        return False
+    match values_of(declared.schema), values_of(stored.schema):
+        case {"map": [key, _]}, {"map": [stored_key, _]}:
+            return not misfit(key, stored_key)
+    return True
 
 
 def names_of(state: StateDescription) -> tuple[str, ...]:

@@ -142,6 +142,28 @@ def test_a_state_that_changed_its_kind_or_type_is_refused(declared: StateDescrip
     assert problem.startswith(f"state 'total' of operator 'sum' does not fit: {why}")
 
 
+MAP = StateDescription("total", "MapState", {"map": ["str", "int"]})
+
+
+@pytest.mark.parametrize(
+    ("stored", "declared", "converts"),
+    [
+        (TOTAL, replace(TOTAL, schema="str"), True),
+        (TOTAL, replace(TOTAL, kind="ListState", schema={"list": "int"}), False),
+        (MAP, replace(MAP, schema={"map": ["str", "bytes"]}), True),
+        (MAP, replace(MAP, schema={"map": ["bytes", "int"]}), False),
+    ],
+)
+def test_a_refused_state_is_advised_to_convert_its_values_where_that_can_be(
+    stored: StateDescription, declared: StateDescription, converts: bool
+) -> None:
+    """Not to begin empty alone: that loses what it holds."""
+    saved = checkpoint((chain(operator("sum", stored)), [{"sum": keyed_state(ALL)}]))
+    (problem,) = problems(saved, graph(chain(operator("sum", declared))))
+    assert ("convert its values with .migrating(old type, function), or give" in problem) is converts
+    assert problem.endswith("give the state another name to start it empty")
+
+
 @pytest.mark.parametrize("schema", ["float", {"optional": "int"}, "Any", None])
 def test_a_state_that_can_be_migrated_or_is_not_known_before_it_runs_fits(schema: object) -> None:
     check_restore(SAVED, graph(chain(operator("sum", replace(TOTAL, schema=schema)))))

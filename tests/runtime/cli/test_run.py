@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import urllib.request
 from collections import Counter
 
 import pytest
@@ -14,7 +15,7 @@ from understudy import JobCanceled
 from understudy.messages import CheckpointId, JobDetails, JobId, JobStatus
 from understudy.runtime.cli.output import with_option
 
-from .conftest import Shell
+from .conftest import WAIT_S, Shell
 
 pytestmark = pytest.mark.every_run
 
@@ -67,6 +68,21 @@ def test_user_code_prints_and_logs_where_the_command_does(shell: Shell) -> None:
         assert f"UNDERSTUDY_LOG: wanted a level such as INFO, or INFO,json, found '{wrong}'" in done.err
 
 
+def test_the_page_is_served_where_it_is_wanted_and_a_port_that_is_taken_is_named(shell: Shell) -> None:
+    run = shell.start("run", "job:build", "--web-port", "0")
+    said = next(line for line in run.stderr if "page at " in line)
+    page = said.split("page at ")[1].strip()
+    with urllib.request.urlopen(f"{page}config", timeout=WAIT_S) as answer:
+        assert json.load(answer)
+    taken = shell("run", "job:build", "--web-port", page.rstrip("/").rpartition(":")[2])
+    assert taken.code == 1
+    assert "the page cannot be served at 127.0.0.1:" in taken.err
+    assert taken.err.rstrip().endswith("choose another --web-port, or 0 for any")
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=WAIT_S)
+    shell.eventually_nothing_is_left()
+
+
 def test_with_json_standard_output_is_one_object(shell: Shell) -> None:
     done = shell("run", "job.py:build", "--json", "--", "20")
     assert done.code == 0, done.err
@@ -104,6 +120,7 @@ def test_an_interrupt_cancels_the_job_and_removes_everything(shell: Shell, numbe
     done = run.interrupt(number)
     assert done.code == code, done.err
     assert "Traceback" not in done.err
+    assert "to go on with it later, end it by `understudy stop job` in another terminal; its checkpoints" in done.err
     shell.eventually_nothing_is_left()
 
 

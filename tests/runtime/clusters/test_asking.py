@@ -292,7 +292,7 @@ def test_when_the_job_manager_is_gone_a_deadline_is_not_waited_for(start_cluster
     job = cluster.submit(env)
     job.ready().result(timeout=WAIT_S)
     cluster.close()
-    with pytest.raises(ActorDead):
+    with pytest.raises(ActorDead, match="the cluster was closed, and its jobs with it"):
         job.ask("count", message="seen", key=3, timeout=1000 * WAIT_S).result(timeout=WAIT_S)
 
 

@@ -117,7 +117,7 @@ def test_a_renamed_field_that_has_no_former_name_is_new_and_refused() -> None:
         minutes: int
 
     problem = state_misfit(description_of(ValueState(Leg, name="leg")), description_of(ValueState(v1(), name="leg")))
-    assert problem == "field 'origin' is new and has no default"
+    assert problem == "field 'origin' is new and has no default: give it one, or its former name in __formerly__"
 
 
 def test_a_state_is_found_under_a_former_name() -> None:

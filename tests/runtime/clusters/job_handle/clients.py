@@ -86,6 +86,8 @@ class Client:
                 future.set(JobDetails("job-7", "worst-delay", self.status, 2, self.failures, 5, 5, "/c/5", ()))
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint():
                 assert timeout_ms == math.inf, "a savepoint has as long as its checkpoint may take"
+                if isinstance(self.savepoint, ActorFuture):
+                    return self.savepoint
                 future.set(self.savepoint)
             case RequestCheckpointStatistics(job_id):
                 future.set(CheckpointHistory(job_id, 7, 5, 2, CheckpointId(4), ()))

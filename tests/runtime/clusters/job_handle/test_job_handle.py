@@ -22,6 +22,7 @@ from understudy.messages import (
     StopWithSavepoint,
     TriggerSavepoint,
     TriggerSavepointFailure,
+    TriggerSavepointSuccess,
 )
 from understudy.runtime.api.environment import StreamEnvironment
 from understudy.runtime.clusters.job_errors import (
@@ -169,6 +170,33 @@ def test_a_job_that_still_runs_when_its_cluster_closes_is_said_to_be_canceled(
     job.before_close(0.0)
     (said,) = caplog.records
     assert "is canceled" in said.getMessage()
+
+
+def test_a_cluster_that_closes_waits_for_the_last_savepoint_that_is_under_way(
+    job: JobHandle, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever has forgotten to await `job.stop_with_savepoint()` has stopped the job with a savepoint all the same."""
+    savepoint: ActorFuture[Any] = ActorFuture()
+    client.savepoint = savepoint
+    asked = job.stop_with_savepoint()
+
+    def stop() -> None:
+        savepoint.try_set(TriggerSavepointSuccess("job-7", "/savepoints/1"))
+        client.move(JobStatus.FINISHED)
+
+    threading.Timer(0.05, stop).start()
+    job.before_close(30.0)
+    assert (asked.result(timeout=0), job.status, caplog.records) == ("/savepoints/1", JobStatus.FINISHED, [])
+
+
+def test_one_whose_last_savepoint_does_not_come_is_told_what_to_await(
+    job: JobHandle, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    client.savepoint = ActorFuture[Any]()
+    job.stop_with_savepoint()
+    job.before_close(0.01)
+    (said,) = caplog.records
+    assert "is canceled: its savepoint was asked for and is not there: write `await job.stop_with" in said.getMessage()
 
 
 def test_a_job_can_be_awaited_by_several(job: JobHandle, client: Client) -> None:

@@ -51,6 +51,16 @@ class Reminder(KeyedOperator):
             self.timers.at_processing_time(timer.time_ms + 5, 1)
 
 
+class InSeconds(KeyedOperator):
+    """A minute after each record, as somebody writes it who thinks in seconds."""
+
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.timers.at_processing_time(self.processing_time() // 1000 + 60)
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        out.collect(self.key)
+
+
 def records(*users: str) -> list[dict[str, Any]]:
     return [{"user": user} for user in users]
 
@@ -215,3 +225,20 @@ def test_times_of_a_harness_are_whole_milliseconds(found: Any) -> None:
             harness.process([{"key": "a"}], timestamps=[found])
         with pytest.raises(HarnessMisused, match="watermark: wanted whole milliseconds"):
             harness.watermark(found)
+
+
+def test_a_first_timer_of_processing_time_that_is_in_seconds_is_warned_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It fires at once: without a word, each order would be cancelled before it could be paid."""
+    with OperatorHarness(InSeconds, key_by="user") as harness:
+        harness.process(records("ann", "bob"))
+    (said,) = caplog.messages
+    assert "operator 'in-seconds-1': a timer at 1700000060 counts as milliseconds since 1970, and now is 17" in said
+    assert "If its time is in seconds, multiply it by 1000" in said
+
+
+def test_a_timer_in_milliseconds_is_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with OperatorHarness(Reminder, key_by="user") as harness:
+        harness.process(records("ann"))
+    assert caplog.messages == []
