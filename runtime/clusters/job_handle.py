@@ -85,9 +85,9 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         """The checkpoint it was started from, which operators found their state, and what was left behind."""
         self._client = client
         self._page_url: Callable[[], str | None] = lambda: None
+        """Where its cluster's page is."""
         self._stop_call = "job.stop_with_savepoint()"
         """How whoever has started it stops it with a savepoint, for texts."""
-        """Where its cluster's page is."""
         self._graph = translation.graph
         self._operators = translation.operators
         self._ways: dict[str, InletWay] = {}

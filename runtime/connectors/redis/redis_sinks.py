@@ -35,7 +35,7 @@ if found ~= 'none' and found ~= ARGV[1] then
   return redis.error_reply('WRONGTYPE the key is a ' .. found .. ', wanted a ' .. ARGV[1])
 end
 if (redis.call('HGET', KEYS[2], ARGV[2]) or '0') ~= ARGV[3] then return 0 end
-if not redis.acl_check_cmd('HSET', KEYS[2], ARGV[2], ARGV[4]) then
+if redis.acl_check_cmd and not redis.acl_check_cmd('HSET', KEYS[2], ARGV[2], ARGV[4]) then
   return redis.error_reply('NOPERM this user may not run HSET on ' .. KEYS[2])
 end
 """
