@@ -25,7 +25,6 @@ _TEXT = pa.large_string()
 """Its offsets have 64 bits: the texts of a batch may be more than 2 GB."""
 _ESCAPED = bytes([*range(0x20), *b'"\\'])
 """Characters that JSON escapes. Each is one byte of UTF-8, and part of no other character."""
-_BETWEEN = pa.scalar("", _TEXT)
 
 
 def to_json(value: Any) -> Any:
@@ -80,7 +79,9 @@ def _texts_of(column: pa.Array) -> pa.Array:
 
 def _joined(*parts: Any) -> pa.Array:
     """Row by row one after the other; a text stands in each row."""
-    return pc.binary_join_element_wise(*(pa.scalar(p, _TEXT) if isinstance(p, str) else p for p in parts), _BETWEEN)
+    nothing_between = ""
+    parts = (*parts, nothing_between)
+    return pc.binary_join_element_wise(*(pa.scalar(part, _TEXT) if isinstance(part, str) else part for part in parts))
 
 
 def _has_escaped(texts: pa.LargeStringArray) -> bool:
