@@ -41,7 +41,7 @@ it.
 """
 
 FAILED_IN_A_ROW = 10
-"""After so many checkpoints without one that completed the log says so, and then whenever they are twice as many."""
+"""After this number of checkpoints without one that completed the log says so, and then each time it has doubled."""
 
 _FAILED = tuple(
     each.value for each in (CheckpointFailure.DECLINED, CheckpointFailure.EXPIRED, CheckpointFailure.METADATA_FAILED)
