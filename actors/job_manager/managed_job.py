@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, TypeAlias, assert_never
 
 from ...messages import (
+    CheckpointAborted,
     CheckpointCompleted,
     CheckpointNotTaken,
     FailureCause,
@@ -349,6 +350,8 @@ class ManagedJob:
             self._log.checkpoint_completed()
             self._services.files.superseded(self.job_id)
             self._lease.completed(message.checkpoint_id)
+        elif isinstance(message, CheckpointAborted):
+            self._log.checkpoint_aborted(message)
         elif isinstance(message, TaskManagerChanged) and not message.registered:
             self._log.task_manager_lost(message)
         elif isinstance(message, JobStatusChanged):

@@ -12,7 +12,16 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...messages import FailureCause, FailureKind, JobGraph, JobStatus, RestartStrategyKind, TaskManagerChanged
+from ...messages import (
+    CheckpointAborted,
+    FailureCause,
+    FailureKind,
+    JobGraph,
+    JobStatus,
+    RestartStrategyKind,
+    TaskManagerChanged,
+)
+from ..checkpoints.checkpoint_effects import CheckpointFailure
 from ..context import Clock
 from ..failure import raised, tell_line, tell_place
 from .job_effects import FailureKnown, ProcessEnded, Restart
@@ -30,6 +39,14 @@ LOST_AGAIN = 3
 """When a TaskManager is lost this many times with no completed checkpoint in between, the log says what may be behind
 it.
 """
+
+FAILED_IN_A_ROW = 10
+"""After this number of checkpoints without one that completed the log says so, and then each time it has doubled."""
+
+_FAILED = tuple(
+    each.value for each in (CheckpointFailure.DECLINED, CheckpointFailure.EXPIRED, CheckpointFailure.METADATA_FAILED)
+)
+"""How the reason begins; others have their cause outside the checkpoint."""
 
 _DEADLY = (
     "time with no completed checkpoint in between, and each attempt reads the same records again. If nobody kills its "
@@ -73,6 +90,8 @@ class FailureLog:
         self._told: deque[_Told] = deque(maxlen=SYMPTOMS_KEPT)
         self._lost: Counter[int] = Counter()
         """By index, how often that TaskManager was lost since the last completed checkpoint."""
+        self._in_a_row = 0
+        """Checkpoints that have failed since then."""
 
     def failed(self, known: FailureKnown) -> None:
         """A failure, and what follows it."""
@@ -118,6 +137,22 @@ class FailureLog:
     def checkpoint_completed(self) -> None:
         """That is progress: what ended processes before is over."""
         self._lost.clear()
+        self._in_a_row = 0
+
+    def checkpoint_aborted(self, aborted: CheckpointAborted) -> None:
+        """With `tolerable_checkpoint_failures` the job goes on without any, and would never say why it does not end."""
+        if not aborted.reason.startswith(_FAILED):
+            return
+        self._in_a_row += 1
+        times, rest = divmod(self._in_a_row, FAILED_IN_A_ROW)
+        if rest or times & (times - 1):
+            return
+        is_late = aborted.reason.startswith(CheckpointFailure.EXPIRED.value)
+        advice = "; checkpoint_timeout_ms gives them longer, checkpoint_interval_ms takes fewer" if is_late else ""
+        self.say(
+            f"{self._job}: {self._in_a_row} checkpoints in a row have failed, the last one ({aborted.checkpoint_id}): "
+            f"{aborted.reason}. Until one completes, sinks publish nothing and the job cannot finish{advice}"
+        )
 
     def job_ended(self, status: JobStatus, failure: FailureCause | None, restarts: int) -> None:
         """Only a failed one is worth a word here."""

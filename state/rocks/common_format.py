@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, Final
 
 from ...messages import KeyedStateHandle, pack_plain, unpack_plain
@@ -24,7 +24,7 @@ from .row_keys import PREFIX_BYTES, group_prefix
 from .store import RocksStore, StoreOptions
 
 _MEMORY_MB: Final = 32
-_ENTRIES: Final = 65_536
+ENTRIES: Final = 65_536
 """In one payload."""
 
 
@@ -104,7 +104,7 @@ class RowsView:
         for group in self.key_groups:
             rows = map(_entry, self.store.items(group_prefix(group, self.number)))
             for namespace, entries in groupby(rows, (lambda _: ()) if self.kind == TIMERS else _namespace):
-                while some := _some(entries):
+                while some := list(islice(entries, ENTRIES)):
                     yield group, self._payload(namespace, some)
 
     def _payload(self, namespace: Any, entries: Sequence[tuple[Any, Any, Parts]]) -> bytes:
@@ -126,7 +126,3 @@ def _entry(item: tuple[bytes, bytes]) -> tuple[Any, Any, Parts]:
 
 def _namespace(entry: tuple[Any, Any, Parts]) -> Any:
     return entry[0]
-
-
-def _some(entries: Iterator[tuple[Any, Any, Parts]]) -> list[tuple[Any, Any, Parts]]:
-    return [entry for entry, _ in zip(entries, range(_ENTRIES), strict=False)]

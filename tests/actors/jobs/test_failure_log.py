@@ -12,7 +12,10 @@ from understudy.actors.jobs.failure_log import PAUSE_MS, TOLD_AT_ONCE, FailureLo
 from understudy.actors.jobs.job_effects import FailureKnown, ProcessEnded, Restart
 from understudy.actors.jobs.repeated_failures import RepeatedFailures
 from understudy.messages import (
+    CheckpointAborted,
+    CheckpointId,
     FailureCause,
+    JobId,
     JobStatus,
     RestartStrategyConfig,
     RestartStrategyKind,
@@ -222,3 +225,26 @@ def test_nothing_is_made_where_nobody_listens(told: FailureLog, caplog: pytest.L
     caplog.set_level(logging.WARNING, logger="understudy.job")
     told.failed(FailureKnown(typo(), SOON))
     assert "again" not in lines(caplog)[0]
+
+
+def test_checkpoints_that_fail_in_a_row_are_told_before_the_user_wonders_why_the_job_never_ends(
+    told: FailureLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(times: int, reason: str) -> None:
+        for number in range(times):
+            told.checkpoint_aborted(CheckpointAborted(JobId("job"), CheckpointId(number), reason, 0))
+
+    fail(9, "expired: after 300 ms 0 of 7 subtasks had acknowledged")
+    fail(50, "subsumed")
+    fail(50, "region_restarting")
+    told.checkpoint_completed()
+    fail(9, "declined: count: disk full")
+    assert lines(caplog) == []
+    fail(1, "expired: after 300 ms 0 of 7 subtasks had acknowledged")
+    assert lines(caplog) == [
+        "job 'flights': 10 checkpoints in a row have failed, the last one (0): expired: after 300 ms 0 of 7 subtasks "
+        "had acknowledged. Until one completes, sinks publish nothing and the job cannot finish; "
+        "checkpoint_timeout_ms gives them longer, checkpoint_interval_ms takes fewer"
+    ]
+    fail(40, "declined: count: disk full")
+    assert [line.split(":")[1].split()[0] for line in lines(caplog)] == ["10", "20", "40"]

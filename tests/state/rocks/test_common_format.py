@@ -36,7 +36,7 @@ from understudy.state.backends.heap_backend import HeapBackend
 from understudy.state.checkpoints.assignment import cut_handle
 from understudy.state.kinds.descriptors import ListState, ValueState
 from understudy.state.kinds.ttl import Ttl
-from understudy.state.rocks.common_format import in_common_format
+from understudy.state.rocks.common_format import ENTRIES, in_common_format
 from understudy.state.rocks.memory import RocksMemory
 from understudy.state.rocks.rocks_backend import RocksBackend
 from understudy.state.rocks.store import StoreOptions
@@ -66,6 +66,24 @@ def test_states_are_found_under_former_names_and_migrated() -> None:
     assert after.state(minutes).get() == [5, 6]
     before.close()
     after.close()
+
+
+def test_a_key_group_of_more_entries_than_a_payload_takes_is_whole() -> None:
+    """None is lost between two payloads."""
+    count = ENTRIES + 2
+    before = RocksBackend(0, 0, 1, StoreOptions.temporary(RocksMemory(8)))
+    number = before.state(ValueState(int, name="number"))
+    for key in range(count):
+        before.current_key = key
+        number.update(key)
+    handles = written(before.snapshot(CheckpointId(1)))
+    before.close()
+    after = HeapBackend(0, 0, 1)
+    after.restore(in_common_format(handles, STORAGE.read, range(1)), STORAGE.read)
+    found = after.state(ValueState(int, name="number"))
+    for key in range(count):
+        after.current_key = key
+        assert found.value() == key
 
 
 def written(snapshot: KeyedSnapshot) -> list[KeyedStateHandle]:
