@@ -15,20 +15,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...messages import CheckpointId, GrantPermits, UnsupportedValue
+from ...messages import CheckpointId, GrantPermits
 from ...state.errors import CallIsOver
-from ..errors import RecordNotSent, SuperNotCalled, UserCodeError
+from ..errors import UserCodeError
 from ..flow.elements import END_OF_TIME, AnyBatch, Batch, RoundMark, TimedBatch, Times, Watermark, WatermarkStatus
 from ..flow.records import batch_of, rows_of
 from ..operators.collector import Collector
 from ..operators.loops import LoopHead, LoopTail
 from ..operators.operator import Operator, RecordCalls, Takes
-from ..operators.without_key import without_key
-from ..unrun import check_emitted, has_run, refuse
-
-_EMITTING = ("on_end", "before_barrier")
-"""Hooks that emit to a collector, and so return nothing."""
-
+from ..unrun import check_emitted, refuse
+from .operator_hooks import blame, call, call_ours_too, hook
 
 _LEFT = (
     "understudy: user code of {} has forked process {}, and its child {} came back to the task: the child is ended "
@@ -83,7 +79,7 @@ class OperatorChain:
         """
         for operator in reversed(self.operators):
             if operator._calls is None:
-                _call(operator, "open")
+                call(operator, "open")
             else:
                 with hook(operator, "open"):
                     operator._calls.open()
@@ -162,7 +158,7 @@ class OperatorChain:
     def marked(self, number: int) -> RoundMark:
         """The mark of this round passes, behind all that operators hold back: what it says on feedback edges."""
         for index in self._flushers:
-            _call(self.operators[index], "before_barrier", CheckpointId(0), self._collectors[index])
+            call(self.operators[index], "before_barrier", CheckpointId(0), self._collectors[index])
             self._pass_on(index)
         tail = self.operators[-1]
         return tail.mark(number) if isinstance(tail, LoopTail) else RoundMark(number)
@@ -230,7 +226,7 @@ class OperatorChain:
             operator.watermark = END_OF_TIME
             while index and self._advance(index, END_OF_TIME):
                 pass
-            _call(operator, "on_end", self._collectors[index])
+            call(operator, "on_end", self._collectors[index])
             self._pass_on(index)
             operator._data_ended()
 
@@ -240,31 +236,31 @@ class OperatorChain:
         """
         delays: list[float | None] = []
         for index in self._idlers:
-            delays.append(_call(self.operators[index], "on_idle", self._collectors[index]))
+            delays.append(call(self.operators[index], "on_idle", self._collectors[index]))
             self._pass_on(index)
         return min((delay for delay in delays if delay is not None), default=None)
 
     def checkpoint(self, checkpoint_id: CheckpointId) -> None:
         """Let each operator emit what it holds back, then each put what must survive into its state."""
         for index in self._flushers:
-            _call(self.operators[index], "before_barrier", checkpoint_id, self._collectors[index])
+            call(self.operators[index], "before_barrier", checkpoint_id, self._collectors[index])
             self._pass_on(index)
         self._look_at_kept()
         if self.calls is not None:
             with blame(self.operators[0]):
                 self.calls.settle()
         for operator in self.operators:
-            _call_ours_too(operator, "on_checkpoint", checkpoint_id)
+            call_ours_too(operator, "on_checkpoint", checkpoint_id)
         self._leave_fork()
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         for operator in self.operators:
-            _call_ours_too(operator, "on_checkpoint_complete", checkpoint_id)
+            call_ours_too(operator, "on_checkpoint_complete", checkpoint_id)
         self._leave_fork()
 
     def checkpoint_aborted(self, checkpoint_id: CheckpointId) -> None:
         for operator in self.operators:
-            _call(operator, "on_checkpoint_aborted", checkpoint_id)
+            call(operator, "on_checkpoint_aborted", checkpoint_id)
         self._leave_fork()
 
     def permits_granted(self, message: GrantPermits) -> None:
@@ -277,7 +273,7 @@ class OperatorChain:
     def say_again(self) -> None:
         """Another JobManager leads: see `Operator._say_again`."""
         for operator in self.operators:
-            _call(operator, "_say_again")
+            call(operator, "_say_again")
 
     @property
     def has_gauges(self) -> bool:
@@ -294,7 +290,7 @@ class OperatorChain:
         for operator in self.operators:
             try:
                 if operator._calls is None:
-                    _call(operator, "close")
+                    call(operator, "close")
                 else:
                     with hook(operator, "close"):
                         operator._calls.close()
@@ -406,65 +402,6 @@ def _overriding(operators: Sequence[Operator], method: str) -> tuple[int, ...]:
     """The places of the operators that define this method: the others need not be called."""
     base = getattr(Operator, method)
     return tuple(index for index, each in enumerate(operators) if getattr(type(each), method, base) is not base)
-
-
-class blame:
-    """Names the operator in whatever it raises, be it SystemExit, and the position of its record if that is known.
-
-    `emitter`: whose records it takes; named instead if it was given one that cannot be written.
-    """
-
-    __slots__ = ("_emitter", "_operator", "_position")
-
-    def __init__(self, operator: Operator, position: int | None = None, *, emitter: Operator | None = None) -> None:
-        self._operator = operator
-        self._position = position
-        self._emitter = emitter
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> None:
-        if error is not None and not isinstance(error, UserCodeError):
-            if self._emitter is not None and isinstance(error, UnsupportedValue):
-                raise RecordNotSent(self._emitter.context.name, error) from error
-            cause = without_key(error, self._operator)
-            raise UserCodeError(self._operator.context.name, self._position) from cause
-
-
-class hook(blame):
-    """The same around a method that is called without a key; there is none afterwards either, whatever it did."""
-
-    __slots__ = ("_name",)
-
-    def __init__(self, operator: Operator, name: str) -> None:
-        super().__init__(operator)
-        self._name = name
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        self._operator._leave_key()
-        if error is not None:
-            error = without_key(error, self._operator, self._name)
-        super().__exit__(kind, error, traceback)
-
-
-def _call(operator: Operator, name: str, *args: Any) -> Any:
-    """Call one of the operator's hooks. Its result is refused if nothing of the hook has run, or if it was to emit
-    that.
-    """
-    with hook(operator, name):
-        result = getattr(operator, name)(*args)
-        if result is None:
-            return None
-        what = f"{type(operator).__name__}.{name}"
-        return refuse(what, result) if name in _EMITTING else has_run(what, result)
-
-
-def _call_ours_too(operator: Operator, name: str, checkpoint_id: CheckpointId) -> None:
-    """Call a hook in which a base class of ours may have to do its part."""
-    _call(operator, name, checkpoint_id)
-    if lost := operator._lost_without_super(name, checkpoint_id):
-        with hook(operator, name):
-            raise SuperNotCalled(type(operator).__name__, f"{name}(checkpoint_id)", lost)
 
 
 def _as_taken(takes: Takes, batch: Batch) -> Batch:

@@ -20,7 +20,7 @@ from ..failure import chain_of
 from ..flow.elements import CancelCheckpointMarker, CheckpointBarrier
 from ..operators.source import Source, offset_of
 from ..passing_errors import is_repeatable
-from .operator_chain import blame
+from .operator_hooks import blame
 from .snapshot_under_way import SnapshotFailed, SnapshotUnderWay, SnapshotWritten
 from .task_setup import TaskParts
 

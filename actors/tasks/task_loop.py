@@ -40,7 +40,7 @@ from ..flow.elements import (
 )
 from ..operators.loops import LoopIsOver
 from ..operators.source import END, Source, continue_source
-from .operator_chain import blame
+from .operator_hooks import blame
 from .task_checkpoints import Progress, TaskCheckpoints
 from .task_counters import TaskCounters, first_batch_processed
 from .task_rounds import TaskRounds, of_the_first_round

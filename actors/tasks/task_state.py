@@ -62,7 +62,7 @@ from ..operators.restored_keys import SAMPLE, kinds_of
 from ..operators.source import RecordedOffset, Source
 from ..operators.timers import Timers
 from ..operators.without_key import without_key
-from .operator_chain import blame
+from .operator_hooks import blame
 
 OFFSET = OperatorListState(object, mode="union", name="source-offset")
 """At most one item, a RecordedOffset; restored, those of all subtasks."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from ...actors.async_calls.failed_record import ERRORS
 from ...actors.job_graph import slots_needed, validate
 from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.operator import Operator, described_states
@@ -31,12 +30,11 @@ from ...messages import (
     OwnedOutput,
     VertexId,
 )
-from ...state import ROCKSDB, InvalidState
+from ...state import InvalidState
 from ...state.keyring import Keyring
 from ..connectors import CollectSink, FileSink, OutletSink
 from ..connectors.spark.stream_query import SparkStream
 from ..connectors.spark.stream_source import SparkStreamSource
-from .captured_changes import warn_of_captured_changes
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .checks import text
 from .environment import StreamEnvironment
@@ -49,6 +47,7 @@ from .pickling import check_picklable
 from .spark_sources import local
 from .stream_graph import StreamEdge, StreamNode
 from .submitted import check_environment
+from .surprises import warn_of_surprises
 
 log = logging.getLogger(__name__)
 
@@ -197,7 +196,7 @@ def translate(
     )
     _check(graph, nodes)
     warn_of_null_keys(runnable)
-    _warn_of_surprises(graph, nodes, operators)
+    warn_of_surprises(graph, nodes, operators)
     if slots is not None:
         _check_slots(graph, task_managers, slots)
     return Translation(
@@ -218,15 +217,6 @@ def _check(graph: JobGraph, nodes: Sequence[StreamNode]) -> None:
     _check_intervals(nodes, graph.checkpoints)
 
 
-def _warn_of_surprises(graph: JobGraph, nodes: Sequence[StreamNode], operators: Mapping[int, Operator]) -> None:
-    """Of what runs, and does other than most would expect."""
-    _warn_of_sinks_that_wait(nodes, graph.checkpoints)
-    _warn_of_unread_errors(nodes)
-    _warn_of_plain_files(graph)
-    for node in nodes:
-        warn_of_captured_changes(node.name, operators[node.position])
-
-
 def _check_intervals(nodes: Sequence[StreamNode], checkpoints: CheckpointConfig) -> None:
     """Raises InvalidProgram where a sink's transactions would be given up before their checkpoint completes."""
     for node in nodes:
@@ -235,42 +225,6 @@ def _check_intervals(nodes: Sequence[StreamNode], checkpoints: CheckpointConfig)
                 node.operator.check_interval(checkpoints.interval_ms)
             except ValueError as error:
                 raise InvalidProgram(f"sink {node.name!r} ({type(node.operator).__name__}): {error}") from error
-
-
-def _warn_of_sinks_that_wait(nodes: Sequence[StreamNode], checkpoints: CheckpointConfig) -> None:
-    """Transactions are committed when a checkpoint completes."""
-    kinds = (TwoPhaseCommitSink, LedgerSink)
-    waiting = [repr(node.name) for node in nodes if isinstance(node.operator, kinds) and not node.bounded]
-    if waiting and checkpoints.interval_ms is None:
-        log.warning(
-            "sink %s publishes with each checkpoint, and this job, which has no end, takes none but savepoints: set "
-            "checkpoint_interval_ms",
-            ", ".join(waiting),
-        )
-
-
-def _warn_of_unread_errors(nodes: Sequence[StreamNode]) -> None:
-    """What operators with coroutines put on a stream of errors that leads nowhere is gone."""
-    read = {edge.source.position for node in nodes for edge in node.inputs if edge.output_tag == ERRORS.name}
-    for node in nodes:
-        settings = node.operator.async_settings if node.operator._is_async else None
-        if settings and settings.on_error == "errors" and settings.default is None and node.position not in read:
-            log.warning(
-                'operator %r has on_error="errors", and nothing reads its errors: records that it gives up are '
-                "dropped. Read them, as in stream.errors.collect(name=...), or leave on_error out",
-                node.name,
-            )
-
-
-def _warn_of_plain_files(graph: JobGraph) -> None:
-    """RocksDB's own files are not encrypted; the copies of them in checkpoints are."""
-    if graph.checkpoints.encryption_key and graph.state_backend == ROCKSDB:
-        log.warning(
-            "job %r encrypts its checkpoints, but RocksDB's working files (%s) are not encrypted: set state_dir to a "
-            "folder on an encrypted disk of each TaskManager, or use another state_backend",
-            graph.name,
-            graph.local_state.directory or "in the folder for temporary files, as state_dir is not set",
-        )
 
 
 def _checkpoints(config: CheckpointConfig, work_dir: str) -> CheckpointConfig:

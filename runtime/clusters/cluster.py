@@ -14,7 +14,7 @@ import math
 import shutil
 import tempfile
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -51,6 +51,7 @@ from ..metrics.slot_stacks import SlotStacks
 from ..output import OutputDelivery
 from ..system import ActorFuture, ActorSystem
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
+from .as_context import AsContext
 from .async_twin import async_twin
 from .client import Client
 from .cluster_programs import ClusterPrograms, SubmittedProgram
@@ -65,7 +66,6 @@ from .leading import leading
 from .metric_reporters import MetricReporters
 from .module_path import searched_folders
 from .module_sources import with_sources
-from .not_called import NotCalled
 from .paths import AnyPath, looked_at_here, savepoint_at
 from .preload import warm_up_of
 from .resuming import to_be_resumed
@@ -76,7 +76,7 @@ from .watch import Watch
 from .web import WebSide
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    pass
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ CANCEL_TIMEOUT_SECONDS = 2.5
 """How long `close` waits for jobs to be cancelled, before it ends their processes."""
 
 
-class Cluster(WebSide, ABC, metaclass=NotCalled):
+class Cluster(WebSide, AsContext):
     """One JobManager, and TaskManagers wherever the subclass starts them."""
 
     def __init__(self, settings: ClusterSettings) -> None:
@@ -133,13 +133,9 @@ class Cluster(WebSide, ABC, metaclass=NotCalled):
             raise
         return self
 
-    start_async = async_twin(start)
-
     def close(self) -> None:
         """Cancel what still runs, end all TaskManagers and the JobManager, and remove temporary files."""
         self._close(cancel=True)
-
-    close_async = async_twin(close)
 
     def hand_over(self) -> None:
         """The same, but that a successor goes on with what still runs: `recovery.mode` zookeeper or storage."""
@@ -268,20 +264,6 @@ class Cluster(WebSide, ABC, metaclass=NotCalled):
         """There is no JobManager any more: end every wait for it."""
         for handle in self._handles:
             handle.lost(reason)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return await self.start_async()
-
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        await self.close_async()
 
     # -- jobs
 

@@ -26,34 +26,11 @@ from ...actors.actor import Actor
 from ...actors.ask_errors import ActorDead, AskTimeout, RemoteActorError, Unreachable
 from ...actors.context import Timer
 from ...actors.errors import ActorError, UnknownJob
-from ...messages import (
-    AskOperator,
-    CancelJob,
-    CancelWithSavepoint,
-    LeaderSessionId,
-    ListenToJob,
-    ListHosts,
-    ListJobs,
-    ReadOutlet,
-    RequestBackPressure,
-    RequestCheckpoint,
-    RequestCheckpointStatistics,
-    RequestFlameGraph,
-    RequestJobStatus,
-    RequestKeyGroups,
-    RequestLogs,
-    RequestMetrics,
-    RequestThreadDump,
-    RequestWatermarks,
-    SendToInlet,
-    StopJob,
-    StopWithSavepoint,
-    SubmitJob,
-    TriggerSavepoint,
-)
+from ...messages import LeaderSessionId
 from ...state.errors import LostLeadership
 from ..high_availability import Leader, LeaderRetrieval
 from ..system import ActorFuture, ActorSystem
+from .questions import REPEATABLE, SOON_ANSWERED, WHAT_FOLLOWS
 
 log = logging.getLogger(__name__)
 
@@ -64,50 +41,6 @@ TAKE_UP_MS = 60_000.0
 """How long a new leader may need to take up the jobs of the one before."""
 TOLD_MS = 1_000.0
 """After so long a line says what is waited for."""
-REPEATABLE = (
-    AskOperator,
-    CancelJob,
-    ListHosts,
-    ListJobs,
-    ListenToJob,
-    ReadOutlet,
-    RequestBackPressure,
-    RequestCheckpointStatistics,
-    RequestFlameGraph,
-    RequestJobStatus,
-    RequestKeyGroups,
-    RequestLogs,
-    RequestMetrics,
-    RequestThreadDump,
-    RequestWatermarks,
-    SendToInlet,
-    StopJob,
-)
-"""Questions, and what has the same effect twice as once: records that are sent have numbers."""
-
-SOON_ANSWERED = (
-    ListHosts,
-    ListJobs,
-    ListenToJob,
-    RequestCheckpointStatistics,
-    RequestJobStatus,
-    RequestLogs,
-    RequestMetrics,
-    RequestWatermarks,
-)
-"""A leader that lives answers these at once."""
-
-WHAT_FOLLOWS: dict[type, str] = {
-    RequestCheckpoint: "the job goes on in any case. Ask for another checkpoint",
-    TriggerSavepoint: "the job goes on in any case. Ask for another savepoint",
-    CancelWithSavepoint: "the job goes on, unless it was cancelled already. Look, and ask again",
-    StopWithSavepoint: (
-        "if the savepoint was stored, the next leader ends the job with it, and it finishes; else the job goes on as "
-        "if nothing had been asked. The next JobManager's log says which"
-    ),
-    SubmitJob: "if the job is in the list of jobs it runs, and need not be submitted again",
-}
-"""Of an order whose answer is lost."""
 
 
 class AnswerLost(ActorError):

@@ -15,7 +15,6 @@ import contextlib
 import os
 import socket
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -61,13 +60,13 @@ from ..system import ActorSystem, CurveKeys
 from ..system.errors import InvalidAddress
 from ..system.remote.address import is_reachable_base
 from ..web.notebook import cluster_card
-from .async_twin import Blocking, async_twin
+from .as_context import AsContext
+from .async_twin import async_twin
 from .job_client import checkpoint_taken, disposed_path, savepoint_path
 from .job_errors import how_it_ended
 from .job_figures import SAMPLE_SECONDS, FlameKind, check_flame_kind
 from .job_future import JobFuture
 from .leader_line import AnswerLost, LeaderLine, NoLeader
-from .not_called import NotCalled
 from .outlet import Outlet
 from .paths import AnyPath, savepoint_at, target_folder
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused
@@ -81,7 +80,7 @@ SAVEPOINT_TIMEOUT_MS = 900_000.0
 """Longer than a checkpoint may take by default, so that the JobManager's own answer comes first."""
 
 
-class RemoteCluster(Blocking, metaclass=NotCalled):
+class RemoteCluster(AsContext):
     """`address` is the JobManager's, tcp://host:port; `keys` those of its cluster.
 
     Use it as a context manager, plain or async. Raises InvalidSetting for a timeout that is none.
@@ -115,8 +114,6 @@ class RemoteCluster(Blocking, metaclass=NotCalled):
         self._system = ActorSystem(name, bind=f"tcp://{host}:0", curve=self._keys, flush_ms=100).start()
         return self
 
-    start_async = async_twin(start)
-
     def close(self) -> None:
         system, self._system = self._system, None
         line, self._line = self._line, None
@@ -124,22 +121,6 @@ class RemoteCluster(Blocking, metaclass=NotCalled):
             line.close()
         if system is not None:
             system.shutdown()
-
-    close_async = async_twin(close)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return await self.start_async()
-
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        await self.close_async()
 
     # -- questions
 

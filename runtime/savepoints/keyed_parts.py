@@ -52,7 +52,7 @@ class Snapshot:
 
     @property
     def runs(self) -> Sequence[Snapshot]:
-        """What it is made of, the oldest first."""
+        """The snapshots that make it up, the oldest first."""
         return (self,)
 
     @property

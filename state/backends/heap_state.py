@@ -27,6 +27,7 @@ from .frozen_state import FrozenState
 from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
 from .heap_view import StateView
 from .private_copy import IMMUTABLE, MISSING, private_copy
+from .read_only import ReadOnlySwitch
 
 QUESTION: Final = 0
 """The number of a question among the observers."""
@@ -35,13 +36,13 @@ Namespaces = dict[Hashable, dict[Any, Any]]
 """namespace -> key -> value."""
 
 
-class HeapScope:
+class HeapScope(ReadOnlySwitch):
     """What the accessors of one backend share: the key, and who else looks at their values."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.current_key: Any = NO_KEY
         self.operator_name = ""
-        self.is_read_only = False
         self.observers: set[int] = set()
         """Who else looks at the values: snapshots not yet written, by number from 1, and a QUESTION that is being
         answered. Writers on other threads only ever discard from it.
@@ -52,14 +53,13 @@ class HeapScope:
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
-        """While a question is answered: every change raises ReadOnlyState."""
-        before, self.is_read_only = self.is_read_only, True
+        """The question looks at values, too."""
         self.observers.add(QUESTION)
         try:
-            yield
+            with super().read_only():
+                yield
         finally:
-            self.is_read_only = before
-            if not before:
+            if not self.is_read_only:
                 self.observers.discard(QUESTION)
 
 

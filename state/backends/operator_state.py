@@ -8,7 +8,6 @@ versions of the program too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar, cast
 
@@ -28,6 +27,7 @@ from ..kinds.record_serializer import Convert, SchemaMismatch, packed_schema
 from ..kinds.value_fit import Misfit, first_misfit, plain_scalar
 from ..storage import inline_handle
 from .backend import ReadState
+from .read_only import ReadOnlySwitch
 from .unit_of_work import CURRENT
 
 S = TypeVar("S", bound=OperatorListState[Any])
@@ -98,13 +98,13 @@ class OperatorList(Misnamed):
             )
 
 
-class OperatorStateBackend:
+class OperatorStateBackend(ReadOnlySwitch):
     """Owned by its task's thread."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.operator_name = ""
         """For error texts."""
-        self.is_read_only = False
         self._states: dict[str, OperatorList] = {}
         self._restored: dict[str, list[tuple[OperatorListHandle, list[bytes]]]] = {}
 
@@ -134,15 +134,6 @@ class OperatorStateBackend:
         assert not self._states, "operator state is restored before its lists are bound"
         for handle in handles:
             self._restored.setdefault(handle.name, []).append((handle, _items(handle, read(handle.handle))))
-
-    @contextmanager
-    def read_only(self) -> Iterator[None]:
-        """While a question is answered: every change raises ReadOnlyState."""
-        before, self.is_read_only = self.is_read_only, True
-        try:
-            yield
-        finally:
-            self.is_read_only = before
 
     def close(self) -> None:
         self._states.clear()

@@ -8,7 +8,6 @@ interpreted one, and the other way round. Keys that hold nothing are forgotten w
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -117,14 +116,6 @@ class SlotBackend(SlotScope):
             layers = read_layers(handle, read, self.key_groups, self.max_parallelism, self._key_node)
             for name, several in layers.items():
                 self._restored.setdefault(name, []).extend(several)
-
-    @contextmanager
-    def read_only(self) -> Iterator[None]:
-        before, self.is_read_only = self.is_read_only, True
-        try:
-            yield
-        finally:
-            self.is_read_only = before
 
     def keys(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> Collection[Any]:
         state = self._states.get(state_name)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..backends.backend import NO_KEY, NO_NAMESPACE, StateClock
+from ..backends.read_only import ReadOnlySwitch
 from ..backends.run_ledger import RunLedger
 from ..errors import (
     InvalidState,
@@ -62,14 +63,14 @@ class FrozenColumns:
         self.spares.append((self.present, self.values))
 
 
-class SlotScope:
+class SlotScope(ReadOnlySwitch):
     """What the accessors of one backend share."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.current_key: Any = NO_KEY
         self.operator_name = ""
         self.clock: StateClock | None = None
-        self.is_read_only = False
         self.slot_keys = SlotKeys()
         self.runs: RunLedger | None = None
         """There where changes are tracked."""

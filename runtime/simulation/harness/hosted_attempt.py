@@ -20,7 +20,8 @@ from ....actors.flow.elements import END_OF_TIME, NO_WATERMARK, AnyBatch, Batch,
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import END, Source, SourceState, continue_source, offset_of
 from ....actors.operators.source_reader import SourceReader
-from ....actors.tasks.operator_chain import OperatorChain, blame
+from ....actors.tasks.operator_chain import OperatorChain
+from ....actors.tasks.operator_hooks import blame
 from ....actors.tasks.task_setup import by_id, place
 from ....actors.tasks.task_state import StateServices, TaskState
 from ....actors.tasks.task_watermarks import TaskWatermarks

@@ -13,7 +13,7 @@ from typing import Any
 from ....actors.errors import UnwantedResult
 from ....actors.operators.collector import Collector
 from ....actors.operators.operator import Operator
-from ....actors.tasks.operator_chain import blame
+from ....actors.tasks.operator_hooks import blame
 from ....state.backends.private_copy import CHANGEABLE, is_changed, private_copy
 
 

@@ -86,12 +86,6 @@ class WorldCluster(Cluster):
             process.kill("the cluster was closed")
         self._system = self._job_manager = None
 
-    async def __aenter__(self) -> Self:
-        return self.start()
-
-    async def __aexit__(self, *_: object) -> None:
-        self.close()
-
     async def _aside(self, work: Callable[[], T]) -> T:
         """Here there are no threads: the event loop waits, and the world goes on."""
         return work()
