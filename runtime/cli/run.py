@@ -77,7 +77,9 @@ class Options:
 )
 @click.option("--name", help="The job's name.  [default: the module]")
 @click.option("-D", "config", metavar="KEY=VALUE", multiple=True, callback=config_of, help="A setting of the cluster.")
-@click.option("--web-port", type=click.IntRange(0, 65_535), help="Serve the job's page there, on loopback; 0: any port.")
+@click.option(
+    "--web-port", type=click.IntRange(0, 65_535), help="Serve the job's page there, on loopback; 0: any port."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Nothing but results, and why it failed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end, with the results.")
 @hosting_options

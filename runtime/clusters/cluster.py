@@ -50,6 +50,7 @@ from ..high_availability.submissions import StoredProgram
 from ..metrics.slot_stacks import SlotStacks
 from ..output import OutputDelivery
 from ..system import ActorFuture, ActorSystem
+from ..system.this_process import is_gone, this_process
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
 from .async_twin import async_twin
 from .client import Client
@@ -71,7 +72,6 @@ from .preload import warm_up_of
 from .resuming import to_be_resumed
 from .stream_queries import StreamQueries
 from .task_manager_process import TaskManagerLaunch
-from .this_process import is_gone, this_process
 from .watch import Watch
 from .web import WebSide
 
@@ -366,7 +366,7 @@ class Cluster(WebSide, ABC, metaclass=NotCalled):
         )
         with looked_at_here(from_savepoint):
             submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
-        translation.warn(submitted, self._runs_on_this_machine())
+        translation.warn(submitted, self._runs_on_this_machine(), self._submitted)
         handle = self._hold(translation, submitted)
         self._queries.begin(translation.queries, handle)
         return handle
