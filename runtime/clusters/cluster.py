@@ -458,7 +458,10 @@ class Cluster(WebSide, ABC, metaclass=NotCalled):
 
     def _running(self) -> tuple[ActorSystem, Ref]:
         if self._system is None or self._job_manager is None:
-            raise RuntimeError(f"this cluster is not running: use it as `with {type(self).__name__}(...) as cluster:`")
+            raise RuntimeError(
+                f"this cluster is not running: use it as `with {type(self).__name__}(...) as cluster:`, or, in a "
+                "notebook, call its start(), and close() at the end"
+            )
         return self._system, self._job_manager
 
     def _tell_job_manager(self, message: object) -> None:
