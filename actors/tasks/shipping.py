@@ -61,9 +61,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         """Modules that travel by their name, and those of classes and functions that do."""
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, (type, types.FunctionType)) and obj.__module__ == _RUN_BY_PATH:
-            if (module := sys.modules.get(_RUN_BY_PATH)) is not None:
-                cloudpickle.register_pickle_by_value(module)
+        is_run_by_path = isinstance(obj, (type, types.FunctionType)) and obj.__module__ == _RUN_BY_PATH
+        if is_run_by_path and (module := sys.modules.get(_RUN_BY_PATH)) is not None:
+            cloudpickle.register_pickle_by_value(module)
         reduced = super().reducer_override(obj)
         if isinstance(obj, types.ModuleType):
             self.named.add(obj.__name__)
