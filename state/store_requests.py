@@ -194,11 +194,21 @@ def _is_final(error: Exception) -> bool:
     return isinstance(error, _NOTHING_HELPS) or "Credentials" in type(error).__name__
 
 
+_ADVICE: dict[type[BaseException], str] = {
+    FileNotFoundError: "this folder can neither be found nor made: correct the path",
+    FileExistsError: "there is a file of this name, and a folder is wanted: correct the path",
+    NotADirectoryError: "there is a file on this path where a folder is wanted: correct the path",
+    PermissionError: "the user of this process may not write there: choose another folder, or change its permissions",
+}
+"""Of a path on this machine."""
+
+
 def why_unusable(url: str, error: BaseException) -> str:
     """What is wrong with a store that a job is to use, for who has to mend it."""
     cause = error.__cause__ if isinstance(error, RequestFailed) and error.__cause__ is not None else error
-    if isinstance(cause, FileNotFoundError) and not is_url(url):
-        return f"{cause}: this folder can neither be found nor made: correct the path"
+    is_here = not is_url(url) or url.startswith(("file:", "local:"))
+    if is_here and (advice := next((say for kind, say in _ADVICE.items() if isinstance(cause, kind)), None)):
+        return f"{cause}: {advice}"
     if isinstance(cause, FileNotFoundError):
         return f"{cause}: make the bucket of {url}, or correct its name"
     if isinstance(cause, PermissionError) or "Credentials" in type(cause).__name__:

@@ -15,6 +15,11 @@ from typing import Any, ClassVar
 
 import cloudpickle
 
+_RUN_BY_PATH = "<run_path>"
+"""What `runpy.run_path` calls a file while it runs, in sys.modules too: nobody can import that, so its code travels as
+that of `__main__` does.
+"""
+
 _reduced = cloudpickle.Pickler.dispatch_table[types.CodeType]
 
 
@@ -56,6 +61,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         """Modules that travel by their name, and those of classes and functions that do."""
 
     def reducer_override(self, obj: Any) -> Any:
+        is_run_by_path = isinstance(obj, (type, types.FunctionType)) and obj.__module__ == _RUN_BY_PATH
+        if is_run_by_path and (module := sys.modules.get(_RUN_BY_PATH)) is not None:
+            cloudpickle.register_pickle_by_value(module)
         reduced = super().reducer_override(obj)
         if isinstance(obj, types.ModuleType):
             self.named.add(obj.__name__)

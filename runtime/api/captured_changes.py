@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 _CONTAINERS = (MutableMapping, MutableSequence, MutableSet, deque)
 _GROWING = frozenset({"add", "append", "appendleft", "extend", "insert", "setdefault", "update"})
 _CHANGING = _GROWING | {"clear", "discard", "pop", "popitem", "popleft", "remove", "reverse", "sort"}
+_LOADS = ("LOAD_GLOBAL", "LOAD_DEREF")
 _METHODS = frozenset({"LOAD_METHOD", "LOAD_ATTR"})
 _ASIDE = ("RESUME", "NOP", "JUMP", "COPY_FREE_VARS", "MAKE_CELL", "KW_NAMES", "EXTENDED_ARG", "NOT_TAKEN")
 """They leave the stack as it is."""
@@ -119,7 +120,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 def _changed(code: CodeType, captured: dict[str, dict[str, Any]]) -> Iterator[tuple[int, _Variable]]:
     """With the line. Follows on the stack which value is that of a captured variable; None are the others."""
     stack: list[_Variable | None] = []
-    line = code.co_firstlineno
+    line, called = code.co_firstlineno, ""
     for each in dis.get_instructions(code):
         if each.is_jump_target:
             stack.clear()
@@ -133,6 +134,10 @@ def _changed(code: CodeType, captured: dict[str, dict[str, Any]]) -> Iterator[tu
         elif top and _changes_top(name, each.argval, top.value):
             yield line, top
         _step(stack, each, captured)
+        if called == "next" and name in _LOADS and stack[-1] and isinstance(stack[-1].value, Iterator):
+            yield line, stack[-1]
+        if name not in (*_ASIDE, "PUSH_NULL"):
+            called = each.argval if name == "LOAD_GLOBAL" else ""
 
 
 def _changes_top(name: str, argument: Any, value: Any) -> bool:
@@ -144,7 +149,7 @@ def _changes_top(name: str, argument: Any, value: Any) -> bool:
 def _step(stack: list[_Variable | None], each: dis.Instruction, captured: dict[str, dict[str, Any]]) -> None:
     name, argument = each.opname, each.arg or 0
     effect = dis.stack_effect(each.opcode, each.arg, jump=False)
-    if name in ("LOAD_GLOBAL", "LOAD_DEREF") and each.argval in captured[name[5:]]:
+    if name in _LOADS and each.argval in captured[name[5:]]:
         stack += [None] * (effect - 1)
         stack.append(_Variable(each.argval, captured[name[5:]][each.argval]))
     elif name == "COPY" and len(stack) >= argument:

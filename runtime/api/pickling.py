@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import traceback
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -30,7 +31,13 @@ def check_picklable(name: str, operator: Operator, selectors: tuple[KeySelector,
             raise NotPicklable(
                 f"operator {name!r} cannot be shipped to the TaskManagers: it holds a {_kind_of(culprit)}{where}. "
                 f"{_advice(culprit, operator)} Pickle says: {error}"
-            ) from error
+            ) from (error if _is_raised_by_user_code(error) else None)
+
+
+def _is_raised_by_user_code(error: Exception) -> bool:
+    """In a `__reduce__`, say: then its frames tell more than the text."""
+    frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and frames[-1].partition(".")[0] not in ("cloudpickle", "pickle", "copyreg", "understudy")
 
 
 def _failure(value: Any) -> Exception | None:

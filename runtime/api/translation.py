@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -96,13 +96,17 @@ class Translation:
             except Exception as error:
                 raise OperatorCheckFailed(f"operator {name!r} ({type(operator).__name__}): {error}") from error
 
-    def warn(self, submitted: JobSubmitted, on_this_machine: bool) -> None:
-        """Of what its user may not expect of the job that was just submitted."""
+    def warn(self, submitted: JobSubmitted, on_this_machine: bool, jobs_here: Collection[JobId] | None = None) -> None:
+        """Of what its user may not expect of the job that was just submitted. `jobs_here`: all of its cluster, whose
+        folders the JobManager has looked at; None: TaskManagers outlive their jobs, so others cannot be seen.
+        """
         if submitted.left_behind:
             left_behind = ", ".join(submitted.left_behind)
             log.warning("job %r leaves the state of operators behind: %s", self.graph.name, left_behind)
         if on_this_machine:
             self._warn_of_other_output(submitted)
+        if on_this_machine and jobs_here is not None:
+            self._warn_of_rivals(submitted, jobs_here)
         appending = [name for name, sink in self.sinks.items() if isinstance(sink, (TwoPhaseCommitSink, LedgerSink))]
         if appending := [repr(name) for name in appending if not isinstance(self.sinks[name], (FileSink, OutletSink))]:
             for relative in submitted.relatives:
@@ -113,6 +117,19 @@ class Translation:
                     self.graph.name,
                     relative,
                     ", ".join(appending),
+                )
+
+    def _warn_of_rivals(self, submitted: JobSubmitted, jobs_here: Collection[JobId]) -> None:
+        """Of jobs of other clusters that lose their folders to this one."""
+        mine = {*jobs_here, *(each.job_id for each in submitted.predecessors)}
+        for name, sink in self.sinks.items():
+            if isinstance(sink, FileSink) and (rival := sink.rival(self.graph.job_id, mine)):
+                log.warning(
+                    "sink %r: the folder %s belongs to another job: %s. If that one has not ended, this job takes the "
+                    "folder over, and it fails: end one of the two, or give each a folder of its own",
+                    name,
+                    sink.path,
+                    rival,
                 )
 
     def _warn_of_other_output(self, submitted: JobSubmitted) -> None:
@@ -321,10 +338,11 @@ def _program(
         return JobProgram.of(parts, selectors, max_parallelism)
     except NotShippable as error:
         raise NotPicklable(str(error)) from error
-    except Exception:
-        for node in (node for chain in chains for node in chain):
-            check_picklable(node.name, node.operator, node.selectors)
-        raise
+    except Exception as error:  # noqa: BLE001 - an object may raise anything when it is pickled
+        failure = error
+    for node in (node for chain in chains for node in chain):
+        check_picklable(node.name, node.operator, node.selectors)
+    raise failure
 
 
 def _binding(source: StreamNode, sizes: Mapping[int, Size]) -> DataFrameBinding:

@@ -196,7 +196,7 @@ def _run(
 
 
 def _start(cluster: Cluster, open_: contextlib.ExitStack) -> None:
-    """Raises ClickException where its port cannot be had."""
+    """Raises ClickException where another program has its port."""
     try:
         open_.enter_context(cluster)
     except OSError as error:

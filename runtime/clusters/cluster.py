@@ -50,6 +50,7 @@ from ..high_availability.submissions import StoredProgram
 from ..metrics.slot_stacks import SlotStacks
 from ..output import OutputDelivery
 from ..system import ActorFuture, ActorSystem
+from ..system.this_process import is_gone, this_process
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
 from .as_context import AsContext
 from .async_twin import async_twin
@@ -71,7 +72,6 @@ from .preload import warm_up_of
 from .resuming import to_be_resumed
 from .stream_queries import StreamQueries
 from .task_manager_process import TaskManagerLaunch
-from .this_process import is_gone, this_process
 from .watch import Watch
 from .web import WebSide
 
@@ -348,7 +348,7 @@ class Cluster(WebSide, AsContext):
         )
         with looked_at_here(from_savepoint):
             submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
-        translation.warn(submitted, self._runs_on_this_machine())
+        translation.warn(submitted, self._runs_on_this_machine(), self._submitted)
         handle = self._hold(translation, submitted)
         self._queries.begin(translation.queries, handle)
         return handle
@@ -440,7 +440,10 @@ class Cluster(WebSide, AsContext):
 
     def _running(self) -> tuple[ActorSystem, Ref]:
         if self._system is None or self._job_manager is None:
-            raise RuntimeError(f"this cluster is not running: use it as `with {type(self).__name__}(...) as cluster:`")
+            raise RuntimeError(
+                f"this cluster is not running: use it as `with {type(self).__name__}(...) as cluster:`, or, in a "
+                "notebook, call its start(), and close() at the end"
+            )
         return self._system, self._job_manager
 
     def _tell_job_manager(self, message: object) -> None:

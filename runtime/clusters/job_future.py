@@ -51,6 +51,15 @@ class JobFuture(concurrent.futures.Future[T]):
         self._failed = failed
         source.add_done_callback(self._follow)
 
+    def __repr__(self) -> str:
+        """For who has printed it in place of its value."""
+        if not self.done():
+            state = "pending"
+        else:
+            error = super().exception(0)
+            state = "done" if error is None else f"failed with {type(error).__name__}"
+        return f"<JobFuture of {self._what}: {state}; await it, or call its result()>"
+
     def result(self, timeout: float | None = None) -> T:
         """The value, or the error it failed with, raised. Raises TimeoutError after `timeout` seconds; the future is
         still open then, and can be asked again.

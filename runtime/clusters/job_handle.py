@@ -425,7 +425,7 @@ def _is_taken(savepoint: JobFuture[str], timeout: float) -> bool:
 
 
 def _better_end(savepoint: JobFuture[str] | None, stop_call: str, *, by_itself: bool) -> str:
-    """What to write so that a job is not canceled when its cluster closes."""
+    """The call that keeps a job from being canceled when its cluster closes."""
     if savepoint is not None and not savepoint.done():
         return "its savepoint was asked for and is not there: write `await job.stop_with_savepoint()`, or .result()"
     how = "wait for its end with job.wait(), or end it by" if by_itself else "to go on with it later, end it by"

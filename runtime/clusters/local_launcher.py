@@ -40,6 +40,7 @@ GRACE_SECONDS = 3.0
 LAST_LINE_SECONDS = 1.0
 """How long what a process wrote before its end may take to come to the user, before its end is reported without it."""
 
+_PYTHON = "they run in the Python that sys.executable names: set it to one that has Understudy"
 _SAYS_ALL = ("exited with code 0", "SIGKILL", "SIGTERM")
 _MORE_MEMORY = "it got no more memory, or no more threads: see `ulimit -v`, `ulimit -u` and the limits of its container"
 _REMEDIES = {
@@ -63,15 +64,20 @@ class RunningTemplate(Protocol):
 
 
 def start_template(control: socket.socket, work_dir: str, stdout: int, stderr: int) -> RunningTemplate:
-    """A template process that serves `control`, its end of a pair, and writes to these descriptors."""
-    return subprocess.Popen(
-        [sys.executable, "-c", _START, str(control.fileno()), work_dir, *searched_folders()],
-        pass_fds=[control.fileno()],
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=stderr,
-        process_group=0,  # Ctrl-C is the driver's affair: it closes the socket, and the template ends the rest
-    )
+    """A template process that serves `control`, its end of a pair, and writes to these descriptors. Raises OSError."""
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-c", _START, str(control.fileno()), work_dir, *searched_folders()],
+            pass_fds=[control.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            process_group=0,  # Ctrl-C is the driver's affair: it closes the socket, and the template ends the rest
+        )
+    except OSError as error:
+        raise OSError(
+            error.errno, f"no TaskManager can be started: {error.strerror}; {_PYTHON}", sys.executable
+        ) from error
 
 
 class _TemplateProcess:
@@ -86,8 +92,13 @@ class _TemplateProcess:
     ) -> None:
         self._control, theirs = socket.socketpair()
         with theirs, output.for_process() as (stdout, stderr):
-            self._process = start_template(theirs, work_dir, stdout, stderr)
+            try:
+                self._process = start_template(theirs, work_dir, stdout, stderr)
+            except OSError:
+                self._control.close()
+                raise
         self.is_gone = False
+        self.has_forked = False
         self._output = output
         self._hear = hear
         self._gone = gone
@@ -117,6 +128,7 @@ class _TemplateProcess:
 
     def _read(self) -> None:
         while (message := receive(self._control)) is not None:
+            self.has_forked = True
             self._hear(message)
         self._gone(self, describe_exit_code(self._process.wait()))
 
@@ -146,7 +158,11 @@ class LocalLauncher:
         self._is_closed = False
         self.output = OutputPipes()
         """What the processes print."""
-        self._template = self._new_template()
+        try:
+            self._template = self._new_template()
+        except OSError:
+            self.output.close()
+            raise
 
     def prepare(self, launch: TaskManagerLaunch) -> None:
         """Keep the start parameters of this job's TaskManagers; before the job is submitted."""
@@ -227,6 +243,8 @@ class LocalLauncher:
 
     def _template_gone(self, template: _TemplateProcess, how: str) -> None:
         """It takes its children with it, so they are gone too by now; `start` makes the next one."""
+        if not template.has_forked:
+            how += f", before it had started anything ({sys.executable}); {_PYTHON}"
         with self._lock:
             template.close()
             orphans = [token for token, child in self._children.items() if child.template is template]

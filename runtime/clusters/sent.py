@@ -89,7 +89,7 @@ class Sent:
             return
         error.is_logged = True  # type: ignore[attr-defined]
         log.warning(
-            "%r: what was sent is not known to last, and nobody has waited for what send() returned: %s: %s; write "
+            "%r: records are not known to last, and no code has waited for what send() returned: %s: %s; write "
             "`await inlet.send(record)`, or inlet.send(record).result() on a thread",
             self._what,
             type(error).__name__,

@@ -34,13 +34,13 @@ from ..clusters.cluster import SUBMIT_TIMEOUT_MS
 from ..clusters.configuration import Configuration
 from ..clusters.leading import Leading, leading
 from ..clusters.remote_cluster import in_digits
-from ..clusters.this_process import is_gone, this_process
 from ..clusters.watch import Watch
 from ..high_availability.errors import HighAvailabilityError, NotOurs, NotReachable
 from ..high_availability.kept_jobs import TakenOver
 from ..metrics.slot_stacks import SlotStacks
 from ..output import OutputDelivery
 from ..system import ActorSystem, CurveKeys
+from ..system.this_process import is_gone, this_process
 from .errors import ProcessFailed
 from .host_programs import HostPrograms
 from .keys import load_keys

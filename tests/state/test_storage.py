@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from understudy.messages import JobId, StateHandle
 from understudy.state.durable_files import DurableFiles
 from understudy.state.errors import CorruptState, MissingState, OutsideRoot, UnwritableRoot
 from understudy.state.storage import CheckpointStorage, handle_reader, inline_handle
+from understudy.state.store_requests import why_unusable
 
 JOB = JobId("job-1")
 
@@ -366,3 +368,21 @@ def test_a_file_system_that_connects_at_once_and_cannot_is_named(monkeypatch: py
     monkeypatch.setattr(DurableFiles, "at", unreachable)
     with pytest.raises(UnwritableRoot, match=r"ftp://me:\*\*\*@host/x: .* cannot be written: Name or"):
         CheckpointStorage("ftp://me:hunter2@host/x")
+
+
+@pytest.mark.parametrize("prefix", ["", "file://"])
+@pytest.mark.parametrize("inner", ["", "/checkpoints"])
+def test_a_file_where_a_folder_is_wanted_is_said_to_be_one(tmp_path: Path, prefix: str, inner: str) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(UnwritableRoot, match=r"there is a file (of this name|on this path).*: correct the path"):
+        CheckpointStorage(f"{prefix}{tmp_path}/taken{inner}").check()
+
+
+@pytest.mark.parametrize("url", ["/srv/checkpoints", "file:///srv/checkpoints"])
+def test_a_folder_that_may_not_be_written_is_no_matter_of_credentials(url: str) -> None:
+    said = why_unusable(url, PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/srv"))
+    assert said == (
+        "[Errno 13] Permission denied: '/srv': the user of this process may not write there: choose another folder, or "
+        "change its permissions"
+    )
+    assert "credentials" in why_unusable("s3://bucket/checkpoints", PermissionError("Access Denied"))

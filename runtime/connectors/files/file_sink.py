@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, BinaryIO, ClassVar, NotRequired, TypeAlias, TypedDict
 
@@ -137,6 +137,16 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         with suppress(OSError):
             return others_than(job_id, files.names(root), predecessors) if files.is_local else 0
         return 0
+
+    def rival(self, job_id: JobId, others: Collection[JobId] = ()) -> str:
+        """The job that the folder belongs to, and that may still run on this machine; empty if there is none, or it is
+        one of these others.
+        """
+        if self.shared or not is_local(self.path):
+            return ""
+        with suppress(OSError):
+            return FolderOwner(self.path, job_id, "").rival(others)
+        return ""
 
     def output_schema(self, *inputs: pa.Schema | None) -> None:
         """A sink emits nothing; raises ValueError when an input cannot be written."""

@@ -8,7 +8,8 @@ another one has replaced: it commits nothing more, also after a restart, for its
 highest. Of two jobs that choose one number at once, the greater name owns the folder.
 
 A name says all that decides, so one list of names is a check, and no store has to create without replacing. The content
-is for texts alone. Who is alive is not at home here: the JobManager looks at that, at submit.
+is for texts alone; of a local folder it names the process too, which a later submit on this machine looks at to warn.
+Which jobs of a cluster have not ended is not at home here: the JobManager looks at that, at submit.
 docs/decisions/0055 has what was considered.
 """
 
@@ -16,12 +17,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from ....messages import JobId
 from ....state import DurableFiles
+from ....state.checkpoints.job_runs import RunOwner
+from ...system.this_process import is_gone, this_process
 from ..errors import OutputTakenOver
 from .committed_files import fingerprint
 
@@ -58,6 +63,23 @@ class FolderOwner:
         """Raises OutputTakenOver when another job owns the folder."""
         self._check(self._claims())
 
+    def rival(self, others: Iterable[JobId]) -> str:
+        """The job whose folder it is, if it may still run: its process, another one of this machine, is not gone. Empty
+        if there is none, or it is one of the others. A process may outlive its job.
+        """
+        claims = self._claims()
+        mine = {self._own, *map(fingerprint, others)}
+        if not claims or claims[-1][1] in mine:
+            return ""
+        name = f"{claims[-1][0]:08d}-{claims[-1][1]}"
+        try:
+            process = RunOwner(**self._content(name)["process"])
+        except (KeyError, TypeError):
+            return ""
+        if process == this_process() or is_gone(process):
+            return ""
+        return f"{self._said(name)}, in process {process.pid} on {process.host}"
+
     # -- inside
 
     def _claims(self) -> list[tuple[int, str]]:
@@ -67,7 +89,9 @@ class FolderOwner:
 
     def _write(self, name: str, wall_ms: int) -> None:
         """Under its own name at once, so that a crash leaves nothing else. Its content may be cut off then."""
-        said = {"job_id": self._job_id, "sink": self._sink, "since_ms": wall_ms}
+        said: dict[str, Any] = {"job_id": self._job_id, "sink": self._sink, "since_ms": wall_ms}
+        if self._files.is_local:
+            said["process"] = asdict(this_process())
         self._files.make_folder(self._folder)
         self._files.write(f"{self._folder}/{name}", [json.dumps(said).encode()])
         self._files.sync_folder(self._folder)
@@ -83,11 +107,16 @@ class FolderOwner:
                 "folder of its own. Jobs that are to share a folder say so, each of them: FileSink(..., shared=True)"
             )
 
-    def _said(self, name: str) -> str:
+    def _content(self, name: str) -> dict[str, Any]:
+        """Nothing where it is gone, or cut off."""
         said: Any = {}
         with suppress(OSError, ValueError):
             said = json.loads(self._files.read(f"{self._folder}/{name}", is_there=True))
-        if not isinstance(said, dict) or not isinstance(said.get("since_ms"), int):
+        return said if isinstance(said, dict) else {}
+
+    def _said(self, name: str) -> str:
+        said = self._content(name)
+        if not isinstance(said.get("since_ms"), int):
             return f"its claim is {self._folder}/{name}, which does not say which"
         since = datetime.fromtimestamp(said["since_ms"] / 1000, UTC)
         return f"job {said.get('job_id')} (sink {said.get('sink')!r}) has begun to write there at {since:%F %T} UTC"

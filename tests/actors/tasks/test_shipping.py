@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import traceback
 from pathlib import Path
 from typing import Any
@@ -74,3 +75,12 @@ def test_a_function_without_the_name_of_its_module_is_shipped(monkeypatch: pytes
     modules: dict[str, str] = {}
     assert cloudpickle.loads(pickled([nameless, Path], modules))[0](1) == 1
     assert None not in modules
+
+
+def test_a_file_that_runpy_runs_under_no_name_is_shipped_by_value(tmp_path: Path) -> None:
+    """Its module is called `<run_path>` while it runs; nobody else can import that."""
+    path = tmp_path / "job.py"
+    path.write_text(f"from understudy.actors.tasks.shipping import pickled\n{SCRIPT}\nshipped = pickled(Prices)\n")
+    shipped = runpy.run_path(str(path))["shipped"]
+    with pytest.raises(ZeroDivisionError):
+        cloudpickle.loads(shipped)().process([1])

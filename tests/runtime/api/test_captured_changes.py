@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +18,7 @@ seen: list[Any] = []
 counts: dict[Any, int] = {}
 tally: Counter[Any] = Counter()
 total = 0
+numbers = itertools.count()
 stats = SimpleNamespace(records=0)
 
 
@@ -46,6 +48,14 @@ def in_a_branch(record: Any) -> None:
     for each in range(3):
         if each:
             counts[each, record] = len([one + 1 for one in range(each)])
+
+
+def takes_the_next(record: Any) -> Any:
+    return record, next(numbers)
+
+
+def takes_the_next_of_its_own(record: Any) -> Any:
+    return next(iter(record)), next(each for each in seen)
 
 
 def deletes(record: Any) -> None:
@@ -100,6 +110,8 @@ def changes_its_own(record: Any) -> Any:
         (assigns, "the variable 'total'"),
         (sets_an_attribute, "the SimpleNamespace 'stats'"),
         (in_a_branch, "the dict 'counts'"),
+        (takes_the_next, "the count 'numbers'"),
+        (takes_the_next_of_its_own, None),
         (deletes, "the dict 'counts'"),
         (within, "the list 'seen'"),
         (closure(), "the set 'own'"),

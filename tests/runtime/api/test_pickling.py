@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -103,3 +104,21 @@ def test_a_lambda_and_a_local_class_can_be_shipped(env: StreamEnvironment, progr
 
     env.from_collection([1]).map(lambda record: record + 1).process(Local).sink_to(program.Swallow)
     program.translated(env)
+
+
+class Shy:
+    def __reduce__(self) -> Any:
+        raise RuntimeError("not today")
+
+
+@pytest.mark.parametrize(("held", "has_frames"), [(threading.Lock(), False), (Shy(), True)])
+def test_frames_are_shown_of_user_code_that_refuses_and_not_of_pickle(
+    env: StreamEnvironment, program: Any, held: Any, has_frames: bool
+) -> None:
+    """One traceback in place of three, with the text at its end."""
+    env.from_collection([1]).map(lambda record: (record, held)).sink_to(program.Swallow)
+    with pytest.raises(NotPicklable) as refused:
+        program.translated(env)
+    shown = "".join(traceback.format_exception(refused.value))
+    assert shown.count("Traceback (most recent call last)") == 1 + has_frames
+    assert ("in __reduce__" in shown) is has_frames

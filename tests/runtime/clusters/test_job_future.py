@@ -195,3 +195,11 @@ def test_a_callback_that_comes_late_is_called_as_by_concurrent_futures() -> None
 
     with pytest.raises(KeyboardInterrupt):
         future.add_done_callback(interrupt)
+
+
+def test_one_that_is_printed_in_place_of_its_value_says_how_to_get_that() -> None:
+    pending: JobFuture[str] = JobFuture(ActorFuture(), "the savepoint of job 'shop'")
+    assert repr(pending) == "<JobFuture of the savepoint of job 'shop': pending; await it, or call its result()>"
+    assert "done; await" in repr(JobFuture(done_with(7), "the answer"))
+    refused: JobFuture[str] = JobFuture(done_with(7), "the answer", read=refuse)
+    assert "failed with SavepointFailed; await" in repr(refused)

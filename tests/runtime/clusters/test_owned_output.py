@@ -83,7 +83,7 @@ def test_of_two_that_are_started_from_one_savepoint_at_once_one_is_refused(
 
 @pytest.mark.chaos
 def test_in_another_cluster_the_newer_job_takes_the_folder_and_the_older_one_fails_once(
-    start_cluster: StartCluster, place: Place
+    start_cluster: StartCluster, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The older one has no checkpoint before it ends, so all that comes after the savepoint is the newer one's."""
     first = start_cluster(2).submit(place.env(), "first")
@@ -93,7 +93,9 @@ def test_in_another_cluster_the_newer_job_takes_the_folder_and_the_older_one_fai
     first.wait(timeout=WAIT_S)
     older = start_cluster(2).submit(place.env(checkpoint_interval_ms=600_000), "older", from_savepoint=savepoint)
     older.ready().result(timeout=WAIT_S)
+    caplog.clear()
     newer = start_cluster(2).submit(place.env(), "newer", from_savepoint=savepoint)
+    assert f"belongs to another job: job {older.job_id} (sink 'out') has begun to write there" in caplog.text
     newer.ready().result(timeout=WAIT_S)
     place.gate.open()
     with pytest.raises(JobFailed, match=rf"failed once.*belongs to another job now: job {newer.job_id}"):

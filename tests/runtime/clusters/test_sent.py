@@ -21,7 +21,7 @@ def test_records_that_are_lost_and_that_nobody_waited_for_are_logged_once(caplog
     """As Python does of a coroutine that was never awaited. One error closes an inlet for all of them."""
     settle([Sent(Inlet(), None, None) for _ in range(3)], InletClosed("inlet 'orders' takes no more records"))
     (said,) = caplog.messages
-    assert "<inlet 'orders'>: what was sent is not known to last, and nobody has waited for" in said
+    assert "<inlet 'orders'>: records are not known to last, and no code has waited for what send() returned" in said
     assert "InletClosed: inlet 'orders' takes no more records" in said
     assert "`await inlet.send(record)`" in said
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import posixpath
+import socket
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from understudy.messages import JobId
 from understudy.runtime.connectors import FileSink, OutputTakenOver
+from understudy.runtime.system.this_process import _started, this_process
 from understudy.state import DurableFiles
 
 from ....systems.s3 import S3Server
@@ -163,3 +169,32 @@ def test_a_claim_that_was_cut_off_still_names_its_job_by_its_file(tmp_path: Path
     newest.write_bytes(b'{"job_')
     with pytest.raises(OutputTakenOver, match=f"its claim is .*{newest.name}, which does not say which"):
         older.complete(1)
+
+
+def test_who_submits_learns_of_a_job_in_the_folder_whose_process_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of one that it goes on from, or that is its own, or that has a shared folder, or whose process is gone."""
+    folder, patched = str(tmp_path), "understudy.runtime.connectors.files.folder_owner"
+    assert FileSink(folder).rival(JobId("job-b")) == ""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        beside = replace(this_process(), pid=other.pid, started=_started(other.pid) or "")
+        with monkeypatch.context() as patch:
+            patch.setattr(f"{patched}.this_process", lambda: beside)
+            start(folder, job="job-a")
+        said = FileSink(folder).rival(JobId("job-b"))
+        assert said.startswith("job job-a (sink 'operator') has begun to write there at ")
+        assert said.endswith(f"in process {other.pid} on {socket.gethostname()}")
+        assert FileSink(folder).rival(JobId("job-a")) == ""
+        assert FileSink(folder, shared=True).rival(JobId("job-b")) == ""
+        assert FileSink(folder).rival(JobId("job-b"), [JobId("job-a")]) == ""
+    assert FileSink(folder).rival(JobId("job-b")) == ""
+    start(folder, job="job-b")
+    assert FileSink(folder).rival(JobId("job-c")) == "", "a job that ran in this very process"
+
+
+def test_a_claim_of_an_earlier_build_names_no_process(tmp_path: Path) -> None:
+    start(str(tmp_path), job="job-a")
+    (claim,) = (tmp_path / ".understudy-owner").iterdir()
+    claim.write_text(json.dumps({"job_id": "job-a", "sink": "out", "since_ms": 0}))
+    assert FileSink(str(tmp_path)).rival(JobId("job-b")) == ""
