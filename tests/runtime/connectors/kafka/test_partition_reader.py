@@ -8,6 +8,10 @@ from threading import Condition
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from understudy.runtime.connectors.kafka.partition_reader import PartitionReader
 from understudy.runtime.connectors.kafka.partitions import Partition, Position
 
@@ -16,30 +20,53 @@ from understudy.runtime.connectors.kafka.partitions import Partition, Position
 class Message:
     at: int
     problem: Any = None
+    of: str = "orders"
+    number: int = 0
 
     def error(self) -> Any:
         return self.problem
 
     def topic(self) -> str:
-        return "orders"
+        return self.of
 
     def partition(self) -> int:
-        return 0
+        return self.number
 
     def offset(self) -> int:
         return self.at
 
 
-def test_messages_that_come_together_with_the_end_of_their_partition_are_read() -> None:
-    partition = Partition("orders", 0)
+def reader_of(*topics: str, **positions: Position) -> Any:
+    """Without its thread. `positions`: of partitions, by their splits."""
     reader: Any = PartitionReader.__new__(PartitionReader)
     reader._kafka = SimpleNamespace(Message=Message)
+    reader._settings = SimpleNamespace(topics=topics)
     reader._decoder = SimpleNamespace(decode=lambda _, messages: [each.at for each in messages])
-    reader._positions = {partition: Position(0, 3)}
+    places = {Partition(name.rpartition("_")[0], int(name.rpartition("_")[2])): at for name, at in positions.items()}
+    reader._positions = places
     reader._changed, reader._wake = Condition(), lambda: None
     reader._ready, reader._ahead = {}, {}
+    return reader
+
+
+def test_messages_that_come_together_with_the_end_of_their_partition_are_read() -> None:
+    reader = reader_of("orders", orders_0=Position(0, 3))
     end = SimpleNamespace(name=lambda: "_PARTITION_EOF")
     reader._on_messages(None, [Message(0), Message(1), Message(2), Message(3, end)])
-    chunks: deque[Any] = reader._ready[partition]
+    chunks: deque[Any] = reader._ready[Partition("orders", 0)]
     assert [record for chunk in chunks for record in chunk.records] == [0, 1, 2]
     assert chunks[-1].position.is_done
+
+
+@pytest.mark.parametrize("topics", [("orders",), ("orders", "refunds")])
+@given(data=st.data())
+def test_each_partition_gets_its_own_messages_in_order(topics: tuple[str, ...], data: st.DataObject) -> None:
+    places = [(topic, number) for topic in topics for number in (0, 1)]
+    order = data.draw(st.lists(st.sampled_from(places), max_size=20))
+    reader = reader_of(*topics, **{f"{topic}_{number}": Position(0, None) for topic, number in places})
+    reader._on_messages(None, [Message(at, None, *place) for at, place in enumerate(order)])
+    for place in places:
+        (chunk,) = reader._ready.get(Partition(*place), [None])
+        own = [at for at, each in enumerate(order) if each == place]
+        assert own == (chunk.records if chunk else [])
+        assert not own or chunk.position.next == own[-1] + 1
