@@ -15,34 +15,25 @@ from ...messages import CheckpointId, StateDescription
 from ...state.columnar.columnar_backend import ColumnarBackend
 from ...state.columnar.columnar_table import ColumnarTable
 from ...state.keys.key_groups import key_group_range
-from ...state.kinds.aggregates import Aggregate, Avg, Count, Max, Min, Sum, columns_read, misgiven
+from ...state.kinds.aggregates import Aggregate, Avg, Count, Max, Min, Sum
 from ...state.kinds.aggregation_fit import describe_aggregation
+from .aggregation import Aggregation
 from .collector import Collector
-from .operator import Operator, Takes
 
 __all__ = ["Aggregate", "Avg", "ColumnarAggregate", "Count", "LocalAggregate", "Max", "Min", "Sum"]
 
 
-class _Aggregation(Operator):
+class _WithoutWindows(Aggregation):
     """What both phases share."""
 
-    takes: ClassVar[Takes] = "columns"
-
-    _schema: pa.Schema | None = None
-    """Of the input, when it is known before the job runs; then types of columns are its, whatever the first batch has.
-    """
-
     def __init__(self, keys: Sequence[str], aggregates: Mapping[str, Aggregate], emit: str) -> None:
-        _check(keys, aggregates)
+        super().__init__(keys, aggregates)
+        for name, aggregate in aggregates.items():
+            if name in keys:
+                raise ValueError(f"{name!r} is a key column already: give the aggregate {aggregate} another name")
         if emit not in ("updates", "end"):
             raise ValueError(f"emit: wanted 'updates' or 'end', found {emit!r}")
-        self._keys, self._aggregates = tuple(keys), dict(aggregates)
         self._emits_updates = emit == "updates"
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The key columns."""
-        return self._keys
 
     @property
     def emits_updates(self) -> bool:
@@ -50,7 +41,7 @@ class _Aggregation(Operator):
         return self._emits_updates
 
 
-class ColumnarAggregate(_Aggregation):
+class ColumnarAggregate(_WithoutWindows):
     """One row of aggregates per key. `emit`: "updates", after each batch a row for each key in it; "end", once, all.
 
     `partials`: the input is what a LocalAggregate of the same keys and aggregates emits.
@@ -114,7 +105,7 @@ class ColumnarAggregate(_Aggregation):
         return make(self._keys, self._aggregates, schema)
 
 
-class LocalAggregate(_Aggregation):
+class LocalAggregate(_WithoutWindows):
     """The first phase, before the shuffle: many rows become one partial per key. A ColumnarAggregate merges them.
 
     Partials are held back over several batches, the more the better; they go before a barrier, at the end, and when
@@ -137,11 +128,6 @@ class LocalAggregate(_Aggregation):
         super().__init__(keys, aggregates, emit)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._held_rows = 0
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that it reads of its input."""
-        return columns_read(self._keys, self._aggregates)
 
     def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
         if self._emits_updates and not self._held_rows:
@@ -204,13 +190,3 @@ class LocalAggregate(_Aggregation):
         self._held_rows = 0
         if len(table) > self.MOST_KEYS:
             self._table = None
-
-
-def _check(keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
-    if not keys or not aggregates:
-        raise ValueError("wanted at least one key column and one aggregate")
-    for name, aggregate in aggregates.items():
-        if not isinstance(aggregate, Aggregate):
-            raise ValueError(f"{name}: {misgiven(aggregate, name)}")
-        if name in keys:
-            raise ValueError(f"{name!r} is a key column already: give the aggregate {aggregate} another name")

@@ -23,11 +23,11 @@ from ...state.columnar.session_table import SessionTable
 from ...state.columnar.window_backend import WindowBackend
 from ...state.columnar.window_rows import MOST_ROWS, WINDOW_END, WINDOW_START, WindowRows
 from ...state.keys.key_groups import KeyGroupRange, key_group_range
-from ...state.kinds.aggregates import Aggregate, columns_read, misgiven
+from ...state.kinds.aggregates import Aggregate
 from ..errors import NoEventTime
+from ..operators.aggregation import Aggregation
 from ..operators.collector import Collector, OutputTag
 from ..operators.lateness import most_late_ms
-from ..operators.operator import Operator, Takes
 from .columnar_shape import ColumnarShape, SessionGap
 from .local_windows import LocalWindows
 from .window_settings import LATE
@@ -35,10 +35,9 @@ from .window_settings import LATE
 Table: TypeAlias = PaneTable | SessionTable
 
 
-class ColumnarWindows(Operator):
+class ColumnarWindows(Aggregation):
     """`partials`: the input is what LocalWindows of the same windows, keys and aggregates emit."""
 
-    takes: ClassVar[Takes] = "columns"
     late_tag: ClassVar[OutputTag] = LATE
 
     MOST_ROWS: ClassVar[int] = MOST_ROWS
@@ -47,9 +46,6 @@ class ColumnarWindows(Operator):
     late_records: int = 0
     """How many records were late in this attempt."""
 
-    _schema: pa.Schema | None = None
-    """Of the input, when it is known before the job runs; then types of columns are its, whatever the first batch has.
-    """
     _state: WindowBackend[Any] | None = None
 
     def __init__(
@@ -61,20 +57,12 @@ class ColumnarWindows(Operator):
         *,
         partials: bool = False,
     ) -> None:
-        _check(keys, aggregates)
-        self._windows, self._keys, self._aggregates = windows, tuple(keys), dict(aggregates)
-        self._lateness_ms = allowed_lateness_ms
+        super().__init__(keys, aggregates)
+        names = [*keys, WINDOW_START, WINDOW_END, *aggregates]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two columns of the result are called {twice[0]!r}: choose another name")
+        self._windows, self._lateness_ms = windows, allowed_lateness_ms
         self.takes_partials = partials
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The key columns."""
-        return self._keys
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that it reads of its input, but for the times."""
-        return columns_read(self._keys, self._aggregates)
 
     @property
     def has_two_phases(self) -> bool:
@@ -162,14 +150,3 @@ class ColumnarWindows(Operator):
         if isinstance(self._windows, SessionGap):
             return SessionTable(self._windows.gap_ms, rows, self._lateness_ms)
         return PaneTable(self._windows, rows, self._lateness_ms)
-
-
-def _check(keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
-    if not keys or not aggregates:
-        raise ValueError("wanted at least one key column and one aggregate")
-    names = [*keys, WINDOW_START, WINDOW_END, *aggregates]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"two columns of the result are called {twice[0]!r}: choose another name")
-    for name, aggregate in aggregates.items():
-        if not isinstance(aggregate, Aggregate):
-            raise ValueError(f"{name}: {misgiven(aggregate, name)}")

@@ -19,25 +19,21 @@ from ...state.columnar.columnar_table import joined_batches
 from ...state.columnar.pane_table import PaneTable
 from ...state.columnar.pane_windows import PaneWindows
 from ...state.columnar.window_rows import WindowRows
-from ...state.kinds.aggregates import Aggregate, columns_read
+from ...state.kinds.aggregates import Aggregate
 from ..errors import NoEventTime
 from ..flow.elements import END_OF_TIME, Times
+from ..operators.aggregation import Aggregation
 from ..operators.collector import Collector
 from ..operators.lateness import most_late_ms
-from ..operators.operator import Operator, Takes
 
 
-class LocalWindows(Operator):
+class LocalWindows(Aggregation):
     """A ColumnarWindows of the same windows, keys and aggregates merges what comes out."""
-
-    takes: ClassVar[Takes] = "columns"
 
     MOST_PARTIALS: ClassVar[int] = 1 << 20
     ENOUGH_ROWS: ClassVar[int] = 1 << 17
     """Smaller batches wait for each other: tables are out of the processor's cache by the time the next one comes."""
 
-    _schema: pa.Schema | None = None
-    """Of the input, when it is known before the job runs."""
     _table: PaneTable | None = None
 
     late_records: int = 0
@@ -50,23 +46,13 @@ class LocalWindows(Operator):
         aggregates: Mapping[str, Aggregate],
         allowed_lateness_ms: int = 0,
     ) -> None:
-        self._lateness_ms = allowed_lateness_ms
-        self._windows, self._keys, self._aggregates = windows, tuple(keys), dict(aggregates)
+        super().__init__(keys, aggregates)
+        self._windows, self._lateness_ms = windows, allowed_lateness_ms
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_times: list[Times] = []
         self._waiting_rows = 0
         self._waiting_end_ms = END_OF_TIME
         """The end of the first window that a waiting row is in."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The key columns."""
-        return self._keys
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that it reads of its input, but for the times."""
-        return columns_read(self._keys, self._aggregates)
 
     def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
         if self.timestamps is None:

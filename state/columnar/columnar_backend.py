@@ -7,8 +7,7 @@ the columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -17,21 +16,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage
-from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState, StateClock
-from ..backends.run_ledger import PlannedRuns, RunLedger, write_runs
+from ..backends.backend import KeyedSnapshot, ReadState
+from ..backends.run_ledger import PlannedRuns, write_runs
 from ..backends.stored_runs import runs_of
 from ..backends.timer_queue import TimerQueues
 from ..columns.column_values import narrowed
-from ..errors import CorruptState, InvalidState, StateIncompatible
-from ..keys.key_groups import KeyGroupRange, key_groups_of
+from ..errors import CorruptState, InvalidState
+from ..keys.key_groups import key_groups_of
 from ..keys.key_index import keys_in
 from ..keys.word_table import Slots
-from ..kinds.aggregates import Aggregate
-from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
+from ..kinds.aggregation_fit import describe_aggregation
 from ..kinds.descriptors import KeyedStateDeclaration
 from .columnar_table import ColumnarTable, FrozenRows, FrozenTable
 from .group_sections import read_header, read_sections, write_sections
-from .slot_groups import Groups, Share, SlotGroups, check_owned, shares_of
+from .slot_groups import Groups, Share, check_owned, shares_of
+from .table_backend import TableBackend, check_same
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 
@@ -54,26 +53,10 @@ class _Layout:
     """In that order."""
 
 
-class ColumnarBackend:
-    """The keyed state of one subtask of a columnar aggregation. Owned by its task; snapshots are written elsewhere."""
+class ColumnarBackend(TableBackend[ColumnarTable]):
+    """The keyed state of one subtask of a columnar aggregation."""
 
-    def __init__(
-        self,
-        keys: Sequence[str],
-        aggregates: Mapping[str, Aggregate],
-        key_groups: KeyGroupRange,
-        max_parallelism: int,
-    ) -> None:
-        self.current_key: Any = NO_KEY
-        self.operator_name = ""
-        self.clock: StateClock | None = None
-        self.table: ColumnarTable | None = None
-        """None until something has come."""
-        self._keys, self._aggregates = tuple(keys), dict(aggregates)
-        self._key_groups, self._max_parallelism = key_groups, max_parallelism
-        self._layout: _Layout | None = None
-        self._groups = SlotGroups()
-        self._runs: RunLedger | None = None
+    _layout: _Layout | None = None
 
     def table_for(self, schema: pa.Schema, *, partials: bool = False) -> ColumnarTable:
         """The table; made for batches, or partials, with these columns if there is none yet."""
@@ -85,7 +68,7 @@ class ColumnarBackend:
         """Have a table for columns known beforehand. Raises StateIncompatible if a restored one has other types."""
         expected = self._make_table(schema, partials)
         if self.table is not None:
-            self._check_fit(expected.partial_schema, self._described(self.table.partial_schema))
+            check_same(self._described(expected.partial_schema), self._described(self.table.partial_schema))
         else:
             self.table = expected
 
@@ -101,16 +84,10 @@ class ColumnarBackend:
     def timers(self) -> TimerQueues:
         raise InvalidState("a columnar aggregation has no timers")
 
-    def read_ahead(self, keys: Sequence[Any]) -> None:
-        """All is in memory."""
-
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         if self._runs is not None:
             self._runs.start_over()
         return self._frozen(self.table, None) if self.table else lambda target: None
-
-    def track_changes(self, owner: str) -> None:
-        self._runs = RunLedger(owner)
 
     def changed(self, slots: Slots) -> None:
         """These slots have taken something in: to be said of each batch."""
@@ -127,10 +104,6 @@ class ColumnarBackend:
         planned = [PlannedRuns(plan, ledger.owner, write)]
         return lambda target: write_runs(planned, groups, target)
 
-    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
-        if self._runs is not None:
-            self._runs.complete(checkpoint_id)
-
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
         assert self.table is None, "a backend is restored before it is used"
         for handle in handles:
@@ -142,7 +115,7 @@ class ColumnarBackend:
         path = handle.handle.path or "inline state"
         try:
             header = read_header(data, handle)
-            self._check_header(header)
+            self._check_header(header, _FORMATS_READ, self._described(None))
             for partials in read_sections(data, handle, header, self._key_groups):
                 table = self.table_for(partials.schema, partials=True)
                 if replaces:
@@ -152,27 +125,10 @@ class ColumnarBackend:
         except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
             raise CorruptState(path, "a columnar snapshot", f"{type(error).__name__}: {error}") from error
 
-    def read_only(self) -> AbstractContextManager[None]:
-        """Questions see results, which are copies."""
-        return nullcontext()
-
     def keys(self, state_name: str = "", namespace: Hashable = ()) -> Collection[Any]:
         if not self.table:
             return []
         return keys_in(self.table.results(self.table.all_slots()).columns[: len(self._keys)])
-
-    def each_key(self) -> Iterator[Any]:
-        for key in self.keys():
-            self.current_key = key
-            yield key
-
-    def entry_count(self) -> int:
-        return len(self.table) if self.table is not None else 0
-
-    stored_entries = entry_count
-
-    def close(self) -> None:
-        self.table = None
 
     def _frozen(self, table: ColumnarTable, some: Slots | None) -> KeyedSnapshot:
         """What all slots hold, or some."""
@@ -223,18 +179,5 @@ class ColumnarBackend:
         described = {what: self._described(None)[what] for what in ("keys", "aggregates")}
         return {"format": _FORMAT, "max_parallelism": self._max_parallelism, **described}
 
-    def _check_header(self, header: dict[str, Any]) -> None:
-        if header["format"] not in _FORMATS_READ:
-            raise ValueError(f"format {header['format']}; wanted one of {_FORMATS_READ}")
-        wanted, found = self._max_parallelism, header["max_parallelism"]
-        if found != wanted:
-            raise StateIncompatible(STATE_NAME, f"max_parallelism {wanted}", f"max_parallelism {found}")
-        self._check_fit(None, {**header, "types": None})
-
     def _described(self, schema: pa.Schema | None) -> dict[str, Any]:
         return cast("dict[str, Any]", describe_aggregation(self._keys, self._aggregates, schema).schema)
-
-    def _check_fit(self, schema: pa.Schema | None, stored: dict[str, Any]) -> None:
-        difference = aggregation_misfit(self._described(schema), stored)
-        if difference is not None:
-            raise StateIncompatible(f"{STATE_NAME}{difference.what}", difference.declared, difference.stored)

@@ -13,23 +13,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from ...messages import those_there_are
-from ..columns.column_values import Numbers, plain_type
-from ..keys.column_hash import check_no_null
+from ..columns.column_values import Numbers
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
 from ..kinds.aggregates import Aggregate, Part
+from .aggregate_columns import AggregateColumns
 from .part_columns import (
     PartColumns,
     RowsOfSlots,
     Values,
     as_slice,
-    column_called,
-    input_types,
-    only_column,
-    part_names,
-    partial_types,
-    parts_of,
     result_columns,
     result_types,
     value_columns,
@@ -41,33 +34,23 @@ _PARTIALS_AT_A_TIME = 1 << 17
 class ColumnarTable:
     """The aggregates of all keys seen. Made `for_input` or `for_partials`; types of columns are fixed from then on."""
 
-    def __init__(
-        self,
-        keys: Mapping[str, pa.DataType],
-        aggregates: Mapping[str, Aggregate],
-        parts: Mapping[Part, pa.DataType],
-    ) -> None:
-        self._keys = dict(keys)
-        self._aggregates = dict(aggregates)
-        self._index = KeyIndex(list(keys.values()))
-        self._parts = PartColumns(parts)
+    def __init__(self, columns: AggregateColumns) -> None:
+        self._columns = columns
+        self._index = KeyIndex(list(columns.keys.values()))
+        self._parts = PartColumns(columns.parts)
         self._spares: list[dict[Part, Numbers]] = []
-        self._names = part_names(self._keys, parts)
-        self._input_columns = list(dict.fromkeys([*keys, *(part.column for part in parts if part.column is not None)]))
         self._last_row: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._touched: npt.NDArray[np.bool_] = np.empty(0, np.bool_)
 
     @classmethod
     def for_input(cls, keys: Sequence[str], aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> ColumnarTable:
         """An empty table for batches with these columns. Raises ValueError for columns that do not fit."""
-        parts = input_types(aggregates, parts_of(aggregates), schema)
-        return cls(key_types(keys, schema), aggregates, parts)
+        return cls(AggregateColumns.of_input(keys, aggregates, schema))
 
     @classmethod
     def for_partials(cls, keys: Sequence[str], aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> ColumnarTable:
         """An empty table for partials with these columns. Raises ValueError for a missing column."""
-        parts = partial_types(keys, parts_of(aggregates), schema)
-        return cls(key_types(keys, schema), aggregates, parts)
+        return cls(AggregateColumns.of_partials(keys, aggregates, schema))
 
     def __len__(self) -> int:
         """How many keys there are; their slots are 0 .. len - 1."""
@@ -75,13 +58,13 @@ class ColumnarTable:
 
     @property
     def partial_schema(self) -> pa.Schema:
-        parts = {self._names[part]: kind for part, kind in self._parts.types.items()}
-        return pa.schema(list((self._keys | parts).items()))
+        parts = {self._columns.names[part]: kind for part, kind in self._parts.types.items()}
+        return pa.schema(list((self._columns.keys | parts).items()))
 
     @property
     def result_schema(self) -> pa.Schema:
-        results = result_types(self._parts.types, self._aggregates)
-        return pa.schema(list((self._keys | results).items()))
+        results = result_types(self._parts.types, self._columns.aggregates)
+        return pa.schema(list((self._columns.keys | results).items()))
 
     def update(self, batch: pa.RecordBatch) -> Slots:
         """Take in rows; returns each row's slot.
@@ -95,14 +78,14 @@ class ColumnarTable:
     def merge(self, partials: pa.RecordBatch) -> Slots:
         """Take in partials; returns each one's slot."""
         slots = self._slots_of(partials)
-        self._parts.merge(RowsOfSlots(partials, slots), self._names)
+        self._parts.merge(RowsOfSlots(partials, slots), self._columns.names)
         return slots
 
     def replace(self, partials: pa.RecordBatch) -> None:
         """Let the keys of these partials, each there once, hold them and nothing of what they held."""
         slots = self._slots_of(partials)
         self._parts.reset(slots)
-        self._parts.merge(RowsOfSlots(partials, slots), self._names)
+        self._parts.merge(RowsOfSlots(partials, slots), self._columns.names)
 
     def distinct(self, slots: Slots) -> Slots:
         """Each of these slots once."""
@@ -117,7 +100,7 @@ class ColumnarTable:
 
     def results(self, slots: Slots | slice) -> pa.RecordBatch:
         """A row of keys and aggregates for each slot."""
-        columns = result_columns(self._parts.types, self._aggregates.values(), self._parts.at(slots))
+        columns = result_columns(self._parts.types, self._columns.aggregates.values(), self._parts.at(slots))
         return pa.RecordBatch.from_arrays(self._index.keys(slots) + columns, schema=self.result_schema)
 
     def partials(self, slots: Slots) -> pa.RecordBatch:
@@ -135,10 +118,7 @@ class ColumnarTable:
 
     def readable(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns that `update` reads. Raises InvalidKey for a null key, and ValueError for a missing column."""
-        columns = {name: only_column(batch, name) for name in self._input_columns}
-        for name in self._keys:
-            check_no_null(columns[name], repr(name))
-        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        return self._columns.readable(batch)
 
     def accumulate(self, batches: Sequence[pa.RecordBatch]) -> None:
         """`update` with batches that `readable` returned, for a table that is emptied with `take_partials`."""
@@ -168,12 +148,7 @@ class ColumnarTable:
         )
 
     def _slots_of(self, batch: pa.RecordBatch) -> Slots:
-        columns = []
-        for name, kind in self._keys.items():
-            column = column_called(batch, name, kind)
-            check_no_null(column, repr(name))
-            columns.append(column)
-        slots = self._index.slots_of(columns)
+        slots = self._index.slots_of(self._columns.key_columns(batch))
         self._parts.reserve(len(self._index))
         if len(self._index) > len(self._last_row):
             self._last_row = np.empty(2 * len(self._index), np.int64)
@@ -232,11 +207,3 @@ def joined_batches(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch
     if not all(batch.schema.equals(schema) for batch in batches):
         return batches
     return pa.Table.from_batches(batches).combine_chunks().to_batches()  # type: ignore[no-any-return]
-
-
-def key_types(keys: Sequence[str], schema: pa.Schema) -> dict[str, pa.DataType]:
-    for name in keys:
-        if schema.names.count(name) != 1:
-            known = those_there_are(name, schema.names)
-            raise ValueError(f"there is no key column {name!r}, or not once; there are {known}")
-    return {name: plain_type(schema.field(name).type) for name in keys}

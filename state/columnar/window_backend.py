@@ -6,31 +6,31 @@ header that also says what the windows are, and up to where they had fired.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Generic, Protocol, TypeVar, cast
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage, StateDescription
-from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState, StateClock
+from ..backends.backend import KeyedSnapshot, ReadState
 from ..backends.run_ledger import PlannedRuns, Run, RunLedger, write_runs
 from ..backends.stored_runs import RunBytes, runs_of
 from ..backends.timer_queue import TimerQueues
 from ..columns.column_values import narrowed
-from ..errors import CorruptState, InvalidState, StateIncompatible
+from ..errors import CorruptState, InvalidState
 from ..keys.key_groups import KeyGroupRange, key_groups_of
 from ..keys.key_index import keys_in
 from ..keys.word_table import Slots
 from ..kinds.aggregates import Aggregate
-from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
+from ..kinds.aggregation_fit import describe_aggregation
 from ..kinds.descriptors import KeyedStateDeclaration
 from .group_progress import GroupProgress, Progress
 from .group_sections import read_header, read_sections, schema_of, write_sections
 from .section_runs import rows_left
-from .slot_groups import Groups, Share, SlotGroups, check_owned, shares_of
+from .slot_groups import Groups, Share, check_owned, shares_of
+from .table_backend import TableBackend, check_same
 from .window_rows import Stored, WindowRows
 from .window_runs import RUN, about_run
 
@@ -87,8 +87,8 @@ class WindowTable(Protocol):
 T = TypeVar("T", bound=WindowTable)
 
 
-class WindowBackend(Generic[T]):
-    """The keyed state of one subtask. Owned by its task; snapshots are written elsewhere.
+class WindowBackend(TableBackend[T]):
+    """The keyed state of one subtask of columnar windows.
 
     `make` gives a table for rows; `windows` describes the windows as plain data, and a restored snapshot must have the
     same.
@@ -103,18 +103,10 @@ class WindowBackend(Generic[T]):
         key_groups: KeyGroupRange,
         max_parallelism: int,
     ) -> None:
-        self.current_key: Any = NO_KEY
-        self.operator_name = ""
-        self.clock: StateClock | None = None
-        self.table: T | None = None
-        """None until something has come."""
-        self._keys, self._aggregates, self._windows = tuple(keys), dict(aggregates), dict(windows)
-        self._make = make
-        self._key_groups, self._max_parallelism = key_groups, max_parallelism
-        self._runs: RunLedger | None = None
+        super().__init__(keys, aggregates, key_groups, max_parallelism)
+        self._windows, self._make = dict(windows), make
         self._was_giving_out = False
         """When the last increment was taken."""
-        self._groups = SlotGroups()
 
     def table_for(self, schema: pa.Schema, *, partials: bool = False) -> T:
         """The table; made for batches, or partials, with these columns if there is none yet."""
@@ -126,7 +118,7 @@ class WindowBackend(Generic[T]):
         """Have a table for columns known beforehand. Raises StateIncompatible if a restored one has other types."""
         expected = self._rows(schema, partials)
         if self.table is not None:
-            self._check_fit(expected, self._described(self.table.rows))
+            check_same(self._described(expected), self._described(self.table.rows))
         else:
             self.table = self._made(expected)
 
@@ -141,16 +133,10 @@ class WindowBackend(Generic[T]):
     def timers(self) -> TimerQueues:
         raise InvalidState("columnar windows have no timers")
 
-    def read_ahead(self, keys: Sequence[Any]) -> None:
-        """All is in memory."""
-
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         if self._runs is not None:
             self._runs.start_over()
         return self._frozen(None) or (lambda target: None)
-
-    def track_changes(self, owner: str) -> None:
-        self._runs = RunLedger(owner)
 
     def increment(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         table, ledger = self.table, self._runs
@@ -165,10 +151,6 @@ class WindowBackend(Generic[T]):
         assert plan.new is not None, "there is always a new run"
         planned = [PlannedRuns(plan, ledger.owner, self._frozen(plan.new))]
         return lambda target: write_runs(planned, self._key_groups.groups, target)
-
-    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
-        if self._runs is not None:
-            self._runs.complete(checkpoint_id)
 
     def _frozen(self, run: Run | None) -> KeyedSnapshot | None:
         """What this run says; without one what all slots hold, or None if they hold nothing."""
@@ -216,7 +198,7 @@ class WindowBackend(Generic[T]):
         """The header of the newest."""
         headers = [read_header(data, run) for run, data in runs]
         for header in headers:
-            self._check_header(header)
+            self._check_header(header, (_FORMAT,), self._described(None))
         newest = headers[-1]
         table = self.table_for(schema_of(newest), partials=True)
         if RUN not in newest:
@@ -235,28 +217,11 @@ class WindowBackend(Generic[T]):
                 table.restore(pa.concat_batches(left))
         return newest
 
-    def read_only(self) -> AbstractContextManager[None]:
-        """Nothing can be asked of them."""
-        return nullcontext()
-
     def keys(self, state_name: str = "", namespace: Hashable = ()) -> Collection[Any]:
         stored = self.table.stored() if self.table is not None else None
         if stored is None:
             return []
         return keys_in(stored.keys.keys(np.unique(stored.slots)))
-
-    def each_key(self) -> Iterator[Any]:
-        for key in self.keys():
-            self.current_key = key
-            yield key
-
-    def entry_count(self) -> int:
-        return len(self.table) if self.table is not None else 0
-
-    stored_entries = entry_count
-
-    def close(self) -> None:
-        self.table = None
 
     def description(self, schema: pa.Schema | None, *, partials: bool = False) -> StateDescription:
         """For a savepoint, of windows over such columns; without them, as far as it is known."""
@@ -297,25 +262,12 @@ class WindowBackend(Generic[T]):
         check_owned(groups, self._key_groups, self._keys)
         return groups
 
-    def _check_header(self, header: dict[str, Any]) -> None:
-        if header["format"] != _FORMAT:
-            raise ValueError(f"format {header['format']}; wanted {_FORMAT}")
-        wanted, found = self._max_parallelism, header["max_parallelism"]
-        if found != wanted:
-            raise StateIncompatible(STATE_NAME, f"max_parallelism {wanted}", f"max_parallelism {found}")
-        self._check_fit(None, {**header, "types": None})
-
     def _description(self, rows: WindowRows | None) -> StateDescription:
         schema = None if rows is None else rows.partial_schema([])
         return describe_aggregation(self._keys, self._aggregates, schema, self._windows)
 
     def _described(self, rows: WindowRows | None) -> dict[str, Any]:
         return cast("dict[str, Any]", self._description(rows).schema)
-
-    def _check_fit(self, rows: WindowRows | None, stored: dict[str, Any]) -> None:
-        difference = aggregation_misfit(self._described(rows), stored)
-        if difference is not None:
-            raise StateIncompatible(f"{STATE_NAME}{difference.what}", difference.declared, difference.stored)
 
 
 def _kept_from(table: WindowTable) -> tuple[str, int] | None:

@@ -8,7 +8,7 @@ the parts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,21 +16,15 @@ import pyarrow as pa
 
 from ..columns.column_values import Numbers
 from ..columns.timed_batch import Times
-from ..keys.column_hash import check_no_null
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
-from ..kinds.aggregates import Aggregate, Part
-from .columnar_table import key_types
+from ..kinds.aggregates import Part
+from .aggregate_columns import AggregateColumns
 from .part_columns import (
     ROWS,
     Values,
     column_called,
     free_name,
-    input_types,
-    only_column,
-    part_names,
-    partial_types,
-    parts_of,
     result_columns,
     result_types,
     value_columns,
@@ -71,27 +65,11 @@ class Stored(NamedTuple):
     """The other columns."""
 
 
-class WindowRows:
+class WindowRows(AggregateColumns):
     """The columns of windowed aggregates of these keys."""
 
-    def __init__(
-        self, keys: Mapping[str, pa.DataType], aggregates: Mapping[str, Aggregate], parts: Mapping[Part, pa.DataType]
-    ) -> None:
-        self.keys, self.aggregates, self.parts = dict(keys), dict(aggregates), dict(parts)
-        self.names = part_names(self.keys, parts)
-        self.input_columns = list(dict.fromkeys([*keys, *(part.column for part in parts if part.column is not None)]))
-
-    @classmethod
-    def of_input(cls, keys: Sequence[str], aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> WindowRows:
-        """For input with these columns. Raises ValueError for columns that do not fit."""
-        parts = input_types(aggregates, _parts(aggregates), schema)
-        return cls(key_types(keys, schema), aggregates, parts)
-
-    @classmethod
-    def of_partials(cls, keys: Sequence[str], aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> WindowRows:
-        """For partials with these columns. Raises ValueError for a missing column."""
-        parts = partial_types(keys, _parts(aggregates), schema)
-        return cls(key_types(keys, schema), aggregates, parts)
+    ALWAYS: ClassVar[tuple[Part, ...]] = (ROWS,)
+    """A window holds a key of which it has any rows."""
 
     def free_name(self, wanted: str) -> str:
         """A name like this one for a column of partials."""
@@ -132,33 +110,10 @@ class WindowRows:
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.result_schema)
         return Results(batch, np.full(count, end - 1, np.int64) if isinstance(end, int) else end - 1)
 
-    def readable(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns that are read. Raises InvalidKey for a null key, and ValueError for a missing column."""
-        columns = {name: only_column(batch, name) for name in self.input_columns}
-        for name in self.keys:
-            check_no_null(columns[name], repr(name))
-        if not columns:
-            return batch
-        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-
-    def key_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """Raises InvalidKey for a null key, and ValueError for a missing column."""
-        columns = []
-        for name, kind in self.keys.items():
-            column = column_called(batch, name, kind)
-            check_no_null(column, repr(name))
-            columns.append(column)
-        return columns
-
     def numbers(self, batch: pa.RecordBatch, name: str) -> Numbers:
         """A column of partials that says where in time they belong."""
         found: Numbers = column_called(batch, name, pa.int64()).to_numpy()
         return found
-
-
-def _parts(aggregates: Mapping[str, Aggregate]) -> list[Part]:
-    """Of windows, rows are always counted: a window holds a key of which it has any."""
-    return list(dict.fromkeys([ROWS, *parts_of(aggregates)]))
 
 
 def _times(times: Numbers | int, count: int) -> pa.Array:
