@@ -89,11 +89,13 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks nexmark --runs 3 --kills 3 --latency-seconds 60 --peers "$(PEERS)" --json build/bench-nexmark.json
 	$(BIN)/python -m benchmarks recovery --cluster spark --keys 1000,200000 --json build/bench-recovery-spark.json
 
+# uv finds, downloads and unpacks what is wanted in a third of pip's time; where it does not reach the index, pip does.
 $(READY): setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Understudy needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -e ".[dev]" || $(BIN)/python -m pip install --quiet -e ".[dev]"
 	touch $(READY)
 
 clean:
