@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from ..actors.flow.changelog import ADDING, KIND, KINDS, Changelog
 from ..messages.row import Row
+from ..state.keys.key_hash import same_nan
 
 _SHOWN = 5
 
@@ -82,7 +83,9 @@ def nothing_extra(
 
 
 def multiset(records: Iterable[Any]) -> Counter[Hashable]:
-    """Records by how often they occur; those that cannot be hashed stand for themselves by their text."""
+    """Records by how often they occur; those that cannot be hashed stand for themselves by their text.
+    All NaNs in tuples are one.
+    """
     return Counter(_hashable(record) for record in records)
 
 
@@ -142,7 +145,7 @@ def _hashable(record: Any) -> Hashable:
         hash(record)
     except TypeError:
         return repr(record)
-    return record  # type: ignore[no-any-return]
+    return same_nan(record)  # type: ignore[no-any-return]
 
 
 def _described(records: Counter[Hashable], what: str) -> list[str]:

@@ -70,3 +70,11 @@ def test_records_that_only_look_like_changes_are_compared_one_by_one() -> None:
         assert exactly_once([("+I", 2)], [*wanted, ("no kind", 2)], changelog) is not None
         assert exactly_once([], [("+I", 1)], changelog) is not None
         assert at_least_once([*wanted, wanted[0]], wanted, changelog) is None
+
+
+def test_all_nans_are_one() -> None:
+    """Each that is read from a file is an object of its own, and equal to no other."""
+    assert exactly_once([("a", float("nan")), float("nan")], [("a", float("nan")), float("nan")]) is None
+    for change in SHAPES[:2]:
+        nans = [change("+I", 1, float("nan")), change("-D", 1, float("nan"))]  # type: ignore[arg-type]
+        assert exactly_once(nans, [], ONE_AT_ONCE) is None
