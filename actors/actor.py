@@ -72,6 +72,10 @@ class Actor(pykka.Actor):
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
         """Nothing: Pykka's fields are made when the actor is started."""
 
+    def __str__(self) -> str:
+        """Pykka's has the actor's URN, which there is only once it is started."""
+        return repr(self)
+
     @classmethod
     def start(cls, *_args: Any, **_kwargs: Any) -> NoReturn:
         """Pykka's way to start an actor; ours is `spawn`, because an actor belongs to a system."""

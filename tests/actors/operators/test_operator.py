@@ -104,3 +104,10 @@ def test_one_record_is_no_batch(record: Any) -> None:
     with pytest.raises(TypeError, match=r"out.emit takes a whole batch.*out\.collect\(record\)"):
         out.emit(record)
     assert not out
+
+
+def test_an_operator_that_has_not_been_started_can_be_printed() -> None:
+    class Printed(Operator):
+        pass
+
+    assert "Printed object at" in f"{Printed()}"
