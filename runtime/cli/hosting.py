@@ -21,6 +21,7 @@ from ..api.translation import translate
 from ..clusters.cluster import Cluster
 from ..clusters.local_cluster import LocalCluster
 from ..clusters.spark_session import spark_session
+from .output import note
 
 POSITIVE = click.IntRange(1)
 
@@ -53,12 +54,14 @@ class Hosting:
         return max(fewest, math.ceil(slots_needed(graph) / self.slots))
 
     @contextlib.contextmanager
-    def spark(self) -> Iterator[Any]:
-        """A SparkSession, or None for a local cluster."""
+    def spark(self, quiet: bool = False) -> Iterator[Any]:
+        """A SparkSession, or None for a local cluster. Spark takes seconds to start, so a line says so."""
         if self.cluster == "local":
             yield None
             return
         master = self.master or f"local[{max(2, self.task_managers or 0)}]"
+        if not quiet:
+            note(f"starting Spark at {master}")
         with (
             tempfile.TemporaryDirectory(prefix="understudy-spark-") as folder,
             spark_session(master, Path(folder)) as spark,

@@ -176,7 +176,7 @@ def _run(
 ) -> int:
     """The exit code."""
     hosting = options.hosting
-    with hosting.spark() as spark:
+    with hosting.spark(options.quiet) as spark:
         interrupts.arm()
         env = hosting.adapt(program.environment(arguments, spark))
         task_managers = hosting.task_managers_for(env)

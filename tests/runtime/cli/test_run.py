@@ -258,6 +258,7 @@ def test_a_program_that_takes_a_spark_session_runs_on_spark(shell: Shell) -> Non
 def test_an_interrupt_cancels_a_job_on_spark_too(shell: Shell) -> None:
     done = shell.run("job:endless_on_spark", "--cluster", "spark").interrupt()
     assert done.code == 130, done.err
+    assert "starting Spark at local[2]" in done.err
     assert "Traceback" not in done.err
     shell.eventually_nothing_is_left()
 
