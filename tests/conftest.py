@@ -9,6 +9,8 @@ leaves out the folders with whole jobs: in the simulator, against other systems,
 Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs a sixth: which one depends on KEY, so that runs of
 six commits run most of them, and one commit's run can be repeated. So it is with whole files of some folders, but for
 tests marked `every_run`: tests/draw.py. Files that a draw leaves out are not read. Without `--draw` all run.
+
+With UNDERSTUDY_SMALL_PIECES=1 all of a process's tests have the library with small pieces: tests/small_pieces.py.
 """
 
 from __future__ import annotations
@@ -27,6 +29,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from . import small_pieces
+
+if os.environ.get(small_pieces.ASKED_FOR_BY):
+    small_pieces.install()  # before the library is imported
+
+# ruff: noqa: E402
 from understudy.messages import serializers
 
 from .draw import HERE, ONE_OF, drawn, leaves_out
