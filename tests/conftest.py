@@ -31,10 +31,9 @@ from xdist.scheduler import LoadScopeScheduling
 
 from . import small_pieces
 
-if os.environ.get(small_pieces.ASKED_FOR_BY):
+if small_pieces.ASKED_FOR_BY in os.environ:
     small_pieces.install()  # before the library is imported
 
-# ruff: noqa: E402
 from understudy.messages import serializers
 
 from .draw import HERE, ONE_OF, drawn, leaves_out
@@ -120,9 +119,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if unmarked := [item.nodeid for item in items if _has_jvm(item) and not _starts_processes(item)]:
         raise pytest.UsageError(f"to be marked `spark` or `processes`, as a JVM is started: {', '.join(unmarked)}")
     if (key := config.getoption("--draw")) is not None:
-        left_in = drawn(items, key)
-        config.hook.pytest_deselected(items=list(set(items).difference(left_in)))
-        items[:] = left_in
+        _keep(drawn(items, key), items, config)
+    if small_pieces.ASKED_FOR_BY in os.environ:
+        _keep([item for item in items if item.get_closest_marker("usual_sizes") is None], items, config)
     kind = config.getoption("--kind")
     if kind is not None:
         parts: dict[bool, list[pytest.Item]] = {True: [], False: []}
@@ -173,6 +172,11 @@ def _in_folders(path: Path) -> bool:
 
 def _starts_processes(item: pytest.Item) -> bool:
     return not _MARKS.isdisjoint(mark.name for mark in item.iter_markers())
+
+
+def _keep(left_in: list[pytest.Item], items: list[pytest.Item], config: pytest.Config) -> None:
+    config.hook.pytest_deselected(items=list(set(items).difference(left_in)))
+    items[:] = left_in
 
 
 def _has_jvm(item: pytest.Item) -> bool:

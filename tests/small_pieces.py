@@ -9,6 +9,8 @@ format, is not in the table.
     python -m tests.small_pieces simulate --seeds 200   # the command line of understudy
     make small                                          # both, and more
 
+A test that needs a size as it is, as one of memory or of a file's bytes, is marked `usual_sizes` and left out.
+
 A module's sizes are replaced in its source as it is imported. So they hold wherever the name is used: as a default of a
 parameter, within another constant, and in modules that import it. They hold for a whole process, and not for processes
 that it starts.
@@ -32,7 +34,6 @@ ROOT = Path(__file__).resolve().parent.parent
 SIZES: Mapping[str, Mapping[str, int]] = {
     "state.storage": {"_PIECE_BYTES": 7},
     "state.keyring": {"CHUNK_BYTES": 64},
-    "state.record_log": {"ZEROED_BYTES": 1024, "SEGMENT_BYTES": 1024},
     "state.backends.changed_keys": {"_FEWEST_KEYS": 2},
     "state.backends.expiring_state": {"ACCESSES_PER_CLEANING": 3},
     "state.backends.heap_blocks": {"CHUNK_ENTRIES": 3},
@@ -79,7 +80,11 @@ SIZES: Mapping[str, Mapping[str, int]] = {
     "actors.joins.lookup_table": {"_FEWEST_ROWS": 3},
     "actors.joins.regular_join": {"_FEWEST_ROWS": 3},
     "actors.joins.temporal_join": {"_FEWEST_ROWS": 3},
-    "actors.operators.aggregate": {"LocalAggregate.MOST_KEYS": 3, "LocalAggregate.MOST_ROWS": 5, "LocalAggregate.ENOUGH_ROWS": 3},
+    "actors.operators.aggregate": {
+        "LocalAggregate.MOST_KEYS": 3,
+        "LocalAggregate.MOST_ROWS": 5,
+        "LocalAggregate.ENOUGH_ROWS": 3,
+    },
     "actors.operators.keyed_operator": {"PARTS_AT_END": 2, "PIECE_ROWS": 3},
     "actors.operators.timers": {"FIRED_AT_ONCE": 2},
     "actors.windows.local_windows": {"LocalWindows.MOST_PARTIALS": 3, "LocalWindows.ENOUGH_ROWS": 3},
@@ -122,7 +127,9 @@ def with_small_sizes(module: str, source: str) -> ast.Module:
     values = {name: statement for name, statement in _named(tree.body) if name in SIZES[module]}
     for name, size in SIZES[module].items():
         if name not in values:
-            raise LostSize(f"tests/small_pieces.py sets {name} of {module}, which has no such constant: change its table")
+            raise LostSize(
+                f"tests/small_pieces.py sets {name} of {module}, which has no such constant: change its table"
+            )
         old = values[name].value
         assert old is not None
         values[name].value = ast.copy_location(ast.Constant(size), old)
