@@ -21,7 +21,7 @@ PYTEST := $(BIN)/python -m pytest -q --durations=25 --durations-min=3
 # Several targets at once; what each prints comes in one piece.
 AT_ONCE := $(MAKE) --no-print-directory --output-sync=target
 
-.PHONY: demo test slow unit computing processes check failover bench clean lint types wheel
+.PHONY: demo test slow small unit computing processes check failover bench clean lint types wheel
 
 demo: $(READY)
 	$(BIN)/understudy demo $(OPTIONS)
@@ -40,6 +40,13 @@ slow: $(READY)
 	$(PYTEST) -m "slow or drawn"
 	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" --hypothesis-profile=deep \
 	  tests/actors tests/messages tests/state tests/contracts
+
+# The library in small pieces, so that few keys cross the seam between two chunks: tests/small_pieces.py. `make test` runs
+# a part of it: tests/test_small_pieces.py.
+small: $(READY)
+	UNDERSTUDY_SMALL_PIECES=1 $(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" \
+	  tests/actors tests/state tests/runtime/savepoints
+	$(BIN)/python -m tests.small_pieces simulate --seeds 200
 
 # Parts by themselves: the quick round while one writes.
 unit: $(READY)

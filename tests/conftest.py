@@ -9,6 +9,8 @@ leaves out the folders with whole jobs: in the simulator, against other systems,
 Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs a sixth: which one depends on KEY, so that runs of
 six commits run most of them, and one commit's run can be repeated. So it is with whole files of some folders, but for
 tests marked `every_run`: tests/draw.py. Files that a draw leaves out are not read. Without `--draw` all run.
+
+With UNDERSTUDY_SMALL_PIECES=1 all of a process's tests have the library with small pieces: tests/small_pieces.py.
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
+
+from . import small_pieces
+
+if small_pieces.ASKED_FOR_BY in os.environ:
+    small_pieces.install()  # before the library is imported
 
 from understudy.messages import serializers
 
@@ -112,9 +119,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if unmarked := [item.nodeid for item in items if _has_jvm(item) and not _starts_processes(item)]:
         raise pytest.UsageError(f"to be marked `spark` or `processes`, as a JVM is started: {', '.join(unmarked)}")
     if (key := config.getoption("--draw")) is not None:
-        left_in = drawn(items, key)
-        config.hook.pytest_deselected(items=list(set(items).difference(left_in)))
-        items[:] = left_in
+        _keep(drawn(items, key), items, config)
+    if small_pieces.ASKED_FOR_BY in os.environ:
+        _keep([item for item in items if item.get_closest_marker("usual_sizes") is None], items, config)
     kind = config.getoption("--kind")
     if kind is not None:
         parts: dict[bool, list[pytest.Item]] = {True: [], False: []}
@@ -165,6 +172,11 @@ def _in_folders(path: Path) -> bool:
 
 def _starts_processes(item: pytest.Item) -> bool:
     return not _MARKS.isdisjoint(mark.name for mark in item.iter_markers())
+
+
+def _keep(left_in: list[pytest.Item], items: list[pytest.Item], config: pytest.Config) -> None:
+    config.hook.pytest_deselected(items=list(set(items).difference(left_in)))
+    items[:] = left_in
 
 
 def _has_jvm(item: pytest.Item) -> bool:

@@ -1,7 +1,8 @@
 """How many examples a property gets: what its author says, times what the run is for.
 
 `make test` tries a part of them, other ones in each run; `make slow` tries them all ten times over
-(--hypothesis-profile=deep). A property that has to find a planted mistake says its own number, as hypothesis takes it.
+(--hypothesis-profile=deep); what runs once more in small pieces tries few (--hypothesis-profile=few). A property that
+has to find a planted mistake says its own number, as hypothesis takes it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from hypothesis import settings
 
 USUAL = 50
 """Of a property that says no number, before the profile is applied."""
-SHARES = {"patient": 0.4, "deep": 10.0}
+SHARES = {"few": 0.1, "patient": 0.4, "deep": 10.0}
 """By profile: tests/conftest.py registers them."""
 
 

@@ -60,6 +60,7 @@ class TestFormat:
         assert plain_size(len(data)) == sum(sizes)
 
     @given(SIZES)
+    @pytest.mark.usual_sizes
     def test_it_is_the_one_that_the_docstring_describes(self, size: int) -> None:
         """Opened by hand, with the primitives."""
         data = sealed(some(size), salt=b"sixteen bytes ..")

@@ -133,6 +133,7 @@ def test_partials_for_updates_go_in_time_while_input_comes(opened: Opened, run: 
 
 
 @pytest.mark.parametrize("emit", ["updates", "end"])
+@pytest.mark.usual_sizes
 def test_many_keys_are_not_held_back(opened: Opened, run: Run, emit: str) -> None:
     local = opened(LocalAggregate(["n"], {"rows": Count()}, emit))
     local.context.clock = AtClock()

@@ -195,6 +195,7 @@ def backend() -> Iterator[RocksBackend]:
 NUMBER, NUMBERS = ValueState(int, name="number", default=0), ListState(int, name="numbers")
 
 
+@pytest.mark.usual_sizes
 def test_reading_ahead_spares_the_waits_for_single_rows(backend: RocksBackend) -> None:
     state: Any = backend.state(NUMBER)
     for key in range(100):
