@@ -237,6 +237,7 @@ def test_a_template_that_gets_no_streams_says_that_nothing_was_started_and_goes_
     ours, its = socket.socketpair()
     template = Template.__new__(Template)  # without its hold on the signals of this process
     template._control = its
+    ours.settimeout(5)
     with ours, its:
         for token in (1, 2):
             send_streams(ours, 1, 2)

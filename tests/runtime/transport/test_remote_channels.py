@@ -388,7 +388,7 @@ def test_a_connection_that_is_given_up_is_closed_so_that_its_producer_notices(fr
     channel = channels.open(CHANNEL, "tcp://there", lambda: None, 1000)
     lines[0].connection.on_frame([frame])
     assert lines[0].is_closed
-    with pytest.raises(ChannelBroken, match="could not read|cannot be read"):
+    with pytest.raises(ChannelBroken, match=r"could not read|cannot be read"):
         channel.poll()
     channels.open(CHANNEL, "tcp://there", lambda: None, 1000)
     assert [line.is_closed for line in lines] == [True, False]
