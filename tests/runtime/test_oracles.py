@@ -57,8 +57,17 @@ def test_equal_rows_may_be_there_as_often_as_the_operator_allows_or_the_end_has_
     twice = [("+I", 1), ("+I", 1), ("-D", 1), ("-D", 1), ("+I", 2)]
     assert exactly_once(twice, [("+I", 2)], ONE_AT_ONCE) is not None
     assert exactly_once(twice, [("+I", 2)], Changelog(at_once=2)) is None
+    thrice = [("+I", 1), *twice[:2], *twice[2:4], ("-D", 1), ("+I", 2)]
+    assert "may be 2 times" in str(exactly_once(thrice, [("+I", 2)], Changelog(at_once=2)))
+    assert nothing_extra(thrice, [("+I", 2)], Changelog(at_once=2)) is not None
     assert exactly_once(twice, [("+I", 2)], Changelog()) is None
     assert exactly_once([*twice, ("+I", 2)], [("+I", 2), ("+I", 2)], ONE_AT_ONCE) is None
+
+
+def test_changes_out_of_order_may_take_a_row_back_before_it_is_added() -> None:
+    wanted = [("+I", 1), ("-D", 1), ("+I", 2)]
+    assert exactly_once([wanted[1], wanted[2], wanted[0]], wanted, OUT_OF_ORDER) is None
+    assert exactly_once([wanted[1], *wanted[1:], wanted[0]], wanted, OUT_OF_ORDER) is not None, "taken back twice"
 
 
 def test_records_that_only_look_like_changes_are_compared_one_by_one() -> None:

@@ -19,7 +19,7 @@ from understudy import FileSink, JobFailed, JobStatus, LocalCluster, OperatorChe
 from understudy.actors.ask_errors import NotRunning
 from understudy.actors.operators.collector import Collector
 from understudy.runtime.clusters.job_errors import SavepointFailed
-from understudy.runtime.clusters.template import receive_streams, send_streams
+from understudy.runtime.clusters.template import Exited, Fork, Template, receive, receive_streams, send_streams
 
 from .jobs import WAIT_S, Counting, Gate, Witness, counted, counting, counts_of, environment, eventually
 
@@ -221,6 +221,29 @@ def test_a_template_that_may_open_no_more_files_says_so_and_does_not_take_its_li
             receive_streams(its)
         ours.close()
         assert receive_streams(its) is None
+
+
+def test_a_template_that_gets_one_of_two_streams_closes_it() -> None:
+    ours, its = socket.socketpair()
+    with ours, its:
+        before = os.listdir("/dev/fd")
+        socket.send_fds(ours, [b"\0"], [1])
+        with pytest.raises(OSError, match="Too many open files"):
+            receive_streams(its)
+        assert os.listdir("/dev/fd") == before
+
+
+def test_a_template_that_gets_no_streams_says_that_nothing_was_started_and_goes_on() -> None:
+    ours, its = socket.socketpair()
+    template = Template.__new__(Template)  # without its hold on the signals of this process
+    template._control = its
+    ours.settimeout(5)
+    with ours, its:
+        for token in (1, 2):
+            send_streams(ours, 1, 2)
+            with no_more_files():
+                template._on(Fork(token, b"", ()))
+            assert receive(ours) == Exited(token, "could not be forked: [Errno 24] Too many open files")
 
 
 @pytest.mark.chaos

@@ -1,14 +1,19 @@
-"""LocalLauncher where the Python that it starts is no Python with Understudy."""
+"""LocalLauncher where the Python that it starts is no Python with Understudy, or where nothing more can be started."""
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from understudy import JobFailed, LocalCluster, StreamEnvironment
+from understudy.messages import CheckpointConfig, JobId
 from understudy.runtime.clusters import local_launcher
+from understudy.runtime.clusters.local_launcher import LocalLauncher
+from understudy.runtime.clusters.task_manager_process import TaskManagerLaunch
 
 START = local_launcher.start_template
 """As users have it: the fixtures of this folder put another one in its place."""
@@ -41,3 +46,57 @@ def test_a_python_that_ends_before_it_has_started_anything_is_named_in_the_jobs_
             JobFailed, match=rf"exited with code 3, before it had started anything \({python}\); they run"
         ):
             job.wait(timeout=400)
+
+
+class NoProcess:
+    """Of a template that only holds its line."""
+
+    def wait(self) -> int:
+        return 0
+
+
+LAUNCH = TaskManagerLaunch(
+    JobId("job"),
+    0,
+    slots=1,
+    job_manager_address="",
+    host="",
+    curve=None,  # type: ignore[arg-type]
+    program=b"",
+    checkpoints=CheckpointConfig("memory://checkpoints"),
+    state_backend="memory",
+    buffer_timeout_ms=1,
+    sys_path=(),
+)
+
+
+@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), RuntimeError("can't start new thread")])
+def test_a_task_manager_that_cannot_be_started_is_known_to_have_ended_once(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Else the job would wait for it. With the end of its template those that did start are gone, and no other."""
+    lines: list[socket.socket] = []
+
+    def start(control: socket.socket, *_: Any) -> NoProcess:
+        lines.append(control.dup())
+        return NoProcess()
+
+    def for_process(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(local_launcher, "start_template", start)
+    ended: list[Any] = []
+    launcher = LocalLauncher(ended.append, str(tmp_path))
+    try:
+        launcher.prepare(LAUNCH)
+        with monkeypatch.context() as patch:
+            patch.setattr(launcher.output, "for_process", for_process)
+            launcher.start(LAUNCH.job_id, 1)
+        launcher.start(LAUNCH.job_id, 2)
+    finally:
+        lines[0].close()
+        launcher._template._reader.join()
+        launcher.close()
+    assert [each.index for each in ended] == [1, 2]
+    assert ended[0].reason.startswith(f"could not be started: {error}")
+    assert ended[1].reason.startswith("its template process ended: exited with code 0, before it had started anything")

@@ -1,13 +1,15 @@
-"""Sent: what nobody waits for, and is lost, is logged."""
+"""Sent: what nobody waits for, and is lost, is logged; all who wait are woken."""
 
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from understudy.runtime.clusters.job_errors import InletClosed
 from understudy.runtime.clusters.sent import Sent, settle
+from understudy.runtime.system.future import ActorFuture
 
 
 class Inlet:
@@ -47,3 +49,66 @@ def test_the_parts_of_a_larger_one_and_those_that_last_are_not_logged(caplog: py
     settle([Sent(None, None, None)], InletClosed("closed"))
     settle([Sent(Inlet(), None, None)])
     assert caplog.records == []
+
+
+async def _others_of_one_that_is_canceled(count: int) -> list[int]:
+    sent = [Sent(Inlet(), None, None) for _ in range(count)]
+    waiting = [asyncio.ensure_future(_awaited(each)) for each in sent]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    settle(sent)
+    return await asyncio.wait_for(asyncio.gather(*waiting[1:]), 5)
+
+
+def test_who_gives_up_keeps_no_other_from_being_woken() -> None:
+    """They are woken together, in the order in which they came."""
+    assert asyncio.run(_others_of_one_that_is_canceled(3)) == [0, 0]
+
+
+def test_all_threads_that_wait_are_woken() -> None:
+    sent, made = Sent(Inlet(), None, None), list[ActorFuture[None]]()
+    sent._promise = lambda: made.append(ActorFuture()) or made[-1]  # type: ignore[func-returns-value]
+    with ThreadPoolExecutor(3) as pool:
+        answers = [pool.submit(sent.result, 5) for _ in range(3)]
+        while len(made) < 3:
+            pass
+        settle([sent])
+        assert [answer.result() for answer in answers] == [0, 0, 0]
+
+
+def test_one_that_is_done_while_its_waiter_is_made_waits_for_nothing() -> None:
+    def promise() -> ActorFuture[None]:
+        settle([sent])
+        return ActorFuture()
+
+    sent = Sent(Inlet(), None, promise)
+    assert sent.result(timeout=5) == 0
+
+
+def test_a_loop_that_is_closed_keeps_no_other_from_being_woken() -> None:
+    async def entered() -> object:
+        waiting = sent.__await__()
+        next(waiting)
+        return waiting
+
+    async def of_an_open_one() -> int:
+        waiting = asyncio.ensure_future(_awaited(sent))
+        await asyncio.sleep(0)
+        settle([sent])
+        return await asyncio.wait_for(waiting, 5)
+
+    sent = Sent(Inlet(), None, None)
+    loop = asyncio.new_event_loop()
+    left = loop.run_until_complete(entered())
+    loop.close()
+    assert asyncio.run(of_an_open_one()) == 0
+    del left
+
+
+def test_one_that_is_overdue_says_so_and_can_be_asked_again() -> None:
+    sent = Sent(Inlet(), 0.01, None)
+    for _ in range(2):
+        with pytest.raises(TimeoutError, match=r"the record of <inlet .orders.> is not known to last after 0\.01 sec"):
+            sent.result()
+    settle([sent])
+    assert sent.result() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -54,6 +55,14 @@ def test_columns_give_the_same_texts_as_rows(batch: pa.RecordBatch, end: str) ->
     texts = json_texts(batch, end)
     assert texts.to_pylist() == wanted
     assert text_bytes(texts) == "".join(wanted).encode()
+
+
+@pytest.mark.parametrize("wide", [pa.float64(), pa.float32()])
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, -0.0, 1e22, 5e-324, 0.1])
+def test_a_float_has_the_same_text_in_columns_and_in_rows(number: float, wide: pa.DataType) -> None:
+    """Python and JSON write NaN and infinity each in its own way."""
+    batch = pa.record_batch({"x": pa.array([1.5, number], wide)})
+    assert json_texts(batch).to_pylist() == [json_text(row) for row in batch.to_pylist()]
 
 
 @given(batches())

@@ -12,11 +12,21 @@ from hypothesis import strategies as st
 from understudy.actors.errors import ChannelBroken
 from understudy.actors.flow.elements import CheckpointBarrier, Element, EndOfData, EndOfPartition, Watermark
 from understudy.messages import ChannelId, CheckpointId, pack_plain
-from understudy.runtime.transport.frames import FrameKind, Header, unpack_header
-from understudy.runtime.transport.limits import FRAME_BYTES, MAX_WINDOW_BYTES, WINDOW_BATCHES, cost_of, grown
+from understudy.runtime.transport.frames import FrameKind, Header, pack_header, unpack_header
+from understudy.runtime.transport.input_channels import InputChannels, ProducerConnection
+from understudy.runtime.transport.limits import (
+    FRAME_BYTES,
+    MAX_WINDOW_BYTES,
+    WINDOW_BATCHES,
+    ChannelLimits,
+    cost_of,
+    grown,
+)
+from understudy.runtime.transport.output_channels import OutputChannels
 from understudy.runtime.transport.payloads import Payload
 from understudy.runtime.transport.remote_input import RemoteInputChannel
 from understudy.runtime.transport.remote_output import Frame, RemoteOutputChannel
+from understudy.runtime.transport.stats import DataPlaneStats
 
 CHANNEL = ChannelId(5)
 ME, OTHER = b"me", b"other"
@@ -352,3 +362,46 @@ def test_the_window_grows_only_so_far() -> None:
         ends.poll()
         ends.credit_arrives()
     assert len(ends.to_consumer) == 2
+
+
+class Line:
+    """To one producing TaskManager."""
+
+    def __init__(self, connection: ProducerConnection) -> None:
+        self.connection, self.is_closed = connection, False
+
+    def send(self, frame: tuple[bytes]) -> None: ...
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize("frame", [b"nonsense", pack_header(Header(FrameKind.NOT_UNDERSTOOD, ChannelId(0), 0))])
+def test_a_connection_that_is_given_up_is_closed_so_that_its_producer_notices(frame: bytes) -> None:
+    lines: list[Line] = []
+
+    def connect(_endpoint: str, connection: ProducerConnection) -> Line:
+        lines.append(Line(connection))
+        return lines[-1]
+
+    channels = InputChannels(connect, DataPlaneStats())
+    channel = channels.open(CHANNEL, "tcp://there", lambda: None, 1000)
+    lines[0].connection.on_frame([frame])
+    assert lines[0].is_closed
+    with pytest.raises(ChannelBroken, match=r"could not read|cannot be read"):
+        channel.poll()
+    channels.open(CHANNEL, "tcp://there", lambda: None, 1000)
+    assert [line.is_closed for line in lines] == [True, False]
+
+
+@pytest.mark.parametrize("frame", [b"nonsense", None], ids=["not read", "lost"])
+def test_a_consumer_that_is_lost_before_its_producer_comes_keeps_that_waiting_for_nothing(frame: bytes | None) -> None:
+    channels = OutputChannels(lambda *_: None, DataPlaneStats(), ChannelLimits())
+    channels.take(ME, [pack_header(Header(FrameKind.OPEN, CHANNEL, 0, COST))])
+    if frame is None:
+        channels.lose(ME, "the connection broke")
+    else:
+        channels.take(ME, [frame])
+    producer = channels.open(CHANNEL, lambda: None)
+    with pytest.raises(ChannelBroken):
+        producer.send([1])

@@ -376,6 +376,7 @@ def _written(keys: tuple[str, ...] = ("name",), **aggregates: Aggregate) -> Keye
         (backend(("day",), rows=Count()), "keys"),
         (backend(("name",), rows=Count("n")), "aggregates"),
         (ColumnarBackend(["name"], {"rows": Count()}, KeyGroupRange(0, 7), 8), "max_parallelism 8"),
+        (ColumnarBackend(["name"], {"rows": Count()}, KeyGroupRange(0, 2 * MAXIMUM - 1), 2 * MAXIMUM), "max_parall"),
     ],
 )
 def test_a_snapshot_of_another_aggregation_is_refused(restored: ColumnarBackend, names: str) -> None:

@@ -45,3 +45,11 @@ def test_of_each_key_the_rows_of_the_newest_run_are_left(kinds: tuple[str, ...],
     newest = {str(key): number for number, run in enumerate(runs) for key in run}
     wanted = [[row for row, key in enumerate(run) if newest[str(key)] == number] for number, run in enumerate(runs)]
     assert [batch.column("row").to_pylist() for batch in newest_rows(batches, names)] == wanted
+
+
+def test_keys_of_two_columns_are_not_taken_for_each_other_however_many_there_are() -> None:
+    """More second columns than 16 bits can number."""
+    many = 1 << 16
+    first = pa.RecordBatch.from_pydict({"one": pa.array([0] * (many + 9)), "other": pa.array(range(many + 9))})
+    second = pa.RecordBatch.from_pydict({"one": [1] * 9, "other": list(range(9))})
+    assert [batch.num_rows for batch in newest_rows([first, second], ["one", "other"])] == [many + 9, 9]

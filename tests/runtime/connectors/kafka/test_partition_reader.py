@@ -58,6 +58,26 @@ def test_messages_that_come_together_with_the_end_of_their_partition_are_read() 
     assert chunks[-1].position.is_done
 
 
+def test_a_bounded_partition_gives_nothing_from_its_end_on() -> None:
+    """Messages that were written after the start come with those before it."""
+    reader = reader_of("orders", orders_0=Position(0, 2))
+    reader._on_messages(None, [Message(0), Message(1), Message(2), Message(3)])
+    reader._on_messages(None, [Message(4)])
+    (chunk,) = reader._ready[Partition("orders", 0)]
+    assert chunk.records == [0, 1]
+    assert chunk.position == Position(2, 2)
+
+
+def test_the_ends_of_several_partitions_come_together() -> None:
+    """As those of empty transactions do: their marks are no messages, but have offsets."""
+    reader = reader_of("orders", orders_0=Position(0, 2), orders_1=Position(0, 3))
+    end = SimpleNamespace(name=lambda: "_PARTITION_EOF")
+    reader._on_messages(None, [Message(2, end, number=0), Message(0, number=1), Message(3, end, number=1)])
+    assert reader._is_all_read()
+    assert [chunk.position.next for chunk in reader._ready[Partition("orders", 0)]] == [2]
+    assert [chunk.position.next for chunk in reader._ready[Partition("orders", 1)]] == [1, 3]
+
+
 @pytest.mark.parametrize("topics", [("orders",), ("orders", "refunds")])
 @given(data=st.data())
 def test_each_partition_gets_its_own_messages_in_order(topics: tuple[str, ...], data: st.DataObject) -> None:

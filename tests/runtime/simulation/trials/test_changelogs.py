@@ -97,6 +97,16 @@ def mapped(env: StreamEnvironment) -> None:
     records(env).top_n(2, by="n").map(lambda change: change[:2]).collect(name="out")
 
 
+def unioned(env: StreamEnvironment) -> None:
+    """A row of one may be that of the other."""
+    one, other = (records(env).top_n(2, by="n") for _ in range(2))
+    one.union(other).collect(name="out")
+
+
+def rebalanced(env: StreamEnvironment) -> None:
+    records(env).top_n(2, by="n").rebalance().collect(name="out")
+
+
 @pytest.mark.parametrize(
     ("add", "wanted"),
     [
@@ -109,6 +119,8 @@ def mapped(env: StreamEnvironment) -> None:
         (inner_join, {}),
         (one_subtask, {"out": OUT_OF_ORDER}),
         (mapped, {"out": OUT_OF_ORDER}),
+        (unioned, {"out": OUT_OF_ORDER}),
+        (rebalanced, {"out": OUT_OF_ORDER}),
     ],
 )
 def test_the_graph_knows_which_sinks_get_changes(

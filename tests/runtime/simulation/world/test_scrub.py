@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -105,6 +106,35 @@ def test_a_file_that_is_gone_is_damage_too(caplog: pytest.LogCaptureFixture) -> 
         cluster.run_for(3_000)
         assert newest in damage(caplog)[0]
         end_of(cluster)
+
+
+def test_a_checkpoint_that_misses_files_of_earlier_ones_has_a_full_one_taken(caplog: pytest.LogCaptureFixture) -> None:
+    """Without rounds. Checkpoints 1 and 2 are there, 3 comes at 30 s, and a task dies at 35 s."""
+
+    def key(number: int) -> int:
+        """Most keys come early, so that later checkpoints use files of the first one."""
+        return number % 20 if number < 40 else 0
+
+    env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=10_000, incremental_checkpoints=True)
+    numbers = env.from_collection(range(RECORDS), records_per_second=4.0)
+    numbers.key_by(key).process(Counting).collect(name="out")
+    with SimulatedCluster(1, seed=1, faults=(KillProcess(35_000, who=0),), heartbeat_timeout_ms=6_000) as cluster:
+        job = cluster.submit(env)
+        cluster.run_for(25_000)
+        for path in [path for path, _ in cluster.disk.files() if "/shared/" in path]:
+            cluster.disk.lose(path)
+        cluster.run_for(7_000)
+        (gone,) = [text for text in caplog.messages if "somebody has removed them" in text]
+        assert gone.endswith("a full checkpoint is taken now, which uses none of them")
+        assert damage(caplog)[0].endswith("checkpoint 4 is full, and uses no damaged file")
+        cluster.run_for(120_000)
+        assert job.status is JobStatus.FINISHED
+        (failure,) = job.details().failures
+        assert "was lost" in str(failure), "the kill alone"
+        counts = Counter(map(key, range(RECORDS)))
+        assert sorted(job.results("out")) == sorted(
+            (key, number + 1) for key, count in counts.items() for number in range(count)
+        )
 
 
 def test_checkpoints_that_are_subsumed_while_it_reads_are_no_damage(caplog: pytest.LogCaptureFixture) -> None:
