@@ -146,6 +146,18 @@ def _restored(backend: Any, handle: KeyedStateHandle, watermark: int) -> Any:
     return backend.table
 
 
+def test_a_small_run_stands_beside_the_large_ones_before_it() -> None:
+    """What is small is stored inline if it is the whole state; a run is not."""
+    backend, target = _pane_backend(), replace(TARGET, inline_below_bytes=8_000)
+    table = backend.table_for(SCHEMA)
+    for number, count in ((1, 1_000), (2, 1)):
+        table.update(*batch_of([Row(f"key {key}", 1, 5) for key in range(count)]))
+        handle = backend.increment(CheckpointId(number))(target)
+        backend.checkpoint_complete(CheckpointId(number))
+        assert len(handle.shared) == number
+    assert len(_restored(_pane_backend(), handle, 0)) == 1_000
+
+
 def test_an_earlier_session_that_fires_with_a_record_of_another_key_has_fired_in_the_next_run() -> None:
     """Restored from a checkpoint taken while sessions were given out, it is due before the next watermark."""
     backend = _session_backend(lateness=100)
