@@ -132,7 +132,7 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pt.is_null(column.type):
         return pa.nulls(len(column), kind)
     if pt.is_string(kind):
-        return column.cast(kind) if pt.is_large_string(column.type) else _texts(column.to_pylist())
+        return column.cast(kind) if pt.is_large_string(column.type) else _texts(_values_of(column))
     if pt.is_struct(kind):
         parts = {field.name: column.field(field.name) for field in column.type}
         nulls = {field.name: pa.nulls(len(column), field.type) for field in kind}
@@ -149,6 +149,19 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column.cast(kind, safe=False)  # of integers to floats: as Python compares them
 
 
+def _values_of(column: pa.Array) -> list[Any]:
+    """Python's values; tuples again where `_of_shaped` has made columns of their parts."""
+    values: list[Any] = column.to_pylist()
+    if pt.is_struct(column.type) and [field.name for field in column.type] == _names(column.type.num_fields):
+        return [None if each is None else tuple(each.values()) for each in values]
+    return values
+
+
+def _names(parts: int) -> list[str]:
+    """Of the parts of a tuple."""
+    return [f"_{at}" for at in range(1, parts + 1)]
+
+
 def _of_shaped(values: Sequence[Any], kinds: set[type]) -> pa.Array:
     """Of values some of which are tuples, lists, dicts, records, ..."""
     shaped = kinds - {type(None)}
@@ -156,9 +169,8 @@ def _of_shaped(values: Sequence[Any], kinds: set[type]) -> pa.Array:
     if all(issubclass(each, dict | Row) for each in shaped):
         return _of_dicts([None if each is None else _as_dict(each) for each in values])
     if shaped == {tuple} and len({len(each) for each in some}) == 1 and len(some[0]):
-        return _of_dicts(
-            [None if each is None else {f"_{at}": part for at, part in enumerate(each, 1)} for each in values]
-        )
+        names = _names(len(some[0]))
+        return _of_dicts([None if each is None else dict(zip(names, each, strict=True)) for each in values])
     if shaped <= {list, tuple, set, frozenset, np.ndarray}:
         lists = [() if each is None else _as_list(each) for each in values]
         inner = inferred([item for each in lists for item in each])

@@ -17,6 +17,7 @@ from understudy import (
     QueryFailed,
     Savepoint,
 )
+from understudy.runtime.savepoints.arrow_columns import as_type, inferred
 from understudy.state.errors import MissingSavepoint
 
 from .made import KEYS, MAX_PARALLELISM, Declared, declared_states, savepoint
@@ -81,6 +82,11 @@ def test_keys_of_several_types_become_text_and_keys_of_one_keep_it(opened: Savep
     assert mixed.schema.field("key").type == pa.string()
     assert {"JFK", "3", "('JFK', 1)", "2.5"} <= set(mixed["key"].to_pylist())
     assert opened.operator("aggregation").states()[0].to_arrow().schema.field("sensor").type == pa.int64()
+
+
+def test_a_tuple_is_one_text_whether_or_not_its_key_group_has_other_keys() -> None:
+    for keys in ([("JFK", 1)], [("JFK", 1), None]):
+        assert as_type(inferred(keys), pa.string())[0].as_py() == inferred([("JFK", 1), 3])[0].as_py() == "('JFK', 1)"
 
 
 def test_columnar_aggregations_and_rows_of_joins_are_tables(opened: Savepoint) -> None:

@@ -319,16 +319,25 @@ class TestLoss:
         pair.network.deliver()
         assert "nobody listens there" in why_broken(input_.poll)
 
-    def test_a_frame_that_is_not_understood_harms_nobody(self) -> None:
+    def test_credit_of_a_channel_that_is_not_there_harms_no_other(self) -> None:
         pair = Pair()
         output, input_ = pair.open()
         for end in pair.network.ends:
-            for parts in ((), (b"garbage",), (b"", b"", b"")):
-                end.send(parts)
             end.send((pack_header(Header(FrameKind.CREDIT, ChannelId(99), 5, 1)),))
         output.send([1])
         pair.network.deliver()
         assert polled(input_) == [[1]]
+
+    @pytest.mark.parametrize("parts", [(), (b"garbage",), (b"", b"", b"")])
+    def test_a_frame_that_cannot_be_read_breaks_the_channels_of_its_connection(self, parts: tuple[bytes, ...]) -> None:
+        for sender in (0, 1):
+            pair = Pair()
+            output, input_ = pair.open()
+            pair.network.ends[sender].send(parts)
+            pair.network.deliver()
+            broken = (input_.poll, partial(output.send, [1]))
+            assert "a frame that cannot be read" in why_broken(broken[1 - sender])
+            assert why_broken(broken[sender])
 
 
 class TestEnds:
