@@ -85,7 +85,7 @@ SIZES: Mapping[str, Mapping[str, int]] = {
         "LocalAggregate.MOST_ROWS": 5,
         "LocalAggregate.ENOUGH_ROWS": 3,
     },
-    "actors.operators.keyed_operator": {"PARTS_AT_END": 2, "PIECE_ROWS": 3},
+    "actors.operators.keyed_operator": {"PIECE_ROWS": 3},
     "actors.operators.timers": {"FIRED_AT_ONCE": 2},
     "actors.windows.local_windows": {"LocalWindows.MOST_PARTIALS": 3, "LocalWindows.ENOUGH_ROWS": 3},
     "runtime.clusters.inlet": {"PART_ROWS": 3, "PART_BYTES": 200},

@@ -159,6 +159,7 @@ def test_the_rest_is_what_it_was_when_the_snapshot_was_taken() -> None:
     assert [each.record for each in in_records(waiting, calls())] == ["a", "b", "c"]
 
 
+@pytest.mark.usual_sizes
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_the_rest_of_a_batch_that_was_taken_out_goes_before_the_next_one(count: int) -> None:
     """Also where nothing is left of it: a run has taken all, and its task does not know it yet."""

@@ -188,6 +188,7 @@ def batches(draw: st.DrawFn) -> list[list[Scripted]]:
 C = ("collect",)
 
 
+@pytest.mark.usual_sizes
 @examples(120)
 @given(batches(), st.booleans(), st.booleans(), st.integers(1, 4))
 @example(numbered([C], [C]), False, False, 4)

@@ -87,6 +87,7 @@ def test_each_part_lies_in_one_key_group_and_keys_keep_their_order(batches: list
     assert len({each.number for each in parts}) == len(parts)
 
 
+@pytest.mark.usual_sizes
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 5_000])
 def test_without_keys_parts_are_so_many_that_each_key_group_may_have_one(count: int) -> None:
     parts = parts_of(Records(), list(range(count)))

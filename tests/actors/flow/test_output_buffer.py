@@ -23,6 +23,7 @@ def records_of(batches: list[Batch]) -> list[object]:
     ]
 
 
+@pytest.mark.usual_sizes
 def test_records_leave_together() -> None:
     buffer = OutputBuffer(channels=1, timeout_ms=5)
     assert not buffer.add([1, 2], 0.0)
@@ -31,6 +32,7 @@ def test_records_leave_together() -> None:
     assert list(buffer.take()) == []
 
 
+@pytest.mark.usual_sizes
 def test_columns_leave_together() -> None:
     buffer = OutputBuffer(channels=1, timeout_ms=5)
     assert not buffer.add(numbers(1, 2), 0.0)
@@ -46,6 +48,7 @@ def test_what_somebody_else_may_hold_is_not_changed() -> None:
     assert mine == [1]
 
 
+@pytest.mark.usual_sizes
 @pytest.mark.parametrize("channels", [1, 16])
 def test_enough_rows_for_all_channels_leave_at_once(channels: int) -> None:
     buffer, half = OutputBuffer(channels, timeout_ms=5), channels * ROWS_PER_CHANNEL // 2
@@ -100,6 +103,7 @@ def test_what_does_not_go_together_leaves_one_after_the_other(other: Batch) -> N
     assert list(buffer.take()) == [numbers(2)]
 
 
+@pytest.mark.usual_sizes
 def test_dictionaries_are_joined_or_leave_one_after_the_other() -> None:
     kind = pa.dictionary(pa.int8(), pa.string())
     small = [pa.record_batch({"t": pa.array(texts, kind)}) for texts in (["a", "b"], ["b", "c"])]

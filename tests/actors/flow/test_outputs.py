@@ -101,6 +101,7 @@ def test_small_batches_are_kept_until_they_are_due() -> None:
     assert stage.sent() == [[1, 2]]
 
 
+@pytest.mark.usual_sizes
 def test_they_are_dealt_out_together() -> None:
     stage = Stage((HashByKey(2, KeySelector(0), 128), 2))
     for number in range(100):

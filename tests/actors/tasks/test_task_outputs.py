@@ -71,6 +71,7 @@ def test_a_calm_stream_does_not_wait(start: Start) -> None:
         assert stage.emitted() == [[number]]
 
 
+@pytest.mark.usual_sizes
 def test_a_busy_task_sends_what_is_due(start: Start) -> None:
     stage = start()
     lies_ready(stage, *([n] for n in range(100)))

@@ -115,6 +115,7 @@ def test_deleted_timers_do_not_pile_up() -> None:
     assert len(timers) == 100
 
 
+@pytest.mark.usual_sizes
 def test_what_fires_piece_by_piece_is_let_go() -> None:
     timers, count = SlotTimers(), 300_000
     timers.apply(log((time_ms, 0, True) for time_ms in range(count)))
