@@ -195,6 +195,25 @@ def test_a_restart_while_the_table_is_read_reads_on_and_leaves_no_change_out(
     ]
 
 
+def test_a_snapshot_that_the_server_ends_while_records_wait_is_read_on(
+    postgresql: PostgreSQL, pg_url: str, db: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is behind the source may be slower than the server lets a transaction be idle."""
+    monkeypatch.setattr("understudy.runtime.connectors.sql.changes.postgres_changes._PAGE_ROWS", 2)
+    db.execute(f"ALTER DATABASE {pg_url.rpartition('/')[2]} SET idle_in_transaction_session_timeout = 100")
+    run(db, "INSERT INTO t SELECT i, 'x' FROM generate_series(1, 30) i")
+    ended = "terminating connection due to idle-in-transaction timeout"
+    before = postgresql.log().count(ended)
+    with Driven(source(pg_url, batch_rows=1)) as driven:
+        taken = driven.take(1)
+        deadline = time.monotonic() + 30
+        while postgresql.log().count(ended) == before:
+            assert time.monotonic() < deadline, "the server does not end the transaction"
+            time.sleep(0.01)
+        taken += driven.take(29)
+    assert short(taken) == [("+I", number, "x") for number in range(1, 31)]
+
+
 def test_the_server_lets_go_only_of_what_a_complete_checkpoint_covers(pg_url: str, db: psycopg.Connection[Any]) -> None:
     with Driven(source(pg_url)) as driven:
         streaming(driven)
