@@ -139,7 +139,8 @@ class DistinctIndex:
     def slots_of(self, column: pa.Array) -> Slots:
         values, places = distinct_values(column)
         # Invariant: value i of `_values` has slot i. New values get slots in the order in which they are appended.
-        slots, new = [], []
+        slots: list[int] = []
+        new: list[int] = []
         for place, value in enumerate(values.to_pylist()):
             slots.append(self._slots.setdefault(value, len(self._slots)))
             if slots[-1] == len(self._values) + len(new):
