@@ -16,7 +16,7 @@ import pyarrow as pa
 from ...messages import KeyedStateHandle
 from ..backends.backend import ReadState
 from ..backends.stored_runs import runs_of
-from ..columns.column_values import narrowed
+from ..columns.column_values import distinct_values, narrowed
 from ..keys.key_groups import KeyGroupRange
 from .group_sections import read_header, read_sections, schema_of, write_sections
 from .slot_groups import Share
@@ -55,8 +55,8 @@ def _codes(columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
 
 
 def _codes_of(column: pa.Array) -> npt.NDArray[np.int64]:
-    codes: npt.NDArray[np.int64] = column.dictionary_encode().indices.to_numpy().astype(np.int64)
-    return codes
+    _, codes = distinct_values(column)
+    return codes.astype(np.int64)
 
 
 def in_one(handle: KeyedStateHandle, read: ReadState) -> KeyedStateHandle:

@@ -29,6 +29,26 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pt.is_dictionary(kind) else kind
 
 
+def stored_type(kind: pa.DataType) -> pa.DataType:
+    """As which type Arrow keeps values: that below an extension type, else the type itself."""
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def distinct_values(column: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
+    """The stored values of a column, each once, and which of them each row has. Values of an extension type that are
+    stored differently may be equal in Python.
+    """
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        values, places = distinct_values(column.storage)
+        return pa.ExtensionArray.from_storage(kind, values), places
+    if pt.is_decimal(kind) and kind.bit_width < 128:  # of these Arrow makes no dictionary
+        values, places = distinct_values(column.cast(pa.decimal128(kind.precision, kind.scale)))
+        return values.cast(kind), places
+    encoded = column.dictionary_encode()
+    return encoded.dictionary, encoded.indices.to_numpy()
+
+
 def is_number(kind: pa.DataType) -> bool:
     return bool(pt.is_integer(kind) or pt.is_floating(kind))
 

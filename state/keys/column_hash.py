@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from ..columns.column_values import distinct_values, stored_type
 from .key_hash import NEEDS_A_KEY, InvalidKey, java_hash
 
 Hashes: TypeAlias = npt.NDArray[np.int32]
@@ -56,7 +57,7 @@ def column_hash(column: pa.Array) -> Hashes:
     if pt.is_dictionary(kind):
         if column.dictionary.null_count:
             return column_hash(column.dictionary_decode())
-        return _taken(column_hash(column.dictionary), column.indices)
+        return _taken(column_hash(column.dictionary), column.indices.to_numpy())
     if pt.is_integer(kind) or pt.is_boolean(kind):
         return _integers(column)
     if pt.is_floating(kind):
@@ -67,10 +68,10 @@ def column_hash(column: pa.Array) -> Hashes:
         return _narrow(column.view(pa.int32()).to_numpy())
     if pt.is_date64(kind):
         return _narrow(column.view(pa.int64()).to_numpy() // 86_400_000)
-    if pt.is_nested(kind):
+    if pt.is_nested(stored_type(kind)):
         return _each(column.to_pylist())
-    encoded = column.dictionary_encode()
-    return _taken(_distinct(encoded.dictionary), encoded.indices)
+    values, places = distinct_values(column)
+    return _taken(_distinct(values), places)
 
 
 def hashes_of(keys: Sequence[Any]) -> Hashes:
@@ -100,8 +101,8 @@ def check_no_null(column: pa.Array, name: str) -> None:
         raise InvalidKey(f"key column {name} is None at record {row} of the batch; {NEEDS_A_KEY}")
 
 
-def _taken(hashes: Hashes, indices: pa.Array) -> Hashes:
-    found: Hashes = hashes[indices.to_numpy()]
+def _taken(hashes: Hashes, places: npt.NDArray[Any]) -> Hashes:
+    found: Hashes = hashes[places]
     return found
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from ..columns.column_values import column_of_words, is_ordered, words_of
+from ..columns.column_values import column_of_words, distinct_values, is_ordered, stored_type, words_of
 from .text_index import TextIndex, is_text
 from .word_table import Slots, WordTable
 
@@ -101,7 +101,7 @@ def column_index(kind: pa.DataType) -> ColumnIndex:
         return FixedIndex(kind)
     if is_text(kind):
         return TextIndex(kind)
-    if pt.is_nested(kind) or pt.is_null(kind):
+    if pt.is_nested(stored_type(kind)) or pt.is_null(kind):
         raise ValueError(f"a column of type {kind} cannot be a key")
     return DistinctIndex(kind)
 
@@ -127,7 +127,7 @@ class FixedIndex:
 
 
 class DistinctIndex:
-    """Values of any other type, such as decimals."""
+    """Values of any other type, such as decimals and UUIDs."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self._slots: dict[object, int] = {}
@@ -137,15 +137,17 @@ class DistinctIndex:
         return len(self._slots)
 
     def slots_of(self, column: pa.Array) -> Slots:
-        encoded = column.dictionary_encode()
-        distinct = encoded.dictionary.to_pylist()
-        known = len(self._slots)
+        values, places = distinct_values(column)
         # Invariant: value i of `_values` has slot i. New values get slots in the order in which they are appended.
-        slots = [self._slots.setdefault(value, len(self._slots)) for value in distinct]
-        found = np.array(slots, np.int64)
-        if len(self._slots) > known:
-            self._values = pa.concat_arrays([self._values, encoded.dictionary.filter(pa.array(found >= known))])
-        taken: Slots = found[encoded.indices.to_numpy()]
+        slots: list[int] = []
+        new: list[int] = []
+        for place, value in enumerate(values.to_pylist()):
+            slots.append(self._slots.setdefault(value, len(self._slots)))
+            if slots[-1] == len(self._values) + len(new):
+                new.append(place)
+        if new:
+            self._values = pa.concat_arrays([self._values, values.take(pa.array(new))])
+        taken: Slots = np.array(slots, np.int64)[places]
         return taken
 
     def find(self, column: pa.Array) -> Slots:

@@ -30,7 +30,7 @@ from ..errors import check_extra, require
 from .client_errors import error_of
 from .client_settings import ClientSettings, Options
 from .cluster_checks import check_topic
-from .errors import KafkaRefused, TransactionLost
+from .errors import KafkaRefused, KafkaUnavailable, TransactionLost
 from .kafka_messages import MessageMaker, OfRecord
 from .recovery import Recovery
 from .transactional_producer import (
@@ -50,6 +50,8 @@ RESTART_ALLOWANCE_MS = 60_000
 
 _CHECK_MS = 15_000
 _ABORT_S = 5.0
+_LOOK_MS = 5_000
+"""How long an attempt asks whether its topic is there, before it takes brokers that do not answer for the reason."""
 _LINGER_MS, _UNSEEN_LINGER_MS = 20, 100
 """How long records wait for others to go with. Nobody reads those of a transaction before it is committed, and what
 still waits at the barrier goes then.
@@ -148,6 +150,8 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
     def open(self) -> None:
         if self._is_exact:
             self._take_over()
+        else:
+            self._check_topic()
         super().open()
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
@@ -183,27 +187,16 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         self._raise_failure()
 
     def pre_commit(self, transaction: PreparedTransaction) -> PreparedTransaction | None:
-        if not self._is_exact:
+        try:
+            if self._is_exact:
+                return self._prepare()
             if self._plain is not None:
                 flush(self._plain, self.retry_ms / 1000, f"topic {self.topic!r}")
                 self._raise_failure()
             return None
-        producer = self._open_one
-        if producer is None:
-            return None
-        self._sequence += 1
-        branches = self._branches | {self._branch: self._sequence}
-        book = self._recovered().book(self._book)
-        producer_id, epoch = producer.prepare(lambda client, timeout_s: book.write(client, branches, timeout_s))
-        self._open_one, self._prepared[producer.id] = None, producer
-        return {
-            "id": producer.id,
-            "producer_id": producer_id,
-            "epoch": epoch,
-            "book": self._book,
-            "branch": self._branch,
-            "sequence": self._sequence,
-        }
+        except KafkaUnavailable:
+            self._check_topic()
+            raise
 
     def commit(self, transaction: PreparedTransaction) -> None:
         if not transaction["id"]:
@@ -237,6 +230,7 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         self._sequence = 0
         self._recovery = Recovery(self._settings, self.topic, self.retry_ms)
         self._recovery.reach(self._book)
+        self._check_topic()
         for each in recorded:
             if each["subtask"] % context.parallelism == context.subtask_index:
                 for transaction in each["prepared"]:
@@ -245,6 +239,28 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         self._recovery.abort_pools(self._prefix, context.subtask_index, context.parallelism, before)
         is_new = not recorded and self.transactional_id_prefix is None
         self._branches = {} if is_new else self._recovery.book(self._book).read(settled=True)
+
+    def _prepare(self) -> PreparedTransaction | None:
+        producer = self._open_one
+        if producer is None:
+            return None
+        self._sequence += 1
+        branches = self._branches | {self._branch: self._sequence}
+        book = self._recovered().book(self._book)
+        producer_id, epoch = producer.prepare(lambda client, timeout_s: book.write(client, branches, timeout_s))
+        self._open_one, self._prepared[producer.id] = None, producer
+        return {
+            "id": producer.id,
+            "producer_id": producer_id,
+            "epoch": epoch,
+            "book": self._book,
+            "branch": self._branch,
+            "sequence": self._sequence,
+        }
+
+    def _check_topic(self) -> None:
+        """Raises NoSuchTopic. To librdkafka a topic that was deleted looks like brokers that do not answer."""
+        check_topic(self._settings, self.topic, type(self).__name__, min(_LOOK_MS, self.retry_ms), must=False)
 
     def _commit_recorded(self, transaction: PreparedTransaction) -> None:
         """A loss that may be ignored is seen, and said, when `open` commits it."""

@@ -39,9 +39,13 @@ _LOOK = "connect to look at the table, before the job starts (check host and por
 _REFUSING = ("28", "3D", "25006", "42501", "0P", "0A000")
 """SQLSTATEs, or how they begin: authorization, no such database, read-only, privileges, role, not supported."""
 _MISSING = ("42P01", "3F000")
-_PASSING = ("08", "53", "57P01", "57P02", "57P03", "57P05", "40001", "40P01", "55P03", "55006", "58030")
-"""Connections, resources (a full disk too), shutdown, conflicts between transactions, locks, what is in use, "
-"and the disk's errors."""
+_PASSING = (
+    *("08", "53", "57P01", "57P02", "57P03", "57P05", "25P03", "25P04"),
+    *("40001", "40P01", "55P03", "55006", "58030"),
+)
+"""Connections, resources (a full disk too), shutdown, connections that were idle and transactions that were open for
+too long, conflicts between transactions, locks, what is in use, and the disk's errors.
+"""
 
 _REFUSAL_WORDS = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "permission denied")
 """While connecting, libpq gives no SQLSTATE."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -76,6 +77,8 @@ KEY_KINDS = {
     "date": KeyKind([pa.date32()], st.dates(date(1960, 1, 1), date(2030, 1, 1))),
     "timestamp": KeyKind([pa.timestamp("us")], st.datetimes(datetime(1960, 1, 1), datetime(2030, 1, 1))),
     "decimal": KeyKind([pa.decimal128(9, 2)], st.integers(-500, 500).map(lambda cents: Decimal(cents).scaleb(-2))),
+    "narrow decimal": KeyKind([pa.decimal32(7, 2)], st.integers(-50, 50).map(lambda cents: Decimal(cents).scaleb(-2))),
+    "uuid": KeyKind([pa.uuid()], st.integers(0, 20).map(lambda number: UUID(int=number))),
     "text and int": KeyKind([pa.string(), pa.int64()], st.tuples(TEXTS, st.integers(0, 3))),
     "three": KeyKind([pa.int32(), pa.bool_(), pa.string()], st.tuples(st.integers(0, 2), st.booleans(), TEXTS)),
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,3 +40,17 @@ def test_keys_that_are_kept_have_new_slots_in_their_order(kind: KeyKind, data: s
     assert new_slots[kept].tolist() == list(range(len(kept))) == list(range(len(left)))
     assert (new_slots >= 0).sum() == len(kept)
     assert left.find(kind.columns(added)).tolist() == new_slots.tolist()
+
+
+def test_stored_values_that_read_as_the_same_are_one_key() -> None:
+    """A bool8 is a byte, and any but 0 is True."""
+    column = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, 2, 2, 1], pa.int8()))
+    index = KeyIndex([pa.bool8()])
+    assert index.slots_of([column]).tolist() == [0, 1, 0, 0, 0]
+    assert [column.to_pylist() for column in index.keys(slice(0, 2))] == [[True, False]]
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.fixed_shape_tensor(pa.int64(), [2])])
+def test_a_column_of_lists_cannot_be_a_key(kind: pa.DataType) -> None:
+    with pytest.raises(ValueError, match="cannot be a key"):
+        KeyIndex([kind])

@@ -7,6 +7,7 @@ confirm to the server.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 _WAIT_S = 0.05
 """How long the end of the attempt, or news to confirm, may go unnoticed while nothing comes."""
 _AGAIN_S = 0.2
+_LOOK_S = 10.0
+"""How often to look, while nothing comes, whether it could."""
 
 Emit = Callable[[pa.RecordBatch | None, Position], None]
 
@@ -124,6 +127,10 @@ class ChangeReader:
             self._position = Position(system, confirmed, reading=self._has_snapshot)
         else:
             table.check_position(state, system, self._position)
+        if self._position.table:
+            table.check_same(self._control, self._position.table)
+        else:
+            self._position = replace(self._position, table=table.oid(self._control))
         table.take_over(self._control, state, job_id, attempt, self._pause)
         if self._position.reading:
             self._read_table()
@@ -198,13 +205,17 @@ class ChangeReader:
         assert self._position is not None
         self._now = self._position
         self._layout: Layout | None = None
-        self._relation_id: int | None = None
         self._begin: Begin | None = None
+        look_at = time.monotonic() + _LOOK_S
         while True:
             received = stream.receive(0.0 if len(self._rows) else _WAIT_S)
             if received is None:
                 self._flush()
                 self._pause(0.0)
+                if time.monotonic() >= look_at:
+                    self._table.check_same(self._control, self._now.table)
+                    self._table.check_published(self._control)
+                    look_at = time.monotonic() + _LOOK_S
             elif received.data is None:
                 if self._begin is None and received.lsn > self._now.lsn:
                     self._now = replace(self._now, lsn=received.lsn, transaction=0, done=0)
@@ -231,14 +242,17 @@ class ChangeReader:
                 self._begin = None
                 self._now = replace(self._now, lsn=max(message.end_lsn, self._now.lsn), transaction=0, done=0)
             case RelationMessage():
-                if (message.schema, message.name) == self._qualified:
+                is_its_own = message.id == self._now.table
+                if is_its_own or (message.schema, message.name) == self._qualified:
+                    self._table.check_same(self._control, self._now.table)
+                if is_its_own:
                     wanted, now = self._relation.read_schema, self._table.columns(self._control)
-                    self._layout, self._relation_id = Layout(message, wanted, now, self._takes_all), message.id
+                    self._layout = Layout(message, wanted, now, self._takes_all)
             case Truncate(relations):
-                if self._relation_id in relations:
+                if self._now.table in relations:
                     self._change(message)
             case Insert() | Update() | Delete():
-                if message.relation == self._relation_id:
+                if message.relation == self._now.table:
                     self._change(message)
 
     def _begun(self, begin: Begin) -> None:

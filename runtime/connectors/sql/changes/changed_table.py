@@ -35,6 +35,21 @@ class ChangedTable:
     def __init__(self, relation: Relation, slot: str, publication: str) -> None:
         self.relation, self.slot, self.publication = relation, slot, publication
 
+    # -- which table it is
+
+    def oid(self, connection: Any) -> int:
+        """Of the table that has the name now."""
+        return int(connection.execute("SELECT %s::regclass::oid::bigint", [self._regclass]).fetchone()[0])
+
+    def check_same(self, connection: Any, known: int) -> None:
+        """Whether the name is still that of the table with the OID `known`. Raises ChangesLost."""
+        if self.oid(connection) != known:
+            raise ChangesLost(
+                f"{self._where}: {self.relation.name} is another table than the one whose changes the job has read: "
+                "that one was dropped or renamed, and a new one has its name. Drop the slot and start the job without "
+                "state: it reads the table again"
+            )
+
     # -- what the server and the table must be
 
     def check(self, connection: Any) -> None:
@@ -125,9 +140,10 @@ class ChangedTable:
         ]
         if missing:
             raise NotReplicable(f"{self._where}: publication {self.publication!r} leaves out {', '.join(missing)}")
-        self._check_published(connection)
+        self.check_published(connection)
 
-    def _check_published(self, connection: Any) -> None:
+    def check_published(self, connection: Any) -> None:
+        """Whether all columns and rows of the table are in the publication. Raises NotReplicable."""
         view = "SELECT * FROM pg_publication_tables WHERE pubname = %s AND (schemaname, tablename) = (%s, %s)"
         cursor = connection.execute(view, [self.publication, *self.qualified(connection)])
         row = cursor.fetchone()

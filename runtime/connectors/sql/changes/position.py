@@ -31,6 +31,7 @@ class Position:
     """`system`: which server. `lsn`: all transactions whose commits stand before it are done. `transaction`: the commit
     of one that is not done, 0: none; `done`: how many changes of it are. `ranges`: of the snapshot. `reading`: the last
     range is being read; `last_key`: and the key of the last row that was emitted of it, or of a range before it.
+    `table`: its OID, which tells it from another one of the same name; 0: of a savepoint that does not have it.
     """
 
     system: str
@@ -40,6 +41,7 @@ class Position:
     ranges: tuple[Range, ...] = ()
     reading: bool = False
     last_key: Key | None = None
+    table: int = 0
 
     def interrupted(self) -> Position:
         """The snapshot of the last range is gone: the keys that were read are a range, and the others will be "
@@ -68,6 +70,7 @@ class Position:
             "ranges": [[each.high, each.lsn] for each in self.ranges],
             "reading": self.reading,
             "last_key": self.last_key,
+            "table": self.table,
         }
 
     @classmethod

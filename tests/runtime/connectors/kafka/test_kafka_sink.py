@@ -13,6 +13,7 @@ from typing import Any
 import cloudpickle
 import pyarrow as pa
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from tests.runtime.connectors.harness import Running, Snapshot, rescaled
 from tests.systems.kafka import ALICE, KafkaBroker
@@ -391,6 +392,24 @@ def test_at_least_once_a_barrier_waits_for_the_brokers(kafka: KafkaBroker, topic
 def test_a_missing_topic_is_refused_and_the_one_most_like_it_is_named_first(kafka: KafkaBroker, topic: str) -> None:
     with pytest.raises(NoSuchTopic, match=rf"topic '{topic}s' is not there.*\(found at {kafka.bootstrap}: {topic}\b"):
         KafkaSink(f"{topic}s", kafka.bootstrap).check_at_submit(True)
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+def test_a_topic_that_is_deleted_is_named_and_not_taken_for_brokers_that_are_away(
+    kafka: KafkaBroker, topic: str, attempts: list[Running[KafkaSink]], guarantee: str
+) -> None:
+    sinks = Attempts(kafka, topic, attempts, guarantee=guarantee, retry_ms=2_000)
+    running = sinks.begin()
+    running.take({"n": 1})
+    before = running.checkpoint(1)
+    running.complete(1)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.delete_topics([topic])[topic].result(timeout=60)
+    running.take({"n": 2})
+    with pytest.raises(NoSuchTopic, match=topic):
+        running.checkpoint(2)
+    with pytest.raises(NoSuchTopic, match=topic):
+        sinks.begin(before)
 
 
 def test_brokers_that_are_not_there_are_named() -> None:

@@ -18,6 +18,7 @@ from understudy.runtime.connectors.sql.changes.lsn import lsn_of
 from understudy.runtime.connectors.sql.changes.postgres_changes import PostgresChanges
 from understudy.runtime.connectors.sql.errors import (
     ChangesLost,
+    NoSuchTable,
     NotReplicable,
     SlotInUse,
     TableChanged,
@@ -194,6 +195,25 @@ def test_a_restart_while_the_table_is_read_reads_on_and_leaves_no_change_out(
     ]
 
 
+def test_a_snapshot_that_the_server_ends_while_records_wait_is_read_on(
+    postgresql: PostgreSQL, pg_url: str, db: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is behind the source may be slower than the server lets a transaction be idle."""
+    monkeypatch.setattr("understudy.runtime.connectors.sql.changes.postgres_changes._PAGE_ROWS", 2)
+    db.execute(f"ALTER DATABASE {pg_url.rpartition('/')[2]} SET idle_in_transaction_session_timeout = 100")
+    run(db, "INSERT INTO t SELECT i, 'x' FROM generate_series(1, 30) i")
+    ended = "terminating connection due to idle-in-transaction timeout"
+    before = postgresql.log().count(ended)
+    with Driven(source(pg_url, batch_rows=1)) as driven:
+        taken = driven.take(1)
+        deadline = time.monotonic() + 30
+        while postgresql.log().count(ended) == before:
+            assert time.monotonic() < deadline, "the server does not end the transaction"
+            time.sleep(0.01)
+        taken += driven.take(29)
+    assert short(taken) == [("+I", number, "x") for number in range(1, 31)]
+
+
 def test_the_server_lets_go_only_of_what_a_complete_checkpoint_covers(pg_url: str, db: psycopg.Connection[Any]) -> None:
     with Driven(source(pg_url)) as driven:
         streaming(driven)
@@ -204,10 +224,11 @@ def test_the_server_lets_go_only_of_what_a_complete_checkpoint_covers(pg_url: st
         covered = driven.source.offset()["lsn"]
         run(db, "INSERT INTO t VALUES (2, 'b')")
         driven.take(1)
+        driven.until(lambda: driven.source.offset()["lsn"] > covered, "the commit, which may come after the row")
         assert confirmed(db) == before, "nothing is complete yet"
         driven.source.on_checkpoint_complete(CheckpointId(1))
         driven.until(lambda: confirmed(db) > before, "the confirmation")
-        assert before < confirmed(db) == covered < driven.source.offset()["lsn"]
+        assert before < confirmed(db) == covered
 
 
 def test_a_server_that_is_killed_is_followed_again(
@@ -263,6 +284,93 @@ def test_a_slot_that_is_gone_or_has_gone_on_is_an_error_and_never_a_gap(
         pytest.raises(ChangesLost, match="another server"),
     ):
         second.take(1)
+
+
+def replace_table(db: psycopg.Connection[Any], how: str) -> None:
+    """So that another table has the name."""
+    old = {"made again": "DROP TABLE t", "renamed": "ALTER TABLE t RENAME TO t_before"}[how]
+    run(db, old, "CREATE TABLE t (id int PRIMARY KEY, b text)")
+
+
+@pytest.fixture
+def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("understudy.runtime.connectors.sql.changes.change_reader._LOOK_S", 0.0)
+
+
+@pytest.mark.parametrize("how", ["made again", "renamed"])
+def test_another_table_of_the_name_is_noticed_while_nothing_comes(
+    pg_url: str, db: psycopg.Connection[Any], how: str, look_often: None
+) -> None:
+    """It is not in the publication, so that no change of it would ever come."""
+    with Driven(source(pg_url)) as driven:
+        run(db, "INSERT INTO t VALUES (1, 'a')")
+        driven.take(1)
+        replace_table(db, how)
+        with pytest.raises(ChangesLost, match="t is another table"):
+            driven.take(1)
+
+
+@pytest.mark.parametrize("how", ["made again", "renamed"])
+def test_changes_of_another_table_of_the_name_are_not_taken_for_its_own(
+    pg_url: str, db: psycopg.Connection[Any], how: str
+) -> None:
+    db.execute("CREATE PUBLICATION everything FOR ALL TABLES")
+    with Driven(source(pg_url, publication="everything")) as driven:
+        run(db, "INSERT INTO t VALUES (1, 'a')")
+        driven.take(1)
+        offset = driven.source.offset()
+        replace_table(db, how)
+        run(db, "INSERT INTO t VALUES (2, 'b')")
+        with pytest.raises(ChangesLost, match="t is another table"):
+            driven.take(1)
+    with (
+        Driven(source(pg_url, publication="everything"), offset, attempt=1) as second,
+        pytest.raises(ChangesLost, match="t is another table"),
+    ):
+        second.take(1)
+
+
+def test_what_a_slot_has_of_a_table_that_had_the_name_before_is_left_out(
+    pg_url: str, db: psycopg.Connection[Any]
+) -> None:
+    db.execute("CREATE PUBLICATION everything FOR ALL TABLES")
+    db.execute("SELECT pg_create_logical_replication_slot(current_database(), 'pgoutput')")
+    run(db, "INSERT INTO t VALUES (1, 'a')")
+    replace_table(db, "made again")
+    run(db, "INSERT INTO t VALUES (2, 'b')")
+    with Driven(source(pg_url, publication="everything", snapshot=False)) as driven:
+        assert short(driven.take(1)) == [("+I", 2, "b")]
+
+
+def test_an_offset_from_before_tables_were_told_apart_goes_on(pg_url: str, db: psycopg.Connection[Any]) -> None:
+    with Driven(source(pg_url)) as first:
+        run(db, "INSERT INTO t VALUES (1, 'a')")
+        first.take(1)
+        offset = first.source.offset()
+    del offset["table"]
+    with Driven(source(pg_url), offset, attempt=1) as second:
+        run(db, "INSERT INTO t VALUES (2, 'b')")
+        assert short(second.take(1)) == [("+I", 2, "b")]
+        assert second.source.offset()["table"] > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        ("DROP TABLE t", NoSuchTable, '"t" does not exist'),
+        ("ALTER TABLE t RENAME TO t_before", NoSuchTable, '"t" does not exist'),
+        ("ALTER PUBLICATION {0}_publication DROP TABLE t", NotReplicable, "does not have t"),
+    ],
+)
+def test_a_table_whose_changes_come_no_more_is_said_while_nothing_comes(
+    pg_url: str, db: psycopg.Connection[Any], look_often: None, change: str, error: type[Exception], said: str
+) -> None:
+    with Driven(source(pg_url)) as driven:
+        run(db, "INSERT INTO t VALUES (1, 'a')")
+        driven.take(1)
+        run(db, change.format(pg_url.rpartition("/")[2]))
+        with pytest.raises(error, match=said):
+            driven.take(1)
 
 
 def test_a_slot_of_another_job_is_not_taken(
