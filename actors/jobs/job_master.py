@@ -214,7 +214,7 @@ class JobMaster:
             case TaskManagerLost():
                 return self._lose(event)
             case TaskManagerExited(index=index, reason=reason):
-                return [*self._explain_loss(index, reason), *self._roster.ended(index, reason)]
+                return [*self._explain_loss(index, reason), *self._ended(index, reason)]
             case TaskManagerAwaited(index=index, why=why):
                 self._roster.awaited(index, why)
                 return []
@@ -294,6 +294,15 @@ class JobMaster:
             if execution.task_manager_id == event.task_manager_id and not execution.state.is_terminal:
                 effects.extend(self._attempt_ended(execution, ExecutionState.FAILED, cause))
         return effects
+
+    def _ended(self, index: int, reason: str) -> Effects:
+        """Its process is gone: start it again. A new job gives up where none of its TaskManagers can start; one that
+        has a checkpoint waits for slots as long as it may.
+        """
+        next_life: Effects = [*self._roster.ended(index, reason)]
+        is_new = self.status is JobStatus.CREATED and self.coordinator.store.latest() is None
+        failure = self._roster.cannot_start() if is_new else None
+        return next_life if failure is None else self._fail_job(failure)
 
     def _explain_loss(self, index: int, reason: str) -> list[ProcessEnded]:
         """How a process ended is known later than that its connection broke, and sometimes after the job's end."""
