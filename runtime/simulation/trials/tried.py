@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from logging import CRITICAL, getLogger
 
+from ....actors import operators
 from ....messages import CheckpointAborted, JobDetails, JobStatus
 from ...api.translation import Translation
 from ...clusters.job_handle import JobHandle
@@ -29,6 +30,9 @@ Judge = Callable[[str, Output], Iterable[Violation]]
 
 Translated = Callable[[int, int], Translation]
 """The job with this parallelism (0: that of its environment), as the so-manieth that is submitted."""
+
+_OPERATORS = operators.__name__
+"""The logger of what operators notice, as times in seconds."""
 
 _TORN_SAVEPOINT = "/savepoints/.writing-"
 """What is left of a savepoint that storage would neither take nor take back."""
@@ -69,10 +73,12 @@ def try_once(
     limit_ms: float,
     judge: Judge,
     actions: tuple[ClientAction, ...] = (),
+    *,
+    is_first: bool = False,
 ) -> Tried:
     """Run a job on a cluster that has just been started. Raises only what `submit_translated` raises.
 
-    `limit_ms`: how long the job may take.
+    `limit_ms`: how long the job may take. `is_first`: operators may log what they notice of the program.
     """
     tried = Tried(cluster.seed, cluster.faults, cluster.trace, actions=actions)
     probes = cluster.probes
@@ -84,7 +90,7 @@ def try_once(
         submitted.append(translation)
         return job
 
-    with _silence():
+    with _silence(but=(_OPERATORS,) if is_first else ()):
         quiet_ms = max((fault.until_ms for fault in cluster.faults), default=0.0)
         user = SavepointUser(cluster, submit, limit_ms, quiet_ms)
         try:
@@ -156,12 +162,15 @@ def _is_leaked(path: str, tidy: bool) -> bool:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
-    """Logged failures are of no interest where failures are made by the thousand."""
-    logger = getLogger("understudy")
-    level = logger.level
-    logger.setLevel(CRITICAL + 1)
+def _silence(but: Sequence[str]) -> Iterator[None]:
+    """Logged failures are of no interest where failures are made by the thousand; these loggers are heard."""
+    loud = {getLogger(name): getLogger(name).getEffectiveLevel() for name in but}
+    levels = {logger: logger.level for logger in (getLogger("understudy"), *loud)}
+    getLogger("understudy").setLevel(CRITICAL + 1)
+    for logger, level in loud.items():
+        logger.setLevel(level)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in levels.items():
+            logger.setLevel(level)
