@@ -15,7 +15,16 @@ from ...clusters.job_handle import JobHandle
 from ...connectors.files.folder_owner import FOLDER as OWNER
 from ...oracles import Violation
 from ..histories.actions import ClientAction
-from ..histories.ending import SPOILT, STALLED, calm_ms, leftover_processes, was_spoilt
+from ..histories.ending import (
+    SPOILT,
+    STALLED,
+    TORN_SAVEPOINT,
+    calm_ms,
+    is_output,
+    leftover_files,
+    leftover_processes,
+    was_spoilt,
+)
 from ..histories.story import told_failure
 from ..histories.verdict import CRASH, CRASHED
 from ..world.cluster import SimulatedCluster
@@ -33,9 +42,6 @@ Translated = Callable[[int, int], Translation]
 
 _OPERATORS = operators.__name__
 """The logger of what operators notice, as times in seconds."""
-
-_TORN_SAVEPOINT = "/savepoints/.writing-"
-"""What is left of a savepoint that storage would neither take nor take back."""
 
 
 @dataclass(slots=True)
@@ -143,21 +149,16 @@ def _judge_the_world(cluster: SimulatedCluster, tried: Tried, jobs: Sequence[Job
     if tried.status == JobStatus.FAILED.value:
         yield Violation("liveness", f"the job has failed{last}")
     left = [path for path, _ in cluster.disk.files() if _is_leaked(path, tidy)]
-    if left and tried.status == JobStatus.FINISHED.value and not cluster.launcher.zombies:
-        yield Violation("no-leaked-files", f"after the job's end there are {', '.join(left)}")
+    if tried.status == JobStatus.FINISHED.value and (leaked := leftover_files(cluster, left)) is not None:
+        yield leaked
     if (living := leftover_processes(cluster, tried.status)) is not None:
         yield living
 
 
 def _is_leaked(path: str, tidy: bool) -> bool:
-    """Checkpoints, and whatever is hidden. What is collected, or in outlets, lies among the checkpoints, and stays; so
-    does whose an output folder is. There each job has a folder of its own, so a process that dies while its job is
-    cancelled (not `tidy`) leaves there what it had begun.
-    """
-    if _TORN_SAVEPOINT in path or f"/{OWNER}/" in path:
+    """Checkpoints, and whatever is hidden, but for output, and the file that says whose an output folder is."""
+    if TORN_SAVEPOINT in path or f"/{OWNER}/" in path or is_output(path, all_finished=tidy):
         return False
-    if "/collected/" in path or "/outlets/" in path:
-        return tidy and "/." in path
     return "/." in path or "/checkpoints/" in path
 
 
