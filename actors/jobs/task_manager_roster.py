@@ -127,6 +127,10 @@ class TaskManagerRoster:
         """The life that was lost before its process, which has ended now; None if that was known when it was lost."""
         return self._lost.pop(index, None)
 
+    def awaits_end_of(self, task_manager_id: str) -> bool:
+        """Whether it was lost, and how its process ended is not known yet."""
+        return task_manager_id in self._lost.values()
+
     def ended(self, index: int, reason: str) -> list[StartTaskManager | ProcessEnded | Schedule[StartDue]]:
         """Its process has ended: start it again, at once if it had registered."""
         self._awaited.discard(index)
