@@ -8,7 +8,7 @@ from ...messages import END_OF_TIME, NO_WATERMARK
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DATE_MS = 365 * 86_400_000
-"""1971: nobody's events are as old as that, and rounds of a loop, seconds of a test and times in seconds are below."""
+"""1971: events are younger; rounds of a loop, small numbers of a test and times in seconds are below that."""
 
 
 def is_date(watermark_ms: int) -> bool:
