@@ -54,7 +54,7 @@ class TaskEventTime:
     standing_ms: int
     """For how long it has sent on no newer one."""
     lag_ms: int | None
-    """How far that is behind the time of day; None before the first one, and after the end."""
+    """How far that is behind the time of day; None before the first one, after the end, and where it is no date."""
     is_idle: bool
     """Whether the tasks behind it wait for it."""
     is_held_back: bool

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from functools import wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
+from .error_frames import end_at_the_caller
 from .missing_column import those_there_are
 from .shown import shown
 
@@ -42,7 +43,7 @@ def known_arguments(
     example: str = "",
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorates a function that the user calls as `called`, or by its own name. A call that does not fit raises
-    TypeError, with what to write.
+    TypeError, with what to write. The traceback of a refusal ends at the call.
 
     The parameters before `first` are not the user's. `also`: names that its `**options` take; `accepted`: taken, and
     not shown. `elsewhere`: what to write in place of names that are another call's. `example`: a call that fits.
@@ -55,8 +56,16 @@ def known_arguments(
 
         @wraps(function)
         def checked(*values: P.args, **named: P.kwargs) -> R:
-            call.check(values, named)
-            return function(*values, **named)
+            try:
+                call.check(values, named)
+            except TypeError as error:
+                error.__traceback__ = None
+                raise
+            try:
+                return function(*values, **named)
+            except Exception as error:
+                end_at_the_caller(error)
+                raise
 
         return checked
 

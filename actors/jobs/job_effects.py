@@ -70,6 +70,11 @@ class RepeatFinalNotify:
 
 
 @dataclass(frozen=True, slots=True)
+class ExitOverdue:
+    """Timer: a job that fails has waited long enough to hear how the process ended that it fails of."""
+
+
+@dataclass(frozen=True, slots=True)
 class PermitsDue:
     """Timer: this operator may have permits for those that wait for some."""
 
@@ -93,7 +98,7 @@ class JobDoomed:
     failure: FailureCause
 
 
-OwnTimerEvent: TypeAlias = RestartDue | SlotsOverdue | CancelOverdue | StartDue | RepeatFinalNotify
+OwnTimerEvent: TypeAlias = RestartDue | SlotsOverdue | CancelOverdue | StartDue | RepeatFinalNotify | ExitOverdue
 JobTimerEvent: TypeAlias = TimerEvent | OwnTimerEvent | PermitsDue
 
 JobEvent: TypeAlias = (

@@ -36,7 +36,7 @@ from ...state.checkpoints.checkpoint_ids import CheckpointIdCounter
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpointStore
 from ..checkpoints import checkpoint_events as checkpoint
 from ..checkpoints.checkpoint_coordinator import CheckpointCoordinator
-from ..checkpoints.checkpoint_effects import AnswerSavepoint, FailJob
+from ..checkpoints.checkpoint_effects import AnswerSavepoint, FailJob, Schedule
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.checkpoint_plan import CheckpointPlan
 from ..checkpoints.savepoint_request import SavepointRequest
@@ -51,6 +51,7 @@ from .job_checkpoints import JobCheckpoints
 from .job_course import JobCourse
 from .job_effects import (
     CancelOverdue,
+    ExitOverdue,
     FailureKnown,
     JobDoomed,
     JobEffect,
@@ -87,6 +88,9 @@ _HEARD_AFTER_THE_END = (
 """They bring state that has to be discarded, or want an answer."""
 
 _DEPLOYED = (ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING)
+
+EXIT_WAIT_MS = 2_000
+"""How long a job that fails of a lost TaskManager waits for word of how its process ended, which its error says."""
 
 _ALIVE = (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING)
 
@@ -214,7 +218,7 @@ class JobMaster:
             case TaskManagerLost():
                 return self._lose(event)
             case TaskManagerExited(index=index, reason=reason):
-                return [*self._explain_loss(index, reason), *self._roster.ended(index, reason)]
+                return self._exited(index, reason)
             case TaskManagerAwaited(index=index, why=why):
                 self._roster.awaited(index, why)
                 return []
@@ -231,7 +235,7 @@ class JobMaster:
                 return [*self._pace.on(event, now_ms)]
             case JobDoomed(failure):
                 return self._fail_job(failure) if self.status in _ALIVE else []
-            case StartDue() | RestartDue() | SlotsOverdue() | CancelOverdue() | RepeatFinalNotify():
+            case StartDue() | RestartDue() | SlotsOverdue() | CancelOverdue() | RepeatFinalNotify() | ExitOverdue():
                 return self._timer_due(event)
             case _:
                 return self._coordinate(event)
@@ -257,6 +261,8 @@ class JobMaster:
                 return [*self._roster.kill_those_that_do_not_cancel(self.graph.executions())] if is_current else []
             case RepeatFinalNotify():
                 return [*self._orders.repeat()]
+            case ExitOverdue():
+                return self._conclude(JobStatus.FAILED) if self._course.end() is JobStatus.FAILED else []
             case _:
                 assert_never(timer)
 
@@ -294,6 +300,20 @@ class JobMaster:
             if execution.task_manager_id == event.task_manager_id and not execution.state.is_terminal:
                 effects.extend(self._attempt_ended(execution, ExecutionState.FAILED, cause))
         return effects
+
+    def _exited(self, index: int, reason: str) -> Effects:
+        """A process is gone: say so, end the job if that waits for it, or start another one.
+
+        A new job gives up where none of its TaskManagers can start; one that has a checkpoint waits for slots as long
+        as it may.
+        """
+        told: Effects = [*self._explain_loss(index, reason)]
+        if told and self._course.end() is JobStatus.FAILED:
+            return [*told, *self._settle()]
+        next_life: Effects = [*self._roster.ended(index, reason)]
+        is_new = self.status is JobStatus.CREATED and self.coordinator.store.latest() is None
+        failure = self._roster.cannot_start() if is_new else None
+        return [*told, *(next_life if failure is None else self._fail_job(failure))]
 
     def _explain_loss(self, index: int, reason: str) -> list[ProcessEnded]:
         """How a process ended is known later than that its connection broke, and sometimes after the job's end."""
@@ -427,7 +447,17 @@ class JobMaster:
         """After an attempt's end: is the job over, or a region ready to be deployed again?"""
         effects: Effects = [*self._course.runs(self._wall_ms), *self._failures.settle(self.graph)]
         end = self._course.end()
+        if end is JobStatus.FAILED and self._awaits_cause:
+            return [*effects, Schedule(EXIT_WAIT_MS, ExitOverdue())]
         return effects + (self._deploy_waiting() if end is None else self._conclude(end))
+
+    @property
+    def _awaits_cause(self) -> bool:
+        """Whether the job fails of a TaskManager whose process has ended nobody knows how, yet."""
+        cause = self.latest_failure
+        if cause is None or cause.kind is not FailureKind.TASK_MANAGER_LOST:
+            return False
+        return self._roster.awaits_end_of(cause.task_manager)
 
     def _conclude(self, status: JobStatus) -> Effects:
         cause = self.latest_failure if status is JobStatus.FAILED else None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ...messages import (
     ExecutionAttemptId,
     ExecutionState,
+    FailureCause,
     Heartbeat,
     RegisterTaskManager,
     TaskManagerChanged,
@@ -27,6 +28,11 @@ from .job_effects import KillTaskManager, ProcessEnded, StartDue, StartTaskManag
 _REPORTED = (ExecutionState.RUNNING, ExecutionState.FINISHED, ExecutionState.CANCELED)
 
 STILLBORN_DELAY_MS, MAX_STILLBORN_DELAY_MS = 100, 5000
+
+STILLBIRTHS_AT_START = 6
+"""How often each of a new job's TaskManagers may end before it registers. With the delays between them that takes six
+seconds and more, so a machine that is full for a moment does not end a job.
+"""
 
 
 @dataclass(slots=True)
@@ -64,6 +70,9 @@ class TaskManagerRoster:
         """Those that wait for slots."""
         self._troubles: dict[int, str] = {}
         """By index, why the last one ended before it registered, until one registers or waits for slots."""
+        self._count = count
+        self._had_any = False
+        """Whether one has ever registered."""
         self.last_stillbirth = ""
         """Why one ended before it registered, or waits to be started, for the error that names too few slots."""
 
@@ -87,6 +96,7 @@ class TaskManagerRoster:
         """Take one in; returns the earlier life of its index that is still listed, which is over now."""
         earlier = [life.registration for life in self._lives.values() if life.registration.index == message.index]
         self._lives[message.task_manager_id] = _Life(message)
+        self._had_any = True
         self._stillborn.pop(message.index, None)
         self._awaited.discard(message.index)
         self._troubles.pop(message.index, None)
@@ -117,6 +127,10 @@ class TaskManagerRoster:
         """The life that was lost before its process, which has ended now; None if that was known when it was lost."""
         return self._lost.pop(index, None)
 
+    def awaits_end_of(self, task_manager_id: str) -> bool:
+        """Whether it was lost, and how its process ended is not known yet."""
+        return task_manager_id in self._lost.values()
+
     def ended(self, index: int, reason: str) -> list[StartTaskManager | ProcessEnded | Schedule[StartDue]]:
         """Its process has ended: start it again, at once if it had registered."""
         self._awaited.discard(index)
@@ -129,6 +143,17 @@ class TaskManagerRoster:
         self._troubles[index] = self.last_stillbirth
         delay_ms = min(STILLBORN_DELAY_MS << self._stillborn[index], MAX_STILLBORN_DELAY_MS)
         return [ProcessEnded(index, reason, delay_ms), Schedule(delay_ms, StartDue(index))]
+
+    def cannot_start(self) -> FailureCause | None:
+        """What a job fails with whose TaskManagers have all ended again and again, before one has registered."""
+        if self._had_any or self._awaited or min(self._stillborn.values(), default=0) < STILLBIRTHS_AT_START:
+            return None
+        who = f"each of the {self._count}" if self._count > 1 else "it"
+        return FailureCause(
+            "NoResourceAvailable",
+            f"no TaskManager can start: {who} ended before it registered, {STILLBIRTHS_AT_START} times and more; the "
+            f"last: {self.last_stillbirth}; the log has what they wrote before: mend that, and submit the job again",
+        )
 
     def awaited(self, index: int, why: str) -> None:
         """It cannot be started now."""

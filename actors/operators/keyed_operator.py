@@ -204,6 +204,11 @@ class KeyedOperator(Operator):
         """What the clock of this TaskManager says: ms since the epoch."""
         return self.context.clock.wall_ms()
 
+    def _event_time(self) -> int:
+        """That of the record, or of the timer; where there is none, the last watermark."""
+        time_ms: int = vars(self).get("timestamp", self._reached_ms)
+        return time_ms
+
     def process_batch(self, batch: Batch, out: Collector) -> None:
         if self._batch_process is not None:
             self._batch_process.process(batch, out)

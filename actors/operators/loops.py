@@ -37,6 +37,8 @@ from .operator import Operator, Takes
 log = logging.getLogger(__name__)
 
 MANY_ROUNDS = 1_000
+MUCH_IN_LOOP_BYTES = 64 * 1024 * 1024
+"""On its way back to a subtask of a head at a checkpoint: more than in a loop whose records leave it as they come."""
 
 RESULT = OutputTag("result")
 """What the last round of a RoundsHead has sent back."""
@@ -65,6 +67,8 @@ class LoopHead(Operator):
     inputs: ClassVar[int] = 2
     _emits_at_end = False
 
+    _said_much = False
+
     number = 0
     """Of the round that it is in; 0: rounds have not begun."""
 
@@ -87,6 +91,20 @@ class LoopHead(Operator):
     @abstractmethod
     def send_round(self, out: Collector) -> bool:
         """Send a part of what its round begins with; whether there is more. The round's mark goes behind the last."""
+
+    def look_at_checkpoint(self, size_bytes: int) -> None:
+        """So much was on its way back at a checkpoint: say once, in the log, that it may grow for ever."""
+        if size_bytes < MUCH_IN_LOOP_BYTES or self._said_much:
+            return
+        self._said_much = True
+        log.warning(
+            "loop %r: %d MB are on their way back to subtask %d, in the memory of its TaskManager and in each "
+            "checkpoint. If that grows, records come in, or are made in the loop, faster than they leave: look which "
+            "never leave, send back fewer for each that comes, or slow the source down (records_per_second)",
+            self.context.name,
+            size_bytes // 1_000_000,
+            self.context.subtask_index,
+        )
 
     def _opened(self) -> None:
         self.metrics.gauge("round", lambda: self.number)

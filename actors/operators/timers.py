@@ -47,13 +47,18 @@ class Timers:
     """
 
     def __init__(
-        self, backend: KeyedStateBackend, refusal: str = "", clock_ms: Callable[[], int] | None = None
+        self,
+        backend: KeyedStateBackend,
+        refusal: str = "",
+        clock_ms: Callable[[], int] | None = None,
+        event_ms: Callable[[], int] | None = None,
     ) -> None:
-        """`refusal`: why no timer may be registered: then that raises NotImplementedError with this text. `clock_ms`:
-        the operator's processing time, which the first timer of it is held against.
+        """`refusal`: why no timer may be registered: then that raises NotImplementedError with this text. `clock_ms`
+        and `event_ms`: the operator's processing time and event time, which the first timer of each is held against.
         """
         self._backend, self._refusal = backend, refusal
-        self._clock_ms = clock_ms
+        self._clock_ms, self._event_ms = clock_ms, event_ms
+        """None once a timer has been looked at."""
         self.queues = backend.timers()
         self._last = KeyedTimer(0)
         """The event-time timer that was registered last, by any key; and its time and namespace, and all places of its
@@ -81,7 +86,10 @@ class Timers:
         """Call `on_timer` when the clock has reached this time: `self.processing_time()` plus what it is to wait."""
         time_ms = self._registered(time_ms)
         if self._clock_ms is not None:
-            self._look_at(time_ms, self._clock_ms())
+            now_ms, self._clock_ms = self._clock_ms(), None
+            self._look_at(
+                time_ms, now_ms, "now is", "self.processing_time() gives milliseconds, and time.time() seconds"
+            )
         self.queues.processing.add((time_ms, self._backend.current_key, namespace))
         return new_timer(KeyedTimer, (time_ms, "processing", namespace))
 
@@ -110,6 +118,9 @@ class Timers:
             is_pending = False
         if not is_pending:
             time_ms = self._registered(time_ms)
+            if self._event_ms is not None:
+                event_ms, self._event_ms = self._event_ms(), None
+                self._look_at(time_ms, event_ms, "event time is", "self.timestamp gives milliseconds")
             queue.add((time_ms, key, namespace))
         if time_ms != self._last_ms or namespace != self._last_namespace:
             self._last = new_timer(KeyedTimer, (time_ms, "event", namespace))
@@ -117,17 +128,18 @@ class Timers:
         self._last_places = queue.places_at(time_ms)
         return self._last
 
-    def _look_at(self, time_ms: int, now_ms: int) -> None:
+    def _look_at(self, time_ms: int, now_ms: int, what_is: str, gives: str) -> None:
         """Warn of a first time in another unit: such a timer fires at once, or never."""
-        self._clock_ms = None
         if is_of_this_century(now_ms) and (other := other_unit(time_ms)) is not None:
             log.warning(
-                "operator %r: a timer at %d counts as milliseconds since 1970, and now is %d. If its time is in %s, %s "
-                "it %s: self.processing_time() gives milliseconds, and time.time() seconds",
+                "operator %r: a timer at %d counts as milliseconds since 1970, and %s %d. If its time is in %s, %s it "
+                "%s: %s",
                 self._backend.operator_name,
                 time_ms,
+                what_is,
                 now_ms,
                 *other,
+                gives,
             )
 
     def _queue(self, domain: Domain) -> PendingTimers:

@@ -18,6 +18,7 @@ from ..barriers.barrier_handler import Aborted, Aligned
 from ..context import ActorContext, Ref
 from ..failure import chain_of
 from ..flow.elements import CancelCheckpointMarker, CheckpointBarrier
+from ..operators.loops import LoopHead
 from ..operators.source import Source, offset_of
 from ..passing_errors import is_repeatable
 from .operator_hooks import blame
@@ -112,6 +113,8 @@ class TaskCheckpoints:
         log, snapshot = self._parts.gate.read_ahead(), self.unaligned
         if log is None or snapshot is None or log.checkpoint_id != snapshot.checkpoint_id:
             return
+        if isinstance(head := self._parts.chain.operators[0], LoopHead):
+            head.look_at_checkpoint(log.size_bytes)
         if log.given_up is not None:
             self._give_up_unaligned(log.given_up)
             return

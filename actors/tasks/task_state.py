@@ -165,7 +165,10 @@ class TaskState:
                 state.operator._backend = state.keyed
                 if is_sampled(state.keyed):
                     state.operator._kept_kinds = kinds_of(state.keyed.some_keys(SAMPLE))
-                state.operator.timers = Timers(state.keyed, state.operator._no_timers, state.operator.processing_time)
+                operator = state.operator
+                operator.timers = Timers(
+                    state.keyed, operator._no_timers, operator.processing_time, operator._event_time
+                )
 
     def give_calls(self, make: Callable[[Operator, SharedBackend], AsyncCalls]) -> None:
         """Make what runs the coroutines of the first operator, if it has any: before `restore`."""

@@ -11,7 +11,7 @@ from collections.abc import Set
 from ...messages import HoldingChannel, HoldingSplit, OperatorId, TaskDeployment, TaskEventTime
 from ..context import Clock
 from ..flow.elements import END_OF_TIME, NO_WATERMARK
-from ..flow.shown_watermark import shown_watermark
+from ..flow.shown_watermark import is_date, shown_watermark
 from ..operators.assign_timestamps import AssignTimestamps
 from ..operators.operator import Operator
 from ..operators.split_watermarks import SplitWatermarks
@@ -54,12 +54,13 @@ class TimeReport:
         """How far it is now. `is_held_back`: by its outputs."""
         outputs, now_ms = self._parts.outputs, self._clock.now_ms()
         splits = () if self._splits is None else self._splits.all
-        is_known = NO_WATERMARK < outputs.watermark_ms < END_OF_TIME
+        watermark_ms, wall_ms = outputs.watermark_ms, self._clock.wall_ms()
+        has_lag = NO_WATERMARK < watermark_ms < END_OF_TIME and is_date(watermark_ms) == is_date(wall_ms)
         return TaskEventTime(
             input_watermark_ms=self._watermarks.current_ms,
-            output_watermark_ms=outputs.watermark_ms,
+            output_watermark_ms=watermark_ms,
             standing_ms=int(now_ms - outputs.moved_ms),
-            lag_ms=self._clock.wall_ms() - outputs.watermark_ms if is_known else None,
+            lag_ms=wall_ms - watermark_ms if has_lag else None,
             is_idle=outputs.is_idle,
             is_held_back=is_held_back,
             late_records=sum(each.late_records for each in self._parts.chain.operators),

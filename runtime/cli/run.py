@@ -225,8 +225,8 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
         display.say(f"JobManager at {announcement.address}")
         if cluster.web_url is not None:
             display.say(f"page at {cluster.web_url}")
-        job = cluster.submit(env, options.name, **options.submit)
-        job._stop_call = f"`understudy stop {shlex.quote(job.name)}` in another terminal"
+        stop_call = f"`understudy stop {shlex.quote(options.name)}` in another terminal"
+        job = cluster.submit_translated(cluster.translate(env, options.name), **options.submit, stop_call=stop_call)
         options.jobs.append(job)
         if not (options.quiet or options.as_json):
             click.echo(

@@ -16,6 +16,8 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from ...messages.error_frames import end_at_the_caller
+
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -48,7 +50,11 @@ def async_twin(method: Callable[Concatenate[B, P], T]) -> Callable[Concatenate[B
     name = method.__name__
 
     async def twin(self: B, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._aside(partial(getattr(self, name), *args, **kwargs))
+        try:
+            return await self._aside(partial(getattr(self, name), *args, **kwargs))
+        except Exception as error:
+            end_at_the_caller(error)
+            raise
 
     twin.__name__ = f"{name}_async"
     twin.__qualname__ = f"{method.__qualname__}_async"

@@ -61,7 +61,7 @@ from .configuration import Configuration, as_text
 from .job_client import JobClient, disposed_path
 from .job_figures import ANSWER_SECONDS
 from .job_future import JobFuture
-from .job_handle import JobHandle
+from .job_handle import STOP_CALL, JobHandle
 from .launching import launch_of
 from .leading import leading
 from .metric_reporters import MetricReporters
@@ -317,9 +317,10 @@ class Cluster(WebSide, AsContext):
         from_savepoint: AnyPath | None = None,
         allow_non_restored_state: bool = False,
         resume: str | None = None,
+        stop_call: str = STOP_CALL,
     ) -> JobHandle:
         """What `submit` does then: check the checkpoint directory, let operators check what they need, and start the
-        job.
+        job. `stop_call`: how whoever submits it stops it with a savepoint, for texts.
         """
         _, job_manager = self._running()
         if resume is not None:
@@ -333,7 +334,7 @@ class Cluster(WebSide, AsContext):
         program = StoredProgram(code.dumps(), searched_folders(), warm_up_of(code))
         self._lead.keep(graph, program, self._work_dir)
         self._prepare(self._launch(graph, program), translation.dataframes)
-        self._programs.keep(graph.job_id, SubmittedProgram(program, translation))
+        self._programs.keep(graph.job_id, SubmittedProgram(program, translation, stop_call))
         self._queries.prepare(translation.queries)
         self._submitted.append(graph.job_id)
         restore_from, working_directory = (None, "") if from_savepoint is None else savepoint_at(from_savepoint)
@@ -349,7 +350,7 @@ class Cluster(WebSide, AsContext):
         with looked_at_here(from_savepoint):
             submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
         translation.warn(submitted, self._runs_on_this_machine(), self._submitted)
-        handle = self._hold(translation, submitted)
+        handle = self._hold(translation, submitted, stop_call)
         self._queries.begin(translation.queries, handle)
         return handle
 
@@ -414,11 +415,11 @@ class Cluster(WebSide, AsContext):
 
     # -- inside
 
-    def _hold(self, translation: Translation, submitted: JobSubmitted) -> JobHandle:
+    def _hold(self, translation: Translation, submitted: JobSubmitted, stop_call: str) -> JobHandle:
         """A handle of a job that was started."""
         system, job_manager = self._running()
         handle = self._handle(self._client(system, job_manager, submitted.job_id), translation)
-        handle.submitted = submitted
+        handle.submitted, handle._stop_call = submitted, stop_call
         handle._page_url = lambda: self.web_url
         self._handles.append(handle)
         if self._reporters is not None:

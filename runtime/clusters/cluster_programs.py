@@ -12,6 +12,7 @@ from ...actors.job_manager.job_programs import KEPT_PROGRAMS
 from ...messages import JobGraph, JobId, JobSubmitted, SubmitJob
 from ..api.translation import Translation
 from ..high_availability.submissions import StoredProgram
+from .job_handle import STOP_CALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class SubmittedProgram:
 
     program: StoredProgram
     translation: Translation | None
+    stop_call: str = STOP_CALL
+    """How whoever has submitted it stops its job."""
 
     def of(self, graph: JobGraph) -> SubmittedProgram:
         """The same code, as the program of another job."""
@@ -28,14 +31,14 @@ class SubmittedProgram:
 
 
 class ClusterPrograms:
-    """`prepare` gets the cluster ready to start a job with this graph; `hold` makes the handle of one that was started.
-    Both block.
+    """`prepare` gets the cluster ready to start a job with this graph; `hold` makes the handle of one that was started,
+    with how whoever has submitted the program stops it. Both block.
     """
 
     def __init__(
         self,
         prepare: Callable[[JobGraph, SubmittedProgram], None],
-        hold: Callable[[Translation, JobSubmitted], object],
+        hold: Callable[[Translation, JobSubmitted, str], object],
     ) -> None:
         self._prepare = prepare
         self._hold = hold
@@ -77,7 +80,7 @@ class ClusterPrograms:
     def started(self, before: SubmitJob, submitted: JobSubmitted) -> None:
         known = self._known.get(submitted.job_id)
         if known is not None and known.translation is not None:
-            self._hold(known.translation, submitted)
+            self._hold(known.translation, submitted, known.stop_call)
 
     def over(self, ended: SubmitJob) -> None:
         with self._lock:

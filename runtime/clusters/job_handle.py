@@ -68,6 +68,9 @@ from .watermark_explanation import WatermarkExplanation, explain
 
 log = logging.getLogger(__name__)
 
+STOP_CALL = "job.stop_with_savepoint()"
+"""What a program writes that has started a job."""
+
 _ANSWER_SECONDS = 30.0
 _SOON_SECONDS = 1.0
 """For what an error would like to say, but can do without."""
@@ -86,8 +89,8 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         self._client = client
         self._page_url: Callable[[], str | None] = lambda: None
         """Where its cluster's page is."""
-        self._stop_call = "job.stop_with_savepoint()"
-        """How whoever has started it stops it with a savepoint, for texts."""
+        self._stop_call = STOP_CALL
+        """How whoever has started it stops it with a savepoint, for texts. Its cluster says."""
         self._graph = translation.graph
         self._operators = translation.operators
         self._ways: dict[str, InletWay] = {}

@@ -37,7 +37,7 @@ _lock = threading.Lock()
 class Sent:
     """`number`: that of the last of its records, or 0 as long as it has none; also the result.
 
-    One that fails, and that nobody has awaited or asked, is logged: once for each error, as one fails many.
+    One that fails, and whose result nobody has awaited or asked for, is logged: once for each error, as one fails many.
     """
 
     __slots__ = ("_error", "_is_asked", "_is_done", "_promise", "_timeout", "_waiters", "_what", "number")
@@ -55,8 +55,7 @@ class Sent:
         self._waiters: list[Any] | None = None
 
     def done(self) -> bool:
-        """Whether its records last, or never will by this call."""
-        self._is_asked = True
+        """Whether its records last, or never will by this call: `result` says which."""
         return self._is_done
 
     def result(self, timeout: float | None = None) -> int:
@@ -89,8 +88,8 @@ class Sent:
             return
         error.is_logged = True  # type: ignore[attr-defined]
         log.warning(
-            "%r: records are not known to last, and no code has waited for what send() returned: %s: %s; write "
-            "`await inlet.send(record)`, or inlet.send(record).result() on a thread",
+            "%r: records are not known to last, and no code has asked for the outcome of what send() returned: %s: %s; "
+            "write `await inlet.send(record)`, or inlet.send(record).result() on a thread",
             self._what,
             type(error).__name__,
             error,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...messages import JobVertex, SubtaskView, TaskMetrics, VertexId
+from ...messages import END_OF_TIME, NO_WATERMARK, JobVertex, SubtaskView, TaskMetrics, VertexId
 
 MOST = 10
 _BUSY, _WAITS, _SKEW, _LAG_MS = 0.5, 0.1, 1.5, 10_000
@@ -63,6 +63,7 @@ def _reasons(each: SubtaskView, task: TaskMetrics | None, mean: float, peers: in
         times = each.records_in_per_second / mean
         found.append((min(1.0, (times - 1) / 2), f"takes {times:.1f} times the mean of its {peers} subtasks"))
     time = task.event_time if task is not None else None
-    if time is not None and not time.is_idle and time.lag_ms is not None and time.standing_ms > _LAG_MS:
+    is_known = time is not None and NO_WATERMARK < time.output_watermark_ms < END_OF_TIME
+    if time is not None and is_known and not time.is_idle and time.standing_ms > _LAG_MS:
         found.append((min(1.0, time.standing_ms / 60_000), f"event time stands for {time.standing_ms / 1000:,.0f} s"))
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ....messages import FailureKind, JobDetails
 from ...clusters.job_errors import JobCanceled, JobFailed, JobLost
 from ...clusters.job_handle import JobHandle
@@ -20,6 +22,9 @@ LOST = "LOST"
 
 SPOILT = "NoRestorableCheckpoint"
 """That of a job that has no readable checkpoint left."""
+
+TORN_SAVEPOINT = "/savepoints/.writing-"
+"""In the path of what is left of a savepoint that storage would neither take nor take back."""
 
 
 def wait_for_the_end(job: JobHandle, limit_ms: float) -> str:
@@ -55,3 +60,18 @@ def leftover_processes(cluster: SimulatedCluster, status: str) -> Violation | No
     if status == STALLED or not left:
         return None
     return Violation("no-leaked-processes", f"long after the job's end there still live {left}")
+
+
+def is_output(path: str, *, all_finished: bool) -> bool:
+    """Whether a file is collected, or in an outlet: that lies among the checkpoints, and stays. There each job has a
+    folder of its own, so a process that dies while its job is cancelled or fails (not `all_finished`) leaves there what
+    it had begun, which is hidden.
+    """
+    return ("/collected/" in path or "/outlets/" in path) and not (all_finished and "/." in path)
+
+
+def leftover_files(cluster: SimulatedCluster, left: Sequence[str]) -> Violation | None:
+    """`left`: what should not be there. Nobody removes what a zombie writes after the job's end."""
+    if cluster.launcher.zombies or not left:
+        return None
+    return Violation("no-leaked-files", f"after the job's end there are {', '.join(left)}")

@@ -24,7 +24,18 @@ from ..world.network import NetworkOptions
 from ..world.trace import Trace
 from .calm import kept_to_the_end, needless_trouble
 from .catalogue import CATALOGUE
-from .ending import CALM_MS, LOST, STALLED, calm_ms, leftover_processes, wait_for_the_end, was_spoilt
+from .ending import (
+    CALM_MS,
+    LOST,
+    STALLED,
+    TORN_SAVEPOINT,
+    calm_ms,
+    is_output,
+    leftover_files,
+    leftover_processes,
+    wait_for_the_end,
+    was_spoilt,
+)
 from .lineage import Lineage
 from .outlet_readers import ORACLE as OUTLET_ORACLE
 from .outlet_readers import OutletReaders
@@ -41,7 +52,6 @@ _HEARTBEAT_INTERVAL_MS = 1_500
 _HEARTBEAT_TIMEOUT_MS = 6_000
 
 _STORAGE_FAULTS = (FailingStorage, FullDisk, PowerFailure)
-_TORN_SAVEPOINT = "/savepoints/.writing-"
 
 Watch = Callable[[SimulatedCluster], object]
 """Looks at a cluster, and may hang something onto it; it must not change what happens."""
@@ -268,21 +278,17 @@ class _History:
             self._report(nothing_extra(self._committed(), self._expected))
 
     def _leftover_files(self, status: str) -> Violation | None:
-        """A failed job leaves what its sinks had prepared for a checkpoint that never completed; and nobody removes
-        what a zombie writes after the job's end, or what is left of a savepoint that storage would neither take nor
-        take back. Checkpoints that a job is to leave stay.
+        """A failed job leaves what its sinks had prepared for a checkpoint that never completed; nobody removes what is
+        left of a savepoint that storage would neither take nor take back. Checkpoints that a job is to leave stay.
         """
-        if self._cluster.launcher.zombies:
-            return None
         may_be_torn = any(isinstance(fault, _STORAGE_FAULTS) for fault in self._scenario.faults)
         kept = {path for stored in self._cluster.stored.values() for path in stored.kept}
         logs = {f"{path.partition('/chk-')[0]}/inlets/" for path in kept}  # checkpoints that are left go on there
         found = [path for path, _ in self._cluster.disk.files() if path not in kept]
         found = [path for path in found if not any(path.startswith(folder) for folder in logs)]
-        files = [path for path in found if not (may_be_torn and _TORN_SAVEPOINT in path)]
+        files = [path for path in found if not (may_be_torn and TORN_SAVEPOINT in path)]
         tidy = all(job.status is JobStatus.FINISHED for job in self._lineage.jobs) and status != JobStatus.FAILED.value
-        left = [path for path in files if not ("/collected/" in path or "/outlets/" in path) or ("/." in path and tidy)]
-        return Violation("no-leaked-files", f"after the job's end there are {', '.join(left)}") if left else None
+        return leftover_files(self._cluster, [path for path in files if not is_output(path, all_finished=tidy)])
 
 
 def _spoils_files(scenario: Scenario) -> bool:

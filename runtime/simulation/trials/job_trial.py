@@ -167,7 +167,7 @@ class JobTrial:
         """Without faults, restarts and hurry: slowly enough, and not much too slowly."""
         wanted_ms = _CHECKPOINTS * interval_ms
         pause_ms = wanted_ms / _FIRST_GUESS
-        tried = self._run_at(pause_ms)
+        tried = self._run_at(pause_ms, is_first=True)
         if not wanted_ms / _TOLERANCE < tried.virtual_ms < wanted_ms * _TOLERANCE:
             tried = self._run_at(pause_ms * wanted_ms / max(tried.virtual_ms, pause_ms))
         if tried.violations:
@@ -176,10 +176,10 @@ class JobTrial:
             raise AssertionError(f"without any injected fault, the job is {tried.status}")
         return tried
 
-    def _run_at(self, pause_ms: float) -> Tried:
+    def _run_at(self, pause_ms: float, *, is_first: bool = False) -> Tried:
         self._pause_ms = pause_ms
         self._translations.clear()
-        return self._run(self._calm, 0, (), _LONGEST_MS, lambda status, output: ())
+        return self._run(self._calm, 0, (), _LONGEST_MS, lambda status, output: (), is_first=is_first)
 
     def _calm(self, parallelism: int, number: int) -> Translation:
         translation = self._paced(parallelism, number)
@@ -196,13 +196,14 @@ class JobTrial:
         *,
         for_all: bool = False,
         causes: Causes | None = None,
+        is_first: bool = False,
     ) -> Tried:
         """`for_all`: with slots for all parallelisms. `causes`: is to look at the operators."""
         slots = self._slots_for_all() if actions or for_all else self._slots
         with SimulatedCluster(self._task_managers, slots, seed=seed, faults=faults, **self._settings) as cluster:
             if causes is not None:
                 cluster.probes.when_made = causes.look_at
-            return try_once(cluster, translated, limit_ms, judge, actions)
+            return try_once(cluster, translated, limit_ms, judge, actions, is_first=is_first)
 
     def _slots_for_all(self) -> int:
         """Per TaskManager, so that the job fits in each parallelism that it may be rescaled to."""

@@ -8,13 +8,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from logging import CRITICAL, getLogger
 
+from ....actors import operators
 from ....messages import CheckpointAborted, JobDetails, JobStatus
 from ...api.translation import Translation
 from ...clusters.job_handle import JobHandle
 from ...connectors.files.folder_owner import FOLDER as OWNER
 from ...oracles import Violation
 from ..histories.actions import ClientAction
-from ..histories.ending import SPOILT, STALLED, calm_ms, leftover_processes, was_spoilt
+from ..histories.ending import (
+    SPOILT,
+    STALLED,
+    TORN_SAVEPOINT,
+    calm_ms,
+    is_output,
+    leftover_files,
+    leftover_processes,
+    was_spoilt,
+)
 from ..histories.story import told_failure
 from ..histories.verdict import CRASH, CRASHED
 from ..world.cluster import SimulatedCluster
@@ -30,8 +40,8 @@ Judge = Callable[[str, Output], Iterable[Violation]]
 Translated = Callable[[int, int], Translation]
 """The job with this parallelism (0: that of its environment), as the so-manieth that is submitted."""
 
-_TORN_SAVEPOINT = "/savepoints/.writing-"
-"""What is left of a savepoint that storage would neither take nor take back."""
+_OPERATORS = operators.__name__
+"""The logger of what operators notice, as times in seconds."""
 
 
 @dataclass(slots=True)
@@ -69,10 +79,12 @@ def try_once(
     limit_ms: float,
     judge: Judge,
     actions: tuple[ClientAction, ...] = (),
+    *,
+    is_first: bool = False,
 ) -> Tried:
     """Run a job on a cluster that has just been started. Raises only what `submit_translated` raises.
 
-    `limit_ms`: how long the job may take.
+    `limit_ms`: how long the job may take. `is_first`: operators may log what they notice of the program.
     """
     tried = Tried(cluster.seed, cluster.faults, cluster.trace, actions=actions)
     probes = cluster.probes
@@ -84,7 +96,7 @@ def try_once(
         submitted.append(translation)
         return job
 
-    with _silence():
+    with _silence(but=(_OPERATORS,) if is_first else ()):
         quiet_ms = max((fault.until_ms for fault in cluster.faults), default=0.0)
         user = SavepointUser(cluster, submit, limit_ms, quiet_ms)
         try:
@@ -137,31 +149,29 @@ def _judge_the_world(cluster: SimulatedCluster, tried: Tried, jobs: Sequence[Job
     if tried.status == JobStatus.FAILED.value:
         yield Violation("liveness", f"the job has failed{last}")
     left = [path for path, _ in cluster.disk.files() if _is_leaked(path, tidy)]
-    if left and tried.status == JobStatus.FINISHED.value and not cluster.launcher.zombies:
-        yield Violation("no-leaked-files", f"after the job's end there are {', '.join(left)}")
+    if tried.status == JobStatus.FINISHED.value and (leaked := leftover_files(cluster, left)) is not None:
+        yield leaked
     if (living := leftover_processes(cluster, tried.status)) is not None:
         yield living
 
 
 def _is_leaked(path: str, tidy: bool) -> bool:
-    """Checkpoints, and whatever is hidden. What is collected, or in outlets, lies among the checkpoints, and stays; so
-    does whose an output folder is. There each job has a folder of its own, so a process that dies while its job is
-    cancelled (not `tidy`) leaves there what it had begun.
-    """
-    if _TORN_SAVEPOINT in path or f"/{OWNER}/" in path:
+    """Checkpoints, and whatever is hidden, but for output, and the file that says whose an output folder is."""
+    if TORN_SAVEPOINT in path or f"/{OWNER}/" in path or is_output(path, all_finished=tidy):
         return False
-    if "/collected/" in path or "/outlets/" in path:
-        return tidy and "/." in path
     return "/." in path or "/checkpoints/" in path
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
-    """Logged failures are of no interest where failures are made by the thousand."""
-    logger = getLogger("understudy")
-    level = logger.level
-    logger.setLevel(CRITICAL + 1)
+def _silence(but: Sequence[str]) -> Iterator[None]:
+    """Logged failures are of no interest where failures are made by the thousand; these loggers are heard."""
+    loud = {getLogger(name): getLogger(name).getEffectiveLevel() for name in but}
+    levels = {logger: logger.level for logger in (getLogger("understudy"), *loud)}
+    getLogger("understudy").setLevel(CRITICAL + 1)
+    for logger, level in loud.items():
+        logger.setLevel(level)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in levels.items():
+            logger.setLevel(level)

@@ -8,10 +8,12 @@ from itertools import permutations
 import pytest
 
 from understudy.actors.jobs.job_effects import (
+    ExitOverdue,
     FailureKnown,
     JobEnded,
     ProcessEnded,
     RestartDue,
+    StartTaskManager,
     TaskManagerLost,
     Tell,
 )
@@ -168,12 +170,28 @@ def test_how_a_lost_process_ended_is_added_when_it_is_known() -> None:
     assert failure.error_message.endswith("the connection broke; its process: killed by SIGKILL")
 
 
-def test_how_a_lost_process_ended_is_added_after_the_jobs_end_too() -> None:
+def test_a_job_that_fails_of_a_lost_process_ends_when_it_is_known_how_that_ended() -> None:
+    """A connection breaks a moment before: the error would not say that the process was killed, or its exit code."""
     stage = Stage(graph(attempts=0))
     stage.running()
     stage.tell(TaskManagerLost("tm-1-0", "the connection broke", process_ended=False))
     stage.tell(TaskManagerLost("tm-0-0", "the connection broke", process_ended=False))
+    assert stage.master.status is JobStatus.FAILING
+    stage.tell(TaskManagerExited("job-1", 1, "exited with code 3"))
+    (ended,) = stage.of(JobEnded)
+    assert ended.failure is not None
+    assert ended.failure.error_message.endswith("the connection broke; its process: exited with code 3")
+    assert stage.of(StartTaskManager) == []
+
+
+def test_how_a_lost_process_ended_is_waited_for_only_for_a_while_and_added_after_the_jobs_end_too() -> None:
+    stage = Stage(graph(attempts=0))
+    stage.running()
+    stage.tell(TaskManagerLost("tm-1-0", "the connection broke", process_ended=False))
+    stage.tell(TaskManagerLost("tm-0-0", "the connection broke", process_ended=False))
+    stage.tell(ExitOverdue())
     assert stage.master.status is JobStatus.FAILED
     told = ProcessEnded(1, "killed by SIGKILL", None)
     assert stage.tell(TaskManagerExited("job-1", 1, "killed by SIGKILL")) == [told], "it is for the log only"
     assert stage.master.failures[0].error_message.endswith("its process: killed by SIGKILL")
+    assert stage.tell(ExitOverdue()) == []

@@ -17,6 +17,7 @@ from understudy.actors.jobs.job_effects import (
     StartTaskManager,
     TaskManagerLost,
 )
+from understudy.actors.jobs.task_manager_roster import STILLBIRTHS_AT_START
 from understudy.messages import (
     CancelTask,
     ExecutionState,
@@ -105,6 +106,42 @@ def test_a_task_manager_that_never_registers_is_started_ever_more_slowly_and_the
     (ended,) = stage.of(JobEnded)
     assert ended.failure is not None
     assert "no module named flights" in ended.failure.error_message
+
+
+def test_task_managers_that_all_end_before_they_register_again_and_again_fail_the_job_at_once() -> None:
+    """What ends them is no want of slots: to wait for those for a minute would only hide it."""
+    stage = Stage(graph())
+    for _ in range(STILLBIRTHS_AT_START - 1):
+        for index in range(2):
+            stage.tell(TaskManagerExited("job-1", index, "exited with code 1; it wrote last: 'no module flights'"))
+    stage.tell(TaskManagerExited("job-1", 0, "exited with code 1"))
+    assert stage.of(JobEnded) == [], "the other one may still come"
+    stage.tell(TaskManagerExited("job-1", 1, "exited with code 1; it wrote last: 'no module flights'"))
+    (ended,) = stage.of(JobEnded)
+    assert ended.failure is not None
+    assert ended.failure.error_type == "NoResourceAvailable"
+    assert ended.failure.error_message == (
+        "no TaskManager can start: each of the 2 ended before it registered, 6 times and more; the last: TaskManager 1 "
+        "ended before it registered: exited with code 1; it wrote last: 'no module flights'; the log has what they "
+        "wrote before: mend that, and submit the job again"
+    )
+
+
+@pytest.mark.parametrize("was_there", ["one is here", "one was here", "one waits for a slot"])
+def test_task_managers_that_end_before_they_register_are_waited_for_where_one_was_here(was_there: str) -> None:
+    """So they can start, and the job has perhaps something to lose."""
+    stage = Stage(graph())
+    if was_there == "one waits for a slot":
+        stage.tell(TaskManagerAwaited("job-1", 0, "all slots are taken"))
+    else:
+        stage.register(0)
+    if was_there == "one was here":
+        stage.tell(TaskManagerLost("tm-0-0", "killed", process_ended=True))
+        stage.tell(TaskManagerExited("job-1", 0, "killed"))
+    for _ in range(2 * STILLBIRTHS_AT_START):
+        for index in (0, 1) if was_there == "one was here" else (1,):
+            stage.tell(TaskManagerExited("job-1", index, "exited with code 1"))
+            assert stage.of(JobEnded) == []
 
 
 def test_a_task_manager_that_cannot_be_started_is_what_a_job_waits_for() -> None:

@@ -413,6 +413,20 @@ class TestMetrics:
         assert (time.splits, time.idle_splits, time.paused_splits) == (2, 0, 0)
         assert time.channel is None
 
+    def test_have_no_lag_where_event_time_is_no_date_and_the_clock_is(self, start: Start) -> None:
+        """The rounds of a loop, and the small numbers of a test, are not decades behind."""
+        stage = start(Feed("a"), idle_after_ms=60_000)
+        stage.passes(1_700_000_000_000)
+        gives(stage, split("a", 101))
+        time = stage.task.metrics().event_time
+        assert time is not None
+        assert time.output_watermark_ms == 100
+        assert time.lag_ms is None
+        gives(stage, split("a", 1_700_000_000_001))
+        time = stage.task.metrics().event_time
+        assert time is not None
+        assert time.lag_ms == 0
+
     def test_name_the_channel_that_does(self, tmp_path: Path) -> None:
         stage = TaskStage(Map(lambda record: record), deployment(inputs=2), str(tmp_path))
         stage.arrives(0, Watermark(5))
@@ -457,7 +471,7 @@ class TestLog:
             gives(stage, split("a", second * 1_000), split("b", second * 1_000))
             stage.passes(1_000)
         (line,) = warnings.messages
-        assert "event time goes on, at 1970-01-01 00:00:" in line
+        assert "event time goes on, at " in line
 
     def test_so_is_a_channel(self, tmp_path: Path, warnings: pytest.LogCaptureFixture) -> None:
         stage = TaskStage(Map(lambda each: each), deployment(inputs=2), str(tmp_path), watermark_warn_ms=10_000)

@@ -264,3 +264,17 @@ def test_a_task_manager_that_cannot_be_started_for_now_is_started_later(
     gate.open()
     job.wait(timeout=WAIT_S)
     assert counts_of(job.results("all")) == counted(200)
+
+
+def exits(number: int) -> int:
+    if number == 5:
+        os._exit(3)
+    return number
+
+
+def test_the_error_says_how_the_process_ended_that_the_job_fails_of(shared_cluster: LocalCluster) -> None:
+    """Whether its end is known first, or that its connection broke."""
+    env = environment(restart_strategy=no_restart())
+    env.from_collection([5]).map(exits).collect(name="out")
+    with pytest.raises(JobFailed, match=r"TaskManagerLost.*exited with code 3"):
+        shared_cluster.submit(env).wait(timeout=WAIT_S)

@@ -147,20 +147,27 @@ def test_slots_that_do_not_come_fail_the_job_with_the_numbers(
         job.wait(timeout=WAIT_S)
 
 
+@pytest.mark.parametrize(
+    ("slot_timeout_ms", "told"),
+    [(SLOT_TIMEOUT_MS, "needs 2 slots, 0 are offered.*"), (3_600_000, "no TaskManager can start.*")],
+    ids=["slots are not waited for any longer", "they have ended again and again"],
+)
 def test_task_managers_that_cannot_start_fail_the_job_with_their_end(
-    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+    slot_timeout_ms: int, told: str, start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare = LocalLauncher.prepare
 
     def broken(self: LocalLauncher, launch: Any) -> None:
         prepare(self, replace(launch, program=b"no program"))
 
-    cluster = warmed(start_cluster(slot_timeout_ms=SLOT_TIMEOUT_MS))
+    cluster = warmed(start_cluster(slot_timeout_ms=slot_timeout_ms))
     monkeypatch.setattr(LocalLauncher, "prepare", broken)
     env = environment()
     counting(env, 100, None).collect(name="all")
     job = cluster.submit(env)
-    with pytest.raises(JobFailed, match=r"NoResourceAvailable.*ended before it registered: .*exited with code 1"):
+    with pytest.raises(
+        JobFailed, match=rf"NoResourceAvailable.*{told}ended before it registered: .*exited with code 1"
+    ):
         job.wait(timeout=WAIT_S)
 
 

@@ -23,7 +23,10 @@ def test_records_that_are_lost_and_that_nobody_waited_for_are_logged_once(caplog
     """As Python does of a coroutine that was never awaited. One error closes an inlet for all of them."""
     settle([Sent(Inlet(), None, None) for _ in range(3)], InletClosed("inlet 'orders' takes no more records"))
     (said,) = caplog.messages
-    assert "<inlet 'orders'>: records are not known to last, and no code has waited for what send() returned" in said
+    assert (
+        "<inlet 'orders'>: records are not known to last, and no code has asked for the outcome of what send() returned"
+        in said
+    )
     assert "InletClosed: inlet 'orders' takes no more records" in said
     assert "`await inlet.send(record)`" in said
 
@@ -33,16 +36,25 @@ async def _awaited(sent: Sent) -> int:
 
 
 def test_one_that_was_awaited_or_asked_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    awaited, asked, polled = (Sent(Inlet(), None, None) for _ in range(3))
-    for sent in (awaited, asked, polled):
+    awaited, asked = (Sent(Inlet(), None, None) for _ in range(2))
+    for sent in (awaited, asked):
         settle([sent], InletClosed("closed"))
     with pytest.raises(InletClosed):
         asyncio.run(_awaited(awaited))
     with pytest.raises(InletClosed):
         asked.result()
-    assert polled.done()
-    del awaited, asked, polled, sent
+    del awaited, asked, sent
     assert caplog.records == []
+
+
+def test_one_that_was_only_polled_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """That it is done does not say that its records last."""
+    polled = Sent(Inlet(), None, None)
+    settle([polled], InletClosed("closed"))
+    assert polled.done()
+    del polled
+    (said,) = caplog.messages
+    assert "no code has asked for the outcome of what send() returned: InletClosed: closed" in said
 
 
 def test_the_parts_of_a_larger_one_and_those_that_last_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -89,10 +89,10 @@ def test_a_split_that_stands_is_found_and_named() -> None:
     assert found.held_by is HeldBy.RECORDS
     assert str(found).splitlines() == [
         "event time at 'window':",
-        "  subtask 0: 1970-01-01 00:00:01.500, for 12.0 s",
+        "  subtask 0: 1500, for 12.0 s",
         "why:",
-        "  'window -> sink', subtask 0 waits for 'bids -> times', subtask 1: 1970-01-01 00:00:01.500, for 30.0 s",
-        "  'bids -> times', subtask 1: split 'b' of 3: 1970-01-01 00:00:01.500, for 31.0 s",
+        "  'window -> sink', subtask 0 waits for 'bids -> times', subtask 1: 1500, for 30.0 s",
+        "  'bids -> times', subtask 1: split 'b' of 3: 1500, for 31.0 s",
         "  1 of 3 splits is idle, and not waited for",
         found.advice,
     ]
@@ -111,9 +111,7 @@ def test_where_nothing_stands_still_there_is_no_advice(said: dict[str, Any]) -> 
 
 def test_the_bound_of_the_watermarks_is_said() -> None:
     found = explained(ABLE, source(1, split("b", 1_500), bound_ms=5_000), window(1, 1_500))
-    assert found.path[-1].endswith(
-        "split 'b' of 1: 1970-01-01 00:00:01.500, for 31.0 s, 5.0 s behind the newest record"
-    )
+    assert found.path[-1].endswith("split 'b' of 1: 1500, for 31.0 s, 5.0 s behind the newest record")
 
 
 def test_so_is_the_end_of_the_job() -> None:
@@ -162,7 +160,7 @@ def test_so_is_what_else_holds_it(slow: TaskMetrics, held_by: HeldBy, last: str)
 def test_a_watermark_that_is_on_its_way_is_not_the_sources_fault() -> None:
     found = explained(ABLE, source(1, split("b", 8_000)), window(1, 1_500))
     assert found.held_by is HeldBy.BACK_PRESSURE
-    assert "is at 1970-01-01 00:00:08.000: that waits behind records on the way" in found.path[-1]
+    assert "is at 8000: that waits behind records on the way" in found.path[-1]
 
 
 def test_all_inputs_may_be_idle() -> None:

@@ -280,3 +280,21 @@ def test_the_page_restarts_a_job_that_runs_and_one_that_was_stopped(start_cluste
         page.locator(".pill.is-finished").wait_for()
     assert third.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert counts_of(third.results("out")) == counted(COUNT)
+
+
+def test_a_restarted_job_is_stopped_as_the_first_one_is(start_cluster: Start, tmp_path: Path) -> None:
+    """`understudy run` has submitted it, say, whose user writes no Python."""
+    cluster = start_cluster(web_port=0)
+    gate = Gate(tmp_path)
+    env = environment(checkpoint_dir=str(tmp_path / "checkpoints"))
+    counting(env, COUNT, RATE, gate=gate).collect(name="out")
+    job = cluster.submit_translated(cluster.translate(env, "numbers"), stop_call="`understudy stop numbers`")
+    Witness(job).checkpoints(1)
+    path = job.stop_with_savepoint().result(WAIT_S)
+    job.wait(timeout=WAIT_S)
+    assert cluster.web_url is not None
+    settled(cluster.web_url, hexed(job), {"savepointPath": path})
+    first, second = cluster.handles
+    assert first._stop_call == second._stop_call == "`understudy stop numbers`"
+    gate.open()
+    second.wait(timeout=WAIT_S)

@@ -238,6 +238,34 @@ def test_a_first_timer_of_processing_time_that_is_in_seconds_is_warned_of_once(
     assert "If its time is in seconds, multiply it by 1000" in said
 
 
+class EventInSeconds(InSeconds):
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.timers.at_event_time(self.timestamp // 1000 + 60)
+
+
+def test_a_first_timer_of_event_time_that_is_in_seconds_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    with OperatorHarness(EventInSeconds, key_by="user") as harness:
+        harness.process(records("ann", "bob"), timestamps=[1_700_000_000_000, 1_700_000_001_000])
+    (said,) = caplog.messages
+    assert "a timer at 1700000060 counts as milliseconds since 1970, and event time is 1700000000000" in said
+    assert "If its time is in seconds, multiply it by 1000: self.timestamp gives milliseconds" in said
+
+
+@pytest.mark.parametrize("time_ms", [0, 1_700_000_000])
+def test_a_timer_of_event_time_is_not_warned_of_where_the_times_of_records_are_no_dates_either(
+    time_ms: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in tests, or in a loop, where it is the number of the round."""
+
+    class Later(InSeconds):
+        def process(self, record: dict[str, Any], out: Collector) -> None:
+            self.timers.at_event_time(self.timestamp + 1_700_000_000)
+
+    with OperatorHarness(Later, key_by="user") as harness:
+        harness.process(records("ann"), timestamps=[time_ms])
+    assert caplog.messages == []
+
+
 def test_a_timer_in_milliseconds_is_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     with OperatorHarness(Reminder, key_by="user") as harness:
         harness.process(records("ann"))

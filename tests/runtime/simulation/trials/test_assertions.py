@@ -370,3 +370,21 @@ def test_a_function_that_returns_no_environment_is_told_so() -> None:
 
     with pytest.raises(Unfit, match=r"build\(\) returned None: does it lack `return env`"):
         assert_exactly_once(build)
+
+
+class _InSeconds(KeyedOperator):
+    def process(self, record: int, out: Any) -> None:
+        self.timers.at_processing_time(self.processing_time() // 1000 + 60)
+        out.collect(record)
+
+    def on_timer(self, timer: Any, out: Any) -> None:
+        """The order would be cancelled here."""
+
+
+def test_a_timer_in_seconds_is_warned_of_once_for_all_histories(caplog: pytest.LogCaptureFixture) -> None:
+    """What else is logged is silenced: failures are made on purpose."""
+    env = _env()
+    env.from_collection(range(6)).key_by(lambda number: number % 2).process(_InSeconds).collect(name="out")
+    assert_exactly_once(env, histories=2, faults=[KILL])
+    (said,) = caplog.messages
+    assert "If its time is in seconds, multiply it by 1000" in said

@@ -12,6 +12,7 @@ import pytest
 from understudy import (
     StreamEnvironment,
 )
+from understudy.actors.operators import loops
 from understudy.actors.operators.loops import LoopHead, LoopTail, RoundsHead
 from understudy.actors.tasks.task_rounds import TaskRounds
 from understudy.testing import SimulatedCluster, assert_exactly_once
@@ -37,6 +38,28 @@ def test_the_solution_is_that_of_one_process() -> None:
         job = cluster.submit(of_a_solution())
         job.wait()
         assert sorted(job.results("out")) == [(vertex, 1 if vertex < 7 else 7) for vertex in range(1, 13)]
+
+
+def test_much_that_is_on_its_way_back_at_checkpoints_is_warned_of_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It waits in memory beyond any limit of buffers."""
+
+    def said() -> list[str]:
+        return [each for each in caplog.messages if "are on their way back" in each]
+
+    with SimulatedCluster(task_managers=2) as cluster:
+        cluster.submit(in_a_stream()).wait()
+    assert said() == []
+    monkeypatch.setattr(loops, "MUCH_IN_LOOP_BYTES", 1)
+    with SimulatedCluster(task_managers=2) as cluster:
+        job = cluster.submit(in_a_stream(4_000))
+        job.wait()
+        assert job.details().completed_checkpoints > 1
+    heads = sorted(text.partition(",")[0] for text in said())
+    assert heads
+    assert heads == sorted(set(heads)), "once for each subtask"
+    assert all(each.startswith("loop ") for each in heads)
 
 
 def _forgets_what_is_under_way(patch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,31 @@
+"""Which frames of a traceback say nothing to a user: those of the library, behind the call that it refuses.
+
+A refusal says in its text what was found and what to write; where in the library that was noticed helps nobody. What
+passes code of the user on its way keeps all frames, as does an error that the library does not make: that may be a
+mistake of ours.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+_LIBRARY = __name__.partition(".")[0]
+_MACHINERY = frozenset({_LIBRARY, "asyncio", "concurrent", "contextlib"})
+"""What a call of the user goes through."""
+
+
+def end_at_the_caller(error: BaseException) -> None:
+    """If this is the library's word about a call, let its traceback end with the line that has called.
+
+    For the function that was called, which has caught it. A bare `raise` then adds no frame of this function.
+    """
+    if type(error).__module__.partition(".")[0] == _LIBRARY and _is_ours_all_through(error.__traceback__):
+        error.__traceback__ = None
+
+
+def _is_ours_all_through(frames: TracebackType | None) -> bool:
+    while frames is not None:
+        if frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _MACHINERY:
+            return False
+        frames = frames.tb_next
+    return True
