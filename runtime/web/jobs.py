@@ -232,6 +232,6 @@ async def _awaited(ask: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def _take_error(task: asyncio.Task[Any]) -> None:
-    """Whoever has asked gets it; if all of them have gone, nobody is to hear of it."""
+    """Whoever has asked gets it; if all of them have gone, nobody needs it."""
     if not task.cancelled():
         task.exception()

@@ -165,6 +165,18 @@ def test_a_failed_job_ends_with_its_reason_in_one_line(told: FailureLog, caplog:
     )
 
 
+def test_the_end_says_where_the_checkpoint_is_that_the_job_leaves(
+    told: FailureLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On hosts of their own nobody waits for the job: the log is all that somebody has."""
+    told.job_ended(JobStatus.FAILED, typo(), 0, "/checkpoints/job-1/chk-8/_metadata")
+    (line,) = lines(caplog)
+    assert line.endswith(
+        "; its checkpoint is kept; to go on from there: from_savepoint='/checkpoints/job-1/chk-8/_metadata', or "
+        "--from-savepoint on the command line"
+    )
+
+
 def test_another_end_is_told_by_its_failure(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
     told.job_ended(JobStatus.FAILED, typo(), 0)
     told.job_ended(JobStatus.FINISHED, None, 0)
