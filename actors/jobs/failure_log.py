@@ -109,6 +109,8 @@ class FailureLog:
             return
         is_counted = known.count > 1 and self._limit is not None
         times = f"{known.count} of {self._limit}" if is_counted else f"for the {_ordinal(told.count)} time"
+        if not is_counted and failure.repeatable and self._limit is not None:
+            times += ", but the first since a checkpoint completed"
         is_same_text = symptom_of(failure).message == told.symptom.message
         what = _told_shortly(failure) if is_same_text else tell_line(failure)
         advice = _OF_ONE_RECORD if known.restart is not None and told.is_of_one_record(failure) else ""

@@ -109,7 +109,10 @@ def test_a_repetition_that_is_not_counted_towards_the_end_has_no_limit(
     """After a checkpoint the count begins anew; the log still knows the failure."""
     for _ in range(2):
         told.failed(FailureKnown(typo(), SOON))
-    assert "the same failure again, for the 2nd time: KeyError in operator 'worst'" in lines(caplog)[1]
+    assert (
+        "again, for the 2nd time, but the first since a checkpoint completed: KeyError in operator 'worst'"
+        in lines(caplog)[1]
+    )
 
 
 def test_a_lost_task_manager_is_at_no_place(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
