@@ -163,6 +163,11 @@ def raised(failure: FailureCause) -> FailureCause:
     return step
 
 
+def tell_kept(path: str) -> str:
+    """How to start from the checkpoint that a job has left."""
+    return f"its checkpoint is kept; to go on from there: from_savepoint={path!r}"
+
+
 def tell_line(failure: FailureCause) -> str:
     """The failure in one line: what was raised, and where."""
     error = raised(failure)

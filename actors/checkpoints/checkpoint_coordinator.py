@@ -60,7 +60,7 @@ from .checkpoint_events import (
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
-from .checkpoint_failures import CheckpointFailures, how_far, who_is
+from .checkpoint_failures import CheckpointFailures, how_far, sooner, who_is
 from .checkpoint_files import CheckpointFiles
 from .checkpoint_plan import CheckpointPlan
 from .checkpoint_requests import CheckpointRequests, Decisions, Start
@@ -335,9 +335,10 @@ class CheckpointCoordinator:
         if pending is None:
             return []
         what = f"after {self._config.timeout_ms} ms {how_far(pending, self._vertices)}"
+        advice = sooner(pending, is_unaligned=self._config.alignment_timeout_ms is not None)
         return [
             *self._abort(pending, CheckpointFailure.EXPIRED, what),
-            *self._failures.count(checkpoint_id, f"expired: {what}"),
+            *self._failures.count(checkpoint_id, f"expired: {what}", advice=advice),
             *self._resume_queued(),
         ]
 

@@ -49,8 +49,10 @@ class CheckpointFailures:
         what = f"was declined by {who}: {message.text}"
         return self.count(message.checkpoint_id, what, repeatable=message.repeatable)
 
-    def count(self, checkpoint_id: CheckpointId, what: str, *, repeatable: bool = False) -> list[FailJob]:
-        """The job's failure when this was one too many; the count is reset then."""
+    def count(
+        self, checkpoint_id: CheckpointId, what: str, *, repeatable: bool = False, advice: str = ""
+    ) -> list[FailJob]:
+        """The job's failure, which ends with the advice, when this was one too many; the count is reset then."""
         if checkpoint_id not in self._uncounted:
             return []
         self._uncounted.remove(checkpoint_id)
@@ -58,7 +60,7 @@ class CheckpointFailures:
         if self._in_a_row <= self._tolerable:
             return []
         self._in_a_row = 0
-        text = f"checkpoint {checkpoint_id} {what} (tolerable_checkpoint_failures={self._tolerable})"
+        text = f"checkpoint {checkpoint_id} {what} (tolerable_checkpoint_failures={self._tolerable}){advice}"
         return [FailJob(FailureCause("CheckpointFailed", text, repeatable=repeatable))]
 
 
@@ -83,6 +85,17 @@ def how_far(pending: PendingCheckpoint, shapes: Mapping[VertexId, VertexShape]) 
         f"{_name(vertex_id, shapes)} {_some(sorted(indexes), INDEXES_SHOWN)}" for vertex_id, indexes in missing.items()
     ]
     return f"{len(pending.acknowledged)} of {total} subtasks had acknowledged; missing: {_some(named, NAMES_SHOWN)}"
+
+
+def sooner(pending: PendingCheckpoint, *, is_unaligned: bool) -> str:
+    """What lets a checkpoint that expired complete; nothing of one that waited for its metadata alone."""
+    if pending.is_fully_acknowledged:
+        return ""
+    overtake = "" if is_unaligned else "alignment_timeout_ms lets barriers overtake records, "
+    return (
+        "; barriers stand behind records that wait for a slow task: `understudy back-pressure` shows where, "
+        f"{overtake}checkpoint_timeout_ms gives them longer"
+    )
 
 
 def _name(vertex_id: VertexId, shapes: Mapping[VertexId, VertexShape]) -> str:

@@ -107,8 +107,11 @@ class JobOverview:
         self._timeline.heard(beat.metrics, self._clock.now_ms())
 
     def look(self) -> None:
-        """Time has passed: a sample may be due."""
-        self._timeline.look((each.attempt_id for each in self._master.graph.executions()), self._clock.wall_ms())
+        """Time has passed: a sample may be due. An attempt that is over does nothing more."""
+        if self._ended_ms:
+            return
+        current = (each.attempt_id for each in self._master.graph.executions() if not each.state.is_terminal)
+        self._timeline.look(current, self._clock.wall_ms())
 
     def happened(self, event: Message) -> None:
         """As the job's listeners get it."""

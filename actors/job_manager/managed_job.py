@@ -329,7 +329,8 @@ class ManagedJob:
                 case ProcessEnded():
                     self._log.process_ended(effect)
                 case JobEnded(status, failure):
-                    self._log.job_ended(status, failure, self.master.restarts)
+                    kept = self.master.report.details().retained_checkpoint_path
+                    self._log.job_ended(status, failure, self.master.restarts, kept)
                     self._end()
                 case _:
                     assert_never(effect)

@@ -23,7 +23,7 @@ from ...messages import (
 )
 from ..checkpoints.checkpoint_effects import CheckpointFailure
 from ..context import Clock
-from ..failure import raised, tell_line, tell_place
+from ..failure import raised, tell_kept, tell_line, tell_place
 from .job_effects import FailureKnown, ProcessEnded, Restart
 from .repeated_failures import SYMPTOMS_KEPT, Symptom, symptom_of
 
@@ -109,6 +109,8 @@ class FailureLog:
             return
         is_counted = known.count > 1 and self._limit is not None
         times = f"{known.count} of {self._limit}" if is_counted else f"for the {_ordinal(told.count)} time"
+        if not is_counted and failure.repeatable and self._limit is not None:
+            times += ", but the first since a checkpoint completed"
         is_same_text = symptom_of(failure).message == told.symptom.message
         what = _told_shortly(failure) if is_same_text else tell_line(failure)
         advice = _OF_ONE_RECORD if known.restart is not None and told.is_of_one_record(failure) else ""
@@ -154,12 +156,14 @@ class FailureLog:
             f"{aborted.reason}. Until one completes, sinks publish nothing and the job cannot finish{advice}"
         )
 
-    def job_ended(self, status: JobStatus, failure: FailureCause | None, restarts: int) -> None:
-        """Only a failed one is worth a word here."""
+    def job_ended(self, status: JobStatus, failure: FailureCause | None, restarts: int, kept: str = "") -> None:
+        """Only a failed one is worth a word here. `kept`: the path of the checkpoint that it leaves."""
         if status is not JobStatus.FAILED or not log.isEnabledFor(logging.ERROR):
             return
         why = "no cause is known" if failure is None else self._tell_end(failure)
-        self.say(f"{self._job} ({self._job_id}) has ended after {restarts} restarts: it {why}", logging.ERROR)
+        way_back = f"; {tell_kept(kept)}, or --from-savepoint on the command line" if kept else ""
+        text = f"{self._job} ({self._job_id}) has ended after {restarts} restarts: it {why}{way_back}"
+        self.say(text, logging.ERROR)
 
     def say(self, text: str, level: int = logging.WARNING) -> None:
         """Log it, and keep it, if it is to be logged."""

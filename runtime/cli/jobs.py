@@ -21,6 +21,10 @@ SHORT = 120
 """Characters of a failure that is over; `understudy logs` has all of it."""
 LAST = "path or failure"
 LAST_FAILURE = "last failure"
+_NO_JOB = (
+    "no job is known. A JobManager that was started again knows jobs of before only with recovery.mode; their "
+    "checkpoints are where they were: --from-savepoint, or --resume latest, goes on from them"
+)
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -41,7 +45,7 @@ def list_jobs(
     elif jobs:
         print_table(_job_table(jobs))
     else:
-        note("no job" if everything else "no job runs; --all lists those that have ended too")
+        note(_NO_JOB if everything else "no job runs; --all lists those that have ended too")
 
 
 @click.command()
@@ -93,6 +97,7 @@ def checkpoints(job: str, as_json: bool, jobmanager: str | None, key_file: str |
     """Statistics of the last checkpoints of JOB (an id, its first characters, or a name), the newest first."""
     with connect_to_job(job, jobmanager, key_file, timeout) as (cluster, found):
         history = cluster.checkpoints(found.job_id)
+        kept = cluster.details(found.job_id).retained_checkpoint_path if found.status.is_terminal else ""
     if as_json:
         print_json(history)
         return
@@ -101,6 +106,8 @@ def checkpoints(job: str, as_json: bool, jobmanager: str | None, key_file: str |
     note(f"{history.triggered} triggered, {history.completed} completed, {history.failed} failed{restored}")
     if found.last_failure:
         note(f"the job is {found.status.value}; {LAST_FAILURE}: {found.last_failure}")
+    if kept:
+        note(f"its checkpoint is kept; to go on from there: --from-savepoint {kept}")
 
 
 def print_table(table: Table) -> None:

@@ -16,7 +16,7 @@ ApiError
 
 from __future__ import annotations
 
-from ...actors.failure import tell_line, tell_story
+from ...actors.failure import tell_kept, tell_line, tell_story
 from ...messages import FailureKind, JobDetails, JobStatus
 from ..api.errors import ApiError
 
@@ -125,4 +125,4 @@ def _way_on(details: JobDetails) -> list[str]:
 def _way_back(details: JobDetails) -> list[str]:
     """A line that says how to start from what the job has left, if it has left something."""
     path = details.retained_checkpoint_path
-    return [f"its checkpoint is kept; to go on from there: from_savepoint={path!r}"] if path else []
+    return [tell_kept(path)] if path else []

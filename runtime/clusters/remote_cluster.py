@@ -328,7 +328,7 @@ def jobs_meant(jobs: Sequence[JobSummary], wanted: str) -> list[JobSummary]:
     alive = [job for job in meant if not job.status.is_terminal]
     if named and not alive:
         return [max(named, key=lambda job: job.started_ms)]
-    return alive if len(alive) == 1 else meant
+    return alive or meant
 
 
 def in_digits(host: str) -> str:

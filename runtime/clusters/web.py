@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Collection, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ...actors.ask_errors import ActorDead, AskTimeout, Unreachable
+from ...actors.ask_errors import ActorDead, AskTimeout, RemoteActorError, Unreachable
 from ...actors.context import Ref
 from ...actors.errors import ActorError, NotRestartable, UnknownJob
 from ...messages import JobList, JobSummary, JobWatermarks, ListJobs, MessageError
@@ -28,7 +28,7 @@ from .cluster_settings import ClusterSettings
 from .job_errors import JobLost
 from .job_future import JobFuture
 from .paths import AnyPath
-from .remote_errors import KeyRefused, NoAnswer, NoJobManager, RemoteError
+from .remote_errors import KeyRefused, NoAnswer, NoJobManager, Refused, RemoteError
 from .watermark_explanation import WatermarkExplanation, explain_all
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 _ANSWER_MS = 30_000.0
 _SOON_SECONDS = 1.0
+_STATUS = {UnknownJob.__name__: HTTPStatus.NOT_FOUND, NotRestartable.__name__: HTTPStatus.CONFLICT}
 
 
 class AskedCluster(Protocol):
@@ -67,10 +68,19 @@ class ClusterJobs:
             raise HttpError(HTTPStatus.CONFLICT, str(error)) from error
         except UnknownJob as error:
             raise HttpError(HTTPStatus.NOT_FOUND, str(error)) from error
+        except Refused as error:
+            raise HttpError(_status(error), str(error)) from error
         except (ActorError, MessageError, StateError, RemoteError, ValueError) as error:
             raise HttpError(HTTPStatus.BAD_REQUEST, str(error)) from error
         except RuntimeError as error:
             raise JobManagerAway("its cluster has been closed, or has not been started") from error
+
+
+def _status(refusal: Refused) -> HTTPStatus:
+    """Of what the JobManager in another process has raised."""
+    reason = refusal.__cause__
+    name = reason.type_name if isinstance(reason, RemoteActorError) else ""
+    return _STATUS.get(name, HTTPStatus.BAD_REQUEST)
 
 
 def list_soon(cluster: AskedCluster) -> tuple[JobSummary, ...] | None:

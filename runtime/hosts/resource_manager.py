@@ -103,6 +103,8 @@ class HostLauncher:
 
 @dataclass(slots=True)
 class _Peer:
+    name: str
+    """As in the log when it came."""
     ref: Ref
     heard_ms: float
 
@@ -162,7 +164,8 @@ class ResourceManager(Actor):
             log.warning("host %s cannot be registered: %s", message.host, error)
             return
         is_new = not self._table.is_known(message.host_id)
-        self._peers[message.host_id] = _Peer(ref, self.context.clock.now_ms())
+        name = f"{message.host} (process {message.pid})"
+        self._peers[message.host_id] = _Peer(name, ref, self.context.clock.now_ms())
         self.context.watch(ref)
         ref.tell(
             AcknowledgeHost(
@@ -170,7 +173,7 @@ class ResourceManager(Actor):
             )
         )
         if is_new:
-            log.info("host %s (process %d) is here with %d slots", message.host, message.pid, message.slots)
+            log.info("host %s is here with %d slots", name, message.slots)
             if others := differences(message.releases, own_releases()):
                 log.warning(
                     "host %s runs %s: install the same on all hosts, unless an upgrade is under way "
@@ -202,12 +205,12 @@ class ResourceManager(Actor):
         """It may be back, or is lost when it is silent for too long."""
         for host_id, peer in self._peers.items():
             if peer.ref.address == address:
-                log.warning("host %s cannot be reached: %s", host_id, reason)
+                log.warning("host %s cannot be reached: %s", peer.name, reason)
                 self._table.unreachable(host_id)
 
     def _lose(self, host_id: HostId, reason: str) -> None:
-        if self._peers.pop(host_id, None) is not None:
-            log.warning("host %s %s", host_id, reason)
+        if (peer := self._peers.pop(host_id, None)) is not None:
+            log.warning("host %s %s", peer.name, reason)
         self._carry_out(self._table.lose(host_id, reason))
 
     def _beat(self) -> None:

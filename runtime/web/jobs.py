@@ -223,8 +223,15 @@ class Desk:
             del kept[old]
         if (known := kept.get(key)) is None:
             known = kept[key] = _Kept(now, asyncio.ensure_future(_awaited(ask)))
+            known.task.add_done_callback(_take_error)
         return await asyncio.shield(known.task)
 
 
 async def _awaited(ask: Callable[[], Awaitable[Any]]) -> Any:
     return await ask()
+
+
+def _take_error(task: asyncio.Task[Any]) -> None:
+    """Whoever has asked gets it; if all of them have gone, nobody needs it."""
+    if not task.cancelled():
+        task.exception()

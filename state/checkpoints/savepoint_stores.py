@@ -138,9 +138,14 @@ class SavepointStores:
             for _, problem in problems:
                 if isinstance(problem, kind):
                     return problem
-        outside = {candidate: each.root for candidate, each in problems if isinstance(each, OutsideRoot)}
+        outside: dict[str, list[str]] = {}
+        for candidate, problem in problems:
+            if isinstance(problem, OutsideRoot):
+                outside.setdefault(candidate, []).append(problem.root)
         missing = [each for _, each in problems if isinstance(each, MissingState)]
-        passed = [f"{place} is not below {root}" for place, root in outside.items() if posixpath.isabs(place)]
+        passed = [
+            f"{place} is not below {' or '.join(roots)}" for place, roots in outside.items() if posixpath.isabs(place)
+        ]
         for problem in missing:
             if not passed or not isinstance(problem, MissingSavepoint) or problem.why:
                 return problem
@@ -149,7 +154,7 @@ class SavepointStores:
             return MissingSavepoint(path, "; ".join([f"none at {places}", *passed]))
         if self._configured is not None:
             return problems[-1][1]  # the last candidate is the path as it was written
-        return UnknownSavepointRoot(path, tuple(dict.fromkeys(outside.values())))
+        return UnknownSavepointRoot(path, tuple(dict.fromkeys(root for roots in outside.values() for root in roots)))
 
 
 def candidates(path: str, working_directory: str) -> tuple[str, ...]:

@@ -202,10 +202,16 @@ function theme() {
   draw();
 }
 
+// An answer that there is no such job is one.
+function connection() {
+  const away = s.away && s.away.status !== 404, waits = !s.away && !s.view && !s.list;
+  return h("span", { class: `live ${away ? "off" : waits ? "" : "on"}`, role: "status" }, h("i", { class: `dot ${away ? "bad" : waits ? "" : "ok"}` }), away ? "not connected" : waits ? "connecting" : s.rights.live === false ? "history" : "live");
+}
+
 const header = () => h("header", {},
   h("a", { href: "#/", class: "brand" }, h("img", { src: "icon.svg", alt: "", width: 20, height: 20 }), "Understudy"),
   h("nav", { "aria-label": "where" }, s.job && [h("a", { href: "#/" }, "Jobs"), h("span", {}, "/"), h("b", {}, s.view ? s.view.name : s.job.slice(0, 8))]),
-  h("span", { class: `live ${s.away ? "off" : "on"}`, role: "status" }, h("i", { class: `dot ${s.away ? "bad" : "ok"}` }), s.away ? "not connected" : s.rights.live === false ? "history" : "live"),
+  connection(),
   h("button", { class: "quiet", onclick: theme, "aria-label": "light or dark" }, "◐"));
 
 function askToken() {

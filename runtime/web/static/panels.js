@@ -9,7 +9,7 @@ const meter = (share, kind) => h("span", { class: "meter", title: percent(share)
 
 export function jobList(found, open) {
   if (!found) return h("p", { class: "empty" }, "Asking…");
-  if (!found.jobs.length) return h("section", { class: "card" }, h("h2", {}, "Jobs"), h("p", { class: "empty" }, "No job has been submitted yet."));
+  if (!found.jobs.length) return h("section", { class: "card" }, h("h2", {}, "Jobs"), h("p", { class: "empty" }, "No job is known. Of jobs before its start a JobManager knows those that recovery.mode or history_dir has kept."));
   return h("section", { class: "card" }, h("h2", {}, "Jobs", h("small", {}, `${found.jobs.filter((job) => !job.ended).length} running, ${found.jobs.length} in all`)),
     h("div", { class: "scroll" }, h("table", { class: "rows" },
       h("thead", {}, h("tr", {}, ["job", "status", "started", "duration", "tasks", "restarts", ""].map((name, i) => h("th", { class: i > 2 && i < 6 ? "n" : "" }, name)))),
@@ -21,7 +21,7 @@ export function jobList(found, open) {
 
 export function suspects(view, choose) {
   return h("section", { class: "card" }, h("h2", {}, "Which subtask to look at"),
-    view.suspects.length === 0 ? h("p", { class: "empty" }, view.ended ? "The job has ended." : "None stands out: no subtask is busy, back-pressured, skewed or behind.")
+    view.suspects.length === 0 ? h("p", { class: "empty" }, view.ended ? "The job has ended." : view.running < view.total ? `${view.running} of ${view.total} tasks run; the job is ${view.status}.` : "None stands out: no subtask is busy, back-pressured, skewed or behind.")
       : h("ol", { class: "suspects" }, view.suspects.map((each) => {
         const at = view.vertices.findIndex((vertex) => vertex.id === each.vertex_id);
         return h("li", { key: `${each.vertex_id} ${each.subtask_index}` }, h("button", { class: "link", onclick: () => choose(at) }, cut(chainName(each.vertex_name), 34), h("b", {}, ` ${each.subtask_index}`)), h("span", {}, each.why));

@@ -150,6 +150,28 @@ def test_a_checkpoint_expires_while_its_metadata_is_written() -> None:
     assert aborted.reason.startswith("expired: ")
 
 
+def test_a_job_that_fails_as_its_checkpoints_expire_says_what_to_do() -> None:
+    """Whoever is woken by it knows no more than this line."""
+    driver = make_driver()
+    driver.tell(TriggerCheckpointNow(), ack("a", 1))
+    (failed,) = of_type(FailJob, driver.advance(10_000))
+    assert (
+        "missing: b 0 (tolerable_checkpoint_failures=0); barriers stand behind records that wait for a slow task"
+        in (failed.cause.error_message)
+    )
+    assert "`understudy back-pressure`" in failed.cause.error_message
+    assert "alignment_timeout_ms" in failed.cause.error_message
+    unaligned = make_driver(alignment_timeout_ms=100)
+    unaligned.tell(TriggerCheckpointNow(), ack("a", 1))
+    (failed,) = of_type(FailJob, unaligned.advance(10_000))
+    assert "checkpoint_timeout_ms" in failed.cause.error_message
+    assert "alignment_timeout_ms" not in failed.cause.error_message, "barriers overtake records already"
+    stored = make_driver(stores_at_once=False)
+    stored.tell(TriggerCheckpointNow(), ack("a", 1), ack("b", 1))
+    (failed,) = of_type(FailJob, stored.advance(10_000))
+    assert failed.cause.error_message.endswith("(tolerable_checkpoint_failures=0)"), "no task is slow"
+
+
 # ----------------------------------------------------------------------------------- late and repeated acknowledgements
 
 

@@ -1,10 +1,10 @@
-"""JobOverview: why a job is down, in the line that clients see."""
+"""JobOverview: why a job is down, in the line that clients see; what its tasks did, and that they do nothing then."""
 
 from __future__ import annotations
 
 from understudy.actors.job_manager.job_overview import JobOverview
 from understudy.actors.jobs.job_effects import TaskManagerLost
-from understudy.messages import JobStatus, TaskManagerExited
+from understudy.messages import Heartbeat, JobStatus, TaskManagerExited, TaskMetrics
 
 from ...runtime.connectors.harness import ManualClock
 from ..jobs.job_stage import Stage, graph
@@ -34,3 +34,28 @@ def test_a_job_that_never_got_its_task_managers_says_why() -> None:
     assert overview(stage).summary().last_failure == ""
     stage.tell(TaskManagerExited("job-1", 1, GONE))
     assert overview(stage).summary().last_failure == f"TaskManager 1 ended before it registered: {GONE}"
+
+
+def test_tasks_that_were_canceled_wait_for_nothing_and_an_ended_job_has_no_more_samples() -> None:
+    stage, clock = Stage(graph()), ManualClock()
+    stage.running()
+    seen = JobOverview(graph(), stage.master, {}, clock)
+    for second in (0, 1):
+        clock.ms = 1000.0 * second
+        waiting = [
+            TaskMetrics(each.attempt_id, "source-0", "source", 0, 0, 0, 0, 1000 * second, 0, "running")
+            for each in stage.master.graph.executions()
+        ]
+        seen.heard(Heartbeat("tm-0-0", second, tuple(waiting)))
+    seen.look()
+    assert [each.back_pressured for each in seen.view().samples] == [1.0]
+    stage.tell(TaskManagerLost("tm-0-0", "killed by SIGKILL", process_ended=True))
+    stage.tell(TaskManagerLost("tm-1-0", "killed by SIGKILL", process_ended=True))
+    assert stage.master.status is JobStatus.RESTARTING
+    clock.ms = 5000.0
+    seen.look()
+    assert [each.back_pressured for each in seen.view().samples] == [1.0, 0.0]
+    seen.ended()
+    clock.ms = 9000.0
+    seen.look()
+    assert len(seen.view().samples) == 2

@@ -109,7 +109,10 @@ def test_a_repetition_that_is_not_counted_towards_the_end_has_no_limit(
     """After a checkpoint the count begins anew; the log still knows the failure."""
     for _ in range(2):
         told.failed(FailureKnown(typo(), SOON))
-    assert "the same failure again, for the 2nd time: KeyError in operator 'worst'" in lines(caplog)[1]
+    assert (
+        "again, for the 2nd time, but the first since a checkpoint completed: KeyError in operator 'worst'"
+        in lines(caplog)[1]
+    )
 
 
 def test_a_lost_task_manager_is_at_no_place(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
@@ -162,6 +165,18 @@ def test_a_failed_job_ends_with_its_reason_in_one_line(told: FailureLog, caplog:
     assert lines(caplog)[2] == (
         "job 'flights' (job-1) has ended after 1 restarts: it failed 2 times at record 17 of operator 'worst' "
         "(subtask 0): KeyError, as logged above"
+    )
+
+
+def test_the_end_says_where_the_checkpoint_is_that_the_job_leaves(
+    told: FailureLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On hosts of their own nobody waits for the job: the log is all that somebody has."""
+    told.job_ended(JobStatus.FAILED, typo(), 0, "/checkpoints/job-1/chk-8/_metadata")
+    (line,) = lines(caplog)
+    assert line.endswith(
+        "; its checkpoint is kept; to go on from there: from_savepoint='/checkpoints/job-1/chk-8/_metadata', or "
+        "--from-savepoint on the command line"
     )
 
 

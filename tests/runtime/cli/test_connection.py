@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,10 @@ def listed(shell: Shell, *arguments: str, **env: str) -> list[object]:
 def test_the_only_one_that_runs_here_is_found(shell: Shell, cluster: LocalCluster) -> None:
     assert listed(shell) == []
     assert listed(shell, "--jobmanager", cluster.address) == [], "its key is found by its address"
+    assert "--all" in shell("list").err
+    said = shell("list", "--all").err
+    assert "no job is known" in said
+    assert "--from-savepoint" in said, "it may have been started again after a kill"
 
 
 def test_address_and_key_are_taken_from_options_and_from_the_environment(shell: Shell, cluster: LocalCluster) -> None:
@@ -147,8 +152,19 @@ class TestSeveralJobManagers:
         assert all(job.job_id in done.err for job in jobs.values())
 
 
-def endless() -> StreamEnvironment:
-    env = StreamEnvironment(checkpoint_interval_ms=200)
+def test_what_an_ended_job_has_left_is_said_with_its_checkpoints(shell: Shell, cluster: LocalCluster) -> None:
+    """Of the paths in the table most are gone by then."""
+    job = cluster.submit(endless(checkpoint_dir=str(shell.folder), retain_checkpoints="on_cancellation"), "leaving")
+    eventually(lambda: job.details().completed_checkpoints > 0, "a checkpoint")
+    assert "is kept" not in shell("checkpoints", "leaving").err
+    job.cancel().result(timeout=WAIT_S)
+    path = eventually(lambda: job.details().retained_checkpoint_path, "its end")
+    said = shell("checkpoints", "leaving").err
+    assert f"its checkpoint is kept; to go on from there: --from-savepoint {path}" in said
+
+
+def endless(**settings: Any) -> StreamEnvironment:
+    env = StreamEnvironment(checkpoint_interval_ms=200, **settings)
     env.generate(int, records_per_second=100).collect(name="out")
     return env
 

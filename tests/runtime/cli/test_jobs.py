@@ -118,6 +118,8 @@ class TestNamingAJob:
             find_job([job("job-1"), job("job-2")], "flights")
         with pytest.raises(AmbiguousJob):
             find_job([job("job-1f"), job("job-12")], "job-1")
+        with pytest.raises(AmbiguousJob, match=r"by its id: job-1 \(flights, running\), job-2 \(flights, running\)$"):
+            find_job([job("job-0", status=JobStatus.FAILED), job("job-1"), job("job-2")], "flights")
 
     def test_of_several_that_have_ended_the_newest_is_meant_by_a_name_and_none_by_the_beginning_of_an_id(self) -> None:
         ended = [job("job-1", status=JobStatus.FINISHED, started_ms=2), job("job-2", status=JobStatus.FAILED)]

@@ -63,7 +63,7 @@ def folders_of(job: JobHandle, checkpoints: Path) -> list[str]:
 
 @pytest.mark.parametrize("backend", ["memory", "filesystem"])
 def test_a_failed_job_goes_on_with_fixed_code_where_its_last_checkpoint_was(
-    shared_cluster: LocalCluster, tmp_path: Path, backend: str
+    shared_cluster: LocalCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture, backend: str
 ) -> None:
     """What its sink had not committed is committed or withdrawn, once: the output of both is exact."""
     checkpoints, out, go = tmp_path / "checkpoints", tmp_path / "out", tmp_path / "go"
@@ -78,6 +78,8 @@ def test_a_failed_job_goes_on_with_fixed_code_where_its_last_checkpoint_was(
     newest = f"chk-{error.details.latest_checkpoint_id}"
     assert path == f"{checkpoints}/{job.job_id}/{newest}/_metadata"
     assert str(error).endswith(f"its checkpoint is kept; to go on from there: from_savepoint={path!r}")
+    (end,) = [each for each in caplog.messages if "has ended after 0 restarts" in each]
+    assert f"its checkpoint is kept; to go on from there: from_savepoint={path!r}" in end
     assert folders_of(job, checkpoints) == [newest]
 
     fixed = environment(**settings)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,11 @@ from understudy import (
     UnwritableRoot,
     asgi_app,
 )
-from understudy.messages import CheckpointCompleted, JobStatus
+from understudy.actors.ask_errors import RemoteActorError
+from understudy.messages import CheckpointCompleted, JobId, JobStatus, RequestJobView
+from understudy.runtime.clusters.remote_errors import Refused
+from understudy.runtime.clusters.web import ClusterJobs
+from understudy.runtime.web.errors import HttpError
 from understudy.runtime.web.server import WebServer
 from understudy.state.keys.key_groups import key_group, operator_index_of
 
@@ -133,6 +139,40 @@ def test_from_another_process_through_a_client_with_hostile_orders(start_cluster
         assert refusals[0].code == 503
         assert "does it still run?" in refusals[0].read().decode()
     assert not (tmp_path / "outside").exists()
+
+
+class Refusing:
+    """A client to whom the JobManager of another process says no, with an error of this type."""
+
+    def __init__(self, type_name: str) -> None:
+        self._type_name = type_name
+
+    async def ask_job_manager(self, message: Any, timeout_ms: float | None = None) -> Any:
+        raise Refused("it has changed") from RemoteActorError(
+            "tcp://127.0.0.1:1", self._type_name, "it has changed", ""
+        )
+
+
+async def refused(cluster: Any, message: Any) -> HttpError:
+    with pytest.raises(HttpError) as raised:
+        await ClusterJobs(cluster).ask(message)
+    return raised.value
+
+
+def test_a_job_that_a_job_manager_started_anew_does_not_know_is_not_found(shared_cluster: LocalCluster) -> None:
+    """A page shows it still, and is not to say that it is not connected."""
+    with RemoteCluster(shared_cluster.address, shared_cluster._curve) as client:
+        error = asyncio.run(refused(client, RequestJobView(JobId("job-of-before"))))
+    assert error.status is HTTPStatus.NOT_FOUND
+    assert "job-of-before" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "status"), [("NotRestartable", HTTPStatus.CONFLICT), ("ValueError", HTTPStatus.BAD_REQUEST)]
+)
+def test_a_refusal_from_another_process_has_the_status_of_its_reason(type_name: str, status: HTTPStatus) -> None:
+    error = asyncio.run(refused(Refusing(type_name), RequestJobView(JobId("job-1"))))
+    assert (error.status, str(error)) == (status, "it has changed")
 
 
 class Hoarding(KeyedOperator):

@@ -219,7 +219,9 @@ def test_of_python_only_the_minor_release_counts() -> None:
     assert differences({}, ours) == ""
 
 
-def test_a_host_that_dies_is_noticed_and_its_work_goes_on_elsewhere(yard: Yard) -> None:
+def test_a_host_that_dies_is_noticed_and_its_work_goes_on_elsewhere(
+    yard: Yard, caplog: pytest.LogCaptureFixture
+) -> None:
     dying = yard.host("a")
     yard.host("b")
     yard.run(1_000)
@@ -229,6 +231,9 @@ def test_a_host_that_dies_is_noticed_and_its_work_goes_on_elsewhere(yard: Yard) 
     (end,) = yard.wanting.ends
     assert end.reason.startswith("its host a (process 1) sent no heartbeat")
     assert sorted(index for _, index in yard.children["b"].running) == [0, 1]
+    lost = [each for each in caplog.messages if "cannot be reached" in each or "sent no heartbeat" in each]
+    assert lost
+    assert all(each.startswith("host a (process 1) ") for each in lost), "as it was when it came, not by an id"
 
 
 def test_one_that_was_frozen_comes_back_with_empty_hands(yard: Yard) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from understudy.messages import JobStatus
+from understudy.messages import ExecutionState, JobStatus
 from understudy.runtime.web.app import App, _compressed, _files
 
 from .browser import needs_chromium, page_of, served
@@ -239,6 +239,22 @@ def test_the_job_manager_goes_and_comes_back() -> None:
             with served(App(jobs), port):
                 page.locator(".live.on").wait_for()
                 page.get_by_role("alert").wait_for(state="detached")
+
+
+@pytest.mark.slow
+def test_a_job_that_restarts_and_then_is_not_known_any_more() -> None:
+    """As after a start of the JobManager: the page is connected, and says that the job is not found."""
+    view = job_view()
+    down = replace(view.summary, status=JobStatus.RESTARTING, tasks_running=0)
+    subtasks = tuple(
+        replace(each, state=ExecutionState.CANCELED, busy=0.0, back_pressured=0.0) for each in view.subtasks
+    )
+    jobs = AnsweringJobs(replace(view, summary=down, subtasks=subtasks))
+    with served(App(jobs)) as server, page_of(f"{server.url}#/{HEX}") as page:
+        page.get_by_text(f"0 of {view.summary.tasks_total} tasks run; the job is restarting.").wait_for()
+        jobs.views.clear()
+        page.get_by_role("alert").get_by_text("Not found.").wait_for()
+        assert page.locator(".live.on").inner_text() == "live"
 
 
 @pytest.mark.slow

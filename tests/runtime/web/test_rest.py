@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -473,6 +474,32 @@ def test_many_who_ask_at_once_are_one_question(jobs: AnsweringJobs, client_of: C
             assert jobs.questions == before + 1
 
     asyncio.run(crowd())
+
+
+def test_a_question_that_nobody_waits_for_any_more_fails_without_a_word(
+    jobs: AnsweringJobs, client_of: Clients
+) -> None:
+    """Its page was closed, and the JobManager is away: asyncio is not to complain of an error that nobody took."""
+    app, complaints = App(jobs), list[dict[str, Any]]()
+    jobs.away, jobs.answers = True, asyncio.Event()
+
+    async def hurried() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, complaint: complaints.append(complaint))
+        async with client_of(app) as client:
+            asked = asyncio.ensure_future(client.get("/jobs/overview"))
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert jobs.questions == 1
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
+            jobs.answers.set()
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+    asyncio.run(hurried())
+    app = None
+    gc.collect()
+    assert complaints == []
 
 
 def test_the_description_names_each_endpoint(jobs: AnsweringJobs, client_of: Clients) -> None:

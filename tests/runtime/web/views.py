@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Iterable
 from dataclasses import replace
 from http import HTTPStatus
@@ -256,6 +257,8 @@ class AnsweringJobs:
         self.orders: list[Any] = []
         self.questions = 0
         self.away = False
+        self.answers: asyncio.Event | None = None
+        """Until then it answers nothing."""
         self.refusal = ""
         """Why no checkpoint is taken."""
 
@@ -267,6 +270,8 @@ class AnsweringJobs:
 
     async def _answer(self, message: Any) -> Any:
         self.questions += 1
+        if self.answers is not None:
+            await self.answers.wait()
         if self.away:
             raise JobManagerAway("no JobManager answers at tcp://127.0.0.1:1: does it still run?")
         match message:
@@ -276,6 +281,8 @@ class AnsweringJobs:
                 view = self.views[job_id]
                 samples = tuple(each for each in view.samples if each.at_ms > after_ms)
                 return replace(view, samples=samples, marks=tuple(each for each in view.marks if each.at_ms > after_ms))
+            case RequestJobView(job_id):
+                raise HttpError(HTTPStatus.NOT_FOUND, f"no job {job_id!r} here; known: none")
             case RequestCheckpointStatistics(job_id) if job_id in self.views:
                 return self.histories[job_id]
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint():

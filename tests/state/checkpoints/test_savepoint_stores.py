@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -195,6 +196,18 @@ class TestRelativePaths:
         (place.folder / "nosuch").mkdir()
         both = f"^nosuch: missing .* none at {place.root}/savepoints/nosuch; {place.folder}/nosuch is not below "
         with pytest.raises(MissingSavepoint, match=both):
+            place.savepoints.load("nosuch", str(place.folder))
+
+    def test_all_roots_are_named_where_a_path_is_below_none_of_them(self, place: Place) -> None:
+        """The last one alone would send somebody to the folder of another job."""
+        place.take()
+        (place.folder / "others").mkdir()
+        place.savepoints.job_begins(JobId("job-2"), CheckpointStorage(str(place.folder / "others")))
+        roots = f"{place.root}/savepoints, {place.folder}/others/savepoints"
+        with pytest.raises(UnknownSavepointRoot, match=re.escape(f"({roots})")):
+            place.savepoints.load("/nosuch")
+        passed = re.escape(f"{place.folder}/nosuch is not below {roots.replace(', ', ' or ')}")
+        with pytest.raises(MissingSavepoint, match=passed):
             place.savepoints.load("nosuch", str(place.folder))
 
     def test_a_broken_one_is_told_as_that(self, place: Place) -> None:
