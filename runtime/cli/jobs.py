@@ -22,7 +22,7 @@ SHORT = 120
 LAST = "path or failure"
 LAST_FAILURE = "last failure"
 _NO_JOB = (
-    "no job is known. A JobManager that was started again knows jobs of before only with recovery.mode; their "
+    "no job yet. Jobs from before the JobManager was started are known only with recovery.mode or history_dir; their "
     "checkpoints are where they were: --from-savepoint, or --resume latest, goes on from them"
 )
 

@@ -9,7 +9,7 @@ const meter = (share, kind) => h("span", { class: "meter", title: percent(share)
 
 export function jobList(found, open) {
   if (!found) return h("p", { class: "empty" }, "Asking…");
-  if (!found.jobs.length) return h("section", { class: "card" }, h("h2", {}, "Jobs"), h("p", { class: "empty" }, "No job is known. Of jobs before its start a JobManager knows those that recovery.mode or history_dir has kept."));
+  if (!found.jobs.length) return h("section", { class: "card" }, h("h2", {}, "Jobs"), h("p", { class: "empty" }, "No job yet: `understudy submit` sends one. Jobs from before the JobManager was started are known only with recovery.mode or history_dir."));
   return h("section", { class: "card" }, h("h2", {}, "Jobs", h("small", {}, `${found.jobs.filter((job) => !job.ended).length} running, ${found.jobs.length} in all`)),
     h("div", { class: "scroll" }, h("table", { class: "rows" },
       h("thead", {}, h("tr", {}, ["job", "status", "started", "duration", "tasks", "restarts", ""].map((name, i) => h("th", { class: i > 2 && i < 6 ? "n" : "" }, name)))),

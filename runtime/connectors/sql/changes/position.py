@@ -44,7 +44,7 @@ class Position:
     table: int = 0
 
     def interrupted(self) -> Position:
-        """The snapshot of the last range is gone: the keys that were read are a range, and the others will be another."""
+        """The snapshot of the last range is gone: the keys that were read are a range, the others will be another."""
         assert self.reading
         *finished, current = self.ranges
         low = finished[-1].high if finished else None
