@@ -5,8 +5,8 @@
     restore:    records behind the checkpoint come again, and are upserted again
 
 **What it promises.** When a job has ended, each key has the value of its last record, whatever died in between: if all
-records of a key come to one subtask in their order (`key_by` the same key before it), and if what is written depends on
-the record alone.
+records of a key come to one subtask in their order, and if what is written depends on the record alone. With a `key`
+they do where the sink has another parallelism than what it reads; `key_by` it before an operator that is in between.
 
 **What it does not.** A reader meanwhile may see a key go back to an older value, and forward again, after each restart.
 A record that a restarted job makes otherwise (from the clock, from chance) is there in its last version, beside keys
@@ -63,6 +63,10 @@ class IdempotentSink(Operator):
         raise NotImplementedError(f"{type(self).__name__}.upsert is not defined")  # abstract
 
     # -- when it happens
+
+    @property
+    def _row_key(self) -> tuple[KeyOfRecord, ...]:
+        return () if self.key is None else _parts(self.key)
 
     def _opened(self) -> None:
         self._patience = Patience(f"sink {self.context.name!r}", self.context.clock, self.retry_ms)
@@ -123,7 +127,7 @@ class IdempotentSink(Operator):
         return batches if self._selector is None else [_last_of_each_key(each, self._selector) for each in batches]
 
 
-def _parts(key: Any) -> Sequence[Any]:
+def _parts(key: Any) -> tuple[KeyOfRecord, ...]:
     return tuple(key) if isinstance(key, list | tuple) else (key,)
 
 

@@ -27,6 +27,7 @@ from ..actor import Actor
 from ..context import Clock
 from ..flow.changelog import Changelog
 from ..flow.elements import NO_WATERMARK, Batch, Times
+from ..flow.key_selector import KeyPart
 from .collector import Collector
 from .metrics import MetricGroup, OwnMetrics
 from .of_call import OfCall, is_async
@@ -194,6 +195,13 @@ class Operator(Actor):
     def _owned_place(self) -> str:
         """The URL that this sink writes to and no other job may, as long as this one lives; empty: there is none."""
         return ""
+
+    @property
+    def _row_key(self) -> tuple[KeyPart, ...]:
+        """Of a sink that sets the row of a key: what makes the key. Records that are dealt out come to it by their key,
+        so that the last one of each comes last. Flink SQL: table.exec.sink.keyed-shuffle.
+        """
+        return ()
 
     @property
     def _changelog(self) -> Changelog | None:

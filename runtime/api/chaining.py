@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ...actors.flow.key_selector import KeySelector
 from ...messages import Partitioning
 from .errors import ClusterTooSmall, InvalidProgram
 from .stream_graph import StreamEdge, StreamNode
@@ -64,6 +65,18 @@ def partitioning_of(edge: StreamEdge, consumer: StreamNode, sizes: Mapping[int, 
         return edge.partitioning
     same = sizes[edge.source.position].parallelism == sizes[consumer.position].parallelism
     return Partitioning.FORWARD if same else Partitioning.REBALANCE
+
+
+def key_sinks(nodes: Sequence[StreamNode], sizes: Mapping[int, Size]) -> None:
+    """Let what would be dealt out to a sink of rows go by the key of its row: each key keeps its order."""
+    for node in nodes:
+        if key := node.operator._row_key:
+            node.inputs = tuple(
+                replace(edge, partitioning=Partitioning.HASH, selector=KeySelector(*key))
+                if edge.partitioning is None and partitioning_of(edge, node, sizes) is Partitioning.REBALANCE
+                else edge
+                for edge in node.inputs
+            )
 
 
 LONGEST_CHAIN = 200

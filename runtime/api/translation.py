@@ -35,7 +35,7 @@ from ...state.keyring import Keyring
 from ..connectors import CollectSink, FileSink, OutletSink
 from ..connectors.spark.stream_query import SparkStream
 from ..connectors.spark.stream_source import SparkStreamSource
-from .chaining import Size, chains_of, partitioning_of, sizes_of
+from .chaining import Size, chains_of, key_sinks, partitioning_of, sizes_of
 from .checks import text
 from .environment import StreamEnvironment
 from .errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NotPicklable, OperatorCheckFailed
@@ -184,6 +184,7 @@ def translate(
         maximum=environment.max_parallelism,
         task_managers=task_managers,
     )
+    key_sinks(nodes, sizes)
     chains = chains_of(nodes, sizes)
     check_assigners(chains)
     edges = _edges_between(chains)

@@ -45,6 +45,10 @@ class _TableSink(Operator):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._database.name}, {self._table})"
 
+    @property
+    def _row_key(self) -> tuple[str, ...]:
+        return self._changes.key
+
     def check_at_submit(self, on_this_machine: bool) -> None:
         """Raises SqlErrors: wrong credentials, a missing table, columns that do not fit."""
         with self._database.connect_to_look() as connection:
@@ -188,7 +192,7 @@ class SqlSink(_TableSink, LedgerSink):
 
 class SqlUpsertSink(_TableSink, IdempotentSink):
     """The same upserts without a ledger: at least once, sooner than the next checkpoint, and right in the end
-    (IdempotentSink says what that promises). Key the stream by the same columns.
+    (IdempotentSink says what that promises).
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from understudy import ListState
+from understudy import IdempotentSink, ListState
 from understudy.messages import JobId, Partitioning, register_serializer
 from understudy.runtime.api.environment import StreamEnvironment
 from understudy.runtime.api.errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NoSink, NotPicklable
@@ -42,6 +42,27 @@ def test_key_by_starts_a_new_vertex_behind_a_hash_edge(env: StreamEnvironment, p
 def test_another_parallelism_rebalances(env: StreamEnvironment, program: Any) -> None:
     env.from_collection([1], name="a").map(str, name="b", parallelism=2).sink_to(program.Swallow, name="c")
     assert program.shape(env) == (["a x1", "b -> c x2"], ["a =rebalance=> b"])
+
+
+class _Prices(IdempotentSink):
+    key = ("shop", "item")
+
+
+def _sale(_: int) -> dict[str, Any]:
+    return {"shop": 1, "item": 2}
+
+
+def test_a_sink_of_rows_gets_them_by_key_where_they_are_dealt_out(env: StreamEnvironment, program: Any) -> None:
+    sales = env.from_collection([1], name="a").rebalance().map(_sale, name="b", parallelism=2)
+    sales.sink_to(_Prices(), name="several", parallelism=3)
+    sales.sink_to(_Prices(), name="alike")
+    sales.rebalance().sink_to(_Prices(), name="chosen", parallelism=3)
+    assert program.shape(env)[1] == [
+        "a =rebalance=> b",
+        "b =hash=> several",
+        "b =forward=> alike",
+        "b =rebalance=> chosen",
+    ]
 
 
 def test_another_slot_sharing_group_is_not_chained_and_is_inherited(env: StreamEnvironment, program: Any) -> None:

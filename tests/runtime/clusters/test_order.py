@@ -12,7 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from understudy import Collector, FileSink, KeyedOperator, LocalCluster, Operator, StreamEnvironment, ValueState
+from understudy import (
+    Collector,
+    FileSink,
+    IdempotentSink,
+    KeyedOperator,
+    LocalCluster,
+    Operator,
+    StreamEnvironment,
+    ValueState,
+)
 from understudy.runtime.api.stream import DataStream
 
 from .jobs import WAIT_S, environment
@@ -47,6 +56,20 @@ class Numbered(KeyedOperator):
     def process(self, record: Any, out: Collector) -> None:
         out.collect((self.key, (self.seen.value(), record)))
         self.seen.update(self.seen.value() + 1)
+
+
+class Rows(IdempotentSink):
+    """A file for each subtask, of what it has upserted."""
+
+    key = "key"
+    takes = "records"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def upsert(self, batch: Any) -> None:
+        with (self.folder / f"{self.context.subtask_index}").open("a") as file:
+            file.writelines(f"{record['n']}\n" for record in batch)
 
 
 def by_key(number: int) -> int:
@@ -127,6 +150,18 @@ class TestOperators:
         assert set(found) == {0, 1}
         assert sorted([*found[0], *found[1]]) == RECORDS
         assert all(part == sorted(part) for part in found.values())
+
+    def test_a_sink_of_rows_keeps_the_order_of_a_key(
+        self, shared_cluster: LocalCluster, env: StreamEnvironment, tmp_path: Path
+    ) -> None:
+        numbers = env.from_collection([{"key": n % KEYS, "n": n} for n in RECORDS])
+        numbers.sink_to(Rows(tmp_path), parallelism=2)
+        shared_cluster.submit(env).wait(timeout=WAIT_S)
+        taken = [[int(line) for line in path.read_text().split()] for path in sorted(tmp_path.iterdir())]
+        assert len(taken) == 2
+        assert not {n % KEYS for n in taken[0]} & {n % KEYS for n in taken[1]}
+        assert all(part == sorted(part) for part in taken)
+        assert {*taken[0], *taken[1]} >= set(RECORDS[-KEYS:])
 
     def test_broadcast_keeps_the_order(self, shared_cluster: LocalCluster, env: StreamEnvironment) -> None:
         found = run(shared_cluster, env, env.from_collection(RECORDS).broadcast().process(Tag))

@@ -13,7 +13,9 @@ import psycopg
 import pyarrow as pa
 import pytest
 
+from understudy import StreamEnvironment
 from understudy.messages import CheckpointId
+from understudy.runtime.api.translation import translate
 from understudy.runtime.connectors.sql.changes.lsn import lsn_of
 from understudy.runtime.connectors.sql.changes.postgres_changes import PostgresChanges
 from understudy.runtime.connectors.sql.errors import (
@@ -92,6 +94,14 @@ def test_the_table_comes_first_and_then_each_change_in_the_order_of_commits(
         ]
         assert [row["commit_place"] for row in rows] == [0, 1, 2, 2, 3, 4]
         assert len({row["commit_lsn"] for row in rows}) == len({row["committed_at"] for row in rows}) == 1
+
+
+def test_what_follows_keeps_their_order_in_one_subtask(pg_url: str, db: psycopg.Connection[Any]) -> None:
+    env = StreamEnvironment()
+    changes = env.from_postgres_changes(pg_url, "t", slot=pg_url.rpartition("/")[2])
+    changes.map(str).collect()
+    (vertex,) = translate(env, default_parallelism=2, task_managers=2, work_dir="/nowhere").graph.vertices
+    assert vertex.parallelism == 1
 
 
 def test_with_replica_identity_full_the_old_row_comes_too(pg_url: str, db: psycopg.Connection[Any]) -> None:
