@@ -48,7 +48,7 @@ class _Script:
                 case {"notify_complete": checkpoint_id}:
                     self._sink().complete(checkpoint_id)
                 case {"restart_from": name}:
-                    yield from self._restart(f"step {number}", self._snapshots[name], step.get("expect", "ok"))
+                    yield from self._restart(f"step {number}", self._snapshots[str(name)], step.get("expect", "ok"))
                 case _:
                     raise UnknownWord(f"found the step {step}")
         yield from self._compare_end(self._words["expect"])
