@@ -13,7 +13,10 @@ Words: TypeAlias = dict[str, Any]
 
 VECTORS = Path(__file__).parent / "vectors"
 
-REMARKS = frozenset({"name", "id", "source", "origin", "note", "notes", "description"})
+REMARKS = frozenset(
+    {"name", "title", "id", "source", "origin", "note", "notes", "comment", "description", "tags", "semantics"}
+    | {"flink_versions", "verified_by", "provenance"}
+)
 """Words that say nothing about what is to be played; a table may have them next to its facts."""
 
 

@@ -25,7 +25,7 @@ from ..contracts.keyed_state import MAX_PARALLELISM, KeyedStateContract
 from ..state.backends import test_heap_backends
 from .scenario import Difference, Scenario, UnknownWord, Words, compare, facts_of, scenarios_of
 
-KEYS = frozenset({"ops", "op"})
+KEYS = frozenset({"ops", "op", "facts"})
 """Words that only this schema has."""
 
 BACKENDS = backend_names()
