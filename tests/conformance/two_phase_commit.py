@@ -8,7 +8,9 @@ from ..actors.operators.transaction_store import Store, StoreSink
 from ..runtime.connectors.harness import ManualClock, Running, Snapshot
 from .scenario import Difference, Scenario, UnknownWord, Words, compare, scenarios_of
 
-KEYS = frozenset({"notify_complete", "restart_from", "open_transactions", "open_transactions_after_close"})
+KEYS = frozenset(
+    {"write", "notify_complete", "restart_from", "visible", "open_transactions", "open_transactions_after_close"}
+)
 """Words that only this schema has."""
 
 
