@@ -67,10 +67,10 @@ def _play(words: Words) -> Iterator[Difference]:
     match words:
         case {"samples_blocked": _}:
             yield from _sample(words)
+        case {"stats": None} | {"metrics_ms_per_second": None | []}:
+            yield from _ask(words, None, 0)
         case {"metrics_ms_per_second": metrics}:
             yield from _ask(words, VertexBackPressure.of(map(_of_metrics, metrics), STARTED_MS), 0)
-        case {"stats": None}:
-            yield from _ask(words, None, 0)
         case {"stats": {"ratios": ratios, "age_ms": age_ms}}:
             shares = (SubtaskBackPressure(SubtaskIndex(index), ratio) for index, ratio in enumerate(ratios))
             yield from _ask(words, VertexBackPressure.of(shares, STARTED_MS), age_ms)
@@ -137,9 +137,10 @@ def _subtask(subtask: SubtaskBackPressure) -> Words:
 
 def _sample(words: Words) -> Iterator[Difference]:
     """By the part of the JobManager that has tasks sampled, with what their TaskManagers would answer."""
-    rounds = words["samples_blocked"]
+    taken_of = words["samples_blocked"]
+    rounds = [*taken_of, *[[]] * (words.get("subtasks", 0) - len(taken_of))]
     settings = BackPressureSettings(samples=max(map(len, rounds), default=1))
-    running = tests.running_subtasks(VERTEX, words.get("subtasks", len(rounds)))
+    running = tests.running_subtasks(VERTEX, len(rounds))
     vertex, samples = tests.vertex(VERTEX, len(running)), VertexSamples(JOB, settings)
     first, triggered = samples.request(vertex, running, STARTED_MS)
     second, again = samples.request(vertex, running, STARTED_MS)

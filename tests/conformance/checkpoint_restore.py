@@ -13,8 +13,10 @@ from understudy.actors.restore.restore_points import RestorePoints
 from understudy.messages import (
     CheckpointId,
     JobId,
+    JobVertex,
     OperatorId,
     OperatorSubtaskState,
+    StateDescription,
     SubtaskIndex,
     SubtaskState,
     VertexId,
@@ -34,13 +36,14 @@ from understudy.state.keys.key_groups import key_group_range
 from understudy.state.storage import CheckpointStorage
 
 from ..actors.graphs import graph, vertex
-from ..actors.savepoints import chain, checkpoint, keyed_state
+from ..actors.savepoints import chain, checkpoint, keyed_state, operator
 from ..state.checkpoints.test_assignment import keyed
 from .key_groups import list_handle, named
 from .scenario import Difference, Scenario, Skipped, UnknownWord, Words, compare, scenarios_of
 
 JOB = JobId("job")
 MAX_PARALLELISM = 128
+TOTAL = StateDescription("total", "ValueState", "int")
 ITEMS = 10
 """Of an operator list, in each old subtask."""
 
@@ -58,9 +61,9 @@ def _play(words: Words) -> Iterator[Difference]:
         case {"checkpoints": checkpoints, "steps": steps, "expect_deleted_shared_state": deleted}:
             yield from _shared_state(checkpoints, steps, deleted)
         case {"operators": operators, "cases": cases}:
-            for operator in operators.values():
+            for shape in operators.values():
                 for case in cases:
-                    yield from _rescale(case["from"], case["to"], operator["max"])
+                    yield from _rescale(case["from"], case["to"], shape["max"])
         case {"operators": operators, "expect": {"initial_state_set_on": _}}:
             yield from _initial_state(words, operators)
         case {"operators": operators, "new": new, "expect": expected}:
@@ -97,7 +100,7 @@ def _fits(operators: dict[str, Words], new: dict[str, Words]) -> bool:
     old = checkpoint(
         *(
             (
-                chain(name, parallelism=shape["parallelism"], max_parallelism=shape["max"]),
+                _vertex(name, shape),
                 [
                     {name: keyed_state(key_group_range(shape["max"], shape["parallelism"], index).groups)}
                     for index in range(shape["parallelism"])
@@ -106,14 +109,16 @@ def _fits(operators: dict[str, Words], new: dict[str, Words]) -> bool:
             for name, shape in operators.items()
         )
     )
-    program = graph(
-        *(chain(name, parallelism=shape["parallelism"], max_parallelism=shape["max"]) for name, shape in new.items())
-    )
+    program = graph(*(_vertex(name, shape) for name, shape in new.items()))
     try:
         check_restore(old, program)
     except StateDoesNotFit:
         return False
     return True
+
+
+def _vertex(name: str, shape: Words) -> JobVertex:
+    return chain(operator(name, TOTAL), parallelism=shape["parallelism"], max_parallelism=shape["max"])
 
 
 def _next_id_after(checkpoint_id: int) -> int:

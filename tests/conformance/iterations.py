@@ -7,9 +7,7 @@ than it wants begins no superstep.
 
 from __future__ import annotations
 
-import ast
 import operator
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +27,7 @@ from understudy import (
 from understudy.actors.operators.loops import RESULT
 from understudy.testing import SimulatedCluster
 
+from .iteration_words import criterion, effect_of, formula, key_step_of, part, reduction_of, solution_of
 from .scenario import Difference, Scenario, UnknownWord, Words, compare, scenarios_of
 
 KEYS = frozenset({"bulk", "delta", "connected_components"})
@@ -77,6 +76,8 @@ class Course:
     @property
     def updates(self) -> list[int]:
         """Of a delta iteration, by superstep: what it has changed is what the next one begins with."""
+        if self.supersteps == 0:
+            return []
         following = [self.worksets[number + 1] for number in range(1, self.supersteps + 1)]
         return [*following[:-1], following[-1] + self.left]
 
@@ -103,50 +104,6 @@ def _compared(name: str, wanted: Any, found: Any, tolerance: float | None) -> It
             yield from _compared(f"{name} of {key}", wanted[key], found[key], tolerance)
     elif abs(wanted - found) > tolerance:
         yield Difference(name, wanted, found)
-
-
-# ---- words
-
-
-_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
-
-
-def formula(text: str) -> Callable[[Any], Any]:
-    """`x+1`, `2 * x - 3`, `updates < 3`: a function of the one name in it."""
-    try:
-        return _formula(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, KeyError) as error:
-        raise UnknownWord(f"found {text!r}; wanted a formula of one name, as in 'x+1' or 'x<4'") from error
-
-
-def _formula(node: ast.expr) -> Callable[[Any], Any]:
-    match node:
-        case ast.Name():
-            return lambda x: x
-        case ast.Constant(value):
-            return lambda x: value
-        case ast.UnaryOp(ast.USub(), inner):
-            of = _formula(inner)
-            return lambda x: -of(x)
-        case ast.BinOp(left, op, right) | ast.Compare(left, [op], [right]):
-            one, other, do = _formula(left), _formula(right), _OPERATORS[type(op)]
-            return lambda x: do(one(x), other(x))
-    raise KeyError(node)
-
-
-def _part(pattern: str, text: str) -> str | None:
-    found = re.fullmatch(pattern, text)
-    return None if found is None else found[1]
 
 
 # ---- operators of the steps
@@ -278,7 +235,7 @@ def _bulk(words: Words, graphs: Graphs) -> Found:
         case "pagerank":
             return _page_rank(words)
         case "components_bulk":
-            return _components_in_bulk(words, graphs.of(words))
+            return _components_in_bulk(words, graphs.of(words) if "graph" in words else words)
         case "map" | "reduce" | "union" | "aggregator":
             return _values(words)
     raise UnknownWord(f"found a bulk iteration of kind {words['kind']!r}")
@@ -294,7 +251,7 @@ def _values(words: Words) -> Found:
         if (wanted := words.get("continue_while_any")) is not None:
             return new, _criterion_of(wanted, loop, new)
         if (aggregate := words.get("aggregate")) is not None:
-            return new, _while_not_converged(bench, _aggregate_of(aggregate, new), words["converged_when"])
+            return new, _while_not_converged(bench, _aggregate_of(aggregate, new), words.get("converged_when"))
         return new
 
     course = bench.course(bench.stream(words["input"]).bulk_iterate(step, max_rounds=words["max_supersteps"]))
@@ -312,9 +269,10 @@ def _step_of(text: str, loop: DataStream, static: Callable[[], DataStream]) -> D
         return with_static(loop, static(), lambda _number, records, _static: records, lambda x: x)
     if text.startswith("first element y of the static input with y > x"):
         return with_static(loop, static(), _next_greater)
-    if (inner := _part(r"one value: sum of \((.*)\)", text)) is not None:
-        return total(loop.map(formula(inner)))
-    parts = [each.strip() for each in text.split("+")]
+    if (reduction := reduction_of(text)) is not None:
+        reduce, of_each = reduction
+        return loop.map(of_each).window_all(tumbling(1)).reduce(reduce)
+    parts = [each.strip() for each in text.replace(" union ", " + ").split("+")]
     if set(parts) <= {"static", "S"} and "S" in parts:
         loops, statics = parts.count("S"), parts.count("static")
         again = with_static(loop, static(), lambda _number, _records, of_all: of_all * statics)
@@ -329,20 +287,22 @@ def _next_greater(_number: int, records: list[int], static: list[int]) -> list[i
 
 
 def _criterion_of(text: str, old: DataStream, new: DataStream) -> DataStream:
-    about_old = _part(r"OLD ([^(]+)(?:\(.*)?", text)
-    return new.filter(formula(text)) if about_old is None else old.filter(formula(about_old))
+    is_about_old, condition = criterion(text)
+    return (old if is_about_old else new).filter(condition)
 
 
 def _aggregate_of(text: str, new: DataStream) -> DataStream:
-    counted = _part(r"number of new values (.*)", text)
+    if text == "sum of new values":
+        return total(new)
+    counted = part(r"number of new values ?(.*)", text)
     if counted is None:
         raise UnknownWord(f"found the aggregate {text!r}; wanted 'number of new values' with a condition")
-    is_counted = formula(f"x {counted}")
+    is_counted = formula(f"x {counted}" if counted else "1")
     return total(new.map(lambda x: int(is_counted(x))))
 
 
-def _while_not_converged(bench: Bench, sums: DataStream, text: str) -> DataStream:
-    is_converged = formula(text)
+def _while_not_converged(bench: Bench, sums: DataStream, text: str | None) -> DataStream:
+    is_converged = (lambda _: False) if text is None else formula(text)
     bench.watch_sums(sums)
     return sums.filter(lambda x: not is_converged(x))
 
@@ -390,7 +350,7 @@ def _components_in_bulk(words: Words, graph: Words) -> Found:
         bench.watch(loop)
         least = loop.union(with_static(loop, edges, _to_neighbours, first)).key_by(0).process(Least())
         changed = least.side_output(Least.CHANGED)
-        return least, _while_not_converged(bench, total(changed), words["converged_when"])
+        return least, _while_not_converged(bench, total(changed), words.get("converged_when"))
 
     vertices = bench.stream([(each, each) for each in graph["vertices"]])
     course = bench.course(vertices.bulk_iterate(step, max_rounds=words["max_supersteps"]))
@@ -403,23 +363,28 @@ def _components_in_bulk(words: Words, graph: Words) -> Found:
 def _delta(words: Words, graphs: Graphs) -> Found:
     if "graph" in words or "undirected_edges" in words:
         return _components(words, graphs)
-    solution = _solution_of(words["solution"])
-    step_text, effect = words["step"], _part(r".*: value times (.+)", words["step"])
-    if effect is None and step_text != "delta = workset, next workset = workset":
-        raise UnknownWord(f"found the step {step_text!r}")
-    factor = 1 if effect is None else float(effect)
+    solution, limit = solution_of(words["solution"]), words["max_supersteps"]
+    effect, key_step = effect_of(words["step"]), key_step_of(words["step"])
+    if effect is None and key_step is None:
+        raise UnknownWord(f"found the step {words['step']!r}")
     bench = Bench()
 
-    def again(record: list[Any]) -> list[Any]:
-        """A delta counts in Flink even where it changes nothing: so records say how often they have gone round."""
-        *own, rounds = record
-        return [*own, rounds + 1] if effect is None else [own[0], own[1] * factor, rounds + 1]
+    def again(record: list[Any]) -> list[list[Any]]:
+        """A delta counts in Flink even where it changes nothing: so records say how often they have gone round. What
+        becomes of the last workset is never a delta there, if it is not itself.
+        """
+        key, *rest, rounds = record
+        if effect is not None:
+            return [[key, *map(effect, rest), rounds + 1]]
+        assert key_step is not None
+        is_over = key_step and rounds + 1 == limit
+        return [] if is_over else [[key + key_step, *rest, rounds + 1]]
 
     def step(loop: DataStream) -> DataStream:
         bench.watch(loop)
-        return loop.map(again)
+        return loop.flat_map(again)
 
-    limit, counted = words["max_supersteps"], [[*each, 0] for each in solution]
+    counted = [[*each, 0] for each in solution]
     changed = bench.stream(counted).delta_iterate(step, key=0, improve=_newer, max_rounds=limit)
     course = bench.course(changed)
     found = sorted(record[:-1] for record in course.result)
@@ -429,23 +394,14 @@ def _delta(words: Words, graphs: Graphs) -> Found:
         "expected": ("solution unchanged" if found == once else found) if is_told else found,
         "expected_keys": [key for key, *_ in found],
         "expected_supersteps": course.supersteps,
-        "expected_updates_per_superstep": course.updates,
+        "expected_updates_per_superstep": [course.worksets[1 + each] for each in range(course.supersteps)]
+        if key_step
+        else course.updates,
     }
 
 
 def _newer(_known: Any, candidate: Any) -> Any:
     return candidate
-
-
-def _solution_of(said: str | list[Any]) -> list[list[Any]]:
-    """[key] or [key, value] of each record."""
-    if isinstance(said, list):
-        return said
-    found = re.fullmatch(r"keys (-?\d+)\.\.(-?\d+)(?:, each (\w+) times)?", said)
-    times = {None: 1, "two": 2, "three": 3, "four": 4}.get(found[3]) if found else None
-    if found is None or times is None:
-        raise UnknownWord(f"found the solution {said!r}; wanted records, or as in 'keys 0..10, each three times'")
-    return [[key] for key in range(int(found[1]), int(found[2]) + 1) for _ in range(times)]
 
 
 def _components(words: Words, graphs: Graphs) -> Found:

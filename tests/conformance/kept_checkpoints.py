@@ -119,11 +119,8 @@ def play_counter(words: Words) -> Iterator[Difference]:
             match word.partition("after_")[2]:
                 case "start":
                     found = "node gone" if job.record() is None else "node exists"
-                case "shutdown_SUSPENDED":
-                    job.shut_down("SUSPENDED")
-                    found = "node gone" if job.record() is None else "node still there"
-                case "shutdown_FINISHED":
-                    job.shut_down("FINISHED")
+                case "shutdown_SUSPENDED" | "shutdown_FINISHED" | "shutdown_FAILED" | "shutdown_CANCELED" as ending:
+                    job.shut_down(ending.removeprefix("shutdown_"))
                     found = "node gone" if job.record() is None else "node still there"
                 case _:
                     raise UnknownWord(f"found {word!r}; wanted after_start or after_shutdown_...")

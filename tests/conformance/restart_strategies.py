@@ -10,7 +10,7 @@ from understudy.actors.jobs.restart_strategy import ExponentialDelay, make_resta
 from understudy.messages import RestartStrategyConfig, RestartStrategyKind
 from understudy.runtime.api.restart import exponential_delay, failure_rate, fixed_delay, no_restart
 
-from .scenario import Difference, Scenario, Skipped, UnknownWord, Words, compare, scenarios_of
+from .scenario import REMARKS, Difference, Scenario, Skipped, UnknownWord, Words, compare, scenarios_of
 
 KEYS = frozenset({"strategy", "strategy_selection", "invalid_settings", "config_defaults", "fail_at_ms"})
 """Words that only this schema has."""
@@ -56,7 +56,12 @@ def scenarios(document: Words) -> Iterator[Scenario]:
 
 
 def config_of(described: Words) -> RestartStrategyConfig:
-    settings = {SETTINGS[name]: value for name, value in described.items() if name != "type"}
+    settings: Words = {}
+    for name, value in described.items():
+        if name in SETTINGS:
+            settings[SETTINGS[name]] = value
+        elif name != "type" and name not in REMARKS:
+            raise UnknownWord(f"found the setting {name!r}; wanted one of {', '.join(SETTINGS)}")
     return RestartStrategyConfig(RestartStrategyKind(described["type"]), **settings)
 
 

@@ -73,22 +73,30 @@ def _slots_needed(case: Words) -> Iterator[Difference]:
 
 def _placement(case: Words) -> Iterator[Difference]:
     """What must hold however the slots are chosen: `must` says it in words, the sizes imply it."""
-    if case.get("group", "all share") != "all share":
-        raise Skipped(f"placements/{case['name']}: found the groups {case['group']!r}; played is 'all share'")
+    group = case.get("group", "all share")
+    is_shared = group == "all share"
+    if not is_shared and re.search(r"\b(own|no|none|without|separate|exclusive)\b", group) is None:
+        raise Skipped(f"placements/{case['name']}: found the groups {group!r}; played is 'all share' or 'each its own'")
     sizes: dict[str, int] = case["vertices"]
     names = list(sizes)
     joined = [
         edge(one, other, Partitioning.FORWARD if sizes[one] == sizes[other] else Partitioning.HASH)
         for one, other in pairwise(names)
     ]
-    job = graph(*(vertex(name, size) for name, size in sizes.items()), edges=joined)
+    groups = {name: "default" if is_shared else name for name in names}
+    job = graph(*(vertex(name, sizes[name], slot_sharing_group=groups[name]) for name in names), edges=joined)
     pool = cluster(*[case["slots_each"]] * case["workers"])
     placed = pool.place(job, [each.vertex_id for each in job.vertices])
     yield from compare("every subtask is placed once", sorted(all_subtasks(job)), sorted(placed))
     members: dict[SlotId, list[str]] = {}
     for subtask, slot in sorted(placed.items()):
         members.setdefault(slot, []).append(subtask.vertex_id)
-    expected = Counter(frozenset(name for name in names if sizes[name] > taken) for taken in range(max(sizes.values())))
+    held = (
+        frozenset(name for name in names if groups[name] == of and sizes[name] > taken)
+        for of in set(groups.values())
+        for taken in range(max(sizes.values()))
+    )
+    expected = Counter(filter(None, held))
     yield from compare("what the used slots hold", expected, Counter(map(frozenset, members.values())))
     twice = [each for each in members.values() if len(set(each)) < len(each)]
     yield from compare("slots with two subtasks of one vertex", [], twice)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -26,7 +25,7 @@ from ..contracts.keyed_state import MAX_PARALLELISM, KeyedStateContract
 from ..state.backends import test_heap_backends
 from .scenario import Difference, Scenario, UnknownWord, Words, compare, facts_of, scenarios_of
 
-KEYS = frozenset({"ops", "op"})
+KEYS = frozenset({"ops", "op", "facts"})
 """Words that only this schema has."""
 
 BACKENDS = backend_names()
@@ -85,7 +84,7 @@ def _play(words: Words) -> Iterator[Difference]:
 
 def declaration_of(words: Words) -> KeyedStateDeclaration:
     """The state that a scenario is about; values are whatever JSON has."""
-    default = words.get("default")
+    default = words.get("default", words.get("default_value"))
     match words["state"]:
         case "value":
             return ValueState(Any, default, name="state")  # type: ignore[arg-type]
@@ -144,7 +143,7 @@ class _Script:
         if found == [] or found == {}:
             found = None if expected is None else found  # absent and empty are the same here
         if step.get("unordered") and isinstance(expected, list) and isinstance(found, list):
-            expected, found = Counter(expected), Counter(found)
+            expected, found = sorted(expected, key=repr), sorted(found, key=repr)
         yield from compare(where, expected, found)
 
     def _do(self, name: str, arguments: list[Any]) -> Any:

@@ -8,7 +8,9 @@ from ..actors.operators.transaction_store import Store, StoreSink
 from ..runtime.connectors.harness import ManualClock, Running, Snapshot
 from .scenario import Difference, Scenario, UnknownWord, Words, compare, scenarios_of
 
-KEYS = frozenset({"notify_complete", "restart_from", "open_transactions", "open_transactions_after_close"})
+KEYS = frozenset(
+    {"write", "notify_complete", "restart_from", "visible", "open_transactions", "open_transactions_after_close"}
+)
 """Words that only this schema has."""
 
 
@@ -48,7 +50,7 @@ class _Script:
                 case {"notify_complete": checkpoint_id}:
                     self._sink().complete(checkpoint_id)
                 case {"restart_from": name}:
-                    yield from self._restart(f"step {number}", self._snapshots[name], step.get("expect", "ok"))
+                    yield from self._restart(f"step {number}", self._snapshots[str(name)], step.get("expect", "ok"))
                 case _:
                     raise UnknownWord(f"found the step {step}")
         yield from self._compare_end(self._words["expect"])
