@@ -368,7 +368,7 @@ class TaskManager(Actor):
                 )
 
     def _give_up(self, reason: str) -> None:
-        """End by its own decision. A leader that is there all the same is notified before the tasks report their end."""
+        """End by its own decision. A leader that still lives is notified before its tasks report their end."""
         if self._ending is None:
             self._to_leader(TaskManagerFailing(self._spec.task_manager_id, reason))
             self._end(reason)
