@@ -21,7 +21,8 @@ from ..errors import UnusableRecord
 B = TypeVar("B")
 """A list of records or a `pa.RecordBatch`."""
 
-_NUMBERS = frozenset({pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()})
+_NUMBERS = frozenset(kind.id for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()))
+"""By the numbers of types: a user's own extension type has no hash."""
 
 
 class RecordMismatch(UnusableRecord):
@@ -44,7 +45,7 @@ def rows_one_by_one(batch: pa.RecordBatch, columns: Sequence[Iterable[Any]]) -> 
 
 def values_of(array: pa.Array) -> list[Any]:
     """The same as `to_pylist`; numbers without nulls take half the time."""
-    if array.null_count == 0 and array.type in _NUMBERS:
+    if array.null_count == 0 and array.type.id in _NUMBERS:
         return array.to_numpy().tolist()  # type: ignore[no-any-return]
     return array.to_pylist()  # type: ignore[no-any-return]
 

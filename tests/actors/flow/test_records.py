@@ -168,3 +168,24 @@ def test_merged_batches_are_the_same_records_in_their_order() -> None:
     assert [each if isinstance(each, list) else each.to_pydict() for each in found] == [
         *(["a", "b"], {"n": [1, 2, 1, 2]}, {"m": [3]}, ["c"], {"n": []}),
     ]
+
+
+class Code(pa.ExtensionType):  # type: ignore[misc]
+    """A user's own type. It has no hash."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.string(), "tests.code")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Code:
+        return cls()
+
+
+def test_columns_of_a_users_own_extension_type_have_records() -> None:
+    column = pa.ExtensionArray.from_storage(Code(), pa.array(["x", "y"]))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(column.type)
+    assert [tuple(row) for row in rows_of(pa.record_batch({"code": column}))] == [("x",), ("y",)]
