@@ -48,6 +48,7 @@ _REMEDIES = {
     "bad_alloc": _MORE_MEMORY,
     "Cannot allocate memory": _MORE_MEMORY,
     "Resource temporarily unavailable": _MORE_MEMORY,
+    "can't start new thread": _MORE_MEMORY,
     "Too many open files": "raise the number of files that a process may open (`ulimit -n`)",
 }
 """By what a process or the system says."""
