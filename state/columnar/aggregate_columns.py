@@ -71,11 +71,11 @@ class AggregateColumns:
 
 def _family(kind: pa.DataType) -> object:
     """The same for types that have a value of one in common as the same key: equal, and of the same hash."""
-    if pt.is_boolean(kind) or pt.is_integer(kind) or pt.is_floating(kind):
+    if pt.is_boolean(kind) or pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind):
         return "number"
     if pt.is_timestamp(kind):
         return "time without a zone" if kind.tz is None else "time of a zone"
-    families = {"date": pt.is_date, "time": pt.is_time, "duration": pt.is_duration, "decimal": pt.is_decimal}
+    families = {"date": pt.is_date, "time": pt.is_time, "duration": pt.is_duration}
     return next((name for name, is_one in families.items() if is_one(kind)), canonical_type(kind))
 
 

@@ -378,6 +378,8 @@ def test_a_key_that_another_type_would_make_another_key_is_refused(first: pa.Arr
         (pa.array([0], pa.timestamp("s")), pa.array([0], pa.timestamp("us"))),
         (pa.array([date(2026, 1, 1)]), pa.array([date(2026, 1, 1)], pa.date64())),
         (pa.array([Decimal("1.5")]), pa.array([Decimal("1.50")])),
+        (pa.array([2]), pa.array([Decimal("2.00")], pa.decimal128(22, 2))),
+        (pa.array([Decimal("2.5")]), pa.array([2.5])),
     ],
     ids=lambda column: str(column.type),
 )
