@@ -220,11 +220,16 @@ def _raise_misfit(
             f"record {position}: column {name!r} holds an array of {value.ndim} dimensions, wanted one: make a "
             f"column of it with ravel(), or nested lists with tolist(): {_shown(records[position])}"
         ) from error
-    wanted = kind if kind is not None else f"{pa.array(column[:position]).type}, as in the records before it"
+    wanted = kind if kind is not None else _as_before(column[:position])
     raise RecordMismatch(
         f"record {position}: column {name!r} holds the {type(value).__name__} {_shown(value)}, wanted {wanted} "
         f"({error}): {_shown(records[position])}"
     ) from error
+
+
+def _as_before(column: Sequence[Any]) -> str:
+    kind = pa.array(column).type
+    return "what a column of Arrow can hold" if pa.types.is_null(kind) else f"{kind}, as in the records before it"
 
 
 def _convert(column: Sequence[Any], kind: pa.DataType | None) -> pa.Array:

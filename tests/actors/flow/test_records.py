@@ -76,6 +76,12 @@ def test_no_records_have_columns_only_by_schema() -> None:
             "record 1: column 'a' holds the float 1.5, wanted int64",
         ),
         ([1, 2, "x"], None, "record 2: column 'value' holds the str 'x', wanted int64, as in the records before it"),
+        (
+            [None, "\ud800"],
+            None,
+            "record 1: column 'value' holds the str '.ud800', wanted what a column of Arrow can hold",
+        ),
+        ([1 << 63, 1], None, "record 0: column 'value' holds the int 9223372036854775808, wanted what a column"),
         ([(1, 2), (1,)], None, "record 1 has 1 columns, the ones before it have 2"),
         ([(1, 2), {"a": 1}], None, "record 1 is a dict, the ones before it are tuple"),
         ([(1, 2, 3)], SCHEMA, r"missing a, b; extra _1, _2, _3 \(found columns _1, _2, _3; wanted a, b\)"),
