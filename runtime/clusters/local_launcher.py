@@ -41,7 +41,8 @@ LAST_LINE_SECONDS = 1.0
 """How long what a process wrote before its end may take to come to the user, before its end is reported without it."""
 
 _PYTHON = "they run in the Python that sys.executable names: set it to one that has Understudy"
-_SAYS_ALL = ("exited with code 0", "SIGKILL", "SIGTERM")
+_KILLED = ("SIGKILL", "SIGTERM")
+_SAYS_ALL = ("exited with code 0", *_KILLED)
 _MORE_MEMORY = "it got no more memory, or no more threads: see `ulimit -v`, `ulimit -u` and the limits of its container"
 _REMEDIES = {
     "MemoryError": _MORE_MEMORY,
@@ -245,7 +246,8 @@ class LocalLauncher:
     def _template_gone(self, template: _TemplateProcess, how: str) -> None:
         """It takes its children with it, so they are gone too by now; `start` makes the next one."""
         if not template.has_forked:
-            how += f", before it had started anything ({sys.executable}); {_PYTHON}"
+            is_pythons = not how.endswith(_KILLED)
+            how += f", before it had started anything ({sys.executable}){f'; {_PYTHON}' if is_pythons else ''}"
         with self._lock:
             template.close()
             orphans = [token for token, child in self._children.items() if child.template is template]
