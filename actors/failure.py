@@ -143,6 +143,12 @@ def died_in_silence(deployment: TaskDeployment, task_manager: str, reason: str) 
     )
 
 
+def canceled_without_order(task_manager: str) -> FailureCause:
+    """Why a task failed that its TaskManager has canceled, though the JobManager has not ordered that."""
+    text = f"TaskManager {task_manager} has canceled this task by itself, as it does when it ends: its log says why"
+    return FailureCause("TaskCanceled", text, task_manager=task_manager)
+
+
 def lost_task_manager(task_manager: str, reason: str) -> FailureCause:
     """Why the attempts of a lost TaskManager failed."""
     text = f"TaskManager {task_manager} was lost: {reason}"

@@ -26,6 +26,13 @@ _OF_EVENT_LOOPS = {
     "attached to a different loop": "what belongs to an event loop is made in `async def open(self)`, where it runs",
 }
 """By what Python says about them."""
+_OF_THREADS = {
+    "can't start new thread": (
+        "this user may have no more threads, or the machine no more memory: raise the limit (ulimit -u, pids.max of a "
+        "container) where TaskManagers start, or use fewer TaskManagers"
+    )
+}
+"""The same, outside of event loops."""
 _OF_PAIRS = (
     "a tuple has no names: record[0] is its first item; what a join of records gives is the pair (left, right): write "
     'left, right = pair; left["price"]'
@@ -63,7 +70,7 @@ def remedy(error: BaseException) -> str:
             "default=0)), of a column without a value, and of a function without `return`"
         )
     if isinstance(error, RuntimeError | TypeError):
-        known = _OF_EVENT_LOOPS if isinstance(error, RuntimeError) else _OF_TYPES
+        known = _OF_EVENT_LOOPS | _OF_THREADS if isinstance(error, RuntimeError) else _OF_TYPES
         return next((told for text, told in known.items() if text in str(error)), "")
     if type(error).__name__ == "CancelledError":
         return (

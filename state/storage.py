@@ -125,7 +125,7 @@ class CheckpointStorage:
         """Write one file whole; an existing one is replaced. The handle knows its size and checksum.
 
         `first_checksum`: the CRC-32 of the first chunk, where it is known already. If it fails, the old file is there
-        still; in an object store it may be the new one, whose answer was lost.
+        still, and no folder stays empty; in an object store it may be the new one, whose answer was lost.
         """
         parts = [chunks] if isinstance(chunks, bytes) else list(chunks)
         checksum = first_checksum or 0
@@ -350,11 +350,13 @@ class CheckpointStorage:
             self._files.rename(temporary, path)
         except BaseException:
             self._discard(temporary)
+            self._files.remove_empty_folder(folder)
             raise
         try:
             self._files.sync_folder(folder)
         except BaseException:
             self._discard(path)  # the caller gets the error, and will not look for the file
+            self._files.remove_empty_folder(folder)
             raise
 
     def _put_in_folder(self, directory: str, path: str, parts: Iterable[bytes]) -> None:

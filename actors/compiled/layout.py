@@ -33,18 +33,19 @@ LOG_KINDS = ("i8", "i8", "u1")
 LAST, TOUCHED, SLICE, FIRST_FREE = range(LOG_COLUMNS.stop, LOG_COLUMNS.stop + 4)
 """The addresses of `last` and `touched` of the SlotTimers; the number of the slice of timers that is at work."""
 
-_KINDS: Mapping[pa.DataType, tuple[Kind, str]] = {
-    pa.bool_(): ("bool", "u1"),
-    pa.int8(): ("int", "i1"),
-    pa.int16(): ("int", "i2"),
-    pa.int32(): ("int", "i4"),
-    pa.int64(): ("int", "i8"),
-    pa.uint8(): ("int", "u1"),
-    pa.uint16(): ("int", "u2"),
-    pa.uint32(): ("int", "u4"),
-    pa.float32(): ("float", "f4"),
-    pa.float64(): ("float", "f8"),
+_KINDS: Mapping[int, tuple[Kind, str]] = {
+    pa.bool_().id: ("bool", "u1"),
+    pa.int8().id: ("int", "i1"),
+    pa.int16().id: ("int", "i2"),
+    pa.int32().id: ("int", "i4"),
+    pa.int64().id: ("int", "i8"),
+    pa.uint8().id: ("int", "u1"),
+    pa.uint16().id: ("int", "u2"),
+    pa.uint32().id: ("int", "u4"),
+    pa.float32().id: ("float", "f4"),
+    pa.float64().id: ("float", "f8"),
 }
+"""By the numbers of types: a user's own extension type has no hash."""
 ARROW: Mapping[Kind, pa.DataType] = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
 """The types of output columns."""
 STORED: Mapping[Kind, str] = {"int": "i8", "float": "f8", "bool": "u1", "opaque": "i8"}
@@ -62,11 +63,11 @@ class Column:
 
     @property
     def kind(self) -> Kind:
-        return _KINDS.get(self.type, ("opaque", ""))[0]
+        return _KINDS.get(self.type.id, ("opaque", ""))[0]
 
     @property
     def stored(self) -> str:
-        return _KINDS.get(self.type, ("opaque", ""))[1]
+        return _KINDS.get(self.type.id, ("opaque", ""))[1]
 
 
 @dataclass(frozen=True, slots=True)

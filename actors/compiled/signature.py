@@ -35,6 +35,11 @@ class Signature:
     """Whether the records have event times."""
     method: Method = "process"
 
+    def __hash__(self) -> int:
+        """Without the types: a user's own extension type has no hash."""
+        names = tuple(name for name, _ in (*self.columns, *self.keys))
+        return hash((names, self.attributes, self.form, self.is_timed, self.method))
+
     @property
     def of_timers(self) -> Signature:
         """That of `on_timer` of the same operator, with the same keys."""

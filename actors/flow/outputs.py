@@ -109,8 +109,10 @@ class TaskOutputs:
 
     def emit(self, batch: AnyBatch, output_tag: str = "") -> None:
         """Send one batch along every edge of this output, or keep it until `flush`, `send_due` or the next control
-        element. What goes to a side output that nobody reads goes nowhere.
+        element. What goes to a side output that nobody reads goes nowhere, and neither does a batch without records.
         """
+        if not len(batch):
+            return
         self.records_out += len(batch)
         if output_tag:
             self._filled.add(output_tag)

@@ -21,7 +21,8 @@ from ..errors import UnusableRecord
 B = TypeVar("B")
 """A list of records or a `pa.RecordBatch`."""
 
-_NUMBERS = frozenset({pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()})
+_NUMBERS = frozenset(kind.id for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()))
+"""By the numbers of types: a user's own extension type has no hash."""
 
 
 class RecordMismatch(UnusableRecord):
@@ -44,7 +45,7 @@ def rows_one_by_one(batch: pa.RecordBatch, columns: Sequence[Iterable[Any]]) -> 
 
 def values_of(array: pa.Array) -> list[Any]:
     """The same as `to_pylist`; numbers without nulls take half the time."""
-    if array.null_count == 0 and array.type in _NUMBERS:
+    if array.null_count == 0 and array.type.id in _NUMBERS:
         return array.to_numpy().tolist()  # type: ignore[no-any-return]
     return array.to_pylist()  # type: ignore[no-any-return]
 
@@ -219,11 +220,16 @@ def _raise_misfit(
             f"record {position}: column {name!r} holds an array of {value.ndim} dimensions, wanted one: make a "
             f"column of it with ravel(), or nested lists with tolist(): {_shown(records[position])}"
         ) from error
-    wanted = kind if kind is not None else f"{pa.array(column[:position]).type}, as in the records before it"
+    wanted = kind if kind is not None else _as_before(column[:position])
     raise RecordMismatch(
         f"record {position}: column {name!r} holds the {type(value).__name__} {_shown(value)}, wanted {wanted} "
         f"({error}): {_shown(records[position])}"
     ) from error
+
+
+def _as_before(column: Sequence[Any]) -> str:
+    kind = pa.array(column).type
+    return "what a column of Arrow can hold" if pa.types.is_null(kind) else f"{kind}, as in the records before it"
 
 
 def _convert(column: Sequence[Any], kind: pa.DataType | None) -> pa.Array:

@@ -40,7 +40,7 @@ from ..checkpoints.checkpoint_effects import AnswerSavepoint, FailJob, Schedule
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.checkpoint_plan import CheckpointPlan
 from ..checkpoints.savepoint_request import SavepointRequest
-from ..failure import ended_unheard, lost_task_manager
+from ..failure import canceled_without_order, ended_unheard, lost_task_manager
 from ..job_graph import Region, SubtaskKey
 from ..restore.restore_points import Origin, RestorePoints
 from .adoption import adopted_tasks, given_up
@@ -379,7 +379,7 @@ class JobMaster:
         effects = self._coordinate(checkpoint.AttemptFailed(execution.attempt_id))
         self._learn_of_restore(execution, failure)
         if execution.state is ExecutionState.FAILED:
-            failure = failure or FailureCause("TaskCanceled", "a task was cancelled and nobody asked for it")
+            failure = failure or canceled_without_order(execution.task_manager_id or "")
             effects.extend(self._fail(region, failure))
         elif failure is not None:
             effects.extend(self._explain(region, failure))

@@ -124,7 +124,8 @@ class Task(Actor):
     def metrics(self) -> TaskMetrics:
         """What it has done so far. Called from the TaskManager's thread: plain reads of counters."""
         event_time = None if self._loop is None else self._loop.time.event_time(self.counters.is_blocked)
-        state = self._closing_from or self.state
+        state = self.state
+        state = self._closing_from or state  # in this order, as they are set in the other one
         figures = {} if self._parts is None else figures_of(self._parts)
         return reported(self.counters, self.deployment, state, self.context.clock, event_time, **figures)
 
@@ -187,11 +188,11 @@ class Task(Actor):
         self.context.wake()
 
     def _release(self, state: ExecutionState) -> list[UserCodeError]:
-        before, self.state = self.state, state
+        self._closing_from = self.state  # first: the TaskManager's thread reads both
+        self.state = state
         self.counters.rests()
         if self._parts is None:
             return []
-        self._closing_from = before
         self._parts.gate.close()
         errors = self._parts.chain.close()
         self._parts.outputs.close()

@@ -178,8 +178,7 @@ class TaskManager(Actor):
             case _ if isinstance(message, TaskReport | OutletReport):
                 self._to_leader(message)
             case TaskManagerFailing(reason=reason):
-                self._to_leader(message)
-                self._end(reason)
+                self._give_up(reason)
             case _:
                 return super().on_receive(message)
         return None
@@ -221,7 +220,7 @@ class TaskManager(Actor):
     def _lost(self, reason: str) -> None:
         """There is no leader, as far as this TaskManager knows."""
         if self._ending is None and self._link.lost(reason):
-            self._end(reason)
+            self._give_up(reason)
 
     def _next_metrics(self) -> tuple[TaskMetrics, ...]:
         """Of the next tasks in turn: of thousands in each second the JobManager would do nothing but read them."""
@@ -367,6 +366,12 @@ class TaskManager(Actor):
                 self._to_leader(
                     UpdateTaskExecutionState(deployment.job_id, deployment.attempt_id, ExecutionState.FAILED, failure)
                 )
+
+    def _give_up(self, reason: str) -> None:
+        """End by its own decision. A leader that still lives is notified before its tasks report their end."""
+        if self._ending is None:
+            self._to_leader(TaskManagerFailing(self._spec.task_manager_id, reason))
+            self._end(reason)
 
     def _end(self, reason: str) -> None:
         if self._ending is not None:

@@ -41,13 +41,15 @@ LAST_LINE_SECONDS = 1.0
 """How long what a process wrote before its end may take to come to the user, before its end is reported without it."""
 
 _PYTHON = "they run in the Python that sys.executable names: set it to one that has Understudy"
-_SAYS_ALL = ("exited with code 0", "SIGKILL", "SIGTERM")
+_KILLED = ("SIGKILL", "SIGTERM")
+_SAYS_ALL = ("exited with code 0", *_KILLED)
 _MORE_MEMORY = "it got no more memory, or no more threads: see `ulimit -v`, `ulimit -u` and the limits of its container"
 _REMEDIES = {
     "MemoryError": _MORE_MEMORY,
     "bad_alloc": _MORE_MEMORY,
     "Cannot allocate memory": _MORE_MEMORY,
     "Resource temporarily unavailable": _MORE_MEMORY,
+    "can't start new thread": _MORE_MEMORY,
     "Too many open files": "raise the number of files that a process may open (`ulimit -n`)",
 }
 """By what a process or the system says."""
@@ -244,7 +246,8 @@ class LocalLauncher:
     def _template_gone(self, template: _TemplateProcess, how: str) -> None:
         """It takes its children with it, so they are gone too by now; `start` makes the next one."""
         if not template.has_forked:
-            how += f", before it had started anything ({sys.executable}); {_PYTHON}"
+            is_pythons = not how.endswith(_KILLED)
+            how += f", before it had started anything ({sys.executable}){f'; {_PYTHON}' if is_pythons else ''}"
         with self._lock:
             template.close()
             orphans = [token for token, child in self._children.items() if child.template is template]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...messages import shown
 from .errors import UnreadableInput
@@ -29,7 +30,8 @@ def table_of(frame: Any, wanted_by: str) -> pa.Table:
             f"{'there twice' if wrong[0] else 'no name'}): rename them"
         )
     fields = [pa.field(field.name, _decoded(field.type), field.nullable) for field in table.schema]
-    return table.cast(pa.schema(fields))
+    columns = [pc.run_end_decode(each) if pa.types.is_run_end_encoded(each.type) else each for each in table.columns]
+    return pa.Table.from_arrays(columns, names).cast(pa.schema(fields))
 
 
 def _as_table(frame: Any, wanted_by: str) -> pa.Table:

@@ -99,7 +99,7 @@ def inferred(values: Sequence[Any]) -> pa.Array:
 def unified(types: Sequence[pa.DataType]) -> pa.DataType:
     """The type of a column that has chunks of these types."""
     found = pa.null()
-    for each in dict.fromkeys(types):
+    for each in types:  # no set: a user's own extension type has no hash
         found = _both(found, each)
     return found
 
@@ -113,7 +113,7 @@ def _both(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return one
     if pt.is_null(one):
         return other
-    if {one, other} == {pa.int64(), pa.float64()}:
+    if (one, other) in ((pa.int64(), pa.float64()), (pa.float64(), pa.int64())):
         return pa.float64()
     if pt.is_struct(one) and pt.is_struct(other):
         fields = {field.name: field.type for field in one}

@@ -140,12 +140,13 @@ class StateTable:
 
     def arrow_schema(self) -> pa.Schema:
         """The columns. Where the values say their types, all are read for that, key group by key group."""
-        schemas: dict[pa.Schema, None] = {}
+        schemas: list[pa.Schema] = []
         for batch in self._batches():
-            schemas[batch.schema] = None
+            if batch.schema not in schemas:  # no set: a user's own extension type has no hash
+                schemas.append(batch.schema)
             if self.stored.is_arrow:
                 break
-        return _schema_of(list(schemas), self.stored)
+        return _schema_of(schemas, self.stored)
 
     def identified(self, share: int) -> dict[Hashable, Any]:
         """The rows of a key group, or of a list's subtask: what tells each from the others, and what it holds."""

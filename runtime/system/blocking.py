@@ -32,14 +32,17 @@ class BlockingPool:
         self._executor = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._running: set[concurrent.futures.Future[Any]] = set()
         self._lock = threading.Lock()
+        self._is_closed = False
 
     def submit(self, function: Callable[..., T], *args: Any) -> ActorFuture[T]:
-        """The outcome of `function(*args)`; ActorDead when the pool is closed before it runs."""
+        """The outcome of `function(*args)`; ActorDead when the pool is closed before it runs, and RuntimeError when the
+        machine lets it have no thread. It does not run later then.
+        """
         outcome: ActorFuture[T] = ActorFuture()
         try:
             work = self._executor.submit(_run, outcome, function, args)
-        except RuntimeError:
-            outcome.try_fail(ActorDead(self._name, "its system is shut down"))
+        except RuntimeError as error:
+            outcome.try_fail(ActorDead(self._name, "its system is shut down") if self._is_closed else error)
             return outcome
         with self._lock:
             self._running.add(work)
@@ -48,6 +51,7 @@ class BlockingPool:
 
     async def close(self, timeout_ms: float) -> None:
         """Drop what has not begun, and wait for the rest; code that does not end in time is left to itself."""
+        self._is_closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             running = [asyncio.wrap_future(work) for work in self._running]
@@ -66,6 +70,8 @@ class BlockingPool:
 
 
 def _run(outcome: ActorFuture[T], function: Callable[..., T], args: tuple[Any, ...]) -> None:
+    if outcome.is_done:  # the executor has queued it, and then got no thread for it
+        return
     try:
         outcome.try_set(function(*args))
     except BaseException as error:  # noqa: BLE001  (the outcome of user code, whatever it is)

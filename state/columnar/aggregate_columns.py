@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from ...messages import those_there_are
 from ..columns.column_values import plain_type
 from ..keys.column_hash import check_no_null
+from ..keys.key_hash import InvalidKey
 from ..kinds.aggregates import Aggregate, Part
+from .exact_arrays import canonical_type
 from .part_columns import column_called, input_types, only_column, part_names, partial_types, parts_of
 
 
@@ -51,13 +54,29 @@ class AggregateColumns:
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def key_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """Raises InvalidKey for a null key, and ValueError for a missing column."""
+        """Raises InvalidKey for a null key and for one of another type, and ValueError for a missing column."""
         columns = []
         for name, kind in self.keys.items():
+            found = plain_type(only_column(batch, name).type)
+            if found != kind and _family(found) != _family(kind):
+                raise InvalidKey(
+                    f"key column {name!r} is {found} now, and was {kind}: cast it before key_by, so that all batches "
+                    "have keys of one type"
+                )
             column = column_called(batch, name, kind)
             check_no_null(column, repr(name))
             columns.append(column)
         return columns
+
+
+def _family(kind: pa.DataType) -> object:
+    """The same for types that have a value of one in common as the same key: equal, and of the same hash."""
+    if pt.is_boolean(kind) or pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind):
+        return "number"
+    if pt.is_timestamp(kind):
+        return "time without a zone" if kind.tz is None else "time of a zone"
+    families = {"date": pt.is_date, "time": pt.is_time, "duration": pt.is_duration}
+    return next((name for name, is_one in families.items() if is_one(kind)), canonical_type(kind))
 
 
 def key_types(keys: Sequence[str], schema: pa.Schema) -> dict[str, pa.DataType]:

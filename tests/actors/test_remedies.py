@@ -112,6 +112,12 @@ def test_too_few_open_files_are_a_limit_that_can_be_raised() -> None:
     assert said.startswith("[Errno 24] Too many open files: '/folder/file'; raise the limit of open files (ulimit -n)")
 
 
+def test_too_few_threads_are_a_limit_that_can_be_raised() -> None:
+    said = describe(RuntimeError("can't start new thread")).error_message
+    assert said.startswith("can't start new thread; this user may have no more threads")
+    assert "ulimit -u" in said
+
+
 def test_an_error_that_says_all_itself_is_left_alone() -> None:
     assert describe(ValueError("as it is")).error_message == "as it is"
 

@@ -61,11 +61,32 @@ def test_a_log_says_how_much_it_needs_where_the_disk_is_not_quite_full(
 
 def test_so_is_that_of_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = CheckpointStorage(str(tmp_path))
-    (tmp_path / "job-1" / "chk-1").mkdir(parents=True)
     monkeypatch.setattr("os.fsync", no_room)
     for write in (storage.write, storage.write_sealed):
+        (tmp_path / "job-1" / "chk-1").mkdir(parents=True, exist_ok=True)
         with pytest.raises(OSError, match=f"cannot write to {tmp_path}/job-1/chk-1: its disk is full"):
             write("job-1/chk-1/state", b"x")
+
+
+@pytest.mark.parametrize("fails", ["write", "rename", "sync of the folder"])
+def test_of_a_checkpoint_that_could_not_be_written_no_folder_stays(
+    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job on a full disk tries again and again, each time in a folder of its own."""
+    storage = CheckpointStorage(str(tmp_path))
+    storage.write("job-1/chk-1/state", b"kept")
+    with monkeypatch.context() as patched:
+        if fails == "write":
+            patched.setattr("os.fsync", no_room)
+        elif fails == "rename":
+            patched.setattr("os.replace", no_room)
+        else:
+            patched.setattr(DurableFiles, "sync_folder", no_room)
+        for path in ("job-1/chk-1/another", "job-1/chk-2/state"):
+            with pytest.raises(OSError, match=r"disk is full|No space left"):
+                storage.write(path, b"x")
+    assert sorted(each.name for each in (tmp_path / "job-1").iterdir()) == ["chk-1"]
+    assert storage.list_files() == ["job-1/chk-1/state"]
 
 
 def test_another_error_stays_as_it_is() -> None:

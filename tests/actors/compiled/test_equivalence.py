@@ -172,6 +172,38 @@ def test_a_key_of_several_columns_is_a_tuple() -> None:
     assert compiled.held() == wanted.held() == {"count": {("a", 1): 2, ("b", 2): 2}}
 
 
+class Code(pa.ExtensionType):  # type: ignore[misc]
+    """A user's own type. It has no hash."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.string(), "tests.compiled.code")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Code:
+        return cls()
+
+
+class NamedCounts(KeyedOperator):
+    compiled = True
+    seen = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Any) -> None:
+        self.seen.update(self.seen.value() + 1)
+        out.collect((record.name, self.key, self.seen.value()))
+
+
+@pytest.mark.parametrize("key", ["key", "name"])
+def test_columns_of_a_users_own_extension_type_are_passed_on_and_are_keys(key: str) -> None:
+    codes = pa.ExtensionArray.from_storage(Code(), pa.array(["x", "y", "x"]))
+    batch = pa.record_batch({"key": ["a", "a", "b"], "name": codes})
+    compiled, wanted = Stage(NamedCounts(), key, schema=batch.schema), Stage(interpreted(NamedCounts)(), key)
+    assert compiled.records(batch) == wanted.records(batch)
+    assert compiled.schema.types[0] == Code()
+
+
 def test_numbers_of_the_instance_may_change_between_batches() -> None:
     class Scaled(KeyedOperator):
         compiled = True

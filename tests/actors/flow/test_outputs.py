@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,6 +50,18 @@ class Stage:
 
     def sent(self, edge: int = 0, channel: int = 0) -> list[object]:
         return list(self.wires[edge][channel].elements)
+
+
+@pytest.mark.parametrize(
+    "batch", [[], pa.record_batch({"n": pa.array([], pa.int64())}), TimedBatch([], np.empty(0, np.int64))], ids=type
+)
+@pytest.mark.parametrize("timeout_ms", [0, 5])
+def test_a_batch_without_records_goes_nowhere(batch: Any, timeout_ms: int) -> None:
+    """A source or an operator may well make one."""
+    stage = Stage((Forward(), 1), (HashByKey(2, KeySelector("n"), 128), 2), timeout_ms=timeout_ms)
+    stage.outputs.emit(batch)
+    stage.outputs.flush()
+    assert stage.sent() == stage.sent(1) == stage.sent(1, 1) == []
 
 
 @dataclass

@@ -76,6 +76,12 @@ def test_no_records_have_columns_only_by_schema() -> None:
             "record 1: column 'a' holds the float 1.5, wanted int64",
         ),
         ([1, 2, "x"], None, "record 2: column 'value' holds the str 'x', wanted int64, as in the records before it"),
+        (
+            [None, "\ud800"],
+            None,
+            "record 1: column 'value' holds the str '.ud800', wanted what a column of Arrow can hold",
+        ),
+        ([1 << 63, 1], None, "record 0: column 'value' holds the int 9223372036854775808, wanted what a column"),
         ([(1, 2), (1,)], None, "record 1 has 1 columns, the ones before it have 2"),
         ([(1, 2), {"a": 1}], None, "record 1 is a dict, the ones before it are tuple"),
         ([(1, 2, 3)], SCHEMA, r"missing a, b; extra _1, _2, _3 \(found columns _1, _2, _3; wanted a, b\)"),
@@ -168,3 +174,24 @@ def test_merged_batches_are_the_same_records_in_their_order() -> None:
     assert [each if isinstance(each, list) else each.to_pydict() for each in found] == [
         *(["a", "b"], {"n": [1, 2, 1, 2]}, {"m": [3]}, ["c"], {"n": []}),
     ]
+
+
+class Code(pa.ExtensionType):  # type: ignore[misc]
+    """A user's own type. It has no hash."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.string(), "tests.code")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Code:
+        return cls()
+
+
+def test_columns_of_a_users_own_extension_type_have_records() -> None:
+    column = pa.ExtensionArray.from_storage(Code(), pa.array(["x", "y"]))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(column.type)
+    assert [tuple(row) for row in rows_of(pa.record_batch({"code": column}))] == [("x",), ("y",)]

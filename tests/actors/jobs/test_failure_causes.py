@@ -195,3 +195,12 @@ def test_how_a_lost_process_ended_is_waited_for_only_for_a_while_and_added_after
     assert stage.tell(TaskManagerExited("job-1", 1, "killed by SIGKILL")) == [told], "it is for the log only"
     assert stage.master.failures[0].error_message.endswith("its process: killed by SIGKILL")
     assert stage.tell(ExitOverdue()) == []
+
+
+def test_a_task_that_its_task_manager_cancels_without_an_order_is_a_failure_that_names_it() -> None:
+    stage = Stage(graph(attempts=9))
+    deployments = stage.running()
+    stage.report(deployments[0], ExecutionState.CANCELED)
+    (known,) = stage.of(FailureKnown)
+    assert (known.failure.error_type, known.failure.task_manager) == ("TaskCanceled", "tm-0-0")
+    assert known.failure.error_message.startswith("TaskManager tm-0-0 has canceled this task by itself")

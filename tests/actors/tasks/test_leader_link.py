@@ -10,9 +10,12 @@ import pytest
 from understudy.actors.actor import Terminated
 from understudy.actors.stacks import NO_STACKS
 from understudy.actors.tasks.leader_link import AloneTooLong, BeatDue, RegisterDue, TaskManagerSpec
-from understudy.actors.tasks.task_manager import TaskManager
+from understudy.actors.tasks.task_manager import TaskManager, _Hosted
 from understudy.messages import (
     AcknowledgeRegistration,
+    CancelTask,
+    ExecutionAttemptId,
+    ExecutionState,
     FollowLeader,
     Heartbeat,
     JobId,
@@ -22,7 +25,9 @@ from understudy.messages import (
     RefuseRegistration,
     RegisterTaskManager,
     ReleaseTaskManager,
+    TaskManagerFailing,
     TaskManagerId,
+    UpdateTaskExecutionState,
 )
 
 ME, JOB = TaskManagerId("tm-0"), JobId("job-1")
@@ -153,6 +158,29 @@ def test_silence_is_a_loss(stage: Stage) -> None:
     stage.acknowledge(ONE)
     said = stage.tell(stage.newest(BeatDue))
     assert [type(message.message) for _, message in said if isinstance(message, LeaderSessionMessage)] == [Heartbeat]
+
+
+def test_one_that_ends_of_silence_says_so_to_a_leader_that_may_only_be_slow() -> None:
+    """Else it receives reports of canceled tasks without a reason. It is said before the tasks end."""
+    stage = Stage(alone_ms=0)
+    stage.acknowledge(ONE)
+    task: Any = SimpleNamespace(state=ExecutionState.RUNNING, deployment=SimpleNamespace(job_id=JOB, attempt_id="a"))
+    canceled: list[Any] = []
+
+    def cancel(order: Any) -> None:
+        canceled.append(order)
+        stage.actor.on_receive(UpdateTaskExecutionState(JOB, order.attempt_id, ExecutionState.CANCELED))
+
+    stage.actor._tasks[ExecutionAttemptId("a")] = _Hosted(task, SimpleNamespace(address="a", tell=cancel))
+    stage.context.now = 10_001
+    said = [message.message for _, message in stage.tell(stage.newest(BeatDue))]
+    assert [type(order) for order in canceled] == [CancelTask]
+    reason = "nothing heard from the JobManager for 10001 ms"
+    assert said[0] == TaskManagerFailing(ME, reason)
+    assert [type(message) for message in said[1:]] == [UpdateTaskExecutionState]
+    task.state = ExecutionState.CANCELED
+    stage.tell(Terminated("a", "stopped"))
+    assert stage.ended == [reason]
 
 
 def test_the_leader_it_has_is_not_left_for_itself(stage: Stage) -> None:

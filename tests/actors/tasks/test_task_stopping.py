@@ -283,3 +283,20 @@ def test_a_task_that_closes_its_operators_has_not_ended_yet(tmp_path: Path) -> N
     stage.tell(CancelTask(JOB, ATTEMPT))
     assert STATUSES.pop() == ExecutionState.RUNNING.value
     assert stage.task.metrics().status == ExecutionState.CANCELED.value
+
+
+def test_a_heartbeat_at_any_moment_of_its_end_says_no_end_that_it_has_not_reached(tmp_path: Path) -> None:
+    """The TaskManager's thread reads figures while the task's thread ends it: its operators may still fail."""
+    stage = TaskStage(Telling(), deployment(1), str(tmp_path))
+    seen: list[str] = []
+    rests = stage.task.counters.rests
+
+    def look() -> None:
+        seen.append(stage.task.metrics().status)
+        rests()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(stage.task.counters), "rests", lambda _: look())
+        stage.tell(CancelTask(JOB, ATTEMPT))
+    assert seen == [ExecutionState.RUNNING.value]
+    assert stage.task.metrics().status == ExecutionState.CANCELED.value

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +50,14 @@ def test_a_python_that_ends_before_it_has_started_anything_is_named_in_the_jobs_
             job.wait(timeout=400)
 
 
+@dataclass
 class NoProcess:
     """Of a template that only holds its line."""
 
+    code: int = 0
+
     def wait(self) -> int:
-        return 0
+        return self.code
 
 
 LAUNCH = TaskManagerLaunch(
@@ -100,3 +105,26 @@ def test_a_task_manager_that_cannot_be_started_is_known_to_have_ended_once(
     assert [each.index for each in ended] == [1, 2]
     assert ended[0].reason.startswith(f"could not be started: {error}")
     assert ended[1].reason.startswith("its template process ended: exited with code 0, before it had started anything")
+
+
+def test_of_a_template_that_was_killed_no_other_python_is_advised(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lines: list[socket.socket] = []
+
+    def start(control: socket.socket, *_: Any) -> NoProcess:
+        lines.append(control.dup())
+        return NoProcess(-signal.SIGKILL)
+
+    monkeypatch.setattr(local_launcher, "start_template", start)
+    ended: list[Any] = []
+    launcher = LocalLauncher(ended.append, str(tmp_path))
+    try:
+        launcher.prepare(LAUNCH)
+        launcher.start(LAUNCH.job_id, 1)
+    finally:
+        lines[0].close()
+        launcher._template._reader.join()
+        launcher.close()
+    killed = f"its template process ended: killed by SIGKILL, before it had started anything ({sys.executable})"
+    assert [each.reason for each in ended] == [killed]

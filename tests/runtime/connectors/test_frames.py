@@ -9,6 +9,7 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from understudy import UnreadableInput
@@ -37,6 +38,11 @@ class TestTableSource(SourceContract):
         pl.from_arrow(TABLE),
         pa.table({"n": [1, 2], "name": pa.array(["a", None]).dictionary_encode()}),
         pa.table({"n": [1, 2], "name": pa.array(["a", None]).cast(pa.string_view())}),
+        pa.table({"n": [1, 2], "name": pc.run_end_encode(pa.array(["a", None]))}),
+        pa.concat_tables(
+            pa.table({"n": [n], "name": pc.run_end_encode(pa.array([name], pa.large_string()))})
+            for n, name in [(1, "a"), (2, None)]
+        ),
     ],
     ids=lambda frame: f"{type(frame).__module__}.{type(frame).__qualname__}",
 )

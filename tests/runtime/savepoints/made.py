@@ -117,13 +117,15 @@ def declared_states(
     return fill
 
 
-def aggregation(rows: int = 40, *, incremental: bool = False) -> Fill:
-    """`incremental`: as a list of runs, which only a periodic checkpoint is."""
+def aggregation(rows: int = 40, *, incremental: bool = False, coded: pa.ExtensionType | None = None) -> Fill:
+    """`incremental`: as a list of runs, which only a periodic checkpoint is. `coded`: keys are texts of this type."""
 
     def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
         aggregates = {"readings": Count(), "total": Sum("amount")}
         backend = ColumnarBackend(["sensor"], aggregates, subtask.groups, MAX_PARALLELISM)
         sensors = pa.array(range(rows))
+        if coded is not None:
+            sensors = pa.ExtensionArray.from_storage(coded, pa.array(list(map(str, range(rows)))))
         own = [group in subtask.groups.groups for group in key_groups_of(sensors, MAX_PARALLELISM).tolist()]
         batch = pa.RecordBatch.from_pydict({"sensor": sensors, "amount": pa.array(range(rows))}).filter(pa.array(own))
         if incremental:

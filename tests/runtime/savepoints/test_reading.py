@@ -17,10 +17,10 @@ from understudy import (
     QueryFailed,
     Savepoint,
 )
-from understudy.runtime.savepoints.arrow_columns import as_type, inferred
+from understudy.runtime.savepoints.arrow_columns import as_type, inferred, unified
 from understudy.state.errors import MissingSavepoint
 
-from .made import KEYS, MAX_PARALLELISM, Declared, declared_states, savepoint
+from .made import KEYS, MAX_PARALLELISM, Declared, aggregation, declared_states, savepoint
 
 STORED = Path(__file__).parent.parent / "clusters" / "stored"
 
@@ -225,3 +225,35 @@ def test_a_savepoint_on_another_file_system() -> None:
         assert found.operator("every-kind").state("total").count() == 24
     finally:
         memory.rm("/state-data", recursive=True)
+
+
+class Code(pa.ExtensionType):  # type: ignore[misc]
+    """A user's own type. It has no hash."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.string(), "tests.savepoints.code")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Code:
+        return cls()
+
+
+def test_columns_of_a_users_own_extension_type_have_one_type() -> None:
+    assert unified([pa.null(), Code(), Code()]) == Code()
+    assert unified([Code(), pa.int64()]) == pa.string()
+    assert unified([pa.int64(), pa.float64(), pa.int64()]) == pa.float64()
+
+
+def test_state_with_columns_of_a_users_own_extension_type_is_a_table(tmp_path: Path) -> None:
+    made = savepoint(tmp_path, {"aggregation": aggregation(30, coded=Code())})
+    table = Savepoint.open(made).operator("aggregation").states()[0]
+    assert table.arrow_schema().field("sensor").type == pa.string(), "where it is not known"
+    pa.register_extension_type(Code())
+    try:
+        assert table.arrow_schema().field("sensor").type == Code()
+        assert sorted(table.to_arrow()["sensor"].to_pylist()) == sorted(map(str, range(30)))
+    finally:
+        pa.unregister_extension_type(Code().extension_name)

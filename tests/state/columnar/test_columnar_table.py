@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from datetime import date, datetime
 from decimal import Decimal
@@ -346,6 +347,48 @@ def test_a_later_batch_of_another_type_is_cast_or_refused() -> None:
     assert plain(table.results(table.all_slots()), 1) == {(1,): (2,)}
     with pytest.raises(ValueError, match="column 'n': found double, which does not become int64"):
         table.update(pa.RecordBatch.from_pydict({"k": [1], "n": [2.5]}))
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (pa.array([1]), pa.array(["1"])),
+        (pa.array(["1"]), pa.array([1])),
+        (pa.array(["x"]), pa.array([b"x"])),
+        (pa.array([date(2026, 1, 1)]), pa.array([datetime(2026, 1, 1)])),
+        (pa.array([0], pa.timestamp("s")), pa.array([0], pa.timestamp("s", "UTC"))),
+        (pa.array([0], pa.duration("s")), pa.array([0])),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_a_key_that_another_type_would_make_another_key_is_refused(first: pa.Array, later: pa.Array) -> None:
+    """The stream is partitioned by the key as it came, and per record these are two keys."""
+    table = ColumnarTable.for_input(["k"], {"rows": Count()}, pa.schema({"k": first.type}))
+    table.update(pa.RecordBatch.from_arrays([first], ["k"]))
+    with pytest.raises(InvalidKey, match=re.escape(f"key column 'k' is {later.type} now, and was {first.type}: cast")):
+        table.update(pa.RecordBatch.from_arrays([later], ["k"]))
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (pa.array([1]), pa.array([1.0])),
+        (pa.array([1], pa.int8()), pa.array([True])),
+        (pa.array(["x"]), pa.array(["x"], pa.large_string()).dictionary_encode()),
+        (pa.array([0], pa.timestamp("s")), pa.array([0], pa.timestamp("us"))),
+        (pa.array([date(2026, 1, 1)]), pa.array([date(2026, 1, 1)], pa.date64())),
+        (pa.array([Decimal("1.5")]), pa.array([Decimal("1.50")])),
+        (pa.array([2]), pa.array([Decimal("2.00")], pa.decimal128(22, 2))),
+        (pa.array([Decimal("2.5")]), pa.array([2.5])),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_a_key_that_is_the_same_in_another_type_is_that_key(first: pa.Array, later: pa.Array) -> None:
+    assert key_groups_of([first], MAXIMUM).tolist() == key_groups_of([later], MAXIMUM).tolist()
+    table = ColumnarTable.for_input(["k"], {"rows": Count()}, pa.schema({"k": later.type}))
+    for column in (later, later, first):
+        table.update(pa.RecordBatch.from_arrays([column], ["k"]))
+    assert plain(table.results(table.all_slots()), 1) == {(later[0].as_py(),): (3,)}
 
 
 def test_a_first_batch_of_nothing_but_nulls() -> None:
