@@ -20,6 +20,8 @@ WIDE = 1_000
 SHORT = 120
 """Characters of a failure that is over; `understudy logs` has all of it."""
 LAST = "path or failure"
+DELETED = "deleted"
+"""In place of the path of a checkpoint that nothing can start from any more."""
 LAST_FAILURE = "last failure"
 _NO_JOB = (
     "no job is known. A JobManager that was started again knows jobs of before only with recovery.mode; their "
@@ -177,7 +179,7 @@ def _checkpoint_table(history: CheckpointHistory) -> Table:
             f"{max((one.sync_ms for one in metrics), default=0):.1f}",
             f"{max((one.async_ms for one in metrics), default=0):.1f}",
             f"{max((one.alignment_ms for one in metrics), default=0):.1f}",
-            " ".join((each.failure or each.path).split()),
+            " ".join((each.failure or (DELETED if each.discarded else each.path)).split()),
         )
     return table
 

@@ -17,7 +17,7 @@ from ...messages import (
     TimelineMark,
     TimelineSample,
 )
-from .flink_checkpoints import path_of, start_delay_ms
+from .flink_checkpoints import is_discarded, path_of, start_delay_ms
 from .flink_jobs import chain_of
 from .jobs import Explained, flink_id
 
@@ -93,7 +93,8 @@ def checkpoint(view: JobView, each: CheckpointStatistics) -> Json:
         "acked": len(each.subtasks),
         "of": each.subtasks_total,
         "failure": each.failure[:LONGEST_TEXT],
-        "path": path_of(view, each),
+        "path": "" if is_discarded(view, each) else path_of(view, each),
+        "discarded": is_discarded(view, each),
         "sync": round(max((one.sync_ms for one in metrics), default=0.0), 1),
         "async": round(max((one.async_ms for one in metrics), default=0.0), 1),
         "alignment": round(max((one.alignment_ms for one in metrics), default=0.0), 1),

@@ -163,6 +163,18 @@ def test_what_an_ended_job_has_left_is_said_with_its_checkpoints(shell: Shell, c
     assert f"its checkpoint is kept; to go on from there: --from-savepoint {path}" in said
 
 
+def test_no_path_is_shown_of_a_checkpoint_that_is_deleted(shell: Shell, cluster: LocalCluster) -> None:
+    job = cluster.submit(endless(checkpoint_dir=str(shell.folder), retain_checkpoints="on_cancellation"), "several")
+    eventually(lambda: job.details().completed_checkpoints > 2, "checkpoints")
+    job.cancel().result(timeout=WAIT_S)
+    newest, *earlier = [each for each in shell("checkpoints", "several", "--json").json["checkpoints"] if each["path"]]
+    assert (newest["discarded"], {each["discarded"] for each in earlier}) == (False, {True})
+    table = shell("checkpoints", "several").out
+    assert newest["path"] in table
+    assert not [each["path"] for each in earlier if f"{each['path']}\n" in table]
+    assert table.count("deleted") == len(earlier)
+
+
 def endless(**settings: Any) -> StreamEnvironment:
     env = StreamEnvironment(checkpoint_interval_ms=200, **settings)
     env.generate(int, records_per_second=100).collect(name="out")
