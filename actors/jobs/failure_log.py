@@ -79,10 +79,16 @@ class _Told:
 class FailureLog:
     """One job's."""
 
-    def __init__(self, graph: JobGraph, clock: Clock, keep: Callable[[str, int, str], None] = lambda *_: None) -> None:
-        """`keep`: is called with logger, level and text of all that is logged."""
-        self._job = f"job {graph.name!r}"
-        self._job_id = graph.job_id
+    def __init__(
+        self,
+        graph: JobGraph,
+        clock: Clock,
+        keep: Callable[[str, int, str], None] = lambda *_: None,
+        named: Callable[[JobGraph], str] = lambda graph: f"job {graph.name!r}",
+    ) -> None:
+        """`keep`: is called with logger, level and text of all that is logged. `named`: how the job is called now."""
+        self._graph = graph
+        self._named = named
         self._limit = graph.max_same_failures
         self._never_restarts = graph.checkpoints.interval_ms is None and graph.restart.kind is RestartStrategyKind.NONE
         self._clock = clock
@@ -162,7 +168,8 @@ class FailureLog:
             return
         why = "no cause is known" if failure is None else self._tell_end(failure)
         way_back = f"; {tell_kept(kept)}, or --from-savepoint on the command line" if kept else ""
-        text = f"{self._job} ({self._job_id}) has ended after {restarts} restarts: it {why}{way_back}"
+        job = f"job {self._graph.name!r} ({self._graph.job_id})"
+        text = f"{job} has ended after {restarts} restarts: it {why}{way_back}"
         self.say(text, logging.ERROR)
 
     def say(self, text: str, level: int = logging.WARNING) -> None:
@@ -170,6 +177,10 @@ class FailureLog:
         if log.isEnabledFor(level):
             log.log(level, "%s", text)
             self._keep(log.name, level, text)
+
+    @property
+    def _job(self) -> str:
+        return self._named(self._graph)
 
     def _until(self, known: FailureKnown) -> str:
         """Why it is tried again, and for how long."""
