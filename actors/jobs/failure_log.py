@@ -22,6 +22,7 @@ from ...messages import (
     TaskManagerChanged,
 )
 from ..checkpoints.checkpoint_effects import CheckpointFailure
+from ..checkpoints.reason_words import in_words
 from ..context import Clock
 from ..failure import raised, tell_kept, tell_line, tell_place
 from .job_effects import FailureKnown, ProcessEnded, Restart
@@ -191,7 +192,7 @@ class FailureLog:
         advice = "; checkpoint_timeout_ms gives them longer, checkpoint_interval_ms takes fewer" if is_late else ""
         self.say(
             f"{self._job}: {self._in_a_row} checkpoints in a row have failed, the last one ({aborted.checkpoint_id}): "
-            f"{aborted.reason}. Until one completes, sinks publish nothing and the job cannot finish{advice}"
+            f"{in_words(aborted.reason)}. Until one completes, sinks publish nothing and the job cannot finish{advice}"
         )
 
     def job_ended(self, status: JobStatus, failure: FailureCause | None, restarts: int, kept: str = "") -> None:

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from ...actors.checkpoints.reason_words import in_words
 from ...messages import CheckpointHistory, JobStatus, JobSummary, printable
 from .connection import connect, connect_to_job, connection_options
 from .output import note, print_json, told
@@ -179,7 +180,7 @@ def _checkpoint_table(history: CheckpointHistory) -> Table:
             f"{max((one.sync_ms for one in metrics), default=0):.1f}",
             f"{max((one.async_ms for one in metrics), default=0):.1f}",
             f"{max((one.alignment_ms for one in metrics), default=0):.1f}",
-            " ".join((each.failure or (DELETED if each.discarded else each.path)).split()),
+            " ".join((in_words(each.failure) or (DELETED if each.discarded else each.path)).split()),
         )
     return table
 
