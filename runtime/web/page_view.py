@@ -59,7 +59,13 @@ def timeline(samples: Sequence[TimelineSample], marks: Iterable[TimelineMark]) -
         "waits": [round(each.back_pressured, 3) for each in samples],
         "lag": [each.lag_ms for each in samples],
         "marks": [
-            {"at": each.at_ms, "kind": each.kind, "text": in_words(each.text[:500]), "ms": each.duration_ms, "no": each.number}
+            {
+                "at": each.at_ms,
+                "kind": each.kind,
+                "text": in_words(each.text[:500]),
+                "ms": each.duration_ms,
+                "no": each.number,
+            }
             for each in marks
         ],
     }
