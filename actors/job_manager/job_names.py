@@ -1,4 +1,4 @@
-"""What a job is called where another one may have its name: in the log, and in the answer to who submits it."""
+"""Names of jobs where another one may have the same: in the log, and in the answer to who submits it."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class QueryBinding:
 
 
 UNNAMED = "job"
-"""What a job is called that was given no name: several of them are nothing to warn of."""
+"""The name of a job that was given none: several of them are nothing to warn of."""
 _NAMESAKES_SHOWN = 3
 
 
