@@ -1,12 +1,13 @@
 """How an ask fails.
 
 ActorError
-└── AskFailed             the base of all six; `address` is whom was asked
+└── AskFailed             the base of all of them; `address` is whom was asked
     ├── AskTimeout        no answer in time; the actor may still be at it. Also a pykka.Timeout
     ├── ActorDead         the actor stopped, was never there, or its system is shut down. Also a pykka.ActorDeadError
     ├── Unreachable       its process cannot be reached, or the connection broke before the answer came
     ├── RemoteActorError  its handler raised, in another process: what it raised, as text
     ├── NotRunning        a stream operator that no task runs now: its job restarts, or is over
+    │   └── NoSuchVertex  the job has none of this name
     └── KeyWanted         a stream operator that needs the key of the question, which has none
 
 A handler of this process that raises fails the ask with that very exception.
@@ -67,6 +68,14 @@ class NotRunning(AskFailed):
         self.operator = operator
         self.why = why
         self.is_over = is_over
+
+
+class NoSuchVertex(NotRunning):
+    """The job has no vertex or operator of this name."""
+
+    def __init__(self, wanted: str, job: str, known: str) -> None:
+        super().__init__(wanted, f"job {job!r} has no such vertex or operator; it has {known}", is_over=True)
+        self.args = (f"{wanted!r}: {self.why}",)
 
 
 class KeyWanted(AskFailed):

@@ -6,12 +6,13 @@ The description must not fail, and must fit into a message.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
 
 from ..messages import FailureCause, FailureKind, MissingColumn, Row, TaskDeployment
-from ..state.errors import CorruptState, MissingState, OutsideRoot
+from ..messages.error_frames import is_the_librarys_word
+from ..state.errors import CorruptState, MissingState, OutsideRoot, StateError
 from .errors import ChannelBroken, UserCodeError
 from .passing_errors import is_repeatable
 from .remedies import remedy
@@ -39,18 +40,34 @@ def describe(error: BaseException) -> FailureCause:
     """The exception and all that caused it, outermost first, each with its own traceback text.
 
     A traceback begins at the first frame that is not this package's own machinery, so that the user's line is near.
+    What this package says of stored state has none: its text says what was found, and no line of the user led there.
     """
     told: FailureCause | None = None
-    for step in reversed(chain_of(error)):
+    chain = chain_of(error)
+    plain = set(map(id, _told_by_their_texts(chain)))
+    for step in reversed(chain):
         told = FailureCause(
             error_type=type(step).__name__,
             error_message=_text(lambda step=step: _message(step)),  # type: ignore[misc]
-            traceback=_text(lambda step=step: _traceback(step)),  # type: ignore[misc]
+            traceback="" if id(step) in plain else _text(lambda step=step: _traceback(step)),  # type: ignore[misc]
             cause=told,
             kind=_kind(step),
         )
     assert told is not None
     return told
+
+
+def _told_by_their_texts(chain: Sequence[BaseException]) -> Iterator[BaseException]:
+    """Errors of stored state that passed no code of the user, each with what the system said of the file."""
+    above: BaseException | None = None
+    for step in chain:
+        if isinstance(step, StateError):
+            is_told = is_the_librarys_word(step)
+        else:
+            is_told = above is not None and isinstance(step, OSError)
+        above = step if is_told else None
+        if is_told:
+            yield step
 
 
 def _kind(error: BaseException) -> FailureKind:

@@ -38,6 +38,8 @@ class CheckpointStatistics:
     """Of a completed one: of its metadata, below the job's checkpoint directory."""
     subtasks: tuple[SubtaskStatistics, ...] = ()
     """Those that have acknowledged, in the order in which they did."""
+    discarded: bool = False
+    """It completed, and its files are deleted: nothing can start from it any more."""
 
 
 @message

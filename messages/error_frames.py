@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import TracebackType
 
 _LIBRARY = __name__.partition(".")[0]
-_MACHINERY = frozenset({_LIBRARY, "asyncio", "concurrent", "contextlib"})
+_MACHINERY = frozenset({_LIBRARY, "asyncio", "concurrent", "contextlib", "pykka"})
 """What a call of the user goes through."""
 
 
@@ -19,8 +19,13 @@ def end_at_the_caller(error: BaseException) -> None:
 
     For the function that was called, which has caught it. A bare `raise` then adds no frame of this function.
     """
-    if type(error).__module__.partition(".")[0] == _LIBRARY and _is_ours_all_through(error.__traceback__):
+    if is_the_librarys_word(error):
         error.__traceback__ = None
+
+
+def is_the_librarys_word(error: BaseException) -> bool:
+    """Whether the library made it, and it has passed no code of the user."""
+    return type(error).__module__.partition(".")[0] == _LIBRARY and _is_ours_all_through(error.__traceback__)
 
 
 def _is_ours_all_through(frames: TracebackType | None) -> bool:

@@ -87,6 +87,8 @@ class JobSubmitted:
     """By "operator.state", for each one that was found: "compatible", or "migrated: was ..., is ..."."""
     relatives: tuple[str, ...] = ()
     """Jobs that have not ended and share a past with this one, each as "'name' (id, status)"."""
+    namesakes: tuple[str, ...] = ()
+    """Jobs that have not ended and are called as this one, each as "id, status"."""
 
 
 @message

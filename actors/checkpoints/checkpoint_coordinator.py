@@ -430,7 +430,9 @@ class CheckpointCoordinator:
         has not disposed of his keeps it.
         """
         discards = [discard for each in dropped for discard in _those(self._files.drop(each))]
-        return discards + self._files.superseded({each.checkpoint_id for each in self.store.restorable()})
+        discards += self._files.superseded({each.checkpoint_id for each in self.store.restorable()})
+        self.statistics.discarded({each.metadata_path for each in discards})
+        return discards
 
     def _give_up(
         self, pending: PendingCheckpoint, metadata_path: str = "", savepoints: tuple[str, ...] = ()

@@ -7,7 +7,8 @@ checkpoints in progress and the last 10 that ended. Flink: CheckpointStatsTracke
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
 from ...messages import (
     AcknowledgeCheckpoint,
@@ -76,6 +77,12 @@ class CheckpointStatisticsTracker:
         self._failed += 1
         self._end(_described(self._in_progress[checkpoint_id], "failed", now_ms, failure=reason))
         return CheckpointAborted(self._job_id, checkpoint_id, reason, wall_ms)
+
+    def discarded(self, metadata_paths: Collection[str]) -> None:
+        """These completed ones are deleted."""
+        for index, each in enumerate(self._ended):
+            if each.path in metadata_paths and each.status == "completed":
+                self._ended[index] = replace(each, discarded=True)
 
     def restored(self, checkpoint_id: CheckpointId) -> None:
         """The job, or a region of it, is deployed with the state of this checkpoint."""

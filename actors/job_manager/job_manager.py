@@ -79,6 +79,7 @@ from .cluster_metrics import FigureQuestion, answer_by_figures
 from .job_files import JobFiles, Tidied, Tidy
 from .job_lease import JobLease
 from .job_manager_settings import JobManagerSettings
+from .job_names import named, namesakes
 from .job_pointers import JobPointers
 from .job_programs import JobPrograms, NoPrograms
 from .job_questions import InletAnswered
@@ -151,6 +152,7 @@ class JobManager(Actor):
             self.context.spawn(coordinator, name="savepoint-coordinator"),
             self._history,
             self._ended,
+            lambda graph: named(graph, self._jobs.values()),
         )
         self._savepoint_orders = SavepointOrders(
             self._jobs, self._savepoints, self._services.files, self._services.savepoint_coordinator
@@ -299,6 +301,7 @@ class JobManager(Actor):
             self._services.files.restored(graph.job_id, found.storage, found.checkpoint, found.savepoint_path)
             alone = found.submitted(graph.job_id)
             submitted = replace(alone, relatives=relatives(alone, self._jobs.values()))
+        submitted = replace(submitted, namesakes=namesakes(graph, self._jobs.values()))
         if (start := found.checkpoint if found else next(kept.job.checkpoints.restorable(), None)) is not None:
             graph = with_carried_states(graph, start)
         storage = self._savepoints.open_storage(graph.checkpoints.directory)

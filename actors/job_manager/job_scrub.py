@@ -65,12 +65,13 @@ class JobScrub:
         storage: CheckpointStorage,
         restorable: Callable[[], Iterator[CompletedCheckpoint]],
         take_checkpoint: Callable[[CheckpointRequest], None],
+        named: Callable[[JobGraph], str] = lambda graph: f"job {graph.name!r}",
     ) -> None:
         self.damaged: set[CheckpointId] = set()
         """All that were ever found to be."""
         self._context = context
         self._job_id = graph.job_id
-        self._job = f"job {graph.name!r}"
+        self._graph, self._named = graph, named
         self._storage = storage
         self._restorable = restorable
         self._take_checkpoint = take_checkpoint
@@ -85,6 +86,10 @@ class JobScrub:
         """Under way."""
         self._is_refusal_logged = self._is_gone_logged = False
         self._requests = 0
+
+    @property
+    def _job(self) -> str:
+        return self._named(self._graph)
 
     def rest(self) -> None:
         """Until the next round is due."""

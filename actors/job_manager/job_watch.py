@@ -34,7 +34,7 @@ from ...messages import (
     VertexId,
     VertexMetrics,
 )
-from ..ask_errors import NotRunning
+from ..ask_errors import NoSuchVertex, NotRunning
 from ..context import ActorContext
 from ..jobs.back_pressure import BackPressureAnswer
 from ..jobs.execution import Execution
@@ -243,9 +243,7 @@ class JobWatch:
             if wanted in (vertex.vertex_id, vertex.name, *names):
                 return vertex
         known = ", ".join(repr(each.name) for each in self._graph.vertices)
-        raise NotRunning(
-            wanted, f"job {self._graph.name!r} has no such vertex or operator; it has {known}", is_over=True
-        )
+        raise NoSuchVertex(wanted, self._graph.name, known)
 
 
 def _subtask(execution: Execution, values: dict[str, float]) -> SubtaskMetrics:

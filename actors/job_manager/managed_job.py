@@ -101,6 +101,8 @@ class JobServices:
     """Where jobs that have ended are kept."""
     ended: Callable[[JobId, tuple[TaskManagerId, ...]], None]
     """To be called when a job is over, with the TaskManagers that it has released."""
+    named: Callable[[JobGraph], str]
+    """What the log calls a job of this JobManager."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class ManagedJob:
         self.pointers = pointers or JobPointers(services.context, graph.job_id)
         self.graph = graph
         self._context = services.context
-        self._log = FailureLog(graph, services.context.clock, self._keep_line)
+        self._log = FailureLog(graph, services.context.clock, self._keep_line, services.named)
         self.workers = JobWorkers(services.session, services.context.clock)
         self.overview = JobOverview(graph, master, self.workers.there, services.context.clock)
         self._timers: dict[JobTimerEvent, Timer] = {}
@@ -154,7 +156,12 @@ class ManagedJob:
             services.context, services.session, master, self._lease, self.workers.there, self.overview.told_status
         )
         self._scrub = JobScrub(
-            services.context, graph, storage, lambda: master.coordinator.store.restorable(), self.take_checkpoint
+            services.context,
+            graph,
+            storage,
+            lambda: master.coordinator.store.restorable(),
+            self.take_checkpoint,
+            services.named,
         )
         self.watch = JobWatch(
             services.context,

@@ -22,6 +22,7 @@ from ...messages import (
     TaskManagerChanged,
 )
 from ..checkpoints.checkpoint_effects import CheckpointFailure
+from ..checkpoints.reason_words import in_words
 from ..context import Clock
 from ..failure import raised, tell_kept, tell_line, tell_place
 from .job_effects import FailureKnown, ProcessEnded, Restart
@@ -43,6 +44,9 @@ it.
 FAILED_IN_A_ROW = 10
 """After this number of checkpoints without one that completed the log says so, and then each time it has doubled."""
 
+IN_VAIN = 5
+"""After this number of restarts without a completed checkpoint the log says so, and then each time it has doubled."""
+
 _FAILED = tuple(
     each.value for each in (CheckpointFailure.DECLINED, CheckpointFailure.EXPIRED, CheckpointFailure.METADATA_FAILED)
 )
@@ -59,6 +63,15 @@ _DEADLY = (
 _WITHOUT_CHECKPOINTS = (
     "as a job without checkpoints is not restarted: StreamEnvironment(checkpoint_interval_ms=1_000) takes one a "
     "second, and lets it go on from there"
+)
+_SOONER = (
+    "Mend what fails, or let a checkpoint complete before it does: `understudy checkpoints` says why none has, "
+    "`understudy back-pressure` which task is slow; checkpoint_interval_ms takes the first one sooner, "
+    "checkpoint_timeout_ms gives it longer"
+)
+_TAKE_SOME = (
+    "The job takes no checkpoints: StreamEnvironment(checkpoint_interval_ms=1_000) takes one a second, and lets it go "
+    "on from there"
 )
 _OF_ONE_RECORD = (
     ". The same record has failed twice, and is read again: correct the program, or let it leave such records out"
@@ -79,10 +92,16 @@ class _Told:
 class FailureLog:
     """One job's."""
 
-    def __init__(self, graph: JobGraph, clock: Clock, keep: Callable[[str, int, str], None] = lambda *_: None) -> None:
-        """`keep`: is called with logger, level and text of all that is logged."""
-        self._job = f"job {graph.name!r}"
-        self._job_id = graph.job_id
+    def __init__(
+        self,
+        graph: JobGraph,
+        clock: Clock,
+        keep: Callable[[str, int, str], None] = lambda *_: None,
+        named: Callable[[JobGraph], str] = lambda graph: f"job {graph.name!r}",
+    ) -> None:
+        """`keep`: is called with logger, level and text of all that is logged. `named`: how the job is called now."""
+        self._graph = graph
+        self._named = named
         self._limit = graph.max_same_failures
         self._never_restarts = graph.checkpoints.interval_ms is None and graph.restart.kind is RestartStrategyKind.NONE
         self._clock = clock
@@ -92,6 +111,9 @@ class FailureLog:
         """By index, how often that TaskManager was lost since the last completed checkpoint."""
         self._in_a_row = 0
         """Checkpoints that have failed since then."""
+        self._in_vain = 0
+        """Restarts since then."""
+        self._takes_checkpoints = graph.checkpoints.interval_ms is not None
 
     def failed(self, known: FailureKnown) -> None:
         """A failure, and what follows it."""
@@ -100,6 +122,11 @@ class FailureLog:
         failure = known.failure
         if failure.kind is FailureKind.REPEATED and failure.cause is not None:
             failure = failure.cause
+        self._tell(known, failure)
+        if known.restart is not None:
+            self._count_in_vain(known.restart)
+
+    def _tell(self, known: FailureKnown, failure: FailureCause) -> None:
         told = self._counted(failure)
         if not self._is_due(told):
             return
@@ -120,6 +147,19 @@ class FailureLog:
         is_lost = known.failure.kind is FailureKind.TASK_MANAGER_LOST
         return f"the job ends, {_WITHOUT_CHECKPOINTS}" if is_lost and self._never_restarts else _outlook(known.restart)
 
+    def _count_in_vain(self, restart: Restart) -> None:
+        """The failures alone look as if something were done between them."""
+        self._in_vain += 1
+        if not _has_doubled(self._in_vain, IN_VAIN):
+            return
+        checkpoint = restart.checkpoint_id
+        origin = "the beginning" if checkpoint is None else f"checkpoint {checkpoint}"
+        self.say(
+            f"{self._job}: {self._in_vain} restarts in a row without a completed checkpoint in between: each goes back "
+            f"to {origin}, and nothing that was done since is kept. "
+            f"{_SOONER if self._takes_checkpoints else _TAKE_SOME}"
+        )
+
     def task_manager_lost(self, lost: TaskManagerChanged) -> None:
         self._lost[lost.index] += 1
         times = self._lost[lost.index]
@@ -139,21 +179,20 @@ class FailureLog:
     def checkpoint_completed(self) -> None:
         """That is progress: what ended processes before is over."""
         self._lost.clear()
-        self._in_a_row = 0
+        self._in_a_row = self._in_vain = 0
 
     def checkpoint_aborted(self, aborted: CheckpointAborted) -> None:
         """With `tolerable_checkpoint_failures` the job goes on without any, and would never say why it does not end."""
         if not aborted.reason.startswith(_FAILED):
             return
         self._in_a_row += 1
-        times, rest = divmod(self._in_a_row, FAILED_IN_A_ROW)
-        if rest or times & (times - 1):
+        if not _has_doubled(self._in_a_row, FAILED_IN_A_ROW):
             return
         is_late = aborted.reason.startswith(CheckpointFailure.EXPIRED.value)
         advice = "; checkpoint_timeout_ms gives them longer, checkpoint_interval_ms takes fewer" if is_late else ""
         self.say(
             f"{self._job}: {self._in_a_row} checkpoints in a row have failed, the last one ({aborted.checkpoint_id}): "
-            f"{aborted.reason}. Until one completes, sinks publish nothing and the job cannot finish{advice}"
+            f"{in_words(aborted.reason)}. Until one completes, sinks publish nothing and the job cannot finish{advice}"
         )
 
     def job_ended(self, status: JobStatus, failure: FailureCause | None, restarts: int, kept: str = "") -> None:
@@ -162,7 +201,8 @@ class FailureLog:
             return
         why = "no cause is known" if failure is None else self._tell_end(failure)
         way_back = f"; {tell_kept(kept)}, or --from-savepoint on the command line" if kept else ""
-        text = f"{self._job} ({self._job_id}) has ended after {restarts} restarts: it {why}{way_back}"
+        job = f"job {self._graph.name!r} ({self._graph.job_id})"
+        text = f"{job} has ended after {restarts} restarts: it {why}{way_back}"
         self.say(text, logging.ERROR)
 
     def say(self, text: str, level: int = logging.WARNING) -> None:
@@ -170,6 +210,10 @@ class FailureLog:
         if log.isEnabledFor(level):
             log.log(level, "%s", text)
             self._keep(log.name, level, text)
+
+    @property
+    def _job(self) -> str:
+        return self._named(self._graph)
 
     def _until(self, known: FailureKnown) -> str:
         """Why it is tried again, and for how long."""
@@ -235,6 +279,12 @@ def _tracebacks(failure: FailureCause) -> list[str]:
         lines += [f"    {line}" for line in step.traceback.rstrip().splitlines()]
         step = step.cause
     return lines
+
+
+def _has_doubled(count: int, first: int) -> bool:
+    """Whether it is the first, or twice that, four times, ..."""
+    times, rest = divmod(count, first)
+    return not rest and times > 0 and not times & (times - 1)
 
 
 def _ordinal(number: int) -> str:

@@ -74,6 +74,11 @@ class QueryBinding:
     stream: SparkStream
 
 
+UNNAMED = "job"
+"""The name of a job that was given none: several of them are nothing to warn of."""
+_NAMESAKES_SHOWN = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Translation:
     """One job, ready to be submitted."""
@@ -103,6 +108,15 @@ class Translation:
         if submitted.left_behind:
             left_behind = ", ".join(submitted.left_behind)
             log.warning("job %r leaves the state of operators behind: %s", self.graph.name, left_behind)
+        if submitted.namesakes and self.graph.name != UNNAMED:
+            log.warning(
+                "job %r (%s) is not the only one of this name: %s. If they are the same program, each record is "
+                "processed twice: `understudy stop ID` ends one of them with a savepoint, and `understudy cancel ID` "
+                "without; else a name of its own tells them apart",
+                self.graph.name,
+                self.graph.job_id,
+                "; ".join(submitted.namesakes[:_NAMESAKES_SHOWN]),
+            )
         if on_this_machine:
             self._warn_of_other_output(submitted)
         if on_this_machine and jobs_here is not None:
@@ -165,7 +179,7 @@ def translate(
     task_managers: int,
     work_dir: str,
     slots: int | None = None,
-    name: str = "job",
+    name: str = UNNAMED,
     job_id: JobId | None = None,
 ) -> Translation:
     """Raises InvalidProgram, naming the operator that is wrong.

@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ...actors.checkpoints.reason_words import in_words
 from ...actors.failure import raised, tell_line
 from ...messages import (
     CheckpointAborted,
@@ -124,6 +125,6 @@ def narrate(event: Any, display: Display, *, every_checkpoint: bool = True) -> N
             what = "final checkpoint" if event.final else f"checkpoint {event.checkpoint_id}"
             display.say(f"{what} complete: {event.state_size_bytes:,} bytes, {event.duration_ms} ms", "cyan")
         case CheckpointAborted():
-            display.say(f"checkpoint {event.checkpoint_id} aborted: {event.reason}", "yellow")
+            display.say(f"checkpoint {event.checkpoint_id} aborted: {in_words(event.reason)}", "yellow")
         case JobStatusChanged():
             display.status(event)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from datetime import datetime
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
+from ...actors.checkpoints.reason_words import in_words
 from ...messages import CheckpointHistory, JobStatus, JobSummary, printable
 from .connection import connect, connect_to_job, connection_options
 from .output import note, print_json, told
@@ -19,7 +22,13 @@ WIDE = 1_000
 """Characters in a line; in a narrower terminal it goes on in the next one."""
 SHORT = 120
 """Characters of a failure that is over; `understudy logs` has all of it."""
+SHORTEST = 40
+"""Of one in a terminal that has no room for it."""
+GAP = 2
+"""Between two columns."""
 LAST = "path or failure"
+DELETED = "deleted"
+"""In place of the path of a checkpoint that nothing can start from any more."""
 LAST_FAILURE = "last failure"
 _NO_JOB = (
     "no job yet. Jobs from before the JobManager was started are known only with recovery.mode or history_dir; their "
@@ -43,7 +52,7 @@ def list_jobs(
     if as_json:
         print_json(jobs)
     elif jobs:
-        print_table(_job_table(jobs))
+        print_table(_job_table(jobs, width=terminal_width()))
     else:
         note(_NO_JOB if everything else "no job runs; --all lists those that have ended too")
 
@@ -122,22 +131,35 @@ def plain_table(columns: Sequence[str], *, numbers: Sequence[str]) -> Table:
     return table
 
 
-def _job_table(jobs: Sequence[JobSummary]) -> Table:
+def terminal_width() -> int | None:
+    """In characters; None: no terminal shows it, and who reads it gets all of it."""
+    return shutil.get_terminal_size((0, 0)).columns or None
+
+
+def _job_table(jobs: Sequence[JobSummary], *, width: int | None = None) -> Table:
+    """`width`: failures are cut so that a line fits, as far as they leave a few words."""
     columns = ("job", "name", "status", "started", "runs for", "tasks", "restarts", LAST_FAILURE)
     table = plain_table(columns, numbers=("tasks", "restarts"))
-    for job in jobs:
-        seconds = (job.ended_ms or time.time() * 1000) - job.started_ms
-        table.add_row(
-            job.job_id,
-            printable(job.name),
-            status_in_words(job),
-            _moment(job.started_ms),
-            duration(seconds / 1000),
-            f"{job.tasks_running}/{job.tasks_total}",
-            str(job.restarts),
-            job.last_failure or _latest_failure(job),
-        )
+    rows = [_job_row(job) for job in jobs]
+    others = sum(max(map(cell_len, each)) + GAP for each in zip(columns[:-1], *rows, strict=False))
+    for job, row in zip(jobs, rows, strict=True):
+        failure = job.last_failure or _latest_failure(job)
+        table.add_row(*row, failure if width is None else shortened(failure, max(width - others, SHORTEST)))
     return table
+
+
+def _job_row(job: JobSummary) -> tuple[str, ...]:
+    """Without its failure."""
+    seconds = (job.ended_ms or time.time() * 1000) - job.started_ms
+    return (
+        job.job_id,
+        printable(job.name),
+        status_in_words(job),
+        _moment(job.started_ms),
+        duration(seconds / 1000),
+        f"{job.tasks_running}/{job.tasks_total}",
+        str(job.restarts),
+    )
 
 
 def status_in_words(job: JobSummary) -> str:
@@ -156,8 +178,8 @@ def _latest_failure(job: JobSummary) -> str:
     return f"{ago} {'before its end' if job.ended_ms else 'ago'}: {shortened(job.latest_failure)}"
 
 
-def shortened(text: str) -> str:
-    return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
+def shortened(text: str, length: int = SHORT) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _checkpoint_table(history: CheckpointHistory) -> Table:
@@ -177,7 +199,7 @@ def _checkpoint_table(history: CheckpointHistory) -> Table:
             f"{max((one.sync_ms for one in metrics), default=0):.1f}",
             f"{max((one.async_ms for one in metrics), default=0):.1f}",
             f"{max((one.alignment_ms for one in metrics), default=0):.1f}",
-            " ".join((each.failure or each.path).split()),
+            " ".join((in_words(each.failure) or (DELETED if each.discarded else each.path)).split()),
         )
     return table
 

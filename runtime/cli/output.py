@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
+from ...actors.checkpoints.reason_words import in_words
 from ...actors.errors import ActorError
 from ...messages import JobDetails, Row
 from ...messages.errors import MessageError
@@ -49,10 +50,10 @@ FLAGS = {"allow_non_restored_state": "-n, --allow-non-restored-state"}
 
 
 def by_flag(text: str) -> str:
-    """An error's text with the flags in place of the API's arguments."""
+    """An error's text with the flags in place of the API's arguments, and words in place of the API's codes."""
     for argument, flag in FLAGS.items():
         text = text.replace(argument, flag)
-    return text
+    return in_words(text)
 
 
 def told(command: Callable[P, R]) -> Callable[P, R]:

@@ -112,7 +112,9 @@ def _how_it_failed(details: JobDetails) -> tuple[str, list[str]]:
     last = details.failures[-1]
     if last.kind is FailureKind.REPEATED and last.cause is not None:
         return f"{last.error_message}\n{after}", [tell_story(last.cause)]
-    return f"{after}: {tell_line(last)}", [tell_story(last)]
+    line = tell_line(last)
+    has_more = last.cause is not None or last.traceback or last.task_manager or last.error_message not in line
+    return f"{after}: {line}", [tell_story(last)] if has_more else []
 
 
 def _way_on(details: JobDetails) -> list[str]:

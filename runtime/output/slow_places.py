@@ -5,6 +5,7 @@ while. It measures nothing.
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +14,8 @@ from .running_code import RunningCode
 LOGGED_IN_FULL: Final = 3
 """So often one place is logged before it is logged once in a while."""
 ONCE_IN_MS: Final = 60_000.0
+_ATTEMPT = re.compile(r", attempt \d+(?=\)$)")
+"""The same line is the same place in each attempt of its subtask."""
 
 
 @dataclass(slots=True)
@@ -32,7 +35,7 @@ class SlowPlaces:
 
     def noted(self, what: str, code: RunningCode, now_ms: float) -> str | None:
         """Count it. None: it is not to be logged this time; else the end of the log line."""
-        place = self._places.setdefault((what, code.path, code.line), _Place())
+        place = self._places.setdefault((_ATTEMPT.sub("", what), code.path, code.line), _Place())
         place.count += 1
         if place.count > LOGGED_IN_FULL and now_ms - place.logged_ms < ONCE_IN_MS:
             place.unlogged += 1

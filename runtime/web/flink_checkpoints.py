@@ -70,6 +70,12 @@ def path_of(view: JobView, each: CheckpointStatistics) -> str:
     return f"{view.graph.checkpoints.directory.rstrip('/')}/{each.path}" if each.path else ""
 
 
+def is_discarded(view: JobView, each: CheckpointStatistics) -> bool:
+    """Whether nothing can start from it any more: its files are deleted, or a user has disposed of the savepoint."""
+    is_kept = each.kind != "savepoint" or any(one.checkpoint_id == each.checkpoint_id for one in view.savepoints)
+    return each.status == "completed" and (each.discarded or not is_kept)
+
+
 def checkpoint(view: JobView, each: CheckpointStatistics) -> Json:
     """One, without its subtasks. Flink: CheckpointStatistics."""
     last_ms = max((one.acknowledged_ms for one in each.subtasks), default=-1)
@@ -89,7 +95,7 @@ def checkpoint(view: JobView, each: CheckpointStatistics) -> Json:
     }
     match each.status:
         case "completed":
-            shown |= {"external_path": path_of(view, each), "discarded": False}
+            shown |= {"external_path": path_of(view, each), "discarded": is_discarded(view, each)}
         case "failed":
             failed_ms = each.timestamp_ms + each.duration_ms
             shown |= {"failure_timestamp": failed_ms, "failure_message": each.failure}

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+from ...actors.checkpoints.reason_words import in_words
 from ...messages import (
     CancelJob,
     CancelWithSavepoint,
@@ -161,14 +162,14 @@ async def _checkpoint(answer: Awaitable[Any]) -> Json:
     except HttpError as error:
         return {"checkpointId": None, "failureCause": failure_cause(str(error))}
     if isinstance(found, CheckpointNotTaken):
-        return {"checkpointId": None, "failureCause": failure_cause(found.cause)}
+        return {"checkpointId": None, "failureCause": failure_cause(in_words(found.cause))}
     return {"checkpointId": found.checkpoint_id, "failureCause": None}
 
 
 async def _savepoint(answer: Awaitable[Any]) -> Json:
     found = await answer
     if isinstance(found, TriggerSavepointFailure):
-        return failure(found.cause)
+        return failure(in_words(found.cause))
     return {"location": found.savepoint_path}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from ...actors.checkpoints.reason_words import in_words
 from ...messages import (
     CheckpointHistory,
     CheckpointStatistics,
@@ -17,7 +18,7 @@ from ...messages import (
     TimelineMark,
     TimelineSample,
 )
-from .flink_checkpoints import path_of, start_delay_ms
+from .flink_checkpoints import is_discarded, path_of, start_delay_ms
 from .flink_jobs import chain_of
 from .jobs import Explained, flink_id
 
@@ -58,7 +59,13 @@ def timeline(samples: Sequence[TimelineSample], marks: Iterable[TimelineMark]) -
         "waits": [round(each.back_pressured, 3) for each in samples],
         "lag": [each.lag_ms for each in samples],
         "marks": [
-            {"at": each.at_ms, "kind": each.kind, "text": each.text[:500], "ms": each.duration_ms, "no": each.number}
+            {
+                "at": each.at_ms,
+                "kind": each.kind,
+                "text": in_words(each.text[:500]),
+                "ms": each.duration_ms,
+                "no": each.number,
+            }
             for each in marks
         ],
     }
@@ -92,8 +99,9 @@ def checkpoint(view: JobView, each: CheckpointStatistics) -> Json:
         "bytes": each.state_size_bytes,
         "acked": len(each.subtasks),
         "of": each.subtasks_total,
-        "failure": each.failure[:LONGEST_TEXT],
-        "path": path_of(view, each),
+        "failure": in_words(each.failure[:LONGEST_TEXT]),
+        "path": "" if is_discarded(view, each) else path_of(view, each),
+        "discarded": is_discarded(view, each),
         "sync": round(max((one.sync_ms for one in metrics), default=0.0), 1),
         "async": round(max((one.async_ms for one in metrics), default=0.0), 1),
         "alignment": round(max((one.alignment_ms for one in metrics), default=0.0), 1),

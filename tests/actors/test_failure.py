@@ -13,6 +13,7 @@ from understudy.actors.failure import LONGEST_LINE, describe, lost_task_manager,
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 from understudy.messages import ExecutionState, FailureCause, FailureKind, UpdateTaskExecutionState
+from understudy.state import CheckpointStorage
 from understudy.state.errors import MissingState, OutsideRoot
 
 from .tasks.task_stage import TaskStage, deployment
@@ -51,6 +52,18 @@ def test_a_failure_of_our_own_code_keeps_all_its_frames() -> None:
         exec(compile("fail()", "<above>", "exec"), space)
     assert caught.tb.tb_next is not None
     assert '"<above>"' in describe(caught.value.with_traceback(caught.tb.tb_next)).traceback
+
+
+def test_what_is_said_of_stored_state_needs_no_traceback(tmp_path: Path) -> None:
+    storage = CheckpointStorage(str(tmp_path))
+    with pytest.raises(MissingState) as caught:
+        storage.read_sealed("chk-1/count")
+    assert caught.tb.tb_next is not None
+    missing = describe(caught.value.with_traceback(caught.tb.tb_next))
+    assert missing.cause is not None
+    assert (missing.error_type, missing.cause.error_type) == ("MissingState", "FileNotFoundError")
+    assert (missing.traceback, missing.cause.traceback) == ("", "")
+    assert "test_failure.py" in describe(caught.value.with_traceback(caught.tb)).traceback, "it passed the user's code"
 
 
 def test_one_line_says_what_and_where(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ export function checkpointList(view, chosen, choose) {
       h("td", { class: "n" }, h("span", { class: "meter" }, h("i", { class: "ok", vars: { "--share": `${(100 * each.ms) / longest}%` } })), span(each.ms)),
       h("td", { class: "n" }, bytes(each.bytes)), h("td", { class: "n" }, `${each.acked}/${each.of}`),
       h("td", { class: "n" }, span(each.sync)), h("td", { class: "n" }, span(each.alignment)),
-      h("td", { class: "why" }, each.failure || each.path)))))));
+      h("td", { class: "why" }, each.failure || (each.discarded ? "deleted" : each.path))))))));
 }
 
 // Those that a job can start from, with what to do with them.

@@ -14,9 +14,9 @@ export function jobList(found, open) {
     h("div", { class: "scroll" }, h("table", { class: "rows" },
       h("thead", {}, h("tr", {}, ["job", "status", "started", "duration", "tasks", "restarts", ""].map((name, i) => h("th", { class: i > 2 && i < 6 ? "n" : "" }, name)))),
       h("tbody", {}, found.jobs.map((job) => h("tr", { key: job.id, onclick: () => open(job.id) },
-        h("td", {}, h("a", { href: `#/${job.id}` }, job.name), h("code", {}, job.id.slice(0, 8))), h("td", {}, pill(job.status)), h("td", {}, moment(job.from)),
+        h("td", {}, h("a", { href: `#/${job.id}` }, job.name), h("code", {}, job.id.slice(0, 8)), job.why && h("p", { class: "narrow" }, job.why)), h("td", {}, pill(job.status)), h("td", {}, moment(job.from)),
         h("td", { class: "n" }, span((job.to || found.at) - job.from)), h("td", { class: "n" }, job.ended ? job.total : `${job.running}/${job.total}`),
-        h("td", { class: "n" }, job.restarts), h("td", { class: "why" }, job.why)))))));
+        h("td", { class: "n" }, job.restarts), h("td", { class: "why wide" }, job.why)))))));
 }
 
 export function suspects(view, choose) {

@@ -8,6 +8,7 @@ from understudy.actors.checkpoints.checkpoint_effects import FailJob
 from understudy.actors.checkpoints.checkpoint_events import (
     AllDataEnded,
     CheckpointExpired,
+    Shutdown,
     TriggerCheckpointNow,
 )
 from understudy.actors.checkpoints.checkpoint_failures import INDEXES_SHOWN, NAMES_SHOWN, how_far
@@ -21,6 +22,7 @@ from understudy.messages import (
     CheckpointId,
     CheckpointStatistics,
     ExecutionAttemptId,
+    JobStatus,
     OperatorDescription,
     OperatorId,
     SnapshotMetrics,
@@ -102,6 +104,25 @@ def test_only_the_last_that_ended_are_kept_and_all_in_progress() -> None:
     found = history(driver)
     assert [each.checkpoint_id for each in found.checkpoints] == [*range(14, 14 - ENDED_CHECKPOINTS_KEPT, -1), 1]
     assert found.completed == ENDED_CHECKPOINTS_KEPT + 3
+
+
+def test_of_completed_ones_it_is_said_which_are_deleted() -> None:
+    driver = make_driver(retained=2)
+    for each in range(1, 5):
+        driver.tell(TriggerCheckpointNow(), ack("a", each), ack("b", each))
+    driver.tell(TriggerCheckpointNow(), decline("a", 5))
+    kept = [each.checkpoint_id for each in history(driver).checkpoints if each.path and not each.discarded]
+    assert kept == driver.retained_ids()[::-1] == [4, 3]
+    assert not history(driver).checkpoints[0].discarded, "one that failed has left nothing"
+    driver.tell(Shutdown(JobStatus.CANCELED))
+    assert all(each.discarded for each in history(driver).checkpoints if each.status == "completed")
+
+
+def test_a_savepoint_that_its_job_no_longer_needs_is_its_users() -> None:
+    driver = make_driver(retained=1)
+    driver.tell(savepoint_now("sp"), ack("a", 1), ack("b", 1))
+    driver.tell(TriggerCheckpointNow(), ack("a", 2), ack("b", 2))
+    assert [each.discarded for each in history(driver).checkpoints] == [False, False]
 
 
 @pytest.mark.parametrize(

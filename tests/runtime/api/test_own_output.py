@@ -85,3 +85,17 @@ def test_a_job_with_a_relative_that_runs_is_warned_of_sinks_that_nobody_guards(
         "ended: where both write to one place (sink 'rows'), each record comes twice. Cancel one of them, or see that "
         "they write to different places"
     ]
+
+
+def test_a_job_of_a_name_that_another_has_is_warned(caplog: pytest.LogCaptureFixture) -> None:
+    env = StreamEnvironment()
+    env.from_collection([{"n": 1}]).collect(name="out")
+    for name in ("flights", "job"):
+        translation = translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere", name=name)
+        submitted = JobSubmitted(translation.graph.job_id, namesakes=("job-1, running",))
+        translation.warn(submitted, on_this_machine=False)
+        translation.warn(replace(submitted, namesakes=()), on_this_machine=False)
+    (text,) = caplog.messages
+    assert text.startswith("job 'flights' (job-")
+    assert "is not the only one of this name: job-1, running. If they are the same program" in text
+    assert "understudy stop ID" in text

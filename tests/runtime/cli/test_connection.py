@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from understudy import CurveKeys, JobHandle, LocalCluster, StreamEnvironment
+from understudy import CurveKeys, JobFailed, JobHandle, LocalCluster, StreamEnvironment, no_restart
 from understudy.runtime.clusters.announcement import FILE_NAME, Announced, find_announcements
 
 from .conftest import WAIT_S, Running, Shell, eventually
@@ -161,6 +161,31 @@ def test_what_an_ended_job_has_left_is_said_with_its_checkpoints(shell: Shell, c
     path = eventually(lambda: job.details().retained_checkpoint_path, "its end")
     said = shell("checkpoints", "leaving").err
     assert f"its checkpoint is kept; to go on from there: --from-savepoint {path}" in said
+
+
+def test_no_path_is_shown_of_a_checkpoint_that_is_deleted(shell: Shell, cluster: LocalCluster) -> None:
+    job = cluster.submit(endless(checkpoint_dir=str(shell.folder), retain_checkpoints="on_cancellation"), "several")
+    eventually(lambda: job.details().completed_checkpoints > 2, "checkpoints")
+    job.cancel().result(timeout=WAIT_S)
+    newest, *earlier = [each for each in shell("checkpoints", "several", "--json").json["checkpoints"] if each["path"]]
+    assert (newest["discarded"], {each["discarded"] for each in earlier}) == (False, {True})
+    table = shell("checkpoints", "several").out
+    assert newest["path"] in table
+    assert not [each["path"] for each in earlier if f"{each['path']}\n" in table]
+    assert table.count("deleted") == len(earlier)
+
+
+def test_two_jobs_of_one_name_are_told_apart(cluster: LocalCluster, caplog: pytest.LogCaptureFixture) -> None:
+    first = cluster.submit(endless(), "twin")
+    assert "not the only one" not in caplog.text
+    env = StreamEnvironment(restart_strategy=no_restart())
+    env.from_collection([{"n": 1}]).map(lambda row: row["m"]).collect(name="out")
+    second = cluster.submit(env, "twin")
+    assert second.submitted.namesakes[0].startswith(f"{first.job_id}, ")
+    assert f"job 'twin' ({second.job_id}) is not the only one of this name: {first.job_id}, " in caplog.text
+    with pytest.raises(JobFailed):
+        second.wait(timeout=WAIT_S)
+    eventually(lambda: f"job 'twin' ({second.job_id[:12]}) failed: " in caplog.text, "its failure in the log")
 
 
 def endless(**settings: Any) -> StreamEnvironment:

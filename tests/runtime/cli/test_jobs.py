@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 
 import pytest
 
 from understudy.messages import JobId, JobStatus, JobSummary
-from understudy.runtime.cli.jobs import SHORT, _job_table, print_table, status_in_words
+from understudy.runtime.cli.jobs import SHORT, SHORTEST, _job_table, print_table, status_in_words, terminal_width
 from understudy.runtime.clusters.remote_cluster import find_job
 from understudy.runtime.clusters.remote_errors import AmbiguousJob, NoSuchJob
 
@@ -91,6 +92,22 @@ class TestTheStatusInWords:
         print_table(_job_table([failed, replace(failed, last_failure="x" * 300)]))
         short, full = (line.rstrip().rpartition(" ")[2] for line in capsys.readouterr().out.splitlines()[1:])
         assert (short, full) == ("x" * (SHORT - 1) + "…", "x" * 300)
+
+    def test_a_failure_is_cut_where_the_terminal_ends(self, capsys: pytest.CaptureFixture[str]) -> None:
+        failed = [replace(job(f"job-{n}"), last_failure=f"{n}" * 300) for n in (1, 2)]
+        print_table(_job_table([*failed, job("job-3")], width=160))
+        _, *lines, _ = (line.rstrip() for line in capsys.readouterr().out.splitlines())
+        assert [len(line) for line in lines] == [160, 160]
+        assert all(line.endswith("…") for line in lines)
+        print_table(_job_table(failed, width=20))
+        assert "1" * (SHORTEST - 1) + "…" in capsys.readouterr().out, "a few words are left"
+
+    def test_who_reads_a_pipe_gets_all_of_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("COLUMNS", raising=False)
+        monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((0, 0)))
+        assert terminal_width() is None
+        monkeypatch.setenv("COLUMNS", "132")
+        assert terminal_width() == 132
 
 
 def test_a_job_is_one_line_and_its_name_orders_a_terminal_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,7 +59,8 @@ def test_back_pressure_and_flame_graph_by_the_same_samples(shared: Shell, runnin
     assert sum(int(line.rpartition(" ")[2]) for line in stacks) == 100
     wrong = shared("back-pressure", "job", "sauce")
     assert wrong.code == 1
-    assert "has no such vertex or operator; it has 'numbers'" in wrong.err
+    assert "'sauce': job 'job' has no such vertex or operator; it has 'numbers'" in wrong.err
+    assert "not running" not in wrong.err
 
 
 def test_logs_are_there_for_those_who_ask_later(shared: Shell, running: Running) -> None:

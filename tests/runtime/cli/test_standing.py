@@ -333,8 +333,10 @@ def test_a_job_that_gets_no_slot_says_what_is_missing_and_what_to_do(yard: Yard)
     with yard.cluster() as cluster:
         env = yard.environment()
         env.from_collection([1]).collect(name="out")
-        with pytest.raises(JobFailed, match="no TaskManager process is here: start one with `understudy taskmanager`"):
+        with pytest.raises(JobFailed) as failed:
             cluster.submit(env, "waiting").wait(WAIT_S)
+    assert "no TaskManager process is here: start one with `understudy taskmanager`" in str(failed.value)
+    assert str(failed.value).count("NoResourceAvailable") == 1
 
 
 def test_a_job_that_waits_for_slots_says_who_holds_them_and_one_that_can_never_have_them_is_refused(yard: Yard) -> None:

@@ -117,7 +117,7 @@ def test_threads_of_a_task_manager_and_of_the_job_manager_are_seen_from_outside(
 def test_what_is_asked_wrongly_is_said_so(shared_cluster: LocalCluster) -> None:
     job = shared_cluster.submit(program(pause_s=0, records_per_second=10), "asked")
     job.ready().result(timeout=WAIT_S)
-    with pytest.raises(NotRunning, match="has no such vertex or operator; it has 'source'"):
+    with pytest.raises(NotRunning, match=r"^'sauce': job 'asked' has no such vertex or operator; it has 'source'"):
         job.back_pressure("sauce")
     with pytest.raises(InvalidSetting, match="kind must be one of 'full', 'on_cpu', 'off_cpu', found 'cpu'"):
         job.flame_graph("source", kind="cpu")  # type: ignore[arg-type]

@@ -37,9 +37,9 @@ class Slow(Operator):
         batch()  # it takes its time
 
 
-def slow_operator() -> Slow:
+def slow_operator(attempt: int = 2) -> Slow:
     made = Slow()
-    made.context = SimpleNamespace(name="slow", subtask_index=1, attempt_number=2)  # type: ignore[assignment]
+    made.context = SimpleNamespace(name="slow", subtask_index=1, attempt_number=attempt)  # type: ignore[assignment]
     return made
 
 
@@ -67,7 +67,7 @@ class Stage:
         self.cell: Any = SimpleNamespace(actor=None)
         watch.begin(self.group)
 
-    def turn(self, *looks_after_ms: float, ends_after_ms: float) -> None:
+    def turn(self, *looks_after_ms: float, ends_after_ms: float, attempt: int = 2) -> None:
         began_ms = self.clock.ms
         self.group.began_ms, self.group.turning = began_ms, self.cell
 
@@ -76,7 +76,7 @@ class Stage:
                 self.clock.ms = began_ms + after_ms
                 self.watch.look()
 
-        slow_operator().process_batch(work, None)
+        slow_operator(attempt).process_batch(work, None)
         self.clock.ms = began_ms + ends_after_ms
         self.group.turning = None
         if ends_after_ms >= self.watch.slow_ms:
@@ -153,6 +153,18 @@ def test_one_place_is_logged_a_few_times_and_then_once_in_a_while(
     stage.turn(1000, ends_after_ms=1001)
     assert "(7 more times since it was last logged)" in caplog.records[-2].getMessage()
     assert len(caplog.records) == 2 * LOGGED_IN_FULL + 2
+
+
+def test_one_place_stays_one_through_all_attempts(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    """In a restart loop each attempt meets it again."""
+    for attempt in range(10):
+        stage.turn(1000, ends_after_ms=1001, attempt=attempt)
+    assert len(caplog.records) == 2 * LOGGED_IN_FULL
+    stage.clock.ms += ONCE_IN_MS
+    stage.turn(1000, ends_after_ms=1001, attempt=10)
+    text = caplog.records[-2].getMessage()
+    assert "(subtask 1, attempt 10)" in text
+    assert "(7 more times since it was last logged)" in text
 
 
 def test_a_group_that_has_ended_is_not_looked_at(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:

@@ -393,6 +393,26 @@ def test_it_is_read_on_a_phone_and_steered_by_the_keyboard() -> None:
             page.get_by_role("heading", name="savepoint 2").wait_for()
 
 
+@pytest.mark.slow
+def test_on_a_phone_the_list_says_why_a_job_failed_and_no_heading_breaks_within_a_word() -> None:
+    view = job_view(vertices=2)
+    view = replace(view, summary=replace(view.summary, last_failure="KeyError: 'delya' in operator 'count'"))
+    with served(App(AnsweringJobs(view))) as server:
+        with page_of(server.url, size=(400, 800)) as page:
+            box = page.locator(".narrow", has_text="KeyError: 'delya'").bounding_box()
+            assert box is not None
+            assert box["x"] + box["width"] <= 400
+        with page_of(f"{server.url}#/{HEX}", size=(400, 800)) as page:
+            page.get_by_role("link", name="Checkpoints").click()
+            heading = page.get_by_role("heading", name="Savepoints")
+            heading.wait_for()
+            lines = heading.evaluate(
+                "(one) => { const range = document.createRange(); range.selectNode(one.firstChild);"
+                " return range.getClientRects().length; }"
+            )
+            assert lines == 1
+
+
 def test_all_that_is_served_is_small_and_what_is_vendored_has_its_licence() -> None:
     files = _files()
     assert sum(map(len, files.values())) < 150_000

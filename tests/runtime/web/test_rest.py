@@ -199,6 +199,19 @@ def test_checkpoints_with_counts_latest_and_quantiles(jobs: AnsweringJobs, clien
     assert (config["mode"], config["interval"]) == ("exactly_once", 1000)
 
 
+def test_a_checkpoint_whose_files_are_gone_is_discarded(jobs: AnsweringJobs, client_of: Clients) -> None:
+    (found,) = ask(client_of, App(jobs), f"{J}/checkpoints/details/2")
+    assert (found["discarded"], found["external_path"]) == (False, f"/savepoints/{HOSTILE}")
+    jobs.views[JOB] = replace(jobs.views[JOB], savepoints=())
+    (found,) = ask(client_of, App(jobs), f"{J}/checkpoints/details/2")
+    assert found["discarded"] is True, "its user has disposed of it"
+    history = jobs.histories[JOB]
+    rows = [replace(each, kind="checkpoint", discarded=each.status == "completed") for each in history.checkpoints]
+    jobs.histories[JOB] = replace(history, checkpoints=tuple(rows))
+    (found,) = ask(client_of, App(jobs), f"{J}/checkpoints/details/2")
+    assert found["discarded"] is True
+
+
 def test_exceptions_are_a_chain_newest_first(jobs: AnsweringJobs, client_of: Clients) -> None:
     (found,) = ask(client_of, App(jobs), f"{J}/exceptions?maxExceptions=5")
     (entry,) = found["exceptionHistory"]["entries"]

@@ -1,0 +1,31 @@
+"""Names of jobs where another one may have the same: in the log, and in the answer to who submits it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...messages import JobGraph
+
+if TYPE_CHECKING:
+    from .managed_job import ManagedJob
+
+_PREFIX = "job-"
+_DIGITS = 8
+"""Of the id, behind its prefix: the commands take as many for the whole."""
+
+
+def named(graph: JobGraph, jobs: Iterable[ManagedJob]) -> str:
+    """As a line of the log begins: with the id's beginning if another one of the jobs, ended or not, has the name."""
+    name = f"job {graph.name!r}"
+    is_alone = all(job.graph.name != graph.name or job.job_id == graph.job_id for job in jobs)
+    return name if is_alone else f"{name} ({graph.job_id[: len(_PREFIX) + _DIGITS]})"
+
+
+def namesakes(graph: JobGraph, jobs: Iterable[ManagedJob]) -> tuple[str, ...]:
+    """The other ones of its name that have not ended, each as "id, status"."""
+    return tuple(
+        f"{job.job_id}, {job.status.value}"
+        for job in jobs
+        if job.graph.name == graph.name and job.job_id != graph.job_id and not job.status.is_terminal
+    )
