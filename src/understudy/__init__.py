@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .actors.ask_errors import AskFailed as AskFailed
     from .actors.ask_errors import AskTimeout as AskTimeout
     from .actors.ask_errors import KeyWanted as KeyWanted
+    from .actors.ask_errors import NoSuchVertex as NoSuchVertex
     from .actors.ask_errors import NotRunning as NotRunning
     from .actors.ask_errors import RemoteActorError as RemoteActorError
     from .actors.ask_errors import Unreachable as Unreachable
@@ -389,7 +390,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "actors.actor": "Actor RestartLimit Step SupervisorStrategy Terminated",
     "actors.answer": "Answer",
-    "actors.ask_errors": "ActorDead AskFailed AskTimeout KeyWanted NotRunning RemoteActorError Unreachable",
+    "actors.ask_errors": (
+        "ActorDead AskFailed AskTimeout KeyWanted NoSuchVertex NotRunning RemoteActorError Unreachable"
+    ),
     "actors.async_calls.failed_record": "FailedRecord",
     "actors.async_calls.retry": "Retry",
     "actors.async_calls.settings": "AsyncSettings",
