@@ -65,6 +65,18 @@ def test_a_sink_of_rows_gets_them_by_key_where_they_are_dealt_out(env: StreamEnv
     ]
 
 
+def test_a_table_gets_its_rows_by_their_key(env: StreamEnvironment, program: Any) -> None:
+    sales = env.from_collection([1], name="a").map(_sale, name="b")
+    sales.to_sql("sqlite://", "t", name="append", parallelism=3)
+    sales.to_sql("sqlite://", "u", name="ledger", key="shop", parallelism=3)
+    sales.to_sql("sqlite://", "v", name="upsert", key="shop", exactly_once=False, parallelism=3)
+    assert program.shape(env)[1] == [
+        "a =rebalance=> append",
+        "a =hash=> ledger",
+        "a =hash=> upsert",
+    ]
+
+
 def test_another_slot_sharing_group_is_not_chained_and_is_inherited(env: StreamEnvironment, program: Any) -> None:
     mapped = env.from_collection([1], name="a", parallelism=2).map(str, name="b", slot_sharing_group="heavy")
     mapped.sink_to(program.Swallow, name="c")
