@@ -215,4 +215,5 @@ def _tell_result(display: Display, differences: dict[str, str], report: Report, 
         display.say(f"only {report.kills} of {kills} kills happened before the job ended", "bold red")
     if report.exact:
         median = f", median recovery {statistics.median(report.recovery_ms):.0f} ms" if report.recovery_ms else ""
-        display.say(f"exact: {report.kills} kills, {report.checkpoints_completed} checkpoints{median}", "bold green")
+        killed = f"{report.kills} kill{'' if report.kills == 1 else 's'}"
+        display.say(f"exact: {killed}, {report.checkpoints_completed} checkpoints{median}", "bold green")
