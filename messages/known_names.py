@@ -21,9 +21,12 @@ _OPEN = (inspect.Parameter.VAR_KEYWORD,)
 
 
 def meant(found: str, known: Iterable[str]) -> str:
-    """The end of a text about a wrong name: those known that end with it, or the one most like it; empty if none is."""
+    """The end of a text about a wrong name: those known that begin or end with it, or the one most like it; empty if
+    none is.
+    """
     names = list(known)
-    close = [each for each in names if each.endswith(f"_{found}")] or get_close_matches(found, names, 1)
+    longer = [each for each in names if each.startswith(f"{found}_") or each.endswith(f"_{found}")]
+    close = longer or get_close_matches(found, names, 1)
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from ...messages.known_names import meant
 from ...state.checkpoints.job_runs import LEASE_MS
 from ..api.checks import at_least, finite_ms, text
 from ..api.errors import InvalidSetting
@@ -48,8 +48,7 @@ class ClusterSettings:
         known = [field.name for field in fields(cls)]
         for name in settings:
             if name not in known:
-                close = difflib.get_close_matches(name, known, 1)
-                hint = f"; did you mean {close[0]!r}?" if close else "."
+                hint = meant(name, known) or "."
                 raise TypeError(f"a cluster has no setting {name!r}{hint} There are {', '.join(known)}")
         return cls(task_managers, slots_per_task_manager, **settings)
 

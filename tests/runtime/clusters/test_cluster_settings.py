@@ -1,0 +1,27 @@
+"""Settings of a cluster that there are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from understudy import LocalCluster
+from understudy.runtime.clusters.cluster_settings import ClusterSettings
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("slots", "; did you mean 'slots_per_task_manager'? There are task_managers, "),
+        ("port", "; did you mean 'web_port'? There are "),
+        ("heartbeat_timeout", "; did you mean 'heartbeat_timeout_ms'? There are "),
+        ("zoo", ". There are task_managers, "),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_right_ones(wrong: str, hint: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        LocalCluster(2, **{wrong: 4})
+    assert str(raised.value).startswith(f"a cluster has no setting {wrong!r}{hint}")
+
+
+def test_a_right_one_is_taken() -> None:
+    assert ClusterSettings.of(2, 4, {"web_port": 0}) == ClusterSettings(2, 4, web_port=0)
