@@ -66,6 +66,24 @@ def test_what_is_said_of_stored_state_needs_no_traceback(tmp_path: Path) -> None
     assert "test_failure.py" in describe(caught.value.with_traceback(caught.tb)).traceback, "it passed the user's code"
 
 
+def test_what_the_system_says_of_a_file_of_the_user_keeps_its_traceback(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no flights") as caught:
+        _read_flights(tmp_path / "flights.csv")
+    above = describe(caught.value)
+    assert above.cause is not None
+    assert above.cause.error_type == "FileNotFoundError"
+    assert "return path.read_text()  # of the user" in above.cause.traceback
+    assert caught.value.__cause__ is not None
+    assert "return path.read_text()  # of the user" in describe(caught.value.__cause__).traceback
+
+
+def _read_flights(path: Path) -> str:
+    try:
+        return path.read_text()  # of the user
+    except OSError as error:
+        raise ValueError("no flights") from error
+
+
 def test_one_line_says_what_and_where(tmp_path: Path) -> None:
     failure = failure_of(Worst(), tmp_path)
     assert failure.repeatable

@@ -22,3 +22,7 @@ def test_a_users_own_text_stays(text: str) -> None:
 def test_what_follows_stays() -> None:
     found = in_words("no savepoint could be triggered: tasks_not_ready: a/0 not running")
     assert found == "no savepoint could be triggered: not all tasks run: a/0 not running"
+
+
+def test_each_line_has_its_reason() -> None:
+    assert in_words("checkpoint 7: task_failed\nsubsumed") == "checkpoint 7: a task has failed\n" + in_words("subsumed")

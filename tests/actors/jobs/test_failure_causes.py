@@ -197,6 +197,17 @@ def test_how_a_lost_process_ended_is_waited_for_only_for_a_while_and_added_after
     assert stage.tell(ExitOverdue()) == []
 
 
+def test_a_job_that_fails_of_a_program_does_not_wait_for_how_a_process_ended() -> None:
+    stage = Stage(graph(attempts=0))
+    deployments = stage.running()
+    stage.report(deployments[0], ExecutionState.FAILED, replace(FAILURE, task_manager="tm-0-0"))
+    stage.tell(TaskManagerLost("tm-0-0", "the connection broke", process_ended=False))
+    stage.tell(TaskManagerLost("tm-1-0", "the connection broke", process_ended=False))
+    (ended,) = stage.of(JobEnded)
+    assert ended.failure is not None
+    assert ended.failure.error_type == "ValueError"
+
+
 def test_a_task_that_its_task_manager_cancels_without_an_order_is_a_failure_that_names_it() -> None:
     stage = Stage(graph(attempts=9))
     deployments = stage.running()

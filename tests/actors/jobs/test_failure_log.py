@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from understudy.actors.failure import lost_task_manager
-from understudy.actors.jobs.failure_log import IN_VAIN, PAUSE_MS, TOLD_AT_ONCE, FailureLog
+from understudy.actors.jobs.failure_log import FAILED_IN_A_ROW, IN_VAIN, PAUSE_MS, TOLD_AT_ONCE, FailureLog
 from understudy.actors.jobs.job_effects import FailureKnown, ProcessEnded, Restart
 from understudy.actors.jobs.repeated_failures import RepeatedFailures
 from understudy.messages import (
@@ -232,6 +232,13 @@ def test_all_that_is_logged_is_kept(clock: Clock, caplog: pytest.LogCaptureFixtu
     told.job_ended(JobStatus.FAILED, typo(), 1)
     assert kept == [(each.name, each.levelno, each.getMessage()) for each in caplog.records]
     assert len(kept) == 5
+
+
+def test_why_checkpoints_fail_is_in_words(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(FAILED_IN_A_ROW):
+        told.checkpoint_aborted(CheckpointAborted(JobId("job"), CheckpointId(number), "metadata_failed: disk full", 0))
+    (line,) = lines(caplog)
+    assert "the last one (9): its metadata could not be written: disk full. Until one completes" in line
 
 
 def test_nothing_is_made_where_nobody_listens(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:

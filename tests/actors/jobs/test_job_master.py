@@ -32,6 +32,8 @@ from understudy.messages import (
     TriggerCheckpoint,
 )
 
+from ..savepoints import chain, keyed_state
+from ..savepoints import checkpoint as completed
 from .job_stage import FAILURE, UNREADABLE, Stage, graph
 
 
@@ -125,6 +127,27 @@ def test_task_managers_that_all_end_before_they_register_again_and_again_fail_th
         "ended before it registered: exited with code 1; it wrote last: 'no module flights'; the log has what they "
         "wrote before: mend that, and submit the job again"
     )
+
+
+def test_a_task_manager_that_waits_for_a_slot_may_still_start_though_it_ended_again_and_again() -> None:
+    stage = Stage(graph())
+    for _ in range(STILLBIRTHS_AT_START):
+        stage.tell(TaskManagerExited("job-1", 0, "exited with code 1"))
+    stage.tell(TaskManagerAwaited("job-1", 0, "all slots are taken"))
+    for _ in range(STILLBIRTHS_AT_START):
+        stage.tell(TaskManagerExited("job-1", 1, "exited with code 1"))
+        assert stage.of(JobEnded) == []
+
+
+def test_a_job_that_has_a_checkpoint_waits_though_no_task_manager_can_start() -> None:
+    """It was taken over from a JobManager that died: its state is worth a wait for the machine."""
+    stage = Stage(graph())
+    saved = completed((chain("op-sink-0"), [{"op-sink-0": keyed_state(range(128))}]))
+    stage.master.coordinator.store.add(replace(saved, is_savepoint=False))
+    for _ in range(STILLBIRTHS_AT_START + 1):
+        for index in range(2):
+            stage.tell(TaskManagerExited("job-1", index, "exited with code 1"))
+            assert stage.of(JobEnded) == []
 
 
 @pytest.mark.parametrize("was_there", ["one is here", "one was here", "one waits for a slot"])

@@ -84,6 +84,10 @@ def test_keys_of_several_types_become_text_and_keys_of_one_keep_it(opened: Savep
     assert opened.operator("aggregation").states()[0].to_arrow().schema.field("sensor").type == pa.int64()
 
 
+def test_the_parts_of_a_tuple_are_counted_from_one() -> None:
+    assert inferred([("JFK", 1)]).type == pa.struct({"_1": pa.string(), "_2": pa.int64()})
+
+
 def test_a_tuple_is_one_text_whether_or_not_its_key_group_has_other_keys() -> None:
     for keys in ([("JFK", 1)], [("JFK", 1), None]):
         assert as_type(inferred(keys), pa.string())[0].as_py() == inferred([("JFK", 1), 3])[0].as_py() == "('JFK', 1)"

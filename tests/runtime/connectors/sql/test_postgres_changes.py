@@ -340,6 +340,19 @@ def test_changes_of_another_table_of_the_name_are_not_taken_for_its_own(
         second.take(1)
 
 
+def test_changes_of_its_own_table_are_not_taken_when_another_one_has_the_name(
+    pg_url: str, db: psycopg.Connection[Any]
+) -> None:
+    """The publication follows the table that was renamed."""
+    with Driven(source(pg_url)) as driven:
+        run(db, "INSERT INTO t VALUES (1, 'a')")
+        driven.take(1)
+        replace_table(db, "renamed")
+        run(db, "INSERT INTO t_before VALUES (2, 'b')")
+        with pytest.raises(ChangesLost, match="t is another table"):
+            driven.take(1)
+
+
 def test_what_a_slot_has_of_a_table_that_had_the_name_before_is_left_out(
     pg_url: str, db: psycopg.Connection[Any]
 ) -> None:

@@ -1,0 +1,27 @@
+"""What the page gets: reasons in words, and no path of what is deleted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from understudy.messages import TimelineMark
+from understudy.runtime.web import page_view
+
+from .views import history_of, job_view
+
+
+def test_the_page_says_in_words_why_there_is_no_checkpoint() -> None:
+    view = job_view()
+    failed = replace(history_of(view).checkpoints[0], status="failed", failure="metadata_failed: disk full")
+    assert page_view.checkpoint(view, failed)["failure"] == "its metadata could not be written: disk full"
+    mark = TimelineMark(7, "checkpoint failed", "checkpoint 7: task_failed")
+    assert page_view.timeline((), [mark])["marks"][0]["text"] == "checkpoint 7: a task has failed"
+
+
+def test_the_page_has_no_path_of_a_checkpoint_whose_files_are_gone() -> None:
+    view = job_view()
+    there = replace(history_of(view).checkpoints[0], kind="checkpoint", status="completed", path="job/chk-7")
+    shown = page_view.checkpoint(view, there)
+    assert (shown["path"], shown["discarded"]) == ("/checkpoints/job/chk-7", False)
+    shown = page_view.checkpoint(view, replace(there, discarded=True))
+    assert (shown["path"], shown["discarded"]) == ("", True)
