@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -133,7 +134,7 @@ def plain_table(columns: Sequence[str], *, numbers: Sequence[str]) -> Table:
 
 def terminal_width() -> int | None:
     """In characters; None: no terminal shows it, and who reads it gets all of it."""
-    return shutil.get_terminal_size((0, 0)).columns or None
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _job_table(jobs: Sequence[JobSummary], *, width: int | None = None) -> Table:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import sys
 import time
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -103,10 +104,9 @@ class TestTheStatusInWords:
         assert "1" * (SHORTEST - 1) + "…" in capsys.readouterr().out, "a few words are left"
 
     def test_who_reads_a_pipe_gets_all_of_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delenv("COLUMNS", raising=False)
-        monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((0, 0)))
-        assert terminal_width() is None
         monkeypatch.setenv("COLUMNS", "132")
+        assert terminal_width() is None
+        monkeypatch.setattr(sys, "stdout", Mock(isatty=lambda: True))
         assert terminal_width() == 132
 
 
