@@ -56,6 +56,7 @@ SIZES: Mapping[str, Mapping[str, int]] = {
     "state.columns.arrow_batches": {"_MANY_ROWS": 2},
     "state.columns.marshalled_columns": {"_SAMPLE": 2},
     "state.columns.packed_columns": {"_FEW_ITEMS": 2},
+    "state.columns.timed_batch": {"BLOCK_ROWS": 3},
     "state.keys.column_hash": {"_CHUNK": 7, "_CHUNK_BYTES": 9, "FEW": 1},
     "state.keys.key_groups": {"_CHUNK": 7},
     "state.keys.key_hash": {"_LONG_FROM": 4},

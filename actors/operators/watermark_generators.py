@@ -13,6 +13,7 @@ from typing import Any, Protocol, Unpack
 
 import numpy as np
 
+from ...state.columns.timed_batch import least_and_greatest
 from ...state.kinds.durations import Duration, Units, duration_ms
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from ..flow.records import rows_of
@@ -40,9 +41,10 @@ def watermarks_before(generator: WatermarkGenerator, times: Times, records: Batc
     A generator without a method `before_each` is asked once a batch: then it is the one before the batch for all.
     """
     before_each = getattr(generator, "before_each", None)
-    if before_each is None:
+    before: Times | None = None if before_each is None else before_each(times, records)
+    if before is None:
         return None if times.min() > watermark_ms else np.full(len(times), watermark_ms)
-    marks: Times = np.maximum(before_each(times, records), watermark_ms)
+    marks: Times = np.maximum(before, watermark_ms)
     return marks if (times <= marks).any() else None
 
 
@@ -82,11 +84,15 @@ class _Bounded:
     def restore(self, watermark_ms: int) -> None:
         """The watermark says it all: whoever calls it lets none go back."""
 
-    def before_each(self, times: Times, records: Batch) -> Times:
-        """By the records of this batch alone, the watermark before each of them."""
+    def before_each(self, times: Times, records: Batch) -> Times | None:
+        """By the records of this batch alone, the watermark before each of them; None if none is late by another one,
+        as is usual.
+        """
+        least, greatest = least_and_greatest(times)
+        # Below all time this difference is beyond the end of time: then it is looked at record by record.
+        if bool((least > np.maximum.accumulate(greatest) - self._delay_ms - 1).all()):
+            return None
         before = np.full(len(times), NO_WATERMARK)
-        if int(times.min()) > int(times.max()) - self._delay_ms - 1:  # as Python's: NumPy's would overflow
-            return before  # the usual case: no record is late by another one of the batch
         before[1:] = np.maximum.accumulate(times)[:-1]
         return np.where(before > NO_WATERMARK + self._delay_ms, before - self._delay_ms - 1, NO_WATERMARK)
 

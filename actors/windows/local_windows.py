@@ -92,11 +92,14 @@ class LocalWindows(Aggregation):
     def _take_in(self, table: PaneTable) -> None:
         """Aggregate the batches that wait."""
         if self._waiting_rows:
-            batches, times = joined_batches(self._waiting), np.concatenate(self._waiting_times)
+            times = self._waiting_times[0] if len(self._waiting_times) == 1 else np.concatenate(self._waiting_times)
             at = 0
-            for batch in batches:
-                table.update(batch, times[at : at + len(batch)])
-                at += len(batch)
+            for batch in joined_batches(self._waiting):
+                # What is worked out for each row then stays in the cache, in memory that was used before.
+                for start in range(0, len(batch), self.ENOUGH_ROWS):
+                    part = batch.slice(start, self.ENOUGH_ROWS)
+                    table.update(part, times[at : at + len(part)])
+                    at += len(part)
         self._waiting, self._waiting_times = [], []
         self._waiting_rows, self._waiting_end_ms = 0, END_OF_TIME
 

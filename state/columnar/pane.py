@@ -1,7 +1,9 @@
 """Pane: the aggregates of one span of time, for the keys that came in it.
 
 The keys' slots are those of an index that all panes share, so a key is looked up once, and panes are merged by slot. A
-pane's arrays are as long as it has keys, however many keys there are elsewhere.
+pane's arrays are as long as it has keys, however many keys there are elsewhere. But while more rows have come to it
+than there are keys, a key's slot is its place: to find places would take longer than to add the rows up, and arrays
+with room for all keys are not longer than those of the rows. Such a pane is *open*.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from ..kinds.aggregates import Part
 from .part_columns import PartColumns, Values
 
 _FEWEST = 1024
+_TO_BE_COUNTED = -1
 
 
 class Pane:
@@ -25,23 +28,36 @@ class Pane:
     def __init__(self, parts: Mapping[Part, pa.DataType]) -> None:
         self.parts = PartColumns(parts)
         self._count = 0
+        self._is_open = False
+        """While it is, there is a place for every slot, and those with rows are counted when they are asked for."""
+        self._rows = 0
+        """How many have come since it was made, or was open last."""
         self._slots: Slots = np.empty(0, np.int64)
         self._places: npt.NDArray[np.int32] = np.empty(0, np.int32)
         """By slot, its place + 1; 0 if it has none. Memory of zeros that is not looked at costs nothing."""
 
     def __len__(self) -> int:
+        if self._count < 0:
+            self._count = int(np.count_nonzero(self.parts.row_counts()))
         return self._count
 
     @property
     def slots(self) -> Slots:
         """The slot of each place: a view, which later keys leave as it is."""
+        self._close()
         return self._slots[: self._count]
 
     def places_of(self, slots: Slots, known: int) -> Slots:
-        """The place of each slot, of which there may be several alike; new ones get the next places.
+        """The place of each slot, of which there may be several alike, for rows that are added next: it holds until
+        anything else is asked of the pane. New slots get places.
 
         `known`: slots of the index are below this.
         """
+        self._rows += len(slots)
+        if known <= self._rows and self.parts.row_counts() is not None:
+            self._open(known)
+            return slots
+        self._close()
         self._know(known)
         places = self._places.take(slots)
         if len(places) and not places.min():
@@ -52,11 +68,13 @@ class Pane:
 
     def find(self, slots: Slots, known: int) -> Slots:
         """The place of each slot, -1 for one that has none."""
+        self._close()
         self._know(known)
         return np.subtract(self._places.take(slots), 1, dtype=np.int64)
 
     def values(self) -> Values:
         """Copies, by place."""
+        self._close()
         return self.parts.at(slice(0, self._count))
 
     def merge(self, other: Pane, known: int) -> None:
@@ -71,9 +89,9 @@ class Pane:
     def copy(self) -> Pane:
         """The same, apart."""
         made = Pane(self.parts.types)
-        made._slots, made._count = self.slots.copy(), self._count
-        made.parts.reserve(self._count)
-        made.parts.put(slice(0, self._count), self.values())
+        made._slots = self.slots.copy()
+        made._count = len(made._slots)
+        made._put(slice(0, made._count), self.values(), made._count)
         return made
 
     def seal(self) -> None:
@@ -84,6 +102,29 @@ class Pane:
         """The index has other slots now: for each old one, the new one."""
         self._slots = new_slots[self.slots]
         self.seal()
+
+    def _open(self, known: int) -> None:
+        """Let slots be places, with room for rows of this many."""
+        if not self._is_open:
+            self._put(self.slots, self.values(), known)
+            self._places = np.empty(0, np.int32)
+            self._is_open = True
+        self.parts.reserve(known)
+        self._count = _TO_BE_COUNTED
+
+    def _close(self) -> None:
+        """From now on slots with rows have places 0, 1, 2, ..., and others have none."""
+        if self._is_open:
+            self._slots = np.flatnonzero(self.parts.row_counts())
+            self._count = len(self._slots)
+            self._put(slice(0, self._count), self.parts.at(self._slots), self._count)
+            self._is_open, self._rows = False, 0
+
+    def _put(self, places: Slots | slice, values: Values, room: int) -> None:
+        """Hold these values only."""
+        self.parts = PartColumns(self.parts.types)
+        self.parts.reserve(room)
+        self.parts.put(places, values)
 
     def _know(self, known: int) -> None:
         if known <= len(self._places):

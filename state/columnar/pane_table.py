@@ -38,6 +38,7 @@ from .pane_windows import (
     PaneWindows,
     Rows,
     bound_at,
+    pieces_by_pane,
     rows_by_pane,
     time_of,
 )
@@ -108,7 +109,7 @@ class PaneTable:
         A row that is in no window, as there may be with a slide above the size, changes nothing; whether it is late
         goes by its own time, as if it were alone in its window.
         """
-        late, results = self._take(batch, rows_by_pane(self._grid, times), times)
+        late, results = self._take(batch, pieces_by_pane(self._grid, times), times)
         return Taken(late, 0 if late is None else len(late), results)
 
     def late_by_split(self, times: Times, watermarks: Times) -> Slots:

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..columns.timed_batch import Times
+from ..columns.timed_batch import BLOCK_ROWS, Times, least_and_greatest
 
 Rows: TypeAlias = "slice | npt.NDArray[np.int64]"
 """A slice of rows, or the numbers of rows."""
@@ -26,6 +26,9 @@ LAST_BOUND: Final = 2**62
 """Before and after every pane that holds a row."""
 
 NO_WATERMARK, END_OF_TIME = -(2**63), 2**63 - 1
+
+_FEWEST_PIECES = 4
+"""So many are better than sorting, however few rows there are."""
 
 
 class PaneGrid(Protocol):
@@ -180,6 +183,42 @@ def rows_by_pane(grid: PaneGrid, times: Times) -> list[tuple[int, Rows]]:
     ordered = panes[order]
     starts = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [len(ordered)])).tolist()
     return [(int(ordered[start]), order[start:stop]) for start, stop in pairwise(starts)]
+
+
+def pieces_by_pane(grid: PaneGrid, times: Times) -> list[tuple[int, Rows]]:
+    """The same in pieces, in the order of the rows; a pane may have several, whose rows are in their order.
+
+    In most streams times are nearly in order. Then most rows lie in a few slices of one pane each, which cost nothing
+    to take, and only those between are sorted by pane: both together cost a tenth of sorting all.
+    """
+    if len(times) <= BLOCK_ROWS:
+        return rows_by_pane(grid, times)
+    least, greatest = least_and_greatest(times)
+    first, last = grid.pane_of(int(least.min())), grid.pane_of(int(greatest.max()))
+    if first == last:
+        return [(first, slice(0, len(times)))]
+    if last - first >= len(least):
+        return rows_by_pane(grid, times)
+    of_least, of_greatest = (panes_of(grid, each, first, last) for each in (least, greatest))
+    panes = np.where(of_least == of_greatest, of_least, first - 1)  # first - 1: a block with rows of several
+    cuts = [0, *(np.flatnonzero(panes[1:] != panes[:-1]) + 1).tolist(), len(least)]
+    if len(cuts) > _FEWEST_PIECES and len(cuts) > len(least) // 8:
+        return rows_by_pane(grid, times)
+    pieces: list[tuple[int, Rows]] = []
+    for begin, end in pairwise(cuts):
+        rows = slice(begin * BLOCK_ROWS, min(end * BLOCK_ROWS, len(times)))
+        pane = int(panes[begin])
+        pieces += [(pane, rows)] if pane >= first else _moved(rows_by_pane(grid, times[rows]), rows.start)
+    return pieces
+
+
+def _moved(by_pane: list[tuple[int, Rows]], by: int) -> list[tuple[int, Rows]]:
+    """The same rows, which are `by` rows further on."""
+    return [(pane, _further(rows, by)) for pane, rows in by_pane]
+
+
+def _further(rows: Rows, by: int) -> Rows:
+    return slice(rows.start + by, rows.stop + by) if isinstance(rows, slice) else rows + by
 
 
 def _slices(grid: PaneGrid, times: Times, first: int, last: int) -> list[tuple[int, Rows]]:

@@ -137,12 +137,13 @@ class RowsOfSlots:
         if not self.has_nulls(name):
             name = None
         slots = self._all_slots if name is None else self.slots(name)
-        if len(running.values) > len(slots):
+        if len(running.values) > 2 * len(slots):
             running.take_in(slots, 1)
             return
         if name not in self._counts:
-            self._counts[name] = np.bincount(slots, minlength=len(running.values))
-        running.values += self._counts[name]
+            self._counts[name] = np.bincount(slots)
+        counts = self._counts[name]
+        running.values[: len(counts)] += counts
 
     def numbers(self, name: str, kind: pa.DataType) -> Numbers:
         """The values of those rows."""

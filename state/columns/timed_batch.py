@@ -17,6 +17,8 @@ import pyarrow as pa
 Times: TypeAlias = "npt.NDArray[np.int64]"
 """Event times in milliseconds since the epoch."""
 
+BLOCK_ROWS = 1024
+
 
 class TimedBatch:
     """Records, Arrow or Python, and an event time for each. Nobody changes either.
@@ -83,3 +85,11 @@ def joined(batches: Sequence[TimedBatch]) -> TimedBatch:
         marks = [np.full(len(each), none) if each.watermarks is None else each.watermarks for each in batches]
         watermarks = np.concatenate(marks)
     return TimedBatch(records, np.concatenate([batch.times for batch in batches]), column, watermarks)
+
+
+def least_and_greatest(times: Times) -> tuple[Times, Times]:
+    """Of each `BLOCK_ROWS` times, the last block may have fewer: what is known of a block need not be asked of its rows.
+    There is at least one time.
+    """
+    starts = np.arange(0, len(times), BLOCK_ROWS)
+    return np.minimum.reduceat(times, starts), np.maximum.reduceat(times, starts)

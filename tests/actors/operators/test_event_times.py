@@ -176,6 +176,25 @@ def test_the_earliest_times_give_no_watermark_below_the_first() -> None:
     assert generator.on_batch(np.array([-(2**63)]), [None]) == NO_WATERMARK
 
 
+@given(st.integers(1, 4000), st.integers(0, 60), st.integers(0, 40), st.integers(-50, 5000), st.integers(0, 9))
+def test_who_is_late_in_a_long_batch_is_late_in_short_ones(
+    rows: int, jitter: int, delay: int, before_ms: int, seed: int
+) -> None:
+    times = np.arange(rows) + np.random.default_rng(seed).integers(0, jitter + 1, rows)
+    marks = watermarks_before(bounded_out_of_orderness(delay).generator(), times, [None] * rows, before_ms)
+    watermark_ms, wanted = before_ms, []
+    for time_ms in times.tolist():
+        wanted.append(watermark_ms)
+        watermark_ms = max(watermark_ms, time_ms - delay - 1)
+    if any(time_ms <= mark for time_ms, mark in zip(times.tolist(), wanted, strict=True)):
+        assert marks is not None
+        late = times <= np.array(wanted)
+        assert (times <= marks).tolist() == late.tolist()
+        assert marks[late].tolist() == np.array(wanted)[late].tolist()
+    else:
+        assert marks is None
+
+
 # --- how times stay with records
 
 

@@ -14,6 +14,7 @@ from understudy.state.columnar.pane_windows import (
     EvenGrid,
     SlidingPanes,
     bound_at,
+    pieces_by_pane,
     rows_by_pane,
     time_of,
 )
@@ -30,6 +31,33 @@ def test_rows_are_dealt_to_their_panes_in_order(grid: EvenGrid, times: list[int]
         wanted.setdefault((time - grid.offset_ms) // grid.pane_ms, []).append(row)
     assert found == wanted
     assert list(found) == sorted(found)
+
+
+@given(st.integers(0, 5000), st.sampled_from([1, 7, 300]), st.integers(0, 900), st.integers(1, 4000), st.integers(0, 9))
+def test_pieces_of_many_rows_are_those_of_their_panes(
+    rows: int, a_row: int, jitter: int, pane_ms: int, seed: int
+) -> None:
+    times = np.arange(rows) * a_row + np.random.default_rng(seed).integers(0, jitter + 1, rows)
+    grid = EvenGrid(pane_ms, seed)
+    numbers = np.arange(rows)
+    found: dict[int, list[int]] = {}
+    for pane, piece in pieces_by_pane(grid, times):
+        assert len(numbers[piece])
+        found.setdefault(pane, []).extend(numbers[piece].tolist())
+    assert found == {pane: numbers[each].tolist() for pane, each in rows_by_pane(grid, times)}
+
+
+def test_rows_nearly_in_order_are_mostly_slices() -> None:
+    times = np.arange(100_000) + np.random.default_rng(0).integers(0, 2000, 100_000)
+    pieces = pieces_by_pane(EvenGrid(30_000), times)
+    sliced = sum(rows.stop - rows.start for _, rows in pieces if isinstance(rows, slice))
+    assert sliced > 80_000
+    assert len(pieces) == 4 + 3 * 2, "a slice of each pane, and the rows of both around each bound"
+
+
+def test_rows_in_no_order_are_one_piece_a_pane() -> None:
+    times = np.random.default_rng(0).integers(0, 50, 5000)
+    assert [pane for pane, _ in pieces_by_pane(EvenGrid(10), times)] == [0, 1, 2, 3, 4]
 
 
 def test_no_rows_are_in_no_pane() -> None:
