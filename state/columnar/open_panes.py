@@ -13,6 +13,7 @@ from ..keys.word_table import Slots
 from ..kinds.aggregates import Part
 from .pane import Pane
 from .pane_windows import FIRST_BOUND, LAST_BOUND, PaneWindows
+from .part_columns import PartColumns
 
 
 class OpenPanes:
@@ -21,6 +22,10 @@ class OpenPanes:
     def __init__(self, windows: PaneWindows, parts: Mapping[Part, pa.DataType]) -> None:
         self._windows, self._parts = windows, parts
         self._panes: dict[int, Pane] = {}
+        self.spare: list[PartColumns] = []
+        """For panes that open: as long as keys that were given up wanted it, so emptied then."""
+        self._usual_rows = 0
+        """So many came to the pane that went last."""
 
     def __len__(self) -> int:
         """How many pairs there are of a key and a pane."""
@@ -51,14 +56,14 @@ class OpenPanes:
         """The pane of this number, a new one if there is none: whoever asks puts something into it."""
         pane = self._panes.get(number)
         if pane is None:
-            pane = self._panes[number] = Pane(self._parts)
+            pane = self._panes[number] = Pane(self._parts, self._usual_rows, self.spare)
         return pane
 
     def take_out(self, bound: int) -> Iterable[tuple[int, Pane]]:
         """Those that are in a window which ends there or before, in order; each is gone once it is given."""
         for number in sorted(self._panes):
             if (self._windows.first_end(number, FIRST_BOUND) or 0) <= bound:
-                yield number, self._panes.pop(number)
+                yield number, self._taken(number)
 
     def next_end(self, fired: int) -> int:
         """The end of the first window after this one that holds anything; above LAST_BOUND if there is none."""
@@ -85,7 +90,7 @@ class OpenPanes:
 
     def _merged(self, numbers: Sequence[int], keys: int) -> Pane:
         largest = max(numbers, key=lambda number: len(self._panes[number]))
-        merged = self._panes[largest].copy()
+        merged = self._panes[largest].copy(sum(len(self._panes[number]) for number in numbers))
         for number in numbers:
             if number != largest:
                 merged.merge(self._panes[number], keys)
@@ -103,7 +108,12 @@ class OpenPanes:
     def drop_unneeded(self, closed: int) -> None:
         """Those all of whose windows end there or before."""
         for number in [number for number in self._panes if self._windows.first_end(number, closed) is None]:
-            del self._panes[number]
+            self._taken(number)
+
+    def _taken(self, number: int) -> Pane:
+        pane = self._panes.pop(number)
+        self._usual_rows = pane.rows_taken
+        return pane
 
 
 def there(places: Slots) -> Slots:

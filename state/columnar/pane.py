@@ -23,22 +23,30 @@ _TO_BE_COUNTED = -1
 
 
 class Pane:
-    """Values by place: 0, 1, 2, ... as keys come to this pane."""
+    """Values by place: 0, 1, 2, ... as keys come to this pane.
 
-    def __init__(self, parts: Mapping[Part, pa.DataType]) -> None:
+    `rows`: how many rows may come, if that is known. `spare`: wide arrays that no pane uses, all neutral.
+    """
+
+    def __init__(
+        self, parts: Mapping[Part, pa.DataType], rows: int = 0, spare: list[PartColumns] | None = None
+    ) -> None:
         self.parts = PartColumns(parts)
         self._count = 0
+        self._known = 0
         self._is_open = False
         """While it is, there is a place for every slot, and those with rows are counted when they are asked for."""
-        self._rows = 0
-        """How many have come since it was made, or was open last."""
+        self._spare = [] if spare is None else spare
+        self.rows_taken = 0
+        self._rows = rows
+        """How many have come since it was made, or was open last, and those that were to be expected."""
         self._slots: Slots = np.empty(0, np.int64)
         self._places: npt.NDArray[np.int32] = np.empty(0, np.int32)
         """By slot, its place + 1; 0 if it has none. Memory of zeros that is not looked at costs nothing."""
 
     def __len__(self) -> int:
         if self._count < 0:
-            self._count = int(np.count_nonzero(self.parts.row_counts()))
+            self._count = int(np.count_nonzero(self._have_rows()))
         return self._count
 
     @property
@@ -53,6 +61,7 @@ class Pane:
 
         `known`: slots of the index are below this.
         """
+        self.rows_taken += len(slots)
         self._rows += len(slots)
         if known <= self._rows and self.parts.row_counts() is not None:
             self._open(known)
@@ -86,13 +95,21 @@ class Pane:
         places = self.places_of(slots, known)
         self.parts.merge_values(places, values)
 
-    def copy(self) -> Pane:
-        """The same, apart."""
-        made = Pane(self.parts.types)
-        made._slots = self.slots.copy()
-        made._count = len(made._slots)
-        made._put(slice(0, made._count), self.values(), made._count)
+    def copy(self, rows: int = 0) -> Pane:
+        """The same, apart, to which so many rows may come."""
+        made = Pane(self.parts.types, rows, self._spare)
+        made._hold(self.slots.copy(), self.values())
         return made
+
+    def take_out(self) -> tuple[Slots, Values]:
+        """The slots with rows, and their values. The pane is given up."""
+        if not self._is_open:
+            return self.slots, self.values()
+        slots = np.flatnonzero(self._have_rows())
+        values = self.parts.at(slots)
+        self.parts.reset(slots)
+        self._spare.append(self.parts)
+        return slots, values
 
     def seal(self) -> None:
         """Give up memory that is only needed to take more in; it is made again when more comes."""
@@ -106,25 +123,34 @@ class Pane:
     def _open(self, known: int) -> None:
         """Let slots be places, with room for rows of this many."""
         if not self._is_open:
-            self._put(self.slots, self.values(), known)
+            slots, values = self.slots, self.values()
+            self.parts = self._spare.pop() if self._spare else PartColumns(self.parts.types)
+            self.parts.reserve(known)
+            self.parts.put(slots, values)
             self._places = np.empty(0, np.int32)
             self._is_open = True
         self.parts.reserve(known)
-        self._count = _TO_BE_COUNTED
+        self._known, self._count = known, _TO_BE_COUNTED
+
+    def _have_rows(self) -> npt.NDArray[np.bool_]:
+        """By slot, of an open pane."""
+        counts = self.parts.row_counts()
+        assert counts is not None, "a pane without them is never open"
+        return np.asarray(counts[: self._known] > 0)
 
     def _close(self) -> None:
         """From now on slots with rows have places 0, 1, 2, ..., and others have none."""
         if self._is_open:
-            self._slots = np.flatnonzero(self.parts.row_counts())
-            self._count = len(self._slots)
-            self._put(slice(0, self._count), self.parts.at(self._slots), self._count)
+            slots, values = self.take_out()
+            self.parts = PartColumns(self.parts.types)
             self._is_open, self._rows = False, 0
+            self._hold(slots, values)
 
-    def _put(self, places: Slots | slice, values: Values, room: int) -> None:
-        """Hold these values only."""
-        self.parts = PartColumns(self.parts.types)
-        self.parts.reserve(room)
-        self.parts.put(places, values)
+    def _hold(self, slots: Slots, values: Values) -> None:
+        """These only, which are all different."""
+        self._slots, self._count = slots, len(slots)
+        self.parts.reserve(self._count)
+        self.parts.put(slice(0, self._count), values)
 
     def _know(self, known: int) -> None:
         if known <= len(self._places):

@@ -42,7 +42,7 @@ from .pane_windows import (
     rows_by_pane,
     time_of,
 )
-from .part_columns import ROWS, RowsOfSlots
+from .part_columns import ROWS, RowsOfSlots, values_at
 from .window_rows import MOST_ROWS, Results, Stored, Taken, WindowRows
 
 _FEWEST_KEYS = 1 << 17
@@ -187,9 +187,10 @@ class PaneTable:
         rows = 0
         self._most_entries = max(self._most_entries, len(self))
         for number, pane in self._panes.take_out(bound_at(self._grid, until_ms)):
-            for start in range(0, len(pane), _PARTIALS_AT_A_TIME):
-                places = slice(start, min(start + _PARTIALS_AT_A_TIME, len(pane)))
-                runs.append(Run(number, number, pane.slots[places], pane.parts.at(places)))
+            slots, values = pane.take_out()
+            for start in range(0, len(slots), _PARTIALS_AT_A_TIME):
+                places = slice(start, start + _PARTIALS_AT_A_TIME)
+                runs.append(Run(number, number, slots[places], values_at(values, places)))
                 rows += len(runs[-1].slots)
                 if rows >= _PARTIALS_AT_A_TIME:
                     yield self._partials(runs)
@@ -342,6 +343,7 @@ class PaneTable:
         self._index, new_slots = self._index.keeping(np.flatnonzero(live))
         for pane in panes:
             pane.renumber(new_slots)
+        self._panes.spare.clear()
         self._most_entries = 0
         if self.changes is not None:
             self.changes.start_over()

@@ -166,6 +166,12 @@ def joined_values(several: Sequence[Values]) -> Values:
     return values
 
 
+def values_at(values: Values, rows: slice) -> Values:
+    """Some rows: of parts with the same array the same part of it."""
+    taken = {id(each): each[rows] for each in values.values()}
+    return {part: taken[id(each)] for part, each in values.items()}
+
+
 def as_slice(slots: Slots) -> Slots | slice:
     """Slots as a slice if they ascend and none is left out, which is much quicker to copy."""
     if not len(slots):

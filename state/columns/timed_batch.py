@@ -88,8 +88,8 @@ def joined(batches: Sequence[TimedBatch]) -> TimedBatch:
 
 
 def least_and_greatest(times: Times) -> tuple[Times, Times]:
-    """Of each `BLOCK_ROWS` times, the last block may have fewer: what is known of a block need not be asked of its rows.
-    There is at least one time.
+    """Of each `BLOCK_ROWS` times, and of the rest: what these say of a block need not be asked of its rows. There is at
+    least one time.
     """
     starts = np.arange(0, len(times), BLOCK_ROWS)
     return np.minimum.reduceat(times, starts), np.maximum.reduceat(times, starts)

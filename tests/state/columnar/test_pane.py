@@ -11,15 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.state.columnar.pane import Pane
-from understudy.state.columnar.part_columns import ROWS, RowsOfSlots
+from understudy.state.columnar.part_columns import ROWS, PartColumns, RowsOfSlots
 from understudy.state.kinds.aggregates import Part
+
+from ...examples import examples
 
 SUM, LEAST, COUNT = Part("sum", "value"), Part("min", "value"), Part("count", "value")
 PARTS = {ROWS: pa.int64(), SUM: pa.int64(), LEAST: pa.int64(), COUNT: pa.int64()}
 
 ROW = st.tuples(st.integers(0, 5), st.none() | st.integers(-9, 9))
 ROWS_OF_KEYS = st.lists(ROW, min_size=1, max_size=12)
-ASKED = st.sampled_from(["slots", "len", "values", "find", "copy", "seal", "renumber", "nothing"])
+ASKED = st.sampled_from(["slots", "len", "values", "find", "copy", "seal", "renumber", "take out", "nothing"])
 
 
 def add(pane: Pane, rows: list[tuple[int, int | None]], known: int) -> None:
@@ -44,9 +46,11 @@ def wanted(rows: list[tuple[int, int | None]]) -> dict[int, tuple[int, int, int,
     return found
 
 
-@given(st.lists(st.tuples(ROWS_OF_KEYS, st.integers(0, 40), ASKED), min_size=1, max_size=8))
-def test_it_holds_what_came(steps: list[tuple[list[tuple[int, int | None]], int, str]]) -> None:
-    pane, known, so_far = Pane(PARTS), 6, list[Any]()
+@examples(200)
+@given(st.lists(st.tuples(ROWS_OF_KEYS, st.integers(0, 40), ASKED), min_size=1, max_size=8), st.integers(0, 99))
+def test_it_holds_what_came(steps: list[tuple[list[tuple[int, int | None]], int, str]], expected: int) -> None:
+    spare: list[PartColumns] = []
+    pane, known, so_far = Pane(PARTS, expected, spare), 6, list[Any]()
     for rows, more, asked in steps:
         known += more
         add(pane, rows, known)
@@ -67,6 +71,12 @@ def test_it_holds_what_came(steps: list[tuple[list[tuple[int, int | None]], int,
                 pane = pane.copy()
             case "seal":
                 pane.seal()
+            case "take out":
+                slots, values = pane.take_out()
+                assert dict(zip(slots.tolist(), values[SUM].tolist(), strict=True)) == {
+                    slot: each[2] for slot, each in model.items()
+                }
+                pane, so_far = Pane(PARTS, expected, spare), []
             case "renumber":
                 pane.renumber(np.arange(known)[::-1])
                 so_far = [(known - 1 - slot, value) for slot, value in so_far]
@@ -84,10 +94,23 @@ def test_one_is_merged_into_another(first: list[Any], second: list[Any], known: 
     assert held(other) == wanted(second)
 
 
-@pytest.mark.parametrize("rows, has_place", [(99, False), (100, True)])
+@pytest.mark.parametrize(("rows", "has_place"), [(99, False), (100, True)])
 def test_as_many_rows_as_keys_are_added_without_a_search(rows: int, has_place: bool) -> None:
     pane, slots = Pane(PARTS), np.full(rows, 7)
     assert (pane.places_of(slots, 100) is slots) is has_place
+
+
+def test_wide_arrays_are_used_again() -> None:
+    spare: list[PartColumns] = []
+    first, second = (Pane(PARTS, 10, spare) for _ in range(2))
+    add(first, [(3, 1)], 10)
+    wide = first.parts
+    assert first.slots.tolist() == [3]
+    assert spare == [wide]
+    add(second, [(4, 2)], 10)
+    assert second.parts is wide
+    assert not spare
+    assert held(second) == wanted([(4, 2)])
 
 
 def test_when_keys_are_more_than_rows_memory_is_that_of_the_keys_that_came() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ def test_pieces_of_many_rows_are_those_of_their_panes(
     assert found == {pane: numbers[each].tolist() for pane, each in rows_by_pane(grid, times)}
 
 
+@pytest.mark.usual_sizes
 def test_rows_nearly_in_order_are_mostly_slices() -> None:
     times = np.arange(100_000) + np.random.default_rng(0).integers(0, 2000, 100_000)
     pieces = pieces_by_pane(EvenGrid(30_000), times)
@@ -55,6 +57,7 @@ def test_rows_nearly_in_order_are_mostly_slices() -> None:
     assert len(pieces) == 4 + 3 * 2, "a slice of each pane, and the rows of both around each bound"
 
 
+@pytest.mark.usual_sizes
 def test_rows_in_no_order_are_one_piece_a_pane() -> None:
     times = np.random.default_rng(0).integers(0, 50, 5000)
     assert [pane for pane, _ in pieces_by_pane(EvenGrid(10), times)] == [0, 1, 2, 3, 4]
