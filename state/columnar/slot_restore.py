@@ -105,7 +105,9 @@ def _key_column(content: Any) -> pa.Array | None:
     """Packed keys as a column of a canonical type, if they are all of one plain type."""
     try:
         match content:
-            case ["plain", [first, *_] as items]:
+            case ["plain", [_, *_]] | ["same", _, int()]:
+                items = unpacked(content)
+                first = items[0]
                 kind = _LISTED.get(type(first))
                 return pa.array(items, kind) if kind is not None and set(map(type, items)) == {type(first)} else None
             case [kind, bytes(data)] if kind in _INTEGERS or kind == _FLOATS:
@@ -143,7 +145,8 @@ def number_column(content: Any, kind: Kind) -> npt.NDArray[Any] | None:
     """One field as a column, if all that is packed is of its kind."""
     try:
         match content:
-            case ["plain", list(items)]:
+            case ["plain", list()] | ["same", _, int()]:
+                items = unpacked(content)
                 allowed: set[type] = {int, bool} if kind is int else {kind}
                 if allowed.issuperset(map(type, items)):
                     return np.fromiter(items, DTYPES[kind], len(items))

@@ -163,10 +163,10 @@ class FrozenSlotTimers:
 def _times(content: Any) -> Times:
     """The times of packed (time, namespace)s. Raises MalformedMessage and StateIncompatible."""
     match content:
-        case ["tuples", packed_times, ["plain", list(namespaces)]]:
+        case ["tuples", packed_times, ["plain", list()] | ["same", _, int()] as namespaces]:
             times = number_column(packed_times, int)
             if times is not None:
-                _check_no_namespace(namespaces)
+                _check_no_namespace(unpacked(namespaces))
                 return times
     return np.array([_time(value) for value in unpacked(content)], np.int64)
 

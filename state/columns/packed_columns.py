@@ -27,7 +27,9 @@ _LIMITS = tuple((kind, np.iinfo(kind).min, np.iinfo(kind).max) for kind in INTEG
 
 _FLOATS = np.dtype("<f8")
 _KINDS = frozenset(kind.str for kind in (*INTEGERS, _FLOATS, np.dtype(np.bool_)))
-_PLAIN, _TUPLES = "plain", "tuples"
+_PLAIN, _TUPLES, _SAME = "plain", "tuples", "same"
+_FIXED = (type(None), bool, int, float, str, bytes)
+"""Of these an item may stand for many: nobody can change it."""
 _FEW_ITEMS = 64
 """Fewer than these are not worth working out of which shape they are."""
 
@@ -73,7 +75,18 @@ def packed(column: Column, start: int, end: int) -> list[Any]:
     if isinstance(column, tuple):
         return [_TUPLES, *(packed(each, start, end) for each in column)]
     part = column[start:end]
-    return [_PLAIN, part.tolist()] if part.dtype == object else [part.dtype.str, part.tobytes()]
+    if part.dtype != object:
+        return [part.dtype.str, part.tobytes()]
+    items = part.tolist()
+    return [_SAME, items[0], len(items)] if _are_one(items) else [_PLAIN, items]
+
+
+def _are_one(items: list[Any]) -> bool:
+    """Whether all are one object that cannot change, as the namespaces of most timers are."""
+    if len(items) < 2 or items[0] is not items[-1]:
+        return False
+    kind = type(items[0])
+    return (kind in _FIXED or (kind is tuple and not items[0])) and len(set(map(id, items))) == 1
 
 
 def unpacked(content: Any) -> list[Any]:
@@ -82,6 +95,8 @@ def unpacked(content: Any) -> list[Any]:
         match content:
             case ["plain", list(items)]:
                 return items
+            case ["same", item, int(count)] if count > 0:
+                return [item] * count
             case ["tuples", *columns] if columns:
                 return list(zip(*map(unpacked, columns), strict=True))
             case [kind, bytes(data)] if kind in _KINDS:
@@ -98,6 +113,8 @@ def chosen(content: Any, places: list[int]) -> list[Any]:
             return [_TUPLES, *(chosen(each, places) for each in columns)]
         case ["plain", items]:
             return [_PLAIN, [items[place] for place in places]]
+        case ["same", item, _]:
+            return [_SAME, item, len(places)]
         case [kind, data]:
             return [kind, np.frombuffer(data, kind)[places].tobytes()]
     raise MalformedMessage(f"wanted a column of keys or values, found {content!r:.60}")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.messages import MalformedMessage, pack_plain, unpack_plain
-from understudy.state.columns.packed_columns import column_of, packed, unpacked
+from understudy.state.columns.packed_columns import chosen, column_of, packed, unpacked
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False), st.text(), st.binary()
@@ -39,8 +39,34 @@ def test_what_is_packed_comes_back_with_its_types(items: list[Any]) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [None, [], ["tuples"], ["plain", 1], ["<i8", b"123"], ["<c16", b""], ["tuples", ["plain", [1]], ["plain", []]]],
+    [
+        None,
+        [],
+        ["tuples"],
+        ["plain", 1],
+        ["<i8", b"123"],
+        ["<c16", b""],
+        ["tuples", ["plain", [1]], ["plain", []]],
+        ["same", 1],
+        ["same", 1, 0],
+        ["same", 1, "2"],
+    ],
 )
 def test_anything_else_is_malformed(content: Any) -> None:
     with pytest.raises(MalformedMessage):
         unpacked(content)
+
+
+@pytest.mark.parametrize("item", [None, True, "text", b"bytes", 2**70, ()], ids=repr)
+def test_one_object_is_packed_once(item: Any) -> None:
+    content = packed(column_of([item] * 100), 10, 60)
+    assert content == ["same", item, 50]
+    assert typed(unpacked(content)) == typed([item] * 50)
+    assert chosen(content, [3, 4, 5]) == ["same", item, 3]
+
+
+def test_an_object_that_can_change_is_packed_each_time() -> None:
+    shared: list[int] = []
+    content = unpack_plain(pack_plain(packed(column_of([shared] * 3), 0, 3)))
+    first, second, _ = unpacked(content)
+    assert first is not second
