@@ -33,6 +33,8 @@ class LocalWindows(Aggregation):
     MOST_PARTIALS: ClassVar[int] = 1 << 20
     ENOUGH_ROWS: ClassVar[int] = 1 << 17
     """Smaller batches wait for each other: tables are out of the processor's cache by the time the next one comes."""
+    MOST_ROWS: ClassVar[int] = 1 << 18
+    """Of longer ones a part at a time: what is worked out for each row then lies in memory that was used before."""
 
     _table: PaneTable | None = None
 
@@ -95,9 +97,8 @@ class LocalWindows(Aggregation):
             times = self._waiting_times[0] if len(self._waiting_times) == 1 else np.concatenate(self._waiting_times)
             at = 0
             for batch in joined_batches(self._waiting):
-                # What is worked out for each row then stays in the cache, in memory that was used before.
-                for start in range(0, len(batch), self.ENOUGH_ROWS):
-                    part = batch.slice(start, self.ENOUGH_ROWS)
+                for start in range(0, len(batch), self.MOST_ROWS):
+                    part = batch.slice(start, self.MOST_ROWS)
                     table.update(part, times[at : at + len(part)])
                     at += len(part)
         self._waiting, self._waiting_times = [], []
