@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ..keys.word_table import Slots
 from ..kinds.aggregates import Part
-from .part_columns import PartColumns, Values
+from .part_columns import PartColumns, Values, values_at
 
 _FEWEST = 1024
 _TO_BE_COUNTED = -1
@@ -102,13 +102,16 @@ class Pane:
         return made
 
     def take_out(self) -> tuple[Slots, Values]:
-        """The slots with rows, and their values. The pane is given up."""
-        if not self._is_open:
-            return self.slots, self.values()
-        slots = np.flatnonzero(self._have_rows())
-        values = self.parts.at(slots)
-        self.parts.reset(slots)
-        self._spare.append(self.parts)
+        """The slots with rows, and their values; the pane is empty afterwards."""
+        if self._is_open:
+            slots = np.flatnonzero(self._have_rows())
+            values = self.parts.at(slots)
+            self.parts.reset(slots)
+            self._spare.append(self.parts)
+        else:
+            slots, values = self.slots, self.values()
+        self._is_open, self._rows = False, 0
+        self._hold(slots[:0], values_at(values, slice(0)))
         return slots, values
 
     def seal(self) -> None:
@@ -127,7 +130,7 @@ class Pane:
             self.parts = self._spare.pop() if self._spare else PartColumns(self.parts.types)
             self.parts.reserve(known)
             self.parts.put(slots, values)
-            self._places = np.empty(0, np.int32)
+            self.seal()
             self._is_open = True
         self.parts.reserve(known)
         self._known, self._count = known, _TO_BE_COUNTED
@@ -141,14 +144,13 @@ class Pane:
     def _close(self) -> None:
         """From now on slots with rows have places 0, 1, 2, ..., and others have none."""
         if self._is_open:
-            slots, values = self.take_out()
-            self.parts = PartColumns(self.parts.types)
-            self._is_open, self._rows = False, 0
-            self._hold(slots, values)
+            self._hold(*self.take_out())
 
     def _hold(self, slots: Slots, values: Values) -> None:
         """These only, which are all different."""
+        self.parts = PartColumns(self.parts.types)
         self._slots, self._count = slots, len(slots)
+        self.seal()
         self.parts.reserve(self._count)
         self.parts.put(slice(0, self._count), values)
 
