@@ -15,7 +15,7 @@ from ...messages import MalformedMessage, pack_plain
 from ..backends.backend import NO_NAMESPACE
 from ..backends.keyed_snapshot import StoredState
 from ..backends.timer_queue import EVENT_TIMERS, KIND, PROCESSING_TIMERS, PlacesAt, TimerEntry, TimerQueue
-from ..columns.packed_columns import Column, packed, unpacked
+from ..columns.packed_columns import Column, objects_alike, packed, unpacked
 from ..columns.timed_batch import Times
 from ..errors import InvalidState, StateIncompatible
 from ..keys.word_table import Slots
@@ -151,9 +151,7 @@ class FrozenSlotTimers:
         groups = self._orders.groups_of(self._keys, self._count)[slots]
         order = np.argsort(groups, kind="stable")
         groups, keys = groups[order], self._keys.column(slots[order])
-        namespaces = np.empty(len(order), object)
-        namespaces.fill(NO_NAMESPACE)
-        values: Column = (times[order], namespaces)
+        values: Column = (times[order], objects_alike(NO_NAMESPACE, len(order)))
         starts = np.flatnonzero(np.diff(groups.astype(np.int64), prepend=-1)).tolist()
         for start, end in zip(starts, [*starts[1:], len(groups)], strict=True):
             payload = pack_plain([NO_NAMESPACE, packed(keys, start, end), packed(values, start, end)])

@@ -50,6 +50,13 @@ def column_of(items: list[Any], depth: int = 0) -> Column:
     return np.fromiter(items, object, len(items))
 
 
+def objects_alike(item: Any, count: int) -> npt.NDArray[Any]:
+    """A column of one object."""
+    column = np.empty(count, object)
+    column.fill(item)
+    return column
+
+
 def _columns_of_tuples(items: list[tuple[Any, ...]], length: int, depth: int) -> Column:
     flat: list[Any] = []
     add = flat.extend
@@ -58,14 +65,14 @@ def _columns_of_tuples(items: list[tuple[Any, ...]], length: int, depth: int) ->
     if countOf(map(type, flat), int) == len(flat):  # all at once, where all columns are alike
         column = _integers(flat)
         if column.dtype != object:
-            return tuple(map(_narrowed, column.reshape(-1, length).T))
+            return tuple(map(narrowed, column.reshape(-1, length).T))
     return tuple(column_of(flat[at::length], depth + 1) for at in range(length))
 
 
 def _integers(items: list[int]) -> npt.NDArray[Any]:
     """In as few bytes each as will do; as objects, if 64 bits are too few."""
     try:
-        return _narrowed(np.fromiter(items, INTEGERS[-1], len(items)))
+        return narrowed(np.fromiter(items, INTEGERS[-1], len(items)))
     except OverflowError:
         return np.fromiter(items, object, len(items))
 
@@ -128,10 +135,10 @@ def taken(column: Column, order: npt.NDArray[Any]) -> Column:
 def _all_narrowed(columns: Columns) -> Column:
     if isinstance(columns, tuple):
         return tuple(map(_all_narrowed, columns))
-    return columns if columns.dtype == _FLOATS else _narrowed(columns)
+    return columns if columns.dtype == _FLOATS else narrowed(columns)
 
 
-def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The same in as few bytes each as will do."""
     least, greatest = numbers.min(), numbers.max()
     kind = next(kind for kind, low, high in _LIMITS if low <= least and greatest <= high)
