@@ -135,7 +135,7 @@ class ColumnarTable:
         """
         counts = self._parts.row_counts()
         marks = self._touched if counts is None else counts
-        touched = np.flatnonzero(marks[: len(self)])
+        touched = np.flatnonzero(marks[: len(self)] > 0)
         for start in range(0, len(touched), _PARTIALS_AT_A_TIME):
             slots = as_slice(touched[start : start + _PARTIALS_AT_A_TIME])
             yield self._partials(self._parts.at(slots), self._index.keys(slots))
