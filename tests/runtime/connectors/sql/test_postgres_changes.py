@@ -104,6 +104,17 @@ def test_what_follows_keeps_their_order_in_one_subtask(pg_url: str, db: psycopg.
     assert vertex.parallelism == 1
 
 
+def test_a_function_that_may_mix_up_the_changes_of_a_row_is_a_warning(
+    pg_url: str, db: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    env = StreamEnvironment()
+    changes = env.from_postgres_changes(pg_url, "t", slot=pg_url.rpartition("/")[2])
+    changes.map(lambda row: row, name="work", parallelism=2).to_sql(pg_url, "t", key="id", name="copy")
+    translate(env, default_parallelism=2, task_managers=2, work_dir="/nowhere")
+    assert "operator 'work' has 2 subtasks" in caplog.text
+    assert "sink 'copy' then keeps an older value" in caplog.text
+
+
 def test_with_replica_identity_full_the_old_row_comes_too(pg_url: str, db: psycopg.Connection[Any]) -> None:
     run(db, "ALTER TABLE t REPLICA IDENTITY FULL", "INSERT INTO t VALUES (1, 'a')")
     with Driven(source(pg_url)) as driven:
