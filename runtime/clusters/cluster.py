@@ -462,8 +462,9 @@ class Cluster(WebSide, AsContext):
     def _cancel_all(self, job_manager: Ref) -> None:
         """Cancel every job that has not ended, and wait for each a little."""
         deadline = time.monotonic() + CANCEL_TIMEOUT_SECONDS
+        jobs = [(handle.name, handle.submitted.job_id) for handle in self._handles]
         for handle in self._handles:
-            handle.before_close(max(0.0, deadline - time.monotonic()))
+            handle.before_close(max(0.0, deadline - time.monotonic()), jobs)
         answers = [job_manager.ask(CancelJob(job_id)) for job_id in self._submitted]
         deadline = time.monotonic() + CANCEL_TIMEOUT_SECONDS
         for answer in answers:
