@@ -1,8 +1,9 @@
 """Which errors are likely to come again, and which may pass by themselves. Decided where the exception still exists.
 
 An error is repeatable when the program raised it or cannot be loaded, or when what the program emitted cannot be keyed
-or sent; and so is a mistake of our own code, as a broken invariant. It is not when anything in its chain of causes may pass: a connection, a timeout, a disk that is full for now.
-An exception class with an attribute `may_pass` (True or False) says it for itself.
+or sent; and so is a mistake of our own code, as a broken invariant. It is not when anything in its chain of causes may
+pass: a connection, a timeout, a disk that is full for now. An exception class with an attribute `may_pass` (True or
+False) says it for itself.
 """
 
 from __future__ import annotations

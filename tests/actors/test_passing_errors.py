@@ -1,4 +1,4 @@
-"""Which errors count as repeatable: what the program or a mistake raised, unless something in the chain may pass by itself."""
+"""Which errors count as repeatable: mistakes, of the program and ours, unless something in the chain may pass."""
 
 from __future__ import annotations
 
