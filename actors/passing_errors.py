@@ -1,8 +1,9 @@
 """Which errors are likely to come again, and which may pass by themselves. Decided where the exception still exists.
 
 An error is repeatable when the program raised it or cannot be loaded, or when what the program emitted cannot be keyed
-or sent. It is not when anything in its chain of causes may pass: a connection, a timeout, a disk that is full for now.
-An exception class with an attribute `may_pass` (True or False) says it for itself.
+or sent; and so is a mistake of our own code, as a broken invariant. It is not when anything in its chain of causes may
+pass: a connection, a timeout, a disk that is full for now. An exception class with an attribute `may_pass` (True or
+False) says it for itself.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ import io
 from collections.abc import Sequence
 
 from ..messages import UnregisteredMessage, UnsupportedValue
-from ..state import InvalidKey, SnapshotTooLarge, StateNotStorable, StorageError, UpdateForgotten, WrongStateType
+from ..state import (
+    InvalidKey,
+    SnapshotTooLarge,
+    StateIncompatible,
+    StateNotStorable,
+    StorageError,
+    UpdateForgotten,
+    WrongStateType,
+)
 from .errors import CannotLoad, ChannelBroken, UnusableRecord, UserCodeError
 
 _OF_THE_PROGRAM = (
@@ -27,6 +36,19 @@ _OF_THE_PROGRAM = (
     UnsupportedValue,
     UnregisteredMessage,
 )
+_MISTAKES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    RecursionError,
+    StateIncompatible,
+    TypeError,
+    ValueError,
+)
+"""Whoever makes them. Not what surroundings have a part in, as MemoryError."""
 _PASSING = (ConnectionError, TimeoutError, ChannelBroken, StorageError)
 
 _LASTING_NUMBERS = frozenset(
@@ -58,7 +80,7 @@ word for what the programmer has no part in.
 
 def is_repeatable(chain: Sequence[BaseException]) -> bool:
     """Of an error and all that caused it."""
-    return any(isinstance(step, _OF_THE_PROGRAM) for step in chain) and not any(map(_may_pass, chain))
+    return any(isinstance(step, _OF_THE_PROGRAM + _MISTAKES) for step in chain) and not any(map(_may_pass, chain))
 
 
 def is_lasting(error: OSError) -> bool:

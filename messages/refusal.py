@@ -37,6 +37,12 @@ _REMEDIES: dict[type, str] = {
     BuiltinFunctionType: "is a call meant? Write brackets behind it",
 }
 """What was most likely meant by a value of a type that nobody would send."""
+_FINER = "it has nanoseconds, and Python's go to microseconds: cast its column to"
+_REMEDIES_BY_NAME = {
+    "pandas._libs.tslibs.timestamps.Timestamp": f'{_FINER} pa.timestamp("us")',
+    "pandas._libs.tslibs.timedeltas.Timedelta": f'{_FINER} pa.duration("us")',
+}
+"""The same, of types that not everybody has."""
 
 MAX_NESTED = 32
 """Tuples, sets and records inside one another; each level takes 40 kB of the reader's C stack."""
@@ -83,9 +89,9 @@ def not_carried(value: Any) -> str:
     if is_own(type(value)):
         return f"{value!r:.120} is an object of this library, and no record: emit or store what you need of it"
     refused = f"a {full_name(type(value))} cannot be sent or stored: {shown(value)}"
-    for kind, remedy in _REMEDIES.items():
-        if isinstance(value, kind):
-            return f"{refused}: {remedy}"
+    remedy = next((told for kind, told in _REMEDIES.items() if isinstance(value, kind)), None)
+    if remedy := remedy or _REMEDIES_BY_NAME.get(full_name(type(value))):
+        return f"{refused}: {remedy}"
     return f"{refused}: {ADVICE}; allowed are {ALLOWED}"
 
 

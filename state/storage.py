@@ -179,9 +179,8 @@ class CheckpointStorage:
         """The same of a file that is not there yet; FileExistsError if it is. Of several at once one succeeds."""
         absolute = self._absolute(self.resolve(path))
         folder, temporary = posixpath.dirname(absolute), self._temporary(absolute)
-        self._files.make_folder(folder)
         try:
-            self._files.write_new(absolute, temporary, [seal_of(data), data])
+            self._in_folder(folder, lambda: self._files.write_new(absolute, temporary, [seal_of(data), data]))
         except BaseException:
             self._discard(temporary)
             raise
@@ -346,7 +345,7 @@ class CheckpointStorage:
             return
         temporary, folder = self._temporary(path), posixpath.dirname(path)
         try:
-            self._put_in_folder(folder, temporary, parts)
+            self._in_folder(folder, lambda: self._put(temporary, parts))
             self._files.rename(temporary, path)
         except BaseException:
             self._discard(temporary)
@@ -359,15 +358,17 @@ class CheckpointStorage:
             self._files.remove_empty_folder(folder)
             raise
 
-    def _put_in_folder(self, directory: str, path: str, parts: Iterable[bytes]) -> None:
-        """Whoever deletes the last file of a folder removes the folder, perhaps just after it was made here."""
+    def _in_folder(self, directory: str, write: Callable[[], None]) -> None:
+        """Whoever deletes the last file of a folder, or fails to write the first, removes the folder, perhaps just
+        after it was made here.
+        """
         for _ in range(_TRIES - 1):
             with suppress(FileNotFoundError):
                 self._files.make_folder(directory)
-                self._put(path, parts)
+                write()
                 return
         self._files.make_folder(directory)
-        self._put(path, parts)
+        write()
 
     def _put(self, path: str, parts: Iterable[bytes]) -> None:
         self._files.write(path, parts)

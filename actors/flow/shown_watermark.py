@@ -5,15 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from ...messages import END_OF_TIME, NO_WATERMARK
+from .dates import is_date
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST_DATE_MS = 365 * 86_400_000
-"""1971: events are younger; rounds of a loop, small numbers of a test and times in seconds are below that."""
-
-
-def is_date(watermark_ms: int) -> bool:
-    """Whether it may well be a moment by the clock, and is no number that something is counted by."""
-    return not -_FIRST_DATE_MS < watermark_ms < _FIRST_DATE_MS
 
 
 def shown_watermark(watermark_ms: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...messages import JobGraph
+from ...messages import JobGraph, JobId
 
 if TYPE_CHECKING:
     from .managed_job import ManagedJob
@@ -17,8 +17,13 @@ _DIGITS = 8
 
 def named(graph: JobGraph, jobs: Iterable[ManagedJob]) -> str:
     """As a line of the log begins: with the id's beginning if another one of the jobs, ended or not, has the name."""
+    return named_among(graph, ((job.graph.name, job.job_id) for job in jobs))
+
+
+def named_among(graph: JobGraph, jobs: Iterable[tuple[str, JobId]]) -> str:
+    """The same, of jobs by name and id."""
     name = f"job {graph.name!r}"
-    is_alone = all(job.graph.name != graph.name or job.job_id == graph.job_id for job in jobs)
+    is_alone = all(other != graph.name or job_id == graph.job_id for other, job_id in jobs)
     return name if is_alone else f"{name} ({graph.job_id[: len(_PREFIX) + _DIGITS]})"
 
 

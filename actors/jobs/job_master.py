@@ -250,7 +250,7 @@ class JobMaster:
     def _timer_due(self, timer: OwnTimerEvent) -> Effects:
         match timer:
             case StartDue(index):
-                return [StartTaskManager(index)]
+                return [StartTaskManager(index)] if self.status in _ALIVE else []
             case RestartDue(region):
                 return [*self._restarts.delay_is_over(region), *self._deploy_waiting()]
             case SlotsOverdue():
@@ -302,7 +302,7 @@ class JobMaster:
         return effects
 
     def _exited(self, index: int, reason: str) -> Effects:
-        """A process is gone: say so, end the job if that waits for it, or start another one.
+        """A process is gone: say so, end the job if that waits for it, or start another one if the job goes on.
 
         A new job gives up where none of its TaskManagers can start; one that has a checkpoint waits for slots as long
         as it may.
@@ -310,6 +310,8 @@ class JobMaster:
         told: Effects = [*self._explain_loss(index, reason)]
         if told and self._course.end() is JobStatus.FAILED:
             return [*told, *self._settle()]
+        if self.status not in _ALIVE:  # another one would have nothing to do
+            return told
         next_life: Effects = [*self._roster.ended(index, reason)]
         is_new = self.status is JobStatus.CREATED and self.coordinator.store.latest() is None
         failure = self._roster.cannot_start() if is_new else None

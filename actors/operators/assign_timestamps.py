@@ -21,12 +21,13 @@ import pyarrow as pa
 from ...messages import CheckpointId
 from ...messages.missing_column import those_there_are
 from ...state.kinds.descriptors import OperatorListState
+from ..flow.dates import other_unit
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, TimedBatch, Times, Watermark, WatermarkStatus
 from ..flow.key_selector import field_values
 from ..flow.records import rows_of
 from .activity_clock import ActivityClock
 from .collector import Collector
-from .event_times import can_be_time, other_unit, times_of, times_of_list, unusable_column
+from .event_times import can_be_time, times_of, times_of_list, unusable_column
 from .operator import Operator, Takes
 from .split_watermarks import ONLY_SPLIT, SplitWatermarks
 from .watermark_generators import BoundedOutOfOrderness, WatermarkStrategy

@@ -28,27 +28,6 @@ _FURTHEST_MS = 2**62
 """From 1970. Windows and bounds around times within have 64 bits."""
 
 
-_YEAR_2000_S, _YEAR_2100_S = 946_684_800, 4_102_444_800
-_OTHER_UNITS = (
-    (1, "seconds", "multiply", "by 1000"),
-    (1_000_000, "microseconds", "divide", "by 1000"),
-    (1_000_000_000, "nanoseconds", "divide", "by 1000000"),
-)
-
-
-def is_of_this_century(time_ms: int) -> bool:
-    return _YEAR_2000_S * 1000 <= time_ms < _YEAR_2100_S * 1000
-
-
-def other_unit(time_ms: int) -> tuple[str, str, str] | None:
-    """Of what would be a time of this century in another unit, and is none in ms: the unit, and what makes ms of it."""
-    for factor, *unit in _OTHER_UNITS:
-        if _YEAR_2000_S * factor <= time_ms < _YEAR_2100_S * factor:
-            name, verb, by = unit
-            return name, verb, by
-    return None
-
-
 class UnusableTime(UnusableRecord):
     """A record's event time is missing, or is no time."""
 

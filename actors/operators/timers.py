@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 from ...state.backends.backend import NO_KEY, NO_NAMESPACE, KeyedStateBackend
 from ...state.backends.timer_queue import WITH_NAMESPACE, PendingTimers, TimerEntry, place_of
 from ...state.errors import NoCurrentKey, ReadOnlyState
-from .event_times import is_of_this_century, other_unit
+from ..flow.dates import is_of_this_century, other_unit
 
 log = logging.getLogger(__name__)
 

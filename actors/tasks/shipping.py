@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import cloudpickle
+import pyarrow as pa
 
 _RUN_BY_PATH = "<run_path>"
 """What `runpy.run_path` calls a file while it runs, in sys.modules too: nobody can import that, so its code travels as
@@ -50,9 +51,18 @@ def _reduce_code(code: types.CodeType) -> tuple[Any, ...]:
     return _code_in_file, (make, parts, code.co_filename)
 
 
+def _interval(*parts: int) -> pa.MonthDayNano:
+    return pa.MonthDayNano(parts)
+
+
+def _reduce_interval(interval: pa.MonthDayNano) -> tuple[Any, ...]:
+    """Its class is in no module, so it cannot be found by its name."""
+    return _interval, tuple(interval)
+
+
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     dispatch_table: ClassVar[ChainMap[type, Any]] = ChainMap(
-        {types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table
+        {types.CodeType: _reduce_code, pa.MonthDayNano: _reduce_interval}, cloudpickle.Pickler.dispatch_table
     )
 
     def __init__(self, file: io.BytesIO) -> None:

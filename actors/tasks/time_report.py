@@ -10,8 +10,9 @@ from collections.abc import Set
 
 from ...messages import HoldingChannel, HoldingSplit, OperatorId, TaskDeployment, TaskEventTime
 from ..context import Clock
+from ..flow.dates import is_date
 from ..flow.elements import END_OF_TIME, NO_WATERMARK
-from ..flow.shown_watermark import is_date, shown_watermark
+from ..flow.shown_watermark import shown_watermark
 from ..operators.assign_timestamps import AssignTimestamps
 from ..operators.operator import Operator
 from ..operators.split_watermarks import SplitWatermarks

@@ -99,8 +99,9 @@ class StreamEnvironment(
     `watermark_warn_ms`: event time that stands still for so long while records come is logged as a warning, with the
     input or split that holds it back, and again when it goes on; None: it is not.
     `restart_strategy` None: with checkpoints an exponential delay from 0.3 s to a minute, none without.
-    `max_same_failures`: how often the same failure of the program, at the same record or with the same message, may
-    come with no completed checkpoint in between, until the job fails whatever its restart strategy; None: no limit.
+    `max_same_failures`: how often the same failure of the program, or mistake of the library, at the same record or
+    with the same message, may come with no completed checkpoint in between, until the job fails whatever its restart
+    strategy; None: no limit.
     """
 
     @known_arguments("StreamEnvironment", first=1)

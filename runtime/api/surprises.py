@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...actors.async_calls.failed_record import ERRORS
+from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.operator import Operator
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
-from ...messages import CheckpointConfig, JobGraph
+from ...messages import CheckpointConfig, JobGraph, Partitioning
 from ...state import ROCKSDB
+from ..connectors import PostgresChanges, SqlSink, SqlUpsertSink
 from .captured_changes import warn_of_captured_changes
+from .chaining import Size, partitioning_of
 from .stream_graph import StreamNode
 
 log = logging.getLogger(__name__)
 
 
-def warn_of_surprises(graph: JobGraph, nodes: Sequence[StreamNode], operators: Mapping[int, Operator]) -> None:
+def warn_of_surprises(
+    graph: JobGraph, nodes: Sequence[StreamNode], sizes: Mapping[int, Size], operators: Mapping[int, Operator]
+) -> None:
     """Of what runs, and does other than most would expect."""
     _warn_of_sinks_that_wait(nodes, graph.checkpoints)
     _warn_of_unread_errors(nodes)
     _warn_of_plain_files(graph)
+    _warn_of_rows_out_of_order(nodes, sizes)
     for node in nodes:
         warn_of_captured_changes(node.name, operators[node.position])
 
@@ -60,3 +66,53 @@ def _warn_of_plain_files(graph: JobGraph) -> None:
             graph.name,
             graph.local_state.directory or "in the folder for temporary files, as state_dir is not set",
         )
+
+
+def _warn_of_rows_out_of_order(nodes: Sequence[StreamNode], sizes: Mapping[int, Size]) -> None:
+    """Changes of one row that are dealt out to several subtasks come to a sink of rows in any order."""
+    for sink in nodes:
+        if not sink.operator._row_key:
+            continue
+        for dealt, origin in dict.fromkeys(_dealt_out(sink, sizes)):
+            if _takes_changes(sink) or _gives_changes(origin):
+                log.warning(
+                    "operator %r has %d subtasks, to which the records of %r are dealt out in turn: changes of one row "
+                    "may overtake each other, and sink %r then keeps an older value of it. Write .key_by(...) with the "
+                    "row's key (%s) right before %r, or leave its parallelism, or rebalance, out",
+                    dealt.name,
+                    sizes[dealt.position].parallelism,
+                    origin.name,
+                    sink.name,
+                    ", ".join(map(str, sink.operator._row_key)),
+                    dealt.name,
+                )
+
+
+def _dealt_out(sink: StreamNode, sizes: Mapping[int, Size]) -> Iterator[tuple[StreamNode, StreamNode]]:
+    """The operators whose records are dealt out on their way to a sink, each with what gives the records: a source, or
+    what makes records of its own by key. An operator that several ways lead through comes once for each.
+    """
+    todo: list[tuple[StreamNode, StreamNode | None]] = [(sink, None)]
+    seen: set[tuple[int, int]] = set()
+    while todo:
+        node, dealt = todo.pop()
+        place = node.position, -1 if dealt is None else dealt.position
+        if place in seen:
+            continue
+        seen.add(place)
+        if node is not sink and (not node.inputs or _gives_changes(node) or isinstance(node.operator, KeyedOperator)):
+            if dealt is not None:
+                yield dealt, node
+            continue
+        for edge in node.inputs:
+            is_dealt = partitioning_of(edge, node, sizes) is Partitioning.REBALANCE
+            todo.append((edge.source, node if is_dealt and sizes[node.position].parallelism > 1 else dealt))
+
+
+def _takes_changes(sink: StreamNode) -> bool:
+    """Whether a column of its records says that a row goes."""
+    return isinstance(sink.operator, SqlSink | SqlUpsertSink) and sink.operator.removes_rows
+
+
+def _gives_changes(node: StreamNode) -> bool:
+    return isinstance(node.operator, PostgresChanges) or node.operator._changelog is not None

@@ -228,7 +228,7 @@ def translate(
     )
     _check(graph, nodes)
     warn_of_null_keys(runnable)
-    warn_of_surprises(graph, nodes, operators)
+    warn_of_surprises(graph, nodes, sizes, operators)
     if slots is not None:
         _check_slots(graph, task_managers, slots)
     return Translation(

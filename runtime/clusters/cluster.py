@@ -25,6 +25,7 @@ from ...actors.context import Ref
 from ...actors.job_manager.job_manager import JobManager
 from ...actors.job_manager.job_manager_settings import JobManagerSettings
 from ...actors.job_manager.launcher import Launcher
+from ...actors.remedies import remedy
 from ...messages import (
     CancelJob,
     ClusterMetrics,
@@ -116,8 +117,8 @@ class Cluster(WebSide, AsContext):
         self._check_machine()
         self._work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
         self._system = system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)
-        self._delivery = OutputDelivery()
         try:
+            self._delivery = OutputDelivery()
             self._get_ready()
             self._lead.begin()
             system.start()
@@ -128,8 +129,10 @@ class Cluster(WebSide, AsContext):
             self._lead.publish(system.address, self._step_down)
             self._lead.inherited(self._take_over)
             self._web = self._serve_web()
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, RuntimeError) and (advice := remedy(error)):
+                raise RuntimeError(f"the cluster cannot start: {error}; {advice}") from error
             raise
         return self
 
@@ -459,8 +462,9 @@ class Cluster(WebSide, AsContext):
     def _cancel_all(self, job_manager: Ref) -> None:
         """Cancel every job that has not ended, and wait for each a little."""
         deadline = time.monotonic() + CANCEL_TIMEOUT_SECONDS
+        jobs = [(handle.name, handle.submitted.job_id) for handle in self._handles]
         for handle in self._handles:
-            handle.before_close(max(0.0, deadline - time.monotonic()))
+            handle.before_close(max(0.0, deadline - time.monotonic()), jobs)
         answers = [job_manager.ask(CancelJob(job_id)) for job_id in self._submitted]
         deadline = time.monotonic() + CANCEL_TIMEOUT_SECONDS
         for answer in answers:

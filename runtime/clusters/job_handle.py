@@ -14,11 +14,12 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout, Unreachable
 from ...actors.failure import tell_line
+from ...actors.job_manager.job_names import named_among
 from ...actors.timeouts import timeout_seconds
 from ...messages import (
     CancelJob,
@@ -28,6 +29,7 @@ from ...messages import (
     CheckpointTaken,
     FailureCause,
     JobDetails,
+    JobId,
     JobStatus,
     JobStatusChanged,
     JobSubmitted,
@@ -188,9 +190,10 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
     def __await__(self) -> Generator[Any, None, JobDetails]:
         return self.wait_async().__await__()
 
-    def before_close(self, timeout: float) -> None:
+    def before_close(self, timeout: float, jobs: Sequence[tuple[str, JobId]] = ()) -> None:
         """For the cluster, before it cancels the job: let a job finish that takes or has its last savepoint, for
-        `timeout` seconds at most; of another that still runs, log what becomes of it and its checkpoints.
+        `timeout` seconds at most; of another that still runs, log what becomes of it and its checkpoints. `jobs`: those
+        of the cluster, by name and id.
         """
         raised = sys.exc_info()[0]  # what closes the cluster: Ctrl-C, say, or a mistake behind `submit`
         savepoint, deadline = self._last_savepoint, time.monotonic() + timeout
@@ -201,8 +204,8 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         config = self._graph.checkpoints
         lost = f"; its checkpoints in {config.directory} are deleted: retain_checkpoints='on_cancellation' keeps them"
         log.warning(
-            "job %r %s when %s, and is canceled: %s%s",
-            self.name,
+            "%s %s when %s, and is canceled: %s%s",
+            named_among(self._graph, jobs),
             "had not begun to run" if self._status is JobStatus.CREATED else f"was {self._status.value}",
             "its cluster closed" if raised is None else f"{raised.__name__} closed its cluster",
             _better_end(savepoint, self._stop_call, by_itself=raised is None),

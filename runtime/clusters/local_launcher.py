@@ -105,7 +105,12 @@ class _TemplateProcess:
         self._hear = hear
         self._gone = gone
         self._reader = threading.Thread(target=self._read, name="understudy-launcher", daemon=True)
-        self._reader.start()
+        try:
+            self._reader.start()
+        except RuntimeError:
+            self._control.close()  # the process ends of it
+            self._process.wait()
+            raise
 
     def send(self, message: object) -> None:
         with contextlib.suppress(OSError):  # it is gone: its children are too, and the reader tells so
@@ -162,7 +167,7 @@ class LocalLauncher:
         """What the processes print."""
         try:
             self._template = self._new_template()
-        except OSError:
+        except BaseException:
             self.output.close()
             raise
 

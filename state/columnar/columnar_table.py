@@ -36,7 +36,7 @@ class ColumnarTable:
 
     def __init__(self, columns: AggregateColumns) -> None:
         self._columns = columns
-        self._index = KeyIndex(list(columns.keys.values()))
+        self._index = KeyIndex.of_columns(columns.keys)
         self._parts = PartColumns(columns.parts)
         self._spares: list[dict[Part, Numbers]] = []
         self._last_row: npt.NDArray[np.int64] = np.empty(0, np.int64)

@@ -58,7 +58,7 @@ class PaneTable:
         self.rows = rows
         self.fired = self.closed = FIRST_BOUND
         self._windows, self._grid, self._lateness_ms = windows, windows.grid, allowed_lateness_ms
-        self._index = KeyIndex(list(rows.keys.values()))
+        self._index = KeyIndex.of_columns(rows.keys)
         self._panes = OpenPanes(windows, rows.parts)
         self._leaving: deque[LeavingWindow] = deque()
         self._most_entries = 0

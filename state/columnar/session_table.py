@@ -50,7 +50,7 @@ class SessionTable:
         self.rows = rows
         self._gap_ms, self._lateness_ms = gap_ms, allowed_lateness_ms
         self._watermark = _NONE
-        self._index = KeyIndex(list(rows.keys.values()))
+        self._index = KeyIndex.of_columns(rows.keys)
         self._parts = PartColumns(rows.parts)
         self._first, self._last = np.empty(0, np.int64), np.empty(0, np.int64)
         self._has_fired, self._has_earlier = np.empty(0, np.bool_), np.empty(0, np.bool_)

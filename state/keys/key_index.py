@@ -9,7 +9,7 @@ batch; several columns by a table over pairs of their slots.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from ..columns.column_values import column_of_words, distinct_values, is_ordered, stored_type, words_of
+from ..errors import WrongColumn
 from .text_index import TextIndex, is_text
 from .word_table import Slots, WordTable
 
@@ -44,6 +45,17 @@ class KeyIndex:
         self._types = types
         self._columns = [column_index(kind) for kind in types]
         self._pairs = [WordTable() for _ in types[1:]]
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, pa.DataType]) -> KeyIndex:
+        """Of key columns by name. Raises WrongColumn, naming the first one that cannot be a key."""
+        for name, kind in columns.items():
+            try:
+                column_index(kind)
+            except ValueError as error:
+                decode = ": decode it, by pyarrow.compute.run_end_decode" if pt.is_run_end_encoded(kind) else ""
+                raise WrongColumn(f"key column {name!r}: {error}{decode}") from error
+        return cls(list(columns.values()))
 
     def __len__(self) -> int:
         return len(self._pairs[-1]) if self._pairs else len(self._columns[0])

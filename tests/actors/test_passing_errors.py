@@ -1,17 +1,18 @@
-"""Which errors count as repeatable: what the program raised, unless something in the chain may pass by itself."""
+"""Which errors count as repeatable: mistakes, of the program and ours, unless something in the chain may pass."""
 
 from __future__ import annotations
 
 import errno
 import io
 
+import pyarrow as pa
 import pytest
 
 from understudy.actors.errors import ChannelBroken, UserCodeError
 from understudy.actors.failure import describe_in_task
 from understudy.actors.flow.key_selector import NoSuchColumn
 from understudy.messages import UnsupportedValue
-from understudy.state import MissingState
+from understudy.state import MissingState, StateIncompatible
 
 from .tasks.task_stage import deployment
 
@@ -95,6 +96,39 @@ def test_what_was_emitted_and_cannot_be_sent_counts(error: BaseException) -> Non
     assert is_counted(error, by_user_code=False)
 
 
-def test_what_fails_in_our_own_code_does_not_count() -> None:
-    assert not is_counted(FileNotFoundError(errno.ENOENT, "gone"), by_user_code=False)
-    assert not is_counted(AssertionError(), by_user_code=False)
+@pytest.mark.parametrize(
+    "error",
+    [
+        AssertionError(),
+        KeyError("slot"),
+        TypeError("wanted a RecordBatch"),
+        pa.ArrowInvalid("offset overflow"),
+        pa.ArrowNotImplementedError("no cast"),
+        StateIncompatible("total", "int", "str"),
+    ],
+    ids=repr,
+)
+def test_a_mistake_of_our_own_code_counts_too(error: BaseException) -> None:
+    """Whoever made it, it comes again after each restart."""
+    assert is_counted(error, by_user_code=False)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError(errno.ENOENT, "gone"),
+        MemoryError(),
+        RuntimeError("can't start new thread"),
+        ChannelBroken("gap"),
+        MissingState("chk-1/f"),
+    ],
+    ids=repr,
+)
+def test_what_our_own_code_meets_in_its_surroundings_does_not(error: BaseException) -> None:
+    assert not is_counted(error, by_user_code=False)
+
+
+def test_a_mistake_that_came_of_a_broken_channel_does_not_count() -> None:
+    mistake = ValueError("a frame that cannot be read")
+    mistake.__cause__ = ChannelBroken("gap")
+    assert not is_counted(mistake, by_user_code=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from understudy.messages import UnsupportedValue, pack_plain, refusal_of, row_type
@@ -69,6 +70,17 @@ def test_a_refusal_of_a_type_says_what_is_allowed_and_how_to_add_to_it() -> None
     why = refusal_of([object()]) or ""
     assert "allowed are None, bool, int" in why
     assert "understudy.register_serializer" in why
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [(pa.timestamp("ns"), 'pa.timestamp("us")'), (pa.duration("ns"), 'pa.duration("us")')],
+)
+def test_a_time_finer_than_pythons_says_what_to_cast_its_column_to(kind: pa.DataType, wanted: str) -> None:
+    """As a column of nanoseconds has them where pandas is installed; Python's own go to microseconds."""
+    pytest.importorskip("pandas")
+    why = refusal_of([pa.array([1], kind)[0].as_py()]) or ""
+    assert f"it has nanoseconds, and Python's go to microseconds: cast its column to {wanted}" in why
 
 
 def test_the_way_into_a_deep_record_is_cut_short() -> None:

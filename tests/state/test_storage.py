@@ -258,6 +258,32 @@ def test_a_failed_write_leaves_nothing_behind(storage: CheckpointStorage, monkey
     assert storage.read(storage.write("job-1/x", b"after")) == b"after"
 
 
+@pytest.mark.parametrize("write", ["write", "write_sealed", "create_sealed"])
+def test_a_folder_that_another_writer_removes_as_it_fails_is_made_again(
+    write: str, local: CheckpointStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was there when this one looked, and is gone when it opens its file. The other one's error is its own."""
+    another, make_folder = CheckpointStorage(local.root), DurableFiles.make_folder
+    monkeypatch.setattr(another, "_put", cannot_put)
+    failed: list[BaseException] = []
+
+    def and_the_other_one_fails(files: DurableFiles, path: str) -> None:
+        make_folder(files, path)
+        if not failed:
+            failed.append(DiskFull())
+            with pytest.raises(DiskFull):
+                another.write("job-1/chk-1/b", b"x")
+
+    monkeypatch.setattr(DurableFiles, "make_folder", and_the_other_one_fails)
+    getattr(local, write)("job-1/chk-1/a", b"x")
+    assert failed
+    assert local.list_files() == ["job-1/chk-1/a"]
+
+
+def cannot_put(path: str, parts: object) -> None:
+    raise DiskFull
+
+
 def test_temporary_files_of_a_crash_are_never_seen(local: CheckpointStorage) -> None:
     local.write("job-1/chk-1/v", b"x")
     on_disk(local, "job-1/chk-1/.writing-w-123").write_bytes(b"torn")

@@ -50,6 +50,10 @@ class RowChanges:
     def _says(self) -> str | None:
         return self.kind if self.kind is not None else self.deleted
 
+    @property
+    def removes_rows(self) -> bool:
+        return self._says is not None
+
     def written(self, schema: pa.Schema) -> pa.Schema:
         """The columns that are written of records with these. Raises TableMismatch."""
         wanted = [name for name in schema.names if name != self._says] if self.columns is None else list(self.columns)

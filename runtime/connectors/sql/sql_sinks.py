@@ -49,6 +49,11 @@ class _TableSink(Operator):
     def _row_key(self) -> tuple[str, ...]:
         return self._changes.key
 
+    @property
+    def removes_rows(self) -> bool:
+        """Whether a column of the records says that a row goes."""
+        return self._changes.removes_rows
+
     def check_at_submit(self, on_this_machine: bool) -> None:
         """Raises SqlErrors: wrong credentials, a missing table, columns that do not fit."""
         with self._database.connect_to_look() as connection:

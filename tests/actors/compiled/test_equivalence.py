@@ -18,6 +18,7 @@ from understudy.messages import DictRow
 from understudy.state.errors import NoCurrentKey
 
 from ...examples import examples
+from ..extension_types import Code
 from .operators import EVERY, Repeats, Running
 from .stage import Stage, interpreted
 
@@ -170,20 +171,6 @@ def test_a_key_of_several_columns_is_a_tuple() -> None:
     compiled, wanted = Stage(Parts(), "name", "n"), Stage(interpreted(Parts)(), "name", "n")
     assert compiled.records(given) == wanted.records(given)
     assert compiled.held() == wanted.held() == {"count": {("a", 1): 2, ("b", 2): 2}}
-
-
-class Code(pa.ExtensionType):  # type: ignore[misc]
-    """A user's own type. It has no hash."""
-
-    def __init__(self) -> None:
-        super().__init__(pa.string(), "tests.compiled.code")
-
-    def __arrow_ext_serialize__(self) -> bytes:
-        return b""
-
-    @classmethod
-    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Code:
-        return cls()
 
 
 class NamedCounts(KeyedOperator):

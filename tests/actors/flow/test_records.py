@@ -26,6 +26,8 @@ from understudy.actors.flow.records import (
 )
 from understudy.messages import row_type
 
+from ..extension_types import Code
+
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
 Named = namedtuple("Named", "a b")
 
@@ -174,20 +176,6 @@ def test_merged_batches_are_the_same_records_in_their_order() -> None:
     assert [each if isinstance(each, list) else each.to_pydict() for each in found] == [
         *(["a", "b"], {"n": [1, 2, 1, 2]}, {"m": [3]}, ["c"], {"n": []}),
     ]
-
-
-class Code(pa.ExtensionType):  # type: ignore[misc]
-    """A user's own type. It has no hash."""
-
-    def __init__(self) -> None:
-        super().__init__(pa.string(), "tests.code")
-
-    def __arrow_ext_serialize__(self) -> bytes:
-        return b""
-
-    @classmethod
-    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Code:
-        return cls()
 
 
 def test_columns_of_a_users_own_extension_type_have_records() -> None:

@@ -14,6 +14,7 @@ from understudy.actors.jobs.job_effects import (
     KillTaskManager,
     RestartDue,
     SlotsOverdue,
+    StartDue,
     StartTaskManager,
     TaskManagerLost,
 )
@@ -165,6 +166,21 @@ def test_task_managers_that_end_before_they_register_are_waited_for_where_one_wa
         for index in (0, 1) if was_there == "one was here" else (1,):
             stage.tell(TaskManagerExited("job-1", index, "exited with code 1"))
             assert stage.of(JobEnded) == []
+
+
+@pytest.mark.parametrize("ends_by", ["cancel", "failure"])
+def test_in_the_place_of_one_that_ends_with_the_job_none_is_started(ends_by: str) -> None:
+    stage = Stage(graph(attempts=0))
+    first, *_ = stage.running()
+    if ends_by == "cancel":
+        stage.master.cancel(stage.now, 0)
+    else:
+        stage.report(first, ExecutionState.FAILED, FAILURE)
+    assert stage.master.status in (JobStatus.CANCELLING, JobStatus.FAILING)
+    stage.tell(TaskManagerExited("job-1", 1, "killed by SIGKILL"))
+    assert stage.of(StartTaskManager) == []
+    stage.tell(StartDue(1))
+    assert stage.of(StartTaskManager) == []
 
 
 def test_a_task_manager_that_cannot_be_started_is_what_a_job_waits_for() -> None:

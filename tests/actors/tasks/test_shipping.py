@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import pyarrow as pa
 import pytest
 
 from understudy.actors.tasks.shipping import pickled
@@ -84,3 +85,10 @@ def test_a_file_that_runpy_runs_under_no_name_is_shipped_by_value(tmp_path: Path
     shipped = runpy.run_path(str(path))["shipped"]
     with pytest.raises(ZeroDivisionError):
         cloudpickle.loads(shipped)().process([1])
+
+
+def test_an_interval_of_arrow_is_shipped() -> None:
+    """Its class is in no module, so pickle alone does not find it."""
+    interval = pa.MonthDayNano([1, 2, 3])
+    (shipped,) = cloudpickle.loads(pickled([interval]))
+    assert (type(shipped), tuple(shipped)) == (pa.MonthDayNano, (1, 2, 3))

@@ -74,6 +74,17 @@ def test_a_cluster_that_closes_on_a_running_job_says_so(
     assert "wait for its end with job.wait(), or end it by job.stop_with_savepoint()" in caplog.text
 
 
+def test_of_two_jobs_of_one_name_a_cluster_that_closes_says_which(caplog: pytest.LogCaptureFixture) -> None:
+    with LocalCluster(debug=True) as cluster:
+        for _ in range(2):
+            env = StreamEnvironment()
+            env.generate(lambda n: n, records_per_second=100).print()
+            cluster.submit(env, name="endless").ready().result(timeout=5)
+    said = [each for each in caplog.messages if "its cluster closed" in each]
+    begins = [f"job 'endless' ({handle.job_id[:12]}) was running" for handle in cluster.handles]
+    assert [each[: len(begin)] for each, begin in zip(said, begins, strict=True)] == begins
+
+
 def test_a_cluster_that_an_interrupt_closes_does_not_advise_to_wait(caplog: pytest.LogCaptureFixture) -> None:
     env = StreamEnvironment()
     env.generate(lambda n: n, records_per_second=100).collect(name="out")

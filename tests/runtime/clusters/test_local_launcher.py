@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,28 @@ def test_a_python_that_ends_before_it_has_started_anything_is_named_in_the_jobs_
             JobFailed, match=rf"exited with code 3, before it had started anything \({python}\); they run"
         ):
             job.wait(timeout=400)
+
+
+@pytest.mark.parametrize("threads", range(4))
+def test_where_no_more_threads_can_be_started_the_cluster_says_what_to_do_and_leaves_none(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As under a low `ulimit -u`: whichever thread of the cluster is the first that cannot be."""
+    before, start, left = set(threading.enumerate()), threading.Thread.start, iter(range(threads))
+
+    def start_if_there_is_room(thread: threading.Thread) -> None:
+        if next(left, None) is None:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", start_if_there_is_room)
+        said = r"the cluster cannot start: can't start new thread; this user may have no more threads.*ulimit -u"
+        with pytest.raises(RuntimeError, match=said):
+            LocalCluster().start()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive(), thread.name
 
 
 @dataclass

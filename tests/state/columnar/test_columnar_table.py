@@ -25,7 +25,15 @@ from understudy.messages import (
     SubtaskState,
     VertexId,
 )
-from understudy.state import CorruptState, InvalidKey, SnapshotTarget, StateIncompatible, StateNotStorable, ValueState
+from understudy.state import (
+    CorruptState,
+    InvalidKey,
+    SnapshotTarget,
+    StateIncompatible,
+    StateNotStorable,
+    ValueState,
+    WrongColumn,
+)
 from understudy.state.checkpoints.assignment import assign_state
 from understudy.state.columnar.columnar_backend import ColumnarBackend
 from understudy.state.columnar.columnar_table import ColumnarTable
@@ -456,3 +464,10 @@ def test_rows_of_foreign_key_groups_cannot_be_stored() -> None:
 def test_it_has_no_declared_states() -> None:
     with pytest.raises(TypeError, match="no other state"):
         backend(("name",)).state(ValueState(int, 0, name="mine"))
+
+
+def test_a_key_column_that_comes_run_end_encoded_is_named_with_what_to_do() -> None:
+    """As `map_batches` may make it, whose columns are not known when the job is made."""
+    schema = pa.schema({"name": pa.run_end_encoded(pa.int32(), pa.string())})
+    with pytest.raises(WrongColumn, match=r"key column 'name': a column of type run_end.*: decode it, by .*run_end_de"):
+        backend(("name",), rows=Count()).table_for(schema)
