@@ -116,16 +116,14 @@ class PaneTable:
         """The rows all of whose windows have closed by how far the row's own split of the source had come, in order:
         `watermarks`, by row.
         """
-        late = []
-        for row in np.flatnonzero(times <= watermarks).tolist():
-            pane, watermark = self._grid.pane_of(int(times[row])), int(watermarks[row])
-            if self._windows.first_end(pane, FIRST_BOUND) is None:
-                is_late = int(times[row]) <= watermark - self._lateness_ms
-            else:
-                is_late = self._windows.first_end(pane, self._bounds(watermark)[1]) is None
-            if is_late:
-                late.append(row)
-        return np.array(late, np.int64)
+        rows = np.flatnonzero(times <= watermarks)
+        closed_at = np.empty(len(rows), np.int64)
+        for pane, own in rows_by_pane(self._grid, times[rows]):
+            end = self._windows.last_end(pane)
+            # Of a pane in no window each row goes by its own time.
+            closed_at[own] = times[rows[own]] if end is None else time_of(self._grid, end) - 1
+        marks, late_by = watermarks[rows], self._lateness_ms
+        return rows[(marks == END_OF_TIME) | (closed_at <= np.maximum(marks, NO_WATERMARK + late_by) - late_by)]
 
     def merge(self, partials: pa.RecordBatch) -> Taken:
         """Take in partials, as `take_partials` gives them."""
