@@ -24,8 +24,10 @@ class OpenPanes:
         self._panes: dict[int, Pane] = {}
         self.spare: list[PartColumns] = []
         """For panes that open: as long as keys that were given up wanted it, so emptied then."""
-        self._usual_rows = 0
-        """So many came to the pane that went last."""
+        self._rows_of_gone: list[int] = []
+        """So many came to panes that have gone, the last one last. Each says once what is to be expected of a new one:
+        a pane of many rows is not followed by many panes that open for as many.
+        """
 
     def __len__(self) -> int:
         """How many pairs there are of a key and a pane."""
@@ -56,7 +58,8 @@ class OpenPanes:
         """The pane of this number, a new one if there is none: whoever asks puts something into it."""
         pane = self._panes.get(number)
         if pane is None:
-            pane = self._panes[number] = Pane(self._parts, self._usual_rows, self.spare)
+            expected = self._rows_of_gone.pop() if self._rows_of_gone else 0
+            pane = self._panes[number] = Pane(self._parts, expected, self.spare)
         return pane
 
     def take_out(self, bound: int) -> Iterable[tuple[int, Pane]]:
@@ -112,7 +115,7 @@ class OpenPanes:
 
     def _taken(self, number: int) -> Pane:
         pane = self._panes.pop(number)
-        self._usual_rows = pane.rows_taken
+        self._rows_of_gone.append(pane.rows_taken)
         return pane
 
 
