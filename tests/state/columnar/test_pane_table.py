@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from understudy.actors.operators.event_times import UnusableTime, times_of
 from understudy.state.columnar.pane_table import PaneTable
 from understudy.state.columnar.pane_windows import (
     EvenGrid,
@@ -70,6 +72,18 @@ def test_a_checkpoint_before_the_first_watermark_is_restored_when_panes_are_of_a
     subtasks.take([Row("a", 1, 5)])
     subtasks.cut(2)
     assert subtasks.advance(100) == [("a", 4, 7, 1, 1, 1)]
+
+
+@pytest.mark.parametrize("time", [-(2**61), 2**61])
+def test_the_furthest_times_are_in_windows_of_a_millisecond(time: int) -> None:
+    """They lie between the first bound and the last one; a row at 2**62 was lost. What is further is no event time."""
+    assert times_of(pa.array([time]), "at").tolist() == [time]
+    with pytest.raises(UnusableTime):
+        times_of(pa.array([2 * time]), "at")
+    subtasks = Subtasks(lambda rows: PaneTable(tumbling_panes(1), rows), {}, two_phases=True)
+    subtasks.take([Row("a", 1, time)])
+    subtasks.cut(2)
+    assert subtasks.advance(2**63 - 1) == [("a", time, time + 1, 1, 1, 1)]
 
 
 def table(panes: PaneWindows, lateness: int = 0) -> PaneTable:
