@@ -138,6 +138,7 @@ class PaneTable:
         To be called until there are no more; snapshots may be taken in between.
         """
         self._watermark = watermark_ms
+        self._most_entries = max(self._most_entries, len(self))
         target, closing = self._bounds(watermark_ms)
         runs: list[Run] = []
         rows = 0
@@ -327,7 +328,6 @@ class PaneTable:
         self.closed = max(self.closed, min(bound, self.fired))
         if self.ahead is not None and self.ahead.is_behind(self.progress):
             self.ahead = None
-        self._most_entries = max(self._most_entries, len(self))
         self._panes.drop_unneeded(self.closed)
 
     def _give_up_keys(self) -> None:

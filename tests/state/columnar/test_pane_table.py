@@ -26,7 +26,7 @@ from understudy.state.columnar.window_rows import WindowRows
 
 from ...examples import examples
 from .window_model import AlignedModel, Assign, Row, cumulative, sliding, tumbling
-from .window_play import STEPS, play
+from .window_play import END_OF_TIME, STEPS, play
 from .window_subtasks import AGGREGATES, SCHEMA, Subtasks
 
 OFFSETS = st.integers(-7, 7)
@@ -127,3 +127,27 @@ def test_rows_that_may_be_late_are_judged_by_pane() -> None:
     marks = np.full(20_000, 20_000)
     grid = CountingGrid(1000, 0, iter([True] * 100))
     assert len(table(SlidingPanes(grid)).late_by_split(times, marks)) == 20_000
+
+
+@dataclass(frozen=True)
+class CountingPanes(SlidingPanes):
+    """Ends a test that asks it too often."""
+
+    asked: Any = None
+
+    def first_end(self, pane: int, after: int) -> int | None:
+        next(self.asked, None) or pytest.fail("asked for each pane at each window")
+        return super().first_end(pane, after)
+
+    def last_end(self, pane: int) -> int | None:
+        next(self.asked, None) or pytest.fail("asked for each pane at each window")
+        return super().last_end(pane)
+
+
+@pytest.mark.parametrize("two_phases", [False, True])
+def test_many_windows_fire_without_a_look_at_each_pane(two_phases: bool) -> None:
+    """A batch with rows in ten thousand windows, as of a replay, fired for minutes."""
+    panes = CountingPanes(EvenGrid(1000), 1, 1, iter([True] * 50_000))
+    subtasks = Subtasks(lambda rows: PaneTable(panes, rows), {}, two_phases=two_phases)
+    subtasks.take([Row("a", 1, number * 1000) for number in range(1000)])
+    assert len(subtasks.advance(END_OF_TIME)) == 1000
