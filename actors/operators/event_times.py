@@ -25,8 +25,8 @@ _MS = timedelta(milliseconds=1)
 
 
 _FURTHEST_MS = 2**61
-"""From 1970. Windows and bounds around times within have 64 bits, and panes of a millisecond lie between FIRST_BOUND and
-LAST_BOUND.
+"""From 1970. Windows and bounds around times within have 64 bits, and their panes of a millisecond lie between
+FIRST_BOUND and LAST_BOUND.
 """
 
 

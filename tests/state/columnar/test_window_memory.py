@@ -11,9 +11,9 @@ import pytest
 from understudy.state.columnar.open_panes import OpenPanes
 from understudy.state.columnar.pane_table import PaneTable
 from understudy.state.columnar.pane_windows import sliding_panes, tumbling_panes
+from understudy.state.columnar.part_columns import ROWS
 from understudy.state.columnar.session_table import SessionTable
 from understudy.state.columnar.window_rows import WindowRows
-from understudy.state.columnar.part_columns import ROWS
 from understudy.state.kinds.aggregates import Aggregate, Count, Min, Part
 
 SCHEMA = pa.schema({"key": pa.int64(), "value": pa.int64()})
