@@ -31,7 +31,7 @@ class OpenPanes:
         self.spare: list[PartColumns] = []
         """For panes that open: as long as keys that were given up wanted it, so emptied then."""
         self._rows_of_gone: list[int] = []
-        """So many came to panes that have gone, the last one last. Each says once what is to be expected of a new one:
+        """How many came to panes that have gone, the last one last. Each says once what is to be expected of a new one:
         a pane of many rows is not followed by many panes that open for as many.
         """
 

@@ -123,7 +123,8 @@ class PaneTable:
             # Of a pane in no window each row goes by its own time.
             closed_at[own] = times[rows[own]] if end is None else time_of(self._grid, end) - 1
         marks, late_by = watermarks[rows], self._lateness_ms
-        return rows[(marks == END_OF_TIME) | (closed_at <= np.maximum(marks, NO_WATERMARK + late_by) - late_by)]
+        late: Slots = rows[(marks == END_OF_TIME) | (closed_at <= np.maximum(marks, NO_WATERMARK + late_by) - late_by)]
+        return late
 
     def merge(self, partials: pa.RecordBatch) -> Taken:
         """Take in partials, as `take_partials` gives them."""
