@@ -209,6 +209,13 @@ class UnknownBackend(StateError, LookupError):
     """No state backend is registered under this name; the text lists those that are."""
 
 
+_LIMITS_OF_ROCKSDB = {
+    "File too large": "no file there may become so large: raise the limit (ulimit -f) where TaskManagers start",
+    "Too many open files": "raise the limit of open files (ulimit -n) where TaskManagers start",
+}
+"""What to do, by the words of the operating system."""
+
+
 class LocalStateFailed(StateError, OSError):
     """RocksDB cannot read or write its files on this machine. `path`: their folder; `found`: what RocksDB says."""
 
@@ -216,6 +223,7 @@ class LocalStateFailed(StateError, OSError):
 
     def __init__(self, path: str, found: str) -> None:
         todo = "see that the folder can be written and its disk has room, or set state_dir to one of which both is true"
+        todo = next((each for limit, each in _LIMITS_OF_ROCKSDB.items() if limit in found), todo)
         short = found.replace(f"{path}/", "")
         super().__init__(f"RocksDB failed in its working folder {path}: {short}; {todo}")
         self.path, self.found = path, found

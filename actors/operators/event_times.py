@@ -24,8 +24,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
 
-_FURTHEST_MS = 2**62
-"""From 1970. Windows and bounds around times within have 64 bits."""
+_FURTHEST_MS = 2**61
+"""From 1970. Windows and bounds around times within have 64 bits, and their panes of a millisecond lie between
+FIRST_BOUND and LAST_BOUND.
+"""
 
 
 class UnusableTime(UnusableRecord):

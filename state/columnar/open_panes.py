@@ -5,6 +5,7 @@ When a window fires and how long a pane is needed, its owner says, by bounds; he
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import ItemsView, Iterable, Mapping, Sequence
 
 import pyarrow as pa
@@ -22,10 +23,17 @@ class OpenPanes:
     def __init__(self, windows: PaneWindows, parts: Mapping[Part, pa.DataType]) -> None:
         self._windows, self._parts = windows, parts
         self._panes: dict[int, Pane] = {}
+        self._numbers: list[int] = []
+        """Those of the panes, in order, behind `_gone` ones of panes that have gone. The windows of a later pane end
+        later: so whatever ends by some bound comes first, and thousands of windows fire without a look at each pane.
+        """
+        self._gone = 0
         self.spare: list[PartColumns] = []
         """For panes that open: as long as keys that were given up wanted it, so emptied then."""
-        self._usual_rows = 0
-        """How many rows came to the pane that went last: about as many may come to the next."""
+        self._rows_of_gone: list[int] = []
+        """How many came to panes that have gone, the last one last. Each says once what is to be expected of a new one:
+        a pane of many rows is not followed by many panes that open for as many.
+        """
 
     def __len__(self) -> int:
         """How many pairs there are of a key and a pane."""
@@ -42,7 +50,7 @@ class OpenPanes:
     @property
     def first(self) -> int:
         """The number of the first one; LAST_BOUND if there is none."""
-        return min(self._panes, default=LAST_BOUND)
+        return self._numbers[self._gone] if self._panes else LAST_BOUND
 
     @property
     def all(self) -> Iterable[Pane]:
@@ -56,19 +64,21 @@ class OpenPanes:
         """The pane of this number, a new one if there is none: whoever asks puts something into it."""
         pane = self._panes.get(number)
         if pane is None:
-            pane = self._panes[number] = Pane(self._parts, self._usual_rows, self.spare)
+            expected = self._rows_of_gone.pop() if self._rows_of_gone else 0
+            pane = self._panes[number] = Pane(self._parts, expected, self.spare)
+            insort(self._numbers, number, self._gone)
         return pane
 
     def take_out(self, bound: int) -> Iterable[tuple[int, Pane]]:
         """Those that are in a window which ends there or before, in order; each is gone once it is given."""
-        for number in sorted(self._panes):
-            if (self._windows.first_end(number, FIRST_BOUND) or 0) <= bound:
-                yield number, self._taken(number)
+        while self._panes and (self._windows.first_end(self.first, FIRST_BOUND) or 0) <= bound:
+            yield self.first, self._first_taken()
 
     def next_end(self, fired: int) -> int:
         """The end of the first window after this one that holds anything; above LAST_BOUND if there is none."""
-        ends = (self._windows.first_end(number, fired) for number in self._panes)
-        return min((end for end in ends if end is not None), default=LAST_BOUND + 1)
+        at = bisect_right(self._numbers, fired, self._gone, key=self._last_end)
+        end = self._windows.first_end(self._numbers[at], fired) if at < len(self._numbers) else None
+        return LAST_BOUND + 1 if end is None else end
 
     def in_window(self, end: int) -> list[int]:
         """The numbers of those that the window with this end holds, in order."""
@@ -107,12 +117,21 @@ class OpenPanes:
 
     def drop_unneeded(self, closed: int) -> None:
         """Those all of whose windows end there or before."""
-        for number in [number for number in self._panes if self._windows.first_end(number, closed) is None]:
-            self._taken(number)
+        while self._panes and self._last_end(self.first) <= closed:
+            self._first_taken()
 
-    def _taken(self, number: int) -> Pane:
-        pane = self._panes.pop(number)
-        self._usual_rows = pane.rows_taken
+    def _last_end(self, number: int) -> int:
+        end = self._windows.last_end(number)
+        assert end is not None, "each pane is in a window"
+        return end
+
+    def _first_taken(self) -> Pane:
+        pane = self._panes.pop(self.first)
+        self._gone += 1
+        if 2 * self._gone >= len(self._numbers):
+            del self._numbers[: self._gone]
+            self._gone = 0
+        self._rows_of_gone.append(pane.rows_taken)
         return pane
 
 

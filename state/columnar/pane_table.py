@@ -116,16 +116,15 @@ class PaneTable:
         """The rows all of whose windows have closed by how far the row's own split of the source had come, in order:
         `watermarks`, by row.
         """
-        late = []
-        for row in np.flatnonzero(times <= watermarks).tolist():
-            pane, watermark = self._grid.pane_of(int(times[row])), int(watermarks[row])
-            if self._windows.first_end(pane, FIRST_BOUND) is None:
-                is_late = int(times[row]) <= watermark - self._lateness_ms
-            else:
-                is_late = self._windows.first_end(pane, self._bounds(watermark)[1]) is None
-            if is_late:
-                late.append(row)
-        return np.array(late, np.int64)
+        rows = np.flatnonzero(times <= watermarks)
+        closed_at = np.empty(len(rows), np.int64)
+        for pane, own in rows_by_pane(self._grid, times[rows]):
+            end = self._windows.last_end(pane)
+            # Of a pane in no window each row goes by its own time.
+            closed_at[own] = times[rows[own]] if end is None else time_of(self._grid, end) - 1
+        marks, late_by = watermarks[rows], self._lateness_ms
+        late: Slots = rows[(marks == END_OF_TIME) | (closed_at <= np.maximum(marks, NO_WATERMARK + late_by) - late_by)]
+        return late
 
     def merge(self, partials: pa.RecordBatch) -> Taken:
         """Take in partials, as `take_partials` gives them."""
@@ -140,6 +139,7 @@ class PaneTable:
         To be called until there are no more; snapshots may be taken in between.
         """
         self._watermark = watermark_ms
+        self._most_entries = max(self._most_entries, len(self))
         target, closing = self._bounds(watermark_ms)
         runs: list[Run] = []
         rows = 0
@@ -329,7 +329,6 @@ class PaneTable:
         self.closed = max(self.closed, min(bound, self.fired))
         if self.ahead is not None and self.ahead.is_behind(self.progress):
             self.ahead = None
-        self._most_entries = max(self._most_entries, len(self))
         self._panes.drop_unneeded(self.closed)
 
     def _give_up_keys(self) -> None:

@@ -75,6 +75,9 @@ class PaneWindows(Protocol):
     def first_end(self, pane: int, after: int) -> int | None:
         """The end of the first window that holds this pane and ends after that bound; None if there is none."""
 
+    def last_end(self, pane: int) -> int | None:
+        """The end of the last window that holds this pane; None if none does."""
+
     @property
     def has_gaps(self) -> bool:
         """Whether there are panes in no window."""
@@ -104,6 +107,10 @@ class SlidingPanes:
         k = max(first, (after - self.size) // self.slide + 1)
         return k * self.slide + self.size if k <= last else None
 
+    def last_end(self, pane: int) -> int | None:
+        end = pane // self.slide * self.slide + self.size
+        return end if end > pane else None
+
     @property
     def has_gaps(self) -> bool:
         return self.slide > self.size
@@ -125,7 +132,10 @@ class CumulativePanes:
 
     def first_end(self, pane: int, after: int) -> int | None:
         end = max(pane, after) + 1
-        return end if end <= (pane // self.size + 1) * self.size else None
+        return end if end <= self.last_end(pane) else None
+
+    def last_end(self, pane: int) -> int:
+        return (pane // self.size + 1) * self.size
 
     @property
     def has_gaps(self) -> bool:

@@ -135,3 +135,10 @@ def test_rocksdb_names_its_folder_once() -> None:
     text = str(LocalStateFailed("/disk/1-db", found))
     assert text.count("/disk/1-db") == 1
     assert "file: 000008.sst: No space left on device; see that" in text
+
+
+@pytest.mark.parametrize(("found", "todo"), [("File too large", "ulimit -f"), ("Too many open files", "ulimit -n")])
+def test_rocksdb_names_the_limit_that_it_met(found: str, todo: str) -> None:
+    text = str(LocalStateFailed("/disk/1-db", f"IO error: While open a file for appending: /disk/1-db/8.sst: {found}"))
+    assert todo in text
+    assert "has room" not in text

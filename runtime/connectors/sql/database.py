@@ -47,7 +47,10 @@ _PASSING = (
 too long, conflicts between transactions, locks, what is in use, and the disk's errors.
 """
 
-_REFUSAL_WORDS = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "permission denied")
+_REFUSAL_WORDS = (
+    *("authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "permission denied"),
+    "not permitted to log in",
+)
 """While connecting, libpq gives no SQLSTATE."""
 
 

@@ -81,6 +81,7 @@ def test_the_first_window_of_a_pane_after_a_bound(size: int, slide: int, pane: i
     windows = SlidingPanes(EvenGrid(1), size, slide)
     ends = [k * slide + size for k in range(-60, 60) if k * slide <= pane < k * slide + size]
     assert windows.first_end(pane, after) == min((end for end in ends if end > after), default=None)
+    assert windows.last_end(pane) == max(ends, default=None)
 
 
 def test_before_and_after_all_time() -> None:

@@ -32,7 +32,7 @@ from understudy.runtime.connectors.sql.sql_sinks import SqlUpsertSink
 from understudy.runtime.connectors.sql.sql_source import SqlSource
 
 from ....contracts.source import RECORDS, SourceContract
-from ....systems.postgresql import PASSWORD, PostgreSQL
+from ....systems.postgresql import PASSWORD, USER, PostgreSQL
 from ..harness import ManualClock
 from .driving import Driven
 
@@ -292,6 +292,16 @@ def test_no_error_and_no_name_shows_the_password(pg_url: str, postgresql: Postgr
     with pytest.raises(DatabaseUnreachable, match="refused") as away:
         SqlSource(f"postgresql://me:{PASSWORD}@127.0.0.1:9/x", "t", retry_ms=0)
     assert PASSWORD not in str(away.value)
+
+
+def test_a_role_that_may_not_log_in_is_refused_at_once(pg_url: str) -> None:
+    with psycopg.connect(pg_url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE locked NOLOGIN PASSWORD '{PASSWORD}'")
+        try:
+            with pytest.raises(DatabaseRefused, match='"locked" is not permitted to log in'):
+                SqlSource(pg_url.replace(f"{USER}:", "locked:"), "t")
+        finally:
+            connection.execute("DROP ROLE locked")
 
 
 def test_a_statement_that_takes_too_long_is_named(pg_url: str) -> None:
