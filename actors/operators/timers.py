@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 Domain = Literal["event", "processing"]
 
 _LONGEST_SPAN_MS = 366 * 86_400_000
-"""A year: what is less is hardly a time since 1970, where others are of this century."""
+"""A year: a smaller number is hardly a time since 1970 where the others are of this century."""
 
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
 
