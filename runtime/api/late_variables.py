@@ -16,7 +16,7 @@ from .captured_changes import captured_by, codes_of, functions_of, is_copied
 log = logging.getLogger(__name__)
 
 _PLAIN = (bool, int, float, str, bytes, type(None))
-"""Values of other types may be changed in place for good reason, as a list that is filled before the submit."""
+"""Values of other types may be meant to change, as a list that is filled before the submit."""
 
 Read = Mapping[tuple[FunctionType, str], Any]
 """By function and name of the variable."""
@@ -41,9 +41,9 @@ def warn_of_late_variables(name: str, operator: Operator, before: Read) -> None:
         if later is value or (type(later) is type(value) and later == value):
             continue
         log.warning(
-            "operator %r: %s (%s:%d) reads %r, which was %.60r when the stream was built, and is %.60r now: it gets the "
-            "value of now. To keep that of then, as in a loop, write `%s=%s` among its parameters; an operator has it "
-            "as an attribute that `__init__` sets",
+            "operator %r: %s (%s:%d) reads %r, which was %.60r when the stream was built, and is %.60r now: it gets "
+            "the value of now. To keep that of then, as in a loop, write `%s=%s` among its parameters; an operator has "
+            "it as an attribute that `__init__` sets",
             name,
             function.__name__ if function.__name__ != "<lambda>" else "its lambda",
             function.__code__.co_filename,

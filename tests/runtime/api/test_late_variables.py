@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from understudy import Collector, KeyedOperator, LocalCluster, StreamEnvironment
@@ -20,8 +18,10 @@ def at_submit(env: StreamEnvironment, caplog: pytest.LogCaptureFixture) -> list[
 def test_lambdas_of_a_loop_that_read_its_variable_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     env = StreamEnvironment()
     numbers = env.from_collection(range(30))
-    for limit in (5, 10):
-        numbers.filter(lambda number: number > limit, name=f"over {limit}").collect(name=f"numbers over {limit}")
+    limit = 5
+    numbers.filter(lambda number: number > limit, name="over 5").collect(name="numbers over 5")
+    limit = 10
+    numbers.filter(lambda number: number > limit, name="over 10").collect(name="numbers over 10")
     (said,) = at_submit(env, caplog)
     assert said.startswith("operator 'over 5': its lambda (")
     assert "reads 'limit', which was 5 when the stream was built, and is 10 now" in said
