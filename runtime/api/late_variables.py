@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import dis
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
+from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.operator import Operator
 from .captured_changes import captured_by, codes_of, functions_of, is_copied
 
@@ -22,20 +23,20 @@ Read = Mapping[tuple[FunctionType, str], Any]
 """By function and name of the variable."""
 
 
-def plain_variables(operator: Operator) -> Read:
-    """That its functions read, with their values as they are."""
+def plain_variables(operator: Operator, selectors: Iterable[KeySelector] = ()) -> Read:
+    """That its functions, and those that find its keys, read, with their values as they are."""
+    by_key = [part for selector in selectors for part in selector.parts if isinstance(part, FunctionType)]
     return {
         (function, name): value
-        for function in functions_of(operator)
+        for function in (*functions_of(operator), *by_key)
         if is_copied(function)
         for name, value in _read_by(function).items()
         if type(value) in _PLAIN
     }
 
 
-def warn_of_late_variables(name: str, operator: Operator, before: Read) -> None:
+def warn_of_late_variables(name: str, before: Read, now: Read) -> None:
     """A line in the log for each that is another one than `before`. `name`: the operator's."""
-    now = plain_variables(operator) if before else {}
     for (function, variable), value in before.items():
         later = now.get((function, variable), value)
         if later is value or (type(later) is type(value) and later == value):

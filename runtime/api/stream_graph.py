@@ -129,8 +129,8 @@ class StreamGraph:
             follows_input=follows,
             leads=leads or follows,
             kind=kind,
-            plain_variables=plain_variables(operator),
         )
+        node.plain_variables = plain_variables(operator, node.selectors)
         self.nodes.append(node)
         return node
 

@@ -12,7 +12,7 @@ from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...messages import CheckpointConfig, JobGraph
 from ...state import ROCKSDB
 from .captured_changes import warn_of_captured_changes
-from .late_variables import warn_of_late_variables
+from .late_variables import plain_variables, warn_of_late_variables
 from .stream_graph import StreamNode
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,8 @@ def warn_of_surprises(graph: JobGraph, nodes: Sequence[StreamNode], operators: M
     _warn_of_plain_files(graph)
     for node in nodes:
         warn_of_captured_changes(node.name, operators[node.position])
-        warn_of_late_variables(node.name, node.operator, node.plain_variables)
+        now = plain_variables(node.operator, node.selectors) if node.plain_variables else {}
+        warn_of_late_variables(node.name, node.plain_variables, now)
 
 
 def _warn_of_sinks_that_wait(nodes: Sequence[StreamNode], checkpoints: CheckpointConfig) -> None:

@@ -44,6 +44,22 @@ def test_a_variable_of_the_program_that_was_assigned_since_then_is_warned_of(
     assert "reads 'least', which was 0 when the stream was built, and is 3 now" in said
 
 
+def test_a_key_of_a_variable_that_was_assigned_since_then_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    class All(KeyedOperator):
+        def process(self, record: dict[str, int], out: Collector) -> None:
+            out.collect(self.key)
+
+    env = StreamEnvironment()
+    column = "a"
+    env.from_collection([{"a": 1, "b": 2}]).key_by(lambda record: record[column]).process(All, name="all").collect(
+        name="keys"
+    )
+    column = "b"
+    (said,) = at_submit(env, caplog)
+    assert said.startswith("operator 'all': its lambda (")
+    assert "reads 'column', which was 'a' when the stream was built, and is 'b' now" in said
+
+
 def test_variables_that_are_what_they_were_are_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     env = StreamEnvironment()
     numbers, steps = env.from_collection(range(30)), [1]
