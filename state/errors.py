@@ -72,8 +72,9 @@ class UnboundState(StateError, RuntimeError):
     def __init__(self, state: str) -> None:
         if not state:
             told = (
-                "a state was used in the body of its class, and is not bound: only its declaration stands there; "
-                "use it as self.NAME in `process`"
+                "a state that no class declares was used, made in a method such as `open`, or used in the body of its "
+                "class before it has a name: declare it in the class, as `NAME = ValueState(...)` beside the methods, "
+                "and use it as self.NAME in `process`"
             )
         elif _is_within("__init__"):
             told = (

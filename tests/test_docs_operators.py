@@ -51,10 +51,10 @@ def test_the_example_of_files_writes_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-def test_the_example_of_side_outputs_prints_what_is_said(tmp_path: Path) -> None:
-    ((program, said),) = re.findall(
-        r"```python\n(from understudy import KeyedOp.*?)```\n\n    (.*?)\n", PAGE, re.DOTALL
-    )
+@pytest.mark.parametrize("tag", ["BROKEN", "ALONE"])
+def test_the_examples_of_side_outputs_and_of_two_inputs_print_what_is_said(tag: str, tmp_path: Path) -> None:
+    examples = re.findall(r"```python\n(from understudy import KeyedOp.*?)```\n\n    (.*?)\n", PAGE, re.DOTALL)
+    ((program, said),) = [each for each in examples if f"{tag} = OutputTag" in each[0]]
     (tmp_path / "sides.py").write_text(program)
     done = subprocess.run(
         [sys.executable, "sides.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False

@@ -36,6 +36,7 @@ CERTAIN = frozenset(
         "OffsetMismatch",
         "OutputTakenOver",
         "SuperNotCalled",
+        "UnboundState",
         "UnreadableFile",
         "UnregisteredMessage",
         "UnsupportedValue",

@@ -20,6 +20,9 @@ log = logging.getLogger(__name__)
 
 Domain = Literal["event", "processing"]
 
+_LONGEST_SPAN_MS = 366 * 86_400_000
+"""A year: a smaller number is hardly a time since 1970 where the others are of this century."""
+
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
 
 FIRED_AT_ONCE: Final = 1000
@@ -88,7 +91,11 @@ class Timers:
         if self._clock_ms is not None:
             now_ms, self._clock_ms = self._clock_ms(), None
             self._look_at(
-                time_ms, now_ms, "now is", "self.processing_time() gives milliseconds, and time.time() seconds"
+                time_ms,
+                now_ms,
+                "now is",
+                "self.processing_time()",
+                "self.processing_time() gives milliseconds, and time.time() seconds",
             )
         self.queues.processing.add((time_ms, self._backend.current_key, namespace))
         return new_timer(KeyedTimer, (time_ms, "processing", namespace))
@@ -120,7 +127,7 @@ class Timers:
             time_ms = self._registered(time_ms)
             if self._event_ms is not None:
                 event_ms, self._event_ms = self._event_ms(), None
-                self._look_at(time_ms, event_ms, "event time is", "self.timestamp gives milliseconds")
+                self._look_at(time_ms, event_ms, "event time is", "self.timestamp", "self.timestamp gives milliseconds")
             queue.add((time_ms, key, namespace))
         if time_ms != self._last_ms or namespace != self._last_namespace:
             self._last = new_timer(KeyedTimer, (time_ms, "event", namespace))
@@ -128,9 +135,11 @@ class Timers:
         self._last_places = queue.places_at(time_ms)
         return self._last
 
-    def _look_at(self, time_ms: int, now_ms: int, what_is: str, gives: str) -> None:
-        """Warn of a first time in another unit: such a timer fires at once, or never."""
-        if is_of_this_century(now_ms) and (other := other_unit(time_ms)) is not None:
+    def _look_at(self, time_ms: int, now_ms: int, what_is: str, now: str, gives: str) -> None:
+        """Warn of a first time in another unit, or of a span of time: such a timer fires at once, or never."""
+        if not is_of_this_century(now_ms):
+            return
+        if (other := other_unit(time_ms)) is not None:
             log.warning(
                 "operator %r: a timer at %d counts as milliseconds since 1970, and %s %d. If its time is in %s, %s it "
                 "%s: %s",
@@ -140,6 +149,17 @@ class Timers:
                 now_ms,
                 *other,
                 gives,
+            )
+        elif 0 < time_ms <= _LONGEST_SPAN_MS:
+            log.warning(
+                "operator %r: a timer at %d counts as milliseconds since 1970, and %s %d, so it fires at once. If it "
+                "is to fire that long after now, write %s + %d",
+                self._backend.operator_name,
+                time_ms,
+                what_is,
+                now_ms,
+                now,
+                time_ms,
             )
 
     def _queue(self, domain: Domain) -> PendingTimers:

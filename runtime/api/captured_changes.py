@@ -53,8 +53,8 @@ _looked_at: WeakSet[CodeType] = WeakSet()
 
 def warn_of_captured_changes(name: str, operator: Operator) -> None:
     """A line in the log for each. `name`: the operator's."""
-    for function in _functions(operator):
-        if not _is_copied(function) or function.__code__ in _looked_at:
+    for function in functions_of(operator):
+        if not is_copied(function) or function.__code__ in _looked_at:
             continue
         _looked_at.add(function.__code__)
         for change in changes(function):
@@ -69,7 +69,7 @@ def warn_of_captured_changes(name: str, operator: Operator) -> None:
 
 def changes_of(operator: Operator) -> Iterator[Change]:
     """Of all functions of the user's that it has, also of those that every process imports for itself."""
-    for function in _functions(operator):
+    for function in functions_of(operator):
         if function.__module__.partition(".")[0] != _OWN:
             yield from changes(function)
 
@@ -77,14 +77,14 @@ def changes_of(operator: Operator) -> Iterator[Change]:
 def changes(function: FunctionType) -> Iterator[Change]:
     """Of variables that are not its own, in the order of its code."""
     named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"
-    captured = _captured(function)
-    for code in _codes(function.__code__):
+    captured = captured_by(function)
+    for code in codes_of(function.__code__):
         for line, variable in _changed(code, captured):
             kind = "the variable" if variable.is_assigned else f"the {type(variable.value).__name__}"
             yield Change(named, f"{kind} {variable.name!r}", code.co_filename, line)
 
 
-def _functions(operator: Operator) -> Iterator[FunctionType]:
+def functions_of(operator: Operator) -> Iterator[FunctionType]:
     for value in vars(operator).values():
         while isinstance(value, functools.partial | MethodType):
             value = value.func if isinstance(value, functools.partial) else value.__func__
@@ -95,12 +95,12 @@ def _functions(operator: Operator) -> Iterator[FunctionType]:
             yield from filter(inspect.isfunction, vars(cls).values())
 
 
-def _is_copied(function: FunctionType) -> bool:
+def is_copied(function: FunctionType) -> bool:
     """Whether it is shipped by value: others are imported where they run, and there a module may keep what it likes."""
     return function.__module__ == "__main__" or "<" in function.__qualname__
 
 
-def _captured(function: FunctionType) -> dict[str, dict[str, Any]]:
+def captured_by(function: FunctionType) -> dict[str, dict[str, Any]]:
     """By the end of the instructions that load and store them."""
     cells = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -109,12 +109,12 @@ def _captured(function: FunctionType) -> dict[str, dict[str, Any]]:
     return {"GLOBAL": function.__globals__, "DEREF": cells}
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def codes_of(code: CodeType) -> Iterator[CodeType]:
     """The function's own, and of those within it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _codes(constant)
+            yield from codes_of(constant)
 
 
 def _changed(code: CodeType, captured: dict[str, dict[str, Any]]) -> Iterator[tuple[int, _Variable]]:

@@ -170,8 +170,14 @@ def columns_of_both(method: str, left: Keyed, right: Keyed) -> tuple[tuple[str, 
     first, second = left.columns, right.columns
     if first is not None and second is not None:
         return first, second
-    check_same_kinds(method, left.kinds, right.kinds)
+    check_meeting(method, left, right)
     return None
+
+
+def check_meeting(method: str, left: Keyed, right: Keyed) -> None:
+    """Raises InvalidProgram where no key of the one side can equal one of the other."""
+    if len(left.keys) == len(right.keys):
+        check_same_kinds(method, left.kinds, right.kinds)
 
 
 def _listed(keys: Sequence[Any]) -> str:

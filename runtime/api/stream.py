@@ -49,7 +49,7 @@ from .event_time import checked_alignment, checked_ms, checked_strategy, checked
 from .hook_checks import is_async_function
 from .iterations import Iterations
 from .joined_streams import KeyedJoins, TableLookups
-from .joins import Keyed
+from .joins import Keyed, check_meeting
 from .kafka_sinks import KafkaSinks
 from .known_options import Options, check_results, known_options
 from .lake_sinks import LakeSinks
@@ -435,6 +435,8 @@ class ConnectedStreams:
             raise InvalidProgram(
                 f"connect: the {'first' if keyed else 'second'} stream is keyed, the other is not; key both or neither"
             )
+        if isinstance(first, KeyedStream) and isinstance(second, KeyedStream):
+            check_meeting("connect", first._keyed, second._keyed)
         self._first, self._second, self._keyed = first, second, keyed
 
     @known_options()

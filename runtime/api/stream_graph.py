@@ -20,6 +20,7 @@ from ...messages import OperatorId, Partitioning, operator_id_of
 from ..connectors.spark.stream_query import SparkStream
 from .checks import at_least_or_none, text
 from .errors import DuplicateName, NoSink
+from .late_variables import Read, plain_variables
 from .warned import warn
 
 Role = Literal["source", "operator", "sink"]
@@ -76,6 +77,8 @@ class StreamNode:
     """Of the head of a loop, from its tails. Who follows `inputs` goes round no loop."""
     loop: StreamNode | None = None
     """The head of the loop that it is in."""
+    plain_variables: Read = field(default_factory=dict)
+    """Of the program, that its functions read, as they were when it was made."""
 
     @property
     def operator_id(self) -> OperatorId:
@@ -127,6 +130,7 @@ class StreamGraph:
             leads=leads or follows,
             kind=kind,
         )
+        node.plain_variables = plain_variables(operator, node.selectors)
         self.nodes.append(node)
         return node
 

@@ -15,6 +15,7 @@ from ...state import ROCKSDB
 from ..connectors import PostgresChanges, SqlSink, SqlUpsertSink
 from .captured_changes import warn_of_captured_changes
 from .chaining import Size, partitioning_of
+from .late_variables import plain_variables, warn_of_late_variables
 from .stream_graph import StreamNode
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ def warn_of_surprises(
     _warn_of_rows_out_of_order(nodes, sizes)
     for node in nodes:
         warn_of_captured_changes(node.name, operators[node.position])
+        now = plain_variables(node.operator, node.selectors) if node.plain_variables else {}
+        warn_of_late_variables(node.name, node.plain_variables, now)
 
 
 def _warn_of_sinks_that_wait(nodes: Sequence[StreamNode], checkpoints: CheckpointConfig) -> None:

@@ -17,6 +17,7 @@ import cloudpickle
 
 from ....actors.operators.of_call import OfCall
 from ....actors.operators.operator import Operator
+from ....actors.windows.window_function import PlainWindowFunction, ProcessWindowFunction
 from ....state import StateDeclaration, declared_states
 
 _FRAMEWORK = frozenset(
@@ -58,6 +59,7 @@ _NO_DATA = (
     type,
 )
 _SHOWN = 60
+_OURS = Operator.__module__.partition(".")[0]
 
 Held = Mapping[str, bytes]
 """The attributes by description, pickled: a copy that later changes do not reach."""
@@ -121,7 +123,13 @@ def classes_as_in_a_new_process(operators: Sequence[Operator]) -> Iterator[Calla
 
 
 def _described(where: str, value: Any) -> dict[str, Any]:
-    """The value, or, of a function, the variables that it takes along."""
+    """The value, or, of a function, the variables that it takes along, and of a window function its attributes."""
+    if isinstance(value, PlainWindowFunction):
+        return _described(where, value._function)
+    if isinstance(value, ProcessWindowFunction):
+        kind, not_looked_at = type(value).__name__, {*declared_states(type(value)), "operator"}
+        attributes = vars(value).items() if type(value).__module__.partition(".")[0] != _OURS else ()
+        return {f"the attribute {name!r} of {kind}": held for name, held in attributes if name not in not_looked_at}
     if not isinstance(value, types.FunctionType):
         return {where: value}
     cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
@@ -137,7 +145,7 @@ def _content(cell: types.CellType) -> Any:
 
 def _own_classes(operator: Operator) -> list[type]:
     """The user's, not ours and not Python's."""
-    library = (Operator.__module__.partition(".")[0], "pykka", "builtins", "typing", "abc")
+    library = (_OURS, "pykka", "builtins", "typing", "abc")
     return [cls for cls in type(operator).__mro__ if cls.__module__.partition(".")[0] not in library]
 
 

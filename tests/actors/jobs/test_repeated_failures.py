@@ -145,6 +145,7 @@ def test_the_first_record_is_a_position_too() -> None:
         "EndlessTimers",
         "LoopIsOver",
         "OffsetMismatch",
+        "UnboundState",
         "UnreadableFile",
         "UnwantedResult",
     ],

@@ -201,6 +201,7 @@ NUMBERED, LETTERED = {"k": 1, "n": (1, "a")}, {"k": "1", "n": (1, "a")}
         lambda one, other: one.temporal_join(other),
         lambda one, other: one.window_join(other, tumbling(5)),
         lambda one, other: one.co_group(other, tumbling(5), print),
+        lambda one, other: one.connect(other),
     ],
 )
 def test_keys_that_can_never_be_equal_are_refused(join: Callable[[Any, Any], DataStream]) -> None:

@@ -90,7 +90,9 @@ def test_an_unbound_state_says_so() -> None:
 
 
 def test_a_state_that_is_used_too_early_says_where_it_can_be_used() -> None:
-    with pytest.raises(UnboundState, match=r"in the body of its class.*use it as self\.NAME in `process`"):
+    with pytest.raises(
+        UnboundState, match=r"no class declares.*`NAME = ValueState\(\.\.\.\)`.*self\.NAME in `process`"
+    ):
 
         class InBody:
             total = ValueState(int, default=0)

@@ -251,7 +251,31 @@ def test_a_first_timer_of_event_time_that_is_in_seconds_is_warned_of_once(caplog
     assert "If its time is in seconds, multiply it by 1000: self.timestamp gives milliseconds" in said
 
 
-@pytest.mark.parametrize("time_ms", [0, 1_700_000_000])
+class InAMinute(InSeconds):
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.timers.at_processing_time(60_000)
+
+
+class InAMinuteOfEventTime(InSeconds):
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.timers.at_event_time(60_000)
+
+
+@pytest.mark.parametrize(
+    ("operator", "now"), [(InAMinute, "self.processing_time()"), (InAMinuteOfEventTime, "self.timestamp")]
+)
+def test_a_first_timer_at_a_span_of_time_is_warned_of_once(
+    operator: type[KeyedOperator], now: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a minute is a minute after 1970, so it fires at once."""
+    with OperatorHarness(operator, key_by="user") as harness:
+        harness.process(records("ann", "bob"), timestamps=[1_700_000_000_000, 1_700_000_001_000])
+    (said,) = caplog.messages
+    assert "a timer at 60000 counts as milliseconds since 1970" in said
+    assert f"If it is to fire that long after now, write {now} + 60000" in said
+
+
+@pytest.mark.parametrize("time_ms", [0, 60_000, 1_700_000_000])
 def test_a_timer_of_event_time_is_not_warned_of_where_the_times_of_records_are_no_dates_either(
     time_ms: int, caplog: pytest.LogCaptureFixture
 ) -> None:

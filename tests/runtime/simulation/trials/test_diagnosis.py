@@ -7,7 +7,7 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -19,11 +19,14 @@ from understudy import (
     KeyedTimer,
     Operator,
     OperatorListState,
+    ProcessWindowFunction,
     Source,
     StreamEnvironment,
     TwoPhaseCommitSink,
     ValueState,
+    count_window,
 )
+from understudy.actors.windows.window import Window
 from understudy.testing import FreezeProcess, KillProcess, TransactionalLog, assert_exactly_once
 
 
@@ -194,6 +197,31 @@ def test_an_attribute_that_is_no_state_is_named() -> None:
     assert (
         "Likely cause: attribute 'seen' of Remembering is not declared as state, so no checkpoint holds it: 0" in told
     )
+
+
+class Numbering(ProcessWindowFunction):
+    longest = ValueState(int, default=0)
+
+    def __init__(self) -> None:
+        self.windows = 0
+
+    def process(self, window: Window, records: Sequence[int], out: Collector) -> None:
+        self.windows += 1
+        out.collect((self.windows, len(records)))
+
+
+def test_an_attribute_of_a_window_function_is_named() -> None:
+    told = _told(
+        lambda env: (
+            env.from_collection(range(30))
+            .key_by(lambda number: 0)
+            .window(count_window(2))
+            .process(Numbering())
+            .collect(name="out")
+        )
+    )
+    assert "Likely cause: the attribute 'windows' of Numbering is not declared as state" in told
+    assert "Declare it, as a ValueState or MapState for example" in told
 
 
 def test_a_variable_of_a_function_is_named() -> None:
