@@ -24,7 +24,7 @@ from ....state import OperatorListState, declared_states
 from ...api.captured_changes import changes_of
 from ...api.private_names import is_ours
 from ..harness.attribute_watch import Held, same_data, what_is_held, what_was_lost
-from .transactional_log import logs_of_this_world
+from ..world.transactional_log import logs_of_this_world
 
 _Place = tuple[str, str, int, int]
 """A subtask of an operator: job, operator, parallelism and index."""
