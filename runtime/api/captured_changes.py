@@ -53,7 +53,7 @@ _looked_at: WeakSet[CodeType] = WeakSet()
 
 def warn_of_captured_changes(name: str, operator: Operator) -> None:
     """A line in the log for each. `name`: the operator's."""
-    for function in _functions(operator):
+    for function in functions_of(operator):
         if not _is_copied(function) or function.__code__ in _looked_at:
             continue
         _looked_at.add(function.__code__)
@@ -69,7 +69,7 @@ def warn_of_captured_changes(name: str, operator: Operator) -> None:
 
 def changes_of(operator: Operator) -> Iterator[Change]:
     """Of all functions of the user's that it has, also of those that every process imports for itself."""
-    for function in _functions(operator):
+    for function in functions_of(operator):
         if function.__module__.partition(".")[0] != _OWN:
             yield from changes(function)
 
@@ -78,20 +78,21 @@ def changes(function: FunctionType) -> Iterator[Change]:
     """Of variables that are not its own, in the order of its code."""
     named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"
     captured = _captured(function)
-    for code in _codes(function.__code__):
+    for code in codes_of(function.__code__):
         for line, variable in _changed(code, captured):
             kind = "the variable" if variable.is_assigned else f"the {type(variable.value).__name__}"
             yield Change(named, f"{kind} {variable.name!r}", code.co_filename, line)
 
 
-def _functions(operator: Operator) -> Iterator[FunctionType]:
+def functions_of(operator: Operator) -> Iterator[FunctionType]:
+    """Those that it was given, and the methods of the user's classes."""
     for value in vars(operator).values():
         while isinstance(value, functools.partial | MethodType):
             value = value.func if isinstance(value, functools.partial) else value.__func__
         if isinstance(value, FunctionType):
             yield value
     for cls in type(operator).__mro__:
-        if cls.__module__.partition(".")[0] not in (_OWN, "builtins", "abc", "typing"):
+        if cls.__module__.partition(".")[0] not in (_OWN, "pykka", "builtins", "abc", "typing"):
             yield from filter(inspect.isfunction, vars(cls).values())
 
 
@@ -109,12 +110,12 @@ def _captured(function: FunctionType) -> dict[str, dict[str, Any]]:
     return {"GLOBAL": function.__globals__, "DEREF": cells}
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def codes_of(code: CodeType) -> Iterator[CodeType]:
     """The function's own, and of those within it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _codes(constant)
+            yield from codes_of(constant)
 
 
 def _changed(code: CodeType, captured: dict[str, dict[str, Any]]) -> Iterator[tuple[int, _Variable]]:

@@ -50,7 +50,7 @@ class Expiring(Watching):
         if delay_ms:
             is_there = self.last.value() == number
         else:
-            is_there = self.entries.get(number) is not None or number in self.entries.keys()
+            is_there = self.entries.get(number) is not None or number in list(self.entries.keys())
             out.collect((self.key, number))
         if is_there:
             out.collect((_THERE, self.key, number))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from understudy.messages import CheckpointId
 from understudy.runtime.simulation.histories.mix import standard_history
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.transaction_topologies import Transacted
 
-from .mutant import LIVENESS, TRANSACTIONS, Patch, mutant, nothing
+from .mutant import LIVENESS, Patch, mutant, nothing
 
 EFFECTS = "effects"
 
@@ -39,10 +38,3 @@ def a_transaction_is_committed_at_the_barrier(patch: Patch) -> None:
         self.commit(self._pending[-1].handle)
 
     patch.setattr(Transacted, "on_checkpoint", hasty)
-
-
-@mutant(EFFECTS, LIVENESS, TRANSACTIONS, within=60, scenarios=transacted)
-def the_last_prepared_transaction_alone_is_in_the_state(patch: Patch) -> None:
-    """Two checkpoints may wait for their completion."""
-    uncommitted = TwoPhaseCommitSink._uncommitted
-    patch.setattr(Transacted, "_uncommitted", lambda self: uncommitted(self)[-2:])
