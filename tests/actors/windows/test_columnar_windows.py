@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from understudy import Count, NoEventTime, Sum
 from understudy.actors.errors import UserCodeError
@@ -17,6 +19,7 @@ from understudy.state.columnar.pane_windows import time_of
 from understudy.state.keys.key_groups import key_group
 from understudy.testing import OperatorHarness
 
+from ...examples import examples
 from .window_stage import TYPES, ColumnStage, rescaled
 
 AGGREGATES = {"n": Count(), "total": Sum("value")}
@@ -119,6 +122,26 @@ def test_partials_go_before_the_watermark_that_ends_their_first_window(assigner:
     whole = ColumnStage(operator(assigner))
     whole.put(("a", 1, 3), ("a", 2, 4), at=[3, 4])
     assert second.take_output() == whole.advance(9)
+
+
+RECORDS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.integers(0, 60)), min_size=1, max_size=9)
+
+
+@examples(40)
+@given(st.lists(RECORDS, min_size=1, max_size=6))
+def test_batches_wait_for_each_other_and_are_taken_in_part_by_part(batches: list[list[tuple[str, int, int]]]) -> None:
+    local, merging = operator(tumbling(10)).in_two_phases()
+    local.MOST_ROWS, local.ENOUGH_ROWS = 2, 7  # type: ignore[attr-defined]
+    first, whole = ColumnStage(local), ColumnStage(operator(tumbling(10)))
+    for records in batches:
+        for stage in (first, whole):
+            stage.put(*records, at=[time_ms for _, _, time_ms in records])
+    first.harness.end()
+    second = OperatorHarness(merging, key_by="key")
+    for partials in first.harness.take_batches():
+        second.process(partials)
+    second.watermark(100)
+    assert sorted(second.take_output()) == sorted(whole.advance(100))
 
 
 def test_partials_of_late_rows_are_not_held_back() -> None:

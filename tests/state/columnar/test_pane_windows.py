@@ -19,6 +19,7 @@ from understudy.state.columnar.pane_windows import (
     rows_by_pane,
     time_of,
 )
+from understudy.state.columns.timed_batch import BLOCK_ROWS
 
 GRIDS = st.builds(EvenGrid, st.integers(1, 9), st.integers(-9, 9))
 
@@ -44,8 +45,21 @@ def test_pieces_of_many_rows_are_those_of_their_panes(
     found: dict[int, list[int]] = {}
     for pane, piece in pieces_by_pane(grid, times):
         assert len(numbers[piece])
+        assert not isinstance(piece, slice) or piece.stop <= rows
         found.setdefault(pane, []).extend(numbers[piece].tolist())
     assert found == {pane: numbers[each].tolist() for pane, each in rows_by_pane(grid, times)}
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=30), st.integers(0, 30), st.integers(1, 4))
+def test_pieces_of_blocks_in_any_order_are_those_of_their_panes(panes: list[int], apart: int, pane_ms: int) -> None:
+    """The first block need not have the first pane, nor the last the last."""
+    times = np.repeat(np.array(panes), BLOCK_ROWS)[: len(panes) * BLOCK_ROWS - 2]
+    times[-1 - apart % len(times)] += 1
+    grid = EvenGrid(pane_ms)
+    found: dict[int, list[int]] = {}
+    for pane, piece in pieces_by_pane(grid, times):
+        found.setdefault(pane, []).extend(np.arange(len(times))[piece].tolist())
+    assert found == {pane: np.arange(len(times))[each].tolist() for pane, each in rows_by_pane(grid, times)}
 
 
 @pytest.mark.usual_sizes

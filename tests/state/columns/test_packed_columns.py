@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ ALIKE = st.one_of(
     st.lists(st.floats(allow_nan=False)),
     st.lists(st.tuples(st.integers(), st.floats(allow_nan=False), st.tuples(st.text(), st.booleans()))),
     st.lists(VALUES),
+    st.lists(st.sampled_from([None, "a", ()]), min_size=2, max_size=4),
 )
 
 
@@ -65,8 +67,9 @@ def test_one_object_is_packed_once(item: Any) -> None:
     assert chosen(content, [3, 4, 5]) == ["same", item, 3]
 
 
-def test_an_object_that_can_change_is_packed_each_time() -> None:
-    shared: list[int] = []
-    content = unpack_plain(pack_plain(packed(column_of([shared] * 3), 0, 3)))
-    first, second, _ = unpacked(content)
+@pytest.mark.parametrize("shared", [[], [1], ([],), {"a": 1}], ids=repr)
+def test_an_object_that_can_change_is_packed_each_time(shared: Any) -> None:
+    column = np.fromiter([shared] * 3, object, 3)
+    first, second, _ = unpacked(unpack_plain(pack_plain(packed(column, 0, 3))))
+    assert first == second == shared
     assert first is not second
