@@ -88,7 +88,11 @@ SIZES: Mapping[str, Mapping[str, int]] = {
     },
     "actors.operators.keyed_operator": {"PIECE_ROWS": 3},
     "actors.operators.timers": {"FIRED_AT_ONCE": 2},
-    "actors.windows.local_windows": {"LocalWindows.MOST_PARTIALS": 3, "LocalWindows.ENOUGH_ROWS": 3, "LocalWindows.MOST_ROWS": 2},
+    "actors.windows.local_windows": {
+        "LocalWindows.MOST_PARTIALS": 3,
+        "LocalWindows.ENOUGH_ROWS": 3,
+        "LocalWindows.MOST_ROWS": 2,
+    },
     "runtime.clusters.inlet": {"PART_ROWS": 3, "PART_BYTES": 200},
     "runtime.clusters.inlet_sender": {"REQUEST_BYTES": 200, "_WELL_FILLED_BYTES": 100},
     "runtime.clusters.outlet": {"ANSWER_BYTES": 200},

@@ -3,8 +3,9 @@
 State in a plain attribute: it changed up to a barrier, and after the restore it is not what it was at any barrier that
 may have been restored. Output that is visible too early: a TransactionalLog grows while a batch is processed or at a
 barrier, when the checkpoint may still fail. An offset that does not say what comes next: other records follow on it
-than did before. Where nothing of that was found, the clock, and then the moments of checkpoints; where not even that, calls
-that give something else in each run, and variables of the program that a function changes. All are likely causes, and no more.
+than did before. Where nothing of that was found, the clock, and then the moments of checkpoints; where not even that,
+calls that give something else in each run, and variables of the program that a function changes. All are likely
+causes, and no more.
 """
 
 from __future__ import annotations
