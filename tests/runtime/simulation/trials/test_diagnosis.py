@@ -217,7 +217,8 @@ def test_a_generator_of_random_numbers_is_named_with_what_to_do() -> None:
     told = _told(lambda env: env.from_collection(range(30)).process(Rolling, name="roll").collect(name="out"))
     assert (
         "Likely cause: attribute 'dice' of Rolling is not declared as state, so no checkpoint holds it: a Random, "
-        "which had changed at the barrier, and holds something else after the restore. Make random numbers from the record: "
+        "which had changed at the barrier, and holds something else after the restore. "
+        "Make random numbers from the record: "
         "random.Random(record_id)" in told
     )
     assert " 0x" not in told
