@@ -25,7 +25,7 @@ class OpenPanes:
         self.spare: list[PartColumns] = []
         """For panes that open: as long as keys that were given up wanted it, so emptied then."""
         self._usual_rows = 0
-        """So many came to the pane that went last."""
+        """The number of rows that came to the pane that went last."""
 
     def __len__(self) -> int:
         """How many pairs there are of a key and a pane."""

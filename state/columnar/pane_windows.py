@@ -28,7 +28,7 @@ LAST_BOUND: Final = 2**62
 NO_WATERMARK, END_OF_TIME = -(2**63), 2**63 - 1
 
 _FEWEST_PIECES = 4
-"""So many are better than sorting, however few rows there are."""
+"""This many pieces are better than sorting, however few rows there are."""
 
 
 class PaneGrid(Protocol):

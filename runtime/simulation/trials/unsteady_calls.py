@@ -20,7 +20,6 @@ import numpy as np
 
 from ....actors.operators.operator import Operator
 from ...api.captured_changes import codes_of, functions_of
-from ...api.private_names import is_ours
 
 _CALLS: dict[Callable[..., Any], str] = {
     getattr(module, name): f"{module.__name__}.{name}"
@@ -34,6 +33,7 @@ _CALLS: dict[Callable[..., Any], str] = {
 }
 _GENERATORS = {id(random.random.__self__): "random", id(np.random.random.__self__): "numpy.random"}  # type: ignore[attr-defined]
 """Those that a module's functions draw from."""
+_OWN = __name__.partition(".")[0]
 _NOW = frozenset({"now", "today", "utcnow"})
 
 
@@ -52,7 +52,7 @@ def unsteady_calls(operator: Operator) -> Iterator[UnsteadyCall]:
         if not isinstance(value, FunctionType) and (asks := _asks(value)):
             yield UnsteadyCall(f"attribute {name!r} of {type(operator).__name__}", asks, "", 0)
     for function in functions_of(operator):
-        if not is_ours(function):
+        if function.__module__.partition(".")[0] != _OWN:
             named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"
             for code in codes_of(function.__code__):
                 for line, asks in _found(code, function.__globals__):
