@@ -15,6 +15,7 @@ from understudy.actors.errors import UserCodeError
 from understudy.actors.windows.columnar_shape import ColumnarShape, columnar_shape
 from understudy.actors.windows.columnar_windows import ColumnarWindows
 from understudy.actors.windows.window_makers import count_window, cumulative, session, sliding, tumbling
+from understudy.state.columnar import pane_table
 from understudy.state.columnar.pane_windows import time_of
 from understudy.state.keys.key_groups import key_group
 from understudy.testing import OperatorHarness
@@ -142,6 +143,24 @@ def test_batches_wait_for_each_other_and_are_taken_in_part_by_part(batches: list
         second.process(partials)
     second.watermark(100)
     assert sorted(second.take_output()) == sorted(whole.advance(100))
+
+
+def test_partials_of_many_keys_go_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pane_table, "_PARTIALS_AT_A_TIME", 2)
+    local, _ = operator(tumbling(10)).in_two_phases()
+    first = ColumnStage(local)
+    first.put(*((key, value, 3) for value, key in enumerate("abcde")), at=[3] * 5)
+    first.harness.end()
+    columns = [(part["key"], part["sum(value)"]) for part in first.harness.take_batches()]
+    found = [list(zip(keys.to_pylist(), sums.to_pylist(), strict=True)) for keys, sums in columns]
+    assert found == [[("a", 0), ("b", 1)], [("c", 2), ("d", 3)], [("e", 4)]]
+
+
+def test_late_records_of_several_windows_are_in_the_order_in_which_they_came() -> None:
+    stage = ColumnStage(operator(tumbling(5)))
+    stage.put_watermark(30)
+    stage.put(("a", 1, 7), ("b", 2, 3), ("c", 3, 8), ("d", 4, 1), at=[7, 3, 8, 1])
+    assert [record[0] for record in stage.late()] == ["a", "b", "c", "d"]
 
 
 def test_partials_of_late_rows_are_not_held_back() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.state.columnar.pane_windows import (
@@ -36,6 +36,7 @@ def test_rows_are_dealt_to_their_panes_in_order(grid: EvenGrid, times: list[int]
 
 
 @given(st.integers(0, 5000), st.sampled_from([1, 7, 300]), st.integers(0, 900), st.integers(1, 4000), st.integers(0, 9))
+@example(rows=5000, a_row=1, jitter=0, pane_ms=4000, seed=0)
 def test_pieces_of_many_rows_are_those_of_their_panes(
     rows: int, a_row: int, jitter: int, pane_ms: int, seed: int
 ) -> None:
