@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.actors.errors import NoEventTime, UserCodeError
@@ -386,8 +386,10 @@ def test_a_punctuated_watermark_is_ms_or_none(found: Any) -> None:
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=6), st.integers(0, 10))
+@example(blocks=[10, 4], delay_ms=5)
+@example(blocks=[10, 0], delay_ms=0)
 def test_there_are_no_marks_only_if_no_record_is_late_by_another_one(blocks: list[int], delay_ms: int) -> None:
-    times = np.repeat(np.array(blocks), BLOCK_ROWS)[1:]
+    times = np.repeat(np.array(blocks), BLOCK_ROWS)
     marks = bounded_out_of_orderness(delay_ms).generator().before_each(times, [])  # type: ignore[attr-defined]
     wanted = np.maximum.accumulate(times)[:-1] - delay_ms - 1
     if marks is None:
