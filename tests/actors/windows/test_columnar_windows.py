@@ -156,6 +156,14 @@ def test_partials_of_many_keys_go_in_several_batches(monkeypatch: pytest.MonkeyP
     assert found == [[("a", 0), ("b", 1)], [("c", 2), ("d", 3)], [("e", 4)]]
 
 
+def test_a_window_that_has_fired_does_so_again_for_the_keys_of_all_its_panes() -> None:
+    stage = ColumnStage(operator(sliding(10, 5), lateness_ms=100))
+    stage.put(("a", 1, 1), ("b", 2, 6), at=[1, 6])
+    stage.advance(9)
+    found = stage.feed(("a", 4, 3), ("b", 8, 8), at=[3, 8])
+    assert [record for record in found if record[1:3] == (0, 10)] == [("a", 0, 10, 2, 5), ("b", 0, 10, 2, 10)]
+
+
 def test_late_records_of_several_windows_are_in_the_order_in_which_they_came() -> None:
     stage = ColumnStage(operator(tumbling(5)))
     stage.put_watermark(30)
