@@ -90,7 +90,9 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
         self._transact("commit", transaction)
 
     def recover_and_abort(self, transaction: T) -> None:
-        """Abort a transaction that an earlier attempt had open."""
+        """Abort a transaction that an earlier attempt had open. It may be committed by now, if this job goes on from a
+        savepoint behind which the one before it went on: then leave it as it is.
+        """
         self._transact("abort", transaction)
 
     def check_interval(self, interval_ms: int | None) -> None:

@@ -85,13 +85,14 @@ def changes(function: FunctionType) -> Iterator[Change]:
 
 
 def functions_of(operator: Operator) -> Iterator[FunctionType]:
+    """Those that it was given, and the methods of the user's classes."""
     for value in vars(operator).values():
         while isinstance(value, functools.partial | MethodType):
             value = value.func if isinstance(value, functools.partial) else value.__func__
         if isinstance(value, FunctionType):
             yield value
     for cls in type(operator).__mro__:
-        if cls.__module__.partition(".")[0] not in (_OWN, "builtins", "abc", "typing"):
+        if cls.__module__.partition(".")[0] not in (_OWN, "pykka", "builtins", "abc", "typing"):
             yield from filter(inspect.isfunction, vars(cls).values())
 
 

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from .runtime.simulation.trials.strategies import faults as faults
     from .runtime.simulation.trials.strategies import scenarios as scenarios
     from .runtime.simulation.trials.strategies import workloads as workloads
-    from .runtime.simulation.trials.transactional_log import TransactionalLog as TransactionalLog
-    from .runtime.simulation.trials.transactional_log import TransactionError as TransactionError
     from .runtime.simulation.world.cluster import SimulatedCluster as SimulatedCluster
     from .runtime.simulation.world.cluster import Stalled as Stalled
     from .runtime.simulation.world.disk import SimulatedDisk as SimulatedDisk
@@ -76,6 +74,8 @@ if TYPE_CHECKING:
     from .runtime.simulation.world.faults import SlowStorage as SlowStorage
     from .runtime.simulation.world.network import NetworkOptions as NetworkOptions
     from .runtime.simulation.world.probes import SimulatedUserError as SimulatedUserError
+    from .runtime.simulation.world.transactional_log import TransactionalLog as TransactionalLog
+    from .runtime.simulation.world.transactional_log import TransactionError as TransactionError
     from .runtime.simulation.world.world import Stuck as Stuck
 
 _HOMES = {
@@ -96,7 +96,7 @@ _HOMES = {
     "runtime.simulation.trials.job_trial": "Unfit",
     "runtime.simulation.trials.rescale": "Rescale",
     "runtime.simulation.trials.strategies": "fault_schedules faults scenarios workloads",
-    "runtime.simulation.trials.transactional_log": "TransactionError TransactionalLog",
+    "runtime.simulation.world.transactional_log": "TransactionError TransactionalLog",
     "runtime.simulation.world.cluster": "SimulatedCluster Stalled",
     "runtime.simulation.world.disk": "SimulatedDisk",
     "runtime.simulation.world.event_loop": "NotOnSimulatedLoop",

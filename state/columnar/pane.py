@@ -96,7 +96,7 @@ class Pane:
         self.parts.merge_values(places, values)
 
     def copy(self, rows: int = 0) -> Pane:
-        """The same, apart; `rows`: how many may come to it."""
+        """The same, apart. `rows`: how many more may come to it."""
         made = Pane(self.parts.types, rows, self._spare)
         made._hold(self.slots.copy(), self.values())
         return made

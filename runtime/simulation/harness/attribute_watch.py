@@ -8,12 +8,15 @@ attributes that cannot be pickled are left out.
 
 from __future__ import annotations
 
+import random
+import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import cloudpickle
+import numpy as np
 
 from ....actors.operators.of_call import OfCall
 from ....actors.operators.operator import Operator
@@ -60,6 +63,7 @@ _NO_DATA = (
 )
 _SHOWN = 60
 _OURS = Operator.__module__.partition(".")[0]
+_ADDRESS = re.compile(r"\b0x[0-9a-f]+")
 
 Held = Mapping[str, bytes]
 """The attributes by description, pickled: a copy that later changes do not reach."""
@@ -83,8 +87,7 @@ def what_is_held(operators: Sequence[Operator]) -> Held:
 def what_was_lost(before: Held, at_barrier: Held, restored: Held) -> list[str]:
     """One line for each attribute that changed up to the barrier and differs after the restore, with its values."""
     return [
-        f"{description}: {_shown(before.get(description))} when it was opened, "
-        f"{_shown(held)} at the barrier, {_shown(restored.get(description))} after the restore"
+        f"{description}: {_told(before.get(description), held, restored.get(description))}"
         for description, held in at_barrier.items()
         if not same_data(before.get(description), held) and not same_data(held, restored.get(description))
     ]
@@ -165,6 +168,21 @@ def _pickled(value: Any) -> bytes | None:
     except Exception:  # noqa: BLE001 - an object may raise anything when it is pickled
         return None
     return data
+
+
+def is_generator(data: bytes | None) -> bool:
+    """Whether it is one of random numbers."""
+    kinds = (random.Random, np.random.Generator, np.random.RandomState)
+    return data is not None and isinstance(cloudpickle.loads(data), kinds)
+
+
+def _told(before: bytes | None, held: bytes, restored: bytes | None) -> str:
+    """The values, where their texts tell them apart; an address does not."""
+    texts = list(map(_shown, (before, held, restored)))
+    if len({_ADDRESS.sub("", text) for text in texts}) == 1:
+        kind = type(cloudpickle.loads(held)).__name__
+        return f"a {kind}, which had changed at the barrier, and holds something else after the restore"
+    return f"{texts[0]} when it was opened, {texts[1]} at the barrier, {texts[2]} after the restore"
 
 
 def _shown(data: bytes | None) -> str:

@@ -53,8 +53,8 @@ DECK = 30
 INLINE_PARTS = 0.4
 """Share of those in which small state stays inline, beside files."""
 
-FOLLOWED = 0.3
-"""Share of those of chance in which readers follow an outlet."""
+BESIDE = {"followed": 0.3, "transacted": 0.15, "expiring": 0.15}
+"""Share of those of chance that run this job: readers follow an outlet, a sink is strict, state expires."""
 
 Theme = Callable[[Chance, Scenario], Scenario]
 
@@ -71,8 +71,9 @@ def standard_history(seed: int, topology: str | None = None) -> Scenario:
     if theme is None and of_its_own:
         theme = random.Random(f"theme {seed}").choice(THEMES)
     if theme is None:
-        is_followed = topology is None and random.Random(f"outlet {seed}").random() < FOLLOWED
-        return Scenario.of(seed, "followed" if is_followed else topology)
+        name = topology or _beside(seed)
+        drawn = Scenario.of(seed, name)
+        return drawn if name is None else _of_topology(drawn, name)
     drawn = themed(theme, seed, None if of_its_own else topology)
     return drawn if topology is None else _of_topology(drawn, topology)
 
@@ -90,9 +91,23 @@ def themed(theme: Theme, seed: int, topology: str | None = None) -> Scenario:
     return _with_slots(_with_inline_parts(chance, drawn))
 
 
+def _beside(seed: int) -> str | None:
+    drawn, least = random.Random(f"outlet {seed}").random(), 0.0
+    for name, share in BESIDE.items():
+        if least <= drawn < least + share:
+            return name
+        least += share
+    return None
+
+
 def _of_topology(scenario: Scenario, topology: str) -> Scenario:
+    """The scenario with this job, but for what that one cannot bear."""
     timeout_ms = scenario.workload.alignment_timeout_ms if CATALOGUE[topology].exactly_once else None
-    return replace(scenario, topology=topology, workload=replace(scenario.workload, alignment_timeout_ms=timeout_ms))
+    faults = scenario.faults
+    if CATALOGUE[topology].takes_nothing_back:
+        faults = tuple(fault for fault in faults if not isinstance(fault, RottenFile))
+    workload = replace(scenario.workload, alignment_timeout_ms=timeout_ms)
+    return replace(scenario, topology=topology, workload=workload, faults=faults)
 
 
 # ---- themes

@@ -146,6 +146,8 @@ class Topology:
     """How long each of its records may wait for an answer from outside, one after the other."""
     outside: Callable[[Workload, bool], str] = lambda _workload, _is_whole: ""
     """What is wrong with what it did outside of its cluster; `is_whole`: it has finished, with all of its data."""
+    takes_nothing_back: bool = False
+    """What it has committed outside stays when the job goes back behind it, as it does when a file has rotted."""
     has_outlet: bool = False
     """The same records go to an outlet, too, which is read meanwhile."""
 

@@ -4,7 +4,8 @@ State in a plain attribute: it changed up to a barrier, and after the restore it
 may have been restored. Output that is visible too early: a TransactionalLog grows while a batch is processed or at a
 barrier, when the checkpoint may still fail. An offset that does not say what comes next: other records follow on it
 than did before. Where nothing of that was found, the clock, and then the moments of checkpoints; where not even that,
-variables of the program that a function changes. All are likely causes, and no more.
+calls that give something else in each run, and variables of the program that a function changes. All are likely
+causes, and no more.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from ....messages import CheckpointId
 from ....state import OperatorListState, declared_states
 from ...api.captured_changes import changes_of
 from ...api.private_names import is_ours
-from ..harness.attribute_watch import Held, same_data, what_is_held, what_was_lost
-from .transactional_log import logs_of_this_world
+from ..harness.attribute_watch import Held, is_generator, same_data, what_is_held, what_was_lost
+from ..world.transactional_log import logs_of_this_world
+from .unsteady_calls import unsteady_calls
+
+_OF_THE_RECORD = "Make random numbers from the record: random.Random(record_id), or numpy's default_rng(record_id)"
 
 _Place = tuple[str, str, int, int]
 """A subtask of an operator: job, operator, parallelism and index."""
@@ -43,6 +47,7 @@ class Causes:
         """By operator, where nothing of that is found."""
         self._paced: dict[str, str] = {}
         """By operator, where nothing of these is found."""
+        self._unsteady: dict[str, str] = {}
         self._variables: dict[str, str] = {}
         """The same, where nothing else is found."""
         self._after: dict[_Place, dict[bytes, Any]] = defaultdict(dict)
@@ -50,11 +55,12 @@ class Causes:
 
     @property
     def found(self) -> tuple[str, ...]:
-        return tuple((self._found or self._clocks or self._paced or self._variables).values())
+        return tuple((self._found or self._clocks or self._paced or self._unsteady or self._variables).values())
 
     def look_at(self, operator: Operator) -> None:
         """Stand before what a new operator is called with."""
         self._look_at_variables(operator)
+        self._look_at_calls(operator)
         if isinstance(operator, Source):
             if not is_ours(type(operator)):
                 self._look_at_offsets(operator)
@@ -73,6 +79,13 @@ class Causes:
                 f"{function} changes {what} of your program ({file}:{line}): no checkpoint holds it, and what it is "
                 "depends on what else its process has done. Keep what later records need in the state of a "
                 "KeyedOperator",
+            )
+
+    def _look_at_calls(self, operator: Operator) -> None:
+        for function, asks, file, line in unsteady_calls(operator):
+            where = f" ({file}:{line})" if file else ""
+            self._unsteady.setdefault(
+                f"{function} {asks}", f"{function} calls {asks}{where}, which gives something else in each run"
             )
 
     def _look_at_offsets(self, source: Any) -> None:
@@ -149,7 +162,8 @@ class Causes:
                 what, _, values = line.partition(": ")
                 if not any(same_data(other.get(what), held.get(what)) for _, other in barriers.values()):
                     told = f"{what} is not declared as state, so no checkpoint holds it: {values}"
-                    self._found.setdefault(what, f"{told}. {remedy}")
+                    draws = is_generator(at_barrier.get(what))
+                    self._found.setdefault(what, f"{told}. {_OF_THE_RECORD if draws else remedy}")
 
     def _look_at_clock(self, operator: Any) -> None:
         """Whether a KeyedOperator of the user's goes by processing time. Its timers are there when it is opened."""

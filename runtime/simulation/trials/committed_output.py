@@ -17,7 +17,7 @@ from ...clusters.job_handle import JobHandle
 from ...connectors import FileSink, OutletSink
 from ...connectors.files.collect_sink import collected_records
 from ...connectors.files.committed_files import checkpoint_of
-from .transactional_log import logs_of_this_world
+from ..world.transactional_log import logs_of_this_world
 
 SCHEME = "sim://"
 _SOON_S = 1.0

@@ -64,6 +64,13 @@ def test_an_alignment_that_begins_within_a_replay_comes_before_the_rest_of_it() 
     assert [event[1] for event in events if isinstance(event, tuple) and event[0] == 0] == [["a"], ["b"]]
 
 
+def test_a_barrier_that_overtakes_is_not_missed_on_a_channel_that_has_ended() -> None:
+    """None will come there: the checkpoint would wait for it until its timeout."""
+    buffer = BarrierBuffer(3)
+    play(buffer, [(0, EndOfPartition()), (1, barrier(1))])
+    assert buffer.overtake(barrier(1)) == [Aligned(barrier(1), frozenset({2}))]
+
+
 def test_a_handler_without_channels_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one channel, found 0"):
         BarrierBuffer(0)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.actors.errors import NoEventTime, UserCodeError
@@ -39,6 +39,7 @@ from understudy.actors.operators.operator import described_states
 from understudy.actors.operators.watermark_generators import watermarks_before
 from understudy.actors.tasks.operator_chain import OperatorChain
 from understudy.state import pack_batch, unpack_batch
+from understudy.state.columns.timed_batch import BLOCK_ROWS
 from understudy.state.kinds.state_descriptions import is_keyed
 
 Opened = Callable[..., Any]
@@ -382,3 +383,16 @@ def test_a_punctuated_watermark_is_ms_or_none(found: Any) -> None:
     generator = punctuated(lambda record, time_ms: found).generator()
     with pytest.raises(UnusableTime, match=r"punctuated: wanted the watermark in whole milliseconds.*int\(moment"):
         generator.on_batch(np.array([1]), ["a"])
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=6), st.integers(0, 10))
+@example(blocks=[10, 4], delay_ms=5)
+@example(blocks=[10, 0], delay_ms=0)
+def test_there_are_no_marks_only_if_no_record_is_late_by_another_one(blocks: list[int], delay_ms: int) -> None:
+    times = np.repeat(np.array(blocks), BLOCK_ROWS)
+    marks = bounded_out_of_orderness(delay_ms).generator().before_each(times, [])  # type: ignore[attr-defined]
+    wanted = np.maximum.accumulate(times)[:-1] - delay_ms - 1
+    if marks is None:
+        assert not (times[1:] <= wanted).any()
+    else:
+        assert marks[1:].tolist() == wanted.tolist()

@@ -212,6 +212,16 @@ class TestFailures:
             running.advance(1_000)
             assert ledger.rows == ["a"]
 
+    def test_an_older_checkpoint_that_completes_last_holds_nothing_back(self, ledger: Ledger) -> None:
+        """As a savepoint whose files took long does; the job may end next."""
+        with harness() as running:
+            older, newer = taken(running, "a"), taken(running, "b")
+            ledger.bad_day = ["refuses"]
+            running.complete(newer)
+            running.complete(older)
+            running.advance(1_000)
+            assert ledger.rows == ["a", "b"]
+
     def test_it_is_patient_no_longer_than_it_says(self, ledger: Ledger) -> None:
         running = harness()
         first = taken(running, "a")

@@ -145,6 +145,16 @@ class TestTransactionsThatGrowOld:
         assert "transaction 0 has been open for 5.0 s" in text
         assert "after 10.0 s" in text
 
+    def test_the_age_counts_from_its_own_begin(self, caplog: pytest.LogCaptureFixture) -> None:
+        clock = ManualClock()
+        running = Running(sink_that_warns(Store()), clock=clock)
+        running.take("a")
+        clock.ms = 4_000
+        running.checkpoint(1)
+        clock.ms = 5_001
+        running.complete(1)
+        assert len(warnings_of(caplog)) == 1
+
     def test_a_restore_warns(self, caplog: pytest.LogCaptureFixture) -> None:
         store, clock = Store(), ManualClock()
         running = Running(sink_that_warns(store), clock=clock)

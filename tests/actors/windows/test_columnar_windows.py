@@ -7,16 +7,20 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from understudy import Count, NoEventTime, Sum
 from understudy.actors.errors import UserCodeError
 from understudy.actors.windows.columnar_shape import ColumnarShape, columnar_shape
 from understudy.actors.windows.columnar_windows import ColumnarWindows
 from understudy.actors.windows.window_makers import count_window, cumulative, session, sliding, tumbling
+from understudy.state.columnar import pane_table
 from understudy.state.columnar.pane_windows import time_of
 from understudy.state.keys.key_groups import key_group
 from understudy.testing import OperatorHarness
 
+from ...examples import examples
 from .window_stage import TYPES, ColumnStage, rescaled
 
 AGGREGATES = {"n": Count(), "total": Sum("value")}
@@ -119,6 +123,52 @@ def test_partials_go_before_the_watermark_that_ends_their_first_window(assigner:
     whole = ColumnStage(operator(assigner))
     whole.put(("a", 1, 3), ("a", 2, 4), at=[3, 4])
     assert second.take_output() == whole.advance(9)
+
+
+RECORDS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.integers(0, 60)), min_size=1, max_size=9)
+
+
+@examples(40)
+@given(st.lists(RECORDS, min_size=1, max_size=6))
+def test_batches_wait_for_each_other_and_are_taken_in_part_by_part(batches: list[list[tuple[str, int, int]]]) -> None:
+    local, merging = operator(tumbling(10)).in_two_phases()
+    local.MOST_ROWS, local.ENOUGH_ROWS = 2, 7  # type: ignore[attr-defined]
+    first, whole = ColumnStage(local), ColumnStage(operator(tumbling(10)))
+    for records in batches:
+        for stage in (first, whole):
+            stage.put(*records, at=[time_ms for _, _, time_ms in records])
+    first.harness.end()
+    second = OperatorHarness(merging, key_by="key")
+    for partials in first.harness.take_batches():
+        second.process(partials)
+    second.watermark(100)
+    assert sorted(second.take_output()) == sorted(whole.advance(100))
+
+
+def test_partials_of_many_keys_go_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pane_table, "_PARTIALS_AT_A_TIME", 2)
+    local, _ = operator(tumbling(10)).in_two_phases()
+    first = ColumnStage(local)
+    first.put(*((key, value, 3) for value, key in enumerate("abcde")), at=[3] * 5)
+    first.harness.end()
+    columns = [(part["key"], part["sum(value)"]) for part in first.harness.take_batches()]
+    found = [list(zip(keys.to_pylist(), sums.to_pylist(), strict=True)) for keys, sums in columns]
+    assert found == [[("a", 0), ("b", 1)], [("c", 2), ("d", 3)], [("e", 4)]]
+
+
+def test_a_window_that_has_fired_does_so_again_for_the_keys_of_all_its_panes() -> None:
+    stage = ColumnStage(operator(sliding(10, 5), lateness_ms=100))
+    stage.put(("a", 1, 1), ("b", 2, 6), at=[1, 6])
+    stage.advance(9)
+    found = stage.feed(("a", 4, 3), ("b", 8, 8), at=[3, 8])
+    assert [record for record in found if record[1:3] == (0, 10)] == [("a", 0, 10, 2, 5), ("b", 0, 10, 2, 10)]
+
+
+def test_late_records_of_several_windows_are_in_the_order_in_which_they_came() -> None:
+    stage = ColumnStage(operator(tumbling(5)))
+    stage.put_watermark(30)
+    stage.put(("a", 1, 7), ("b", 2, 3), ("c", 3, 8), ("d", 4, 1), at=[7, 3, 8, 1])
+    assert [record[0] for record in stage.late()] == ["a", "b", "c", "d"]
 
 
 def test_partials_of_late_rows_are_not_held_back() -> None:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from understudy import NotComparable, Savepoint
-from understudy.runtime.savepoints.difference import StateChange
+from understudy.runtime.savepoints.difference import StateChange, _changes
 
 from ...examples import examples
 from . import made
@@ -45,6 +45,28 @@ def test_each_change_is_one_of_its_key(tmp_path: Path) -> None:
         StateChange("lists", "noted", "added", (0, 2), None, 2),
         StateChange("lists", "noted", "added", (1, 2), None, 102),
     ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [({"a": 1, "b": 2}, {"b": 2, "a": 1}), (1, 1.0), (float("nan"), float("nan"))], ids=repr
+)
+def test_equal_values_are_no_change_however_they_are_written(before: object, after: object) -> None:
+    class Table:
+        shares = (0,)
+
+        def __init__(self, value: object) -> None:
+            self.held = {"other": 0, "key": value}
+
+        def identified(self, share: int) -> dict[str, object]:
+            return self.held
+
+        def described(self, value: object) -> object:
+            return value
+
+    one, other = Table(before), Table(after)
+    other.held["other"] = 1  # else they are compared as a whole
+    changes = [each for each in _changes("operator", "state", one, other) if isinstance(each, StateChange)]  # type: ignore[arg-type]
+    assert [each.key for each in changes] == ["other"]
 
 
 def test_an_operator_of_one_of_them_alone_is_added_or_removed_as_a_whole(tmp_path: Path) -> None:

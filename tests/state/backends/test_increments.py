@@ -18,7 +18,7 @@ from tests.contracts.keyed_state import MAX_PARALLELISM
 from understudy import ListState, Ttl, ValueState
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, SubtaskIndex, VertexId
 from understudy.state.backends import heap_backend
-from understudy.state.backends.backend import SnapshotTarget
+from understudy.state.backends.backend import NO_TIME, SnapshotTarget
 from understudy.state.backends.changed_keys import ChangedKeys
 from understudy.state.backends.keyed_snapshot import StoredState
 from understudy.state.checkpoints.shared_state import Owner, SharedStateRegistry, StateFile
@@ -212,3 +212,33 @@ def test_what_a_late_record_wrote_expires_early_and_does_not_come_back_either() 
     again.clock = Hands()
     again.state(ValueState(int, name="seen", ttl=Ttl(10_000, clock="event")))
     assert sorted(again.keys("seen")) == list(range(50))
+
+
+def test_what_was_written_before_event_time_was_known_gets_no_younger_with_a_restore() -> None:
+    """It has the time at which event time was known first, in the next checkpoint, too."""
+    hands, storage = Hands(), CheckpointStorage("memory://expiring-unknown")
+    backend, expiring = heap(range(MAX_PARALLELISM)), ValueState(int, name="seen", ttl=Ttl(100, clock="event"))
+    backend.clock = hands
+    backend.track_changes("op")
+    state = backend.state(expiring)
+    handle = None
+    for number, (time_ms, keys) in enumerate([(NO_TIME, range(50)), (1_000, range(50, 52))], 1):
+        hands.now_ms = time_ms
+        backend.read_ahead(keys)
+        for backend.current_key in keys:
+            state.update(number)
+        backend.current_key = 0
+        state.value()
+        attempt, checkpoint = ExecutionAttemptId("a"), CheckpointId(number)
+        write = backend.increment(checkpoint)
+        handle = write(SnapshotTarget(storage, JobId("j"), checkpoint, VertexId("v"), SubtaskIndex(0), attempt, 1))
+        backend.checkpoint_complete(checkpoint)
+    assert handle is not None
+    again = heap(range(MAX_PARALLELISM))
+    again.restore([handle], handle_reader(storage))
+    again.clock = later = Hands()
+    later.now_ms = 1_090
+    again.state(expiring)
+    assert len(list(again.keys("seen"))) == 52
+    later.now_ms = 1_100
+    assert not list(again.keys("seen"))

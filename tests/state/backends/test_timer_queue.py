@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from understudy.state.backends import timer_queue
 from understudy.state.backends.timer_queue import TimerEntry, TimerQueue
 
 TIMES = st.integers(0, 6)
@@ -69,6 +70,18 @@ def test_deleted_timers_do_not_pile_up() -> None:
         queue.remove((time_ms - 1, "a", ()))
     assert len(queue) == 1
     assert len(queue._times) + len(queue._at) < 10_000
+
+
+@given(st.permutations(range(12)), st.sets(st.integers(0, 11)))
+def test_once_empty_times_are_dropped_the_others_fire_in_order(times: list[int], left: set[int]) -> None:
+    queue = TimerQueue("timers")
+    for time_ms in times:
+        queue.add((time_ms, "a", ()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timer_queue, "_MOST_EMPTY", 0)
+        for time_ms in times:
+            assert time_ms in left or queue.remove((time_ms, "a", ()))
+    assert [time_ms for time_ms, _, _ in queue.due(99)] == sorted(left)
 
 
 @pytest.mark.parametrize("time_ms", [-(2**63), 2**63 - 1])

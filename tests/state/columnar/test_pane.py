@@ -21,6 +21,8 @@ PARTS = {ROWS: pa.int64(), SUM: pa.int64(), LEAST: pa.int64(), COUNT: pa.int64()
 
 ROW = st.tuples(st.integers(0, 5), st.none() | st.integers(-9, 9))
 ROWS_OF_KEYS = st.lists(ROW, min_size=1, max_size=12)
+MORE_KEYS = st.just(0) | st.integers(0, 40)
+"""Elsewhere. With none, rows are more than keys soon: a pane that was closed opens."""
 ASKED = st.sampled_from(["slots", "len", "values", "find", "copy", "seal", "renumber", "take out", "nothing"])
 
 
@@ -47,7 +49,7 @@ def wanted(rows: list[tuple[int, int | None]]) -> dict[int, tuple[int, int, int,
 
 
 @examples(200)
-@given(st.lists(st.tuples(ROWS_OF_KEYS, st.integers(0, 40), ASKED), min_size=1, max_size=8), st.integers(0, 99))
+@given(st.lists(st.tuples(ROWS_OF_KEYS, MORE_KEYS, ASKED), min_size=1, max_size=8), st.integers(0, 99))
 def test_it_holds_what_came(steps: list[tuple[list[tuple[int, int | None]], int, str]], expected: int) -> None:
     spare: list[PartColumns] = []
     pane, known, so_far = Pane(PARTS, expected, spare), 6, list[Any]()
@@ -112,6 +114,46 @@ def test_wide_arrays_are_used_again() -> None:
     assert second.parts is wide
     assert not spare
     assert held(second) == wanted([(4, 2)])
+
+
+def test_places_of_a_closed_pane_are_those_of_what_came_while_it_was_open() -> None:
+    pane = Pane(PARTS)
+    add(pane, [(5, 1), (3, 1)], 6)
+    add(pane, [(slot, 1) for slot in (0, 0, 1, 2)], 6)
+    assert pane.find(np.arange(6), 6).tolist() == [0, 1, 2, 3, -1, 4]
+
+
+def test_an_open_pane_grows_with_the_keys() -> None:
+    pane = Pane(PARTS, 100_000)
+    add(pane, [(0, 1)], 1)
+    add(pane, [(50_000, 2)], 50_001)
+    assert held(pane) == wanted([(0, 1), (50_000, 2)])
+
+
+def test_a_pane_that_does_not_count_rows_is_never_open() -> None:
+    pane = Pane({SUM: pa.int64()}, 100)
+    pane.parts.take_in(RowsOfSlots(pa.record_batch({"value": [3]}), pane.places_of(np.array([4]), 5)))
+    assert pane.slots.tolist() == [4]
+    assert pane.values()[SUM].tolist() == [3]
+
+
+def test_a_copy_gives_its_wide_arrays_to_the_same_panes() -> None:
+    spare: list[PartColumns] = []
+    copy = Pane(PARTS, 10, spare).copy(10)
+    add(copy, [(3, 1)], 10)
+    assert copy.slots.tolist() == [3]
+    assert len(spare) == 1
+
+
+def test_a_pane_opens_again_only_after_as_many_rows_more_as_there_are_keys() -> None:
+    pane = Pane(PARTS, 10)
+    add(pane, [(3, 1)], 10)
+    assert pane.slots.tolist() == [3]
+    few = np.array([3])
+    assert pane.places_of(few, 10) is not few
+    for _ in range(8):
+        pane.places_of(few, 10)
+    assert pane.places_of(few, 10) is few, "ten rows since"
 
 
 def test_when_keys_are_more_than_rows_memory_is_that_of_the_keys_that_came() -> None:

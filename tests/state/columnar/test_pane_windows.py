@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.state.columnar.pane_windows import (
@@ -19,6 +19,7 @@ from understudy.state.columnar.pane_windows import (
     rows_by_pane,
     time_of,
 )
+from understudy.state.columns.timed_batch import BLOCK_ROWS
 
 GRIDS = st.builds(EvenGrid, st.integers(1, 9), st.integers(-9, 9))
 
@@ -35,6 +36,7 @@ def test_rows_are_dealt_to_their_panes_in_order(grid: EvenGrid, times: list[int]
 
 
 @given(st.integers(0, 5000), st.sampled_from([1, 7, 300]), st.integers(0, 900), st.integers(1, 4000), st.integers(0, 9))
+@example(rows=5000, a_row=1, jitter=0, pane_ms=4000, seed=0)
 def test_pieces_of_many_rows_are_those_of_their_panes(
     rows: int, a_row: int, jitter: int, pane_ms: int, seed: int
 ) -> None:
@@ -44,8 +46,21 @@ def test_pieces_of_many_rows_are_those_of_their_panes(
     found: dict[int, list[int]] = {}
     for pane, piece in pieces_by_pane(grid, times):
         assert len(numbers[piece])
+        assert not isinstance(piece, slice) or piece.stop <= rows
         found.setdefault(pane, []).extend(numbers[piece].tolist())
     assert found == {pane: numbers[each].tolist() for pane, each in rows_by_pane(grid, times)}
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=30), st.integers(0, 30), st.integers(1, 4))
+def test_pieces_of_blocks_in_any_order_are_those_of_their_panes(panes: list[int], apart: int, pane_ms: int) -> None:
+    """The first block need not have the first pane, nor the last the last."""
+    times = np.repeat(np.array(panes), BLOCK_ROWS)[: len(panes) * BLOCK_ROWS - 2]
+    times[-1 - apart % len(times)] += 1
+    grid = EvenGrid(pane_ms)
+    found: dict[int, list[int]] = {}
+    for pane, piece in pieces_by_pane(grid, times):
+        found.setdefault(pane, []).extend(np.arange(len(times))[piece].tolist())
+    assert found == {pane: np.arange(len(times))[each].tolist() for pane, each in rows_by_pane(grid, times)}
 
 
 @pytest.mark.usual_sizes

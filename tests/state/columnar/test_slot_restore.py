@@ -9,6 +9,7 @@ import pytest
 
 from understudy.messages import CheckpointId
 from understudy.state.columnar.slot_backend import SlotBackend
+from understudy.state.columnar.slot_restore import _key_column
 from understudy.state.errors import InvalidState, StateIncompatible, StateNotStorable
 from understudy.state.kinds.descriptors import ReducingState, ValueState
 from understudy.state.kinds.ttl import Ttl
@@ -167,3 +168,10 @@ def test_state_with_a_ttl_is_restored_without_its_times(kind: Any, value: Any) -
 def test_columns_keep_no_times() -> None:
     with pytest.raises(InvalidState, match="'held' has a TTL, and the columns of a compiled operator keep no times"):
         compiled().state(ValueState(int, name="held", ttl=Ttl(hours=1)))
+
+
+@pytest.mark.parametrize("keys", [["a", b"b"], [b"b", "a"], ["a", 1], [None, "a"]], ids=str)
+def test_keys_of_several_types_are_no_column(keys: list[Any]) -> None:
+    """Arrow would make texts of bytes: another key than there was."""
+    assert _key_column(["plain", keys]) is None
+    assert _key_column(["plain", ["a", "b"]]) == pa.array(["a", "b"], pa.large_string())

@@ -15,8 +15,10 @@ from understudy.messages import CheckpointId
 from understudy.state.backends.backend import KeyedStateBackend
 from understudy.state.columnar import slot_backend, slot_timers
 from understudy.state.columnar.slot_backend import SlotBackend
+from understudy.state.columnar.slot_timer_queue import _times
 from understudy.state.columnar.slot_timers import NO_TIME, SlotTimers
 from understudy.state.columnar.timer_runs import TimerRun
+from understudy.state.errors import StateIncompatible
 from understudy.state.keys.key_groups import key_group
 from understudy.state.kinds.descriptors import ValueState
 
@@ -220,3 +222,11 @@ def test_keys_with_timers_are_not_forgotten_and_keep_them(monkeypatch: pytest.Mo
     assert len(backend.slot_keys) < 60
     assert sorted(backend.timers().event) == [(first, first + 1, ()) for first in range(160, 200, 4)]
     assert list(backend.each_key()) == []
+
+
+@pytest.mark.parametrize("namespaces", [["plain", [(), "w"]], ["plain", ["w", ()]], ["same", "w", 2]], ids=str)
+def test_timers_with_a_namespace_are_refused(namespaces: list[Any]) -> None:
+    times = ["<i8", np.array([5, 6]).tobytes()]
+    with pytest.raises(StateIncompatible, match="'w'"):
+        _times(["tuples", times, namespaces])
+    assert _times(["tuples", times, ["same", (), 2]]).tolist() == [5, 6]

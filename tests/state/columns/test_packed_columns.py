@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from understudy.messages import MalformedMessage, pack_plain, unpack_plain
@@ -31,6 +32,8 @@ def typed(value: Any) -> Any:
 
 @settings(deadline=None)
 @given(items=ALIKE)
+@example(items=[None, "a", None])
+@example(items=["a", (), "a"])
 def test_what_is_packed_comes_back_with_its_types(items: list[Any]) -> None:
     for several in (items, items * 64):  # many are looked at for their shape first
         stored = unpack_plain(pack_plain(packed(column_of(several), 0, len(several))))
@@ -65,8 +68,9 @@ def test_one_object_is_packed_once(item: Any) -> None:
     assert chosen(content, [3, 4, 5]) == ["same", item, 3]
 
 
-def test_an_object_that_can_change_is_packed_each_time() -> None:
-    shared: list[int] = []
-    content = unpack_plain(pack_plain(packed(column_of([shared] * 3), 0, 3)))
-    first, second, _ = unpacked(content)
+@pytest.mark.parametrize("shared", [[], [1], ([],), {"a": 1}], ids=repr)
+def test_an_object_that_can_change_is_packed_each_time(shared: Any) -> None:
+    column = np.fromiter([shared] * 3, object, 3)
+    first, second, _ = unpacked(unpack_plain(pack_plain(packed(column, 0, 3))))
+    assert first == second == shared
     assert first is not second

@@ -8,6 +8,7 @@ from . import (
     buffer_mutants,
     checkpoint_mutants,
     cluster_mutants,
+    expiry_mutants,
     increment_mutants,
     inlet_mutants,
     ledger_mutants,
@@ -15,6 +16,7 @@ from . import (
     output_mutants,
     savepoint_mutants,
     time_mutants,
+    transaction_mutants,
     unaligned_mutants,
     window_mutants,
 )
@@ -28,6 +30,7 @@ __all__ = [
     "buffer_mutants",
     "checkpoint_mutants",
     "cluster_mutants",
+    "expiry_mutants",
     "increment_mutants",
     "inlet_mutants",
     "ledger_mutants",
@@ -35,6 +38,7 @@ __all__ = [
     "output_mutants",
     "savepoint_mutants",
     "time_mutants",
+    "transaction_mutants",
     "unaligned_mutants",
     "window_mutants",
 ]

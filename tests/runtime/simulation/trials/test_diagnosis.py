@@ -80,11 +80,16 @@ def _counted() -> int:
 
 
 @pytest.mark.parametrize(
-    "draw",
-    [time.time_ns, lambda: random.random(), lambda: str(uuid.uuid4()), _counted],
+    ("draw", "cause"),
+    [
+        (time.time_ns, "attribute 'draw' of Unsteady calls time.time_ns, which gives something else in each run"),
+        (lambda: random.random(), r"its lambda calls random.random \(\S+test_diagnosis.py:\d+\), which"),
+        (lambda: str(uuid.uuid4()), r"its lambda calls uuid.uuid4 \(\S+test_diagnosis.py:\d+\), which"),
+        (_counted, "_counted changes the count '_counter' of your program"),
+    ],
     ids=["real time", "random numbers", "ids", "a global variable"],
 )
-def test_a_job_that_changes_from_run_to_run_is_told_what_to_do(draw: Callable[[], Any]) -> None:
+def test_a_job_that_changes_from_run_to_run_is_told_what_to_do(draw: Callable[[], Any], cause: str) -> None:
     def build() -> StreamEnvironment:
         env = _env()
         env.from_collection(range(5)).process(Unsteady(draw)).collect(name="out")
@@ -96,6 +101,7 @@ def test_a_job_that_changes_from_run_to_run_is_told_what_to_do(draw: Callable[[]
     assert told.startswith("unrepeatable: the same seed gave two different outputs: sink 'out' has committed (0, ")
     assert "reads real time, random numbers or ids" in told
     assert "Use self.context.clock for the time" in told
+    assert re.search(f"Likely cause: {cause}", told)
     assert "FAULT" not in told
 
 
@@ -222,6 +228,28 @@ def test_an_attribute_of_a_window_function_is_named() -> None:
     )
     assert "Likely cause: the attribute 'windows' of Numbering is not declared as state" in told
     assert "Declare it, as a ValueState or MapState for example" in told
+
+
+class Rolling(Operator):
+    """Draws from a generator of its own, which begins anew with each attempt."""
+
+    def open(self) -> None:
+        self.dice = random.Random(7)
+
+    def process_batch(self, batch: Any, out: Any) -> None:
+        for number in batch:
+            out.collect((number, self.dice.randrange(1_000)))
+
+
+def test_a_generator_of_random_numbers_is_named_with_what_to_do() -> None:
+    told = _told(lambda env: env.from_collection(range(30)).process(Rolling, name="roll").collect(name="out"))
+    assert (
+        "Likely cause: attribute 'dice' of Rolling is not declared as state, so no checkpoint holds it: a Random, "
+        "which had changed at the barrier, and holds something else after the restore. "
+        "Make random numbers from the record: "
+        "random.Random(record_id)" in told
+    )
+    assert " 0x" not in told
 
 
 def test_a_variable_of_a_function_is_named() -> None:

@@ -22,9 +22,9 @@ from enum import Enum
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..world.disk import SimulatedDisk
-from ..world.file_system import current_disk
-from ..world.world import Process
+from .disk import SimulatedDisk
+from .file_system import current_disk
+from .process import Process
 
 
 class TransactionError(RuntimeError):

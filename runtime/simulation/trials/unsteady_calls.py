@@ -1,0 +1,85 @@
+"""UnsteadyCalls: where a user's functions ask for what is another one in each run: the time, random numbers, ids.
+
+Known from their bytecode, so a call through a variable of a function or an attribute is not seen.
+"""
+
+from __future__ import annotations
+
+import datetime
+import dis
+import os
+import random
+import secrets
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....actors.operators.operator import Operator
+from ...api.captured_changes import codes_of, functions_of
+
+_CALLS: dict[Callable[..., Any], str] = {
+    getattr(module, name): f"{module.__name__}.{name}"
+    for module, names in (
+        (time, "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns"),
+        (uuid, "uuid1 uuid4"),
+        (os, "urandom getpid"),
+        (secrets, "token_bytes token_hex token_urlsafe randbelow choice"),
+    )
+    for name in names.split()
+}
+_GENERATORS = {id(random.random.__self__): "random", id(np.random.random.__self__): "numpy.random"}  # type: ignore[attr-defined]
+"""Those that a module's functions draw from."""
+_OWN = __name__.partition(".")[0]
+_NOW = frozenset({"now", "today", "utcnow"})
+
+
+class UnsteadyCall(NamedTuple):
+    """`asks`: as "time.time"."""
+
+    function: str
+    asks: str
+    file: str
+    line: int
+
+
+def unsteady_calls(operator: Operator) -> Iterator[UnsteadyCall]:
+    """Of all functions of the user's that it has; an attribute that is such a function itself has no line."""
+    for name, value in vars(operator).items():
+        if not isinstance(value, FunctionType) and (asks := _asks(value)):
+            yield UnsteadyCall(f"attribute {name!r} of {type(operator).__name__}", asks, "", 0)
+    for function in functions_of(operator):
+        if function.__module__.partition(".")[0] != _OWN:
+            named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"
+            for code in codes_of(function.__code__):
+                for line, asks in _found(code, function.__globals__):
+                    yield UnsteadyCall(named, asks, code.co_filename, line)
+
+
+def _found(code: CodeType, variables: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    line, value = code.co_firstlineno, None
+    for each in dis.get_instructions(code):
+        line = (each.positions.lineno if each.positions else None) or line
+        if each.opname == "LOAD_GLOBAL":
+            value = variables.get(each.argval)
+        elif each.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, ModuleType | type):
+            value = getattr(value, each.argval, None)
+        else:
+            value = None
+        if asks := _asks(value):
+            yield line, asks
+
+
+def _asks(value: Any) -> str:
+    """The name of a function whose results are others in each run; empty for anything else."""
+    owner, name = getattr(value, "__self__", None), getattr(value, "__name__", "")
+    if not callable(value) or not isinstance(name, str):
+        return ""
+    if id(owner) in _GENERATORS:
+        return f"{_GENERATORS[id(owner)]}.{name}"
+    if isinstance(owner, type) and issubclass(owner, datetime.date) and name in _NOW:
+        return f"{owner.__name__}.{name}"
+    return next((told for call, told in _CALLS.items() if call is value), "")
