@@ -92,8 +92,9 @@ class AssignTimestamps(Operator):
         if restored:
             own = [each[2] for each in restored if (each[0], each[1]) == (where.subtask_index, where.parallelism)]
             self.emitted_ms = own[0] if own else min(each[2] for each in restored)
-            of_splits = [item for each in restored for item in each[3].items() if item[0] != ONLY_SPLIT]
-            floor_ms = min([watermark_ms for _, watermark_ms in of_splits], default=self.emitted_ms)
+            every = [item for each in restored for item in each[3].items()]
+            floor_ms = min([watermark_ms for _, watermark_ms in every], default=self.emitted_ms)
+            of_splits = [item for item in every if item[0] != ONLY_SPLIT]
             self.splits.restore([*of_splits, (ONLY_SPLIT, self.emitted_ms)], floor_ms)
         self.settle([ONLY_SPLIT])
         self.is_open = True

@@ -4,6 +4,9 @@ Indexes are dealt out in chunks of `width`: chunk c belongs to subtask c mod p. 
 have come unequally far. From the index B on that none of them has reached, everything is dealt out as on a fresh start;
 what the slower ones have left before B is a few runs of chunks, which are cut into even parts and taken first. A change
 from p to q subtasks adds at most 2p + q runs, however large they are, and they go when they are done.
+
+Within a run indexes ascend. A run that is taken after another one may begin before it: where event time goes by the
+indexes, each has a watermark of its own then, as splits have.
 """
 
 from __future__ import annotations
@@ -36,6 +39,20 @@ class Run:
     def after(self, chunks: int) -> Run:
         return replace(self, start=self.start + chunks * self.step)
 
+    @property
+    def name(self) -> str:
+        """The same however far it is, and another one than any other run's of the source."""
+        if self.width == self.step and self.stop == self.start + 1:
+            return f"to {self.start + self.width}"  # the rest of a chunk
+        every = f"{self.start % self.step} of {self.step}"
+        return every if self.stop == inf else f"{every} to {int(self.stop)}"
+
+    @property
+    def end(self) -> float:
+        """One more than its last index."""
+        chunks = self.chunks_before(inf)
+        return inf if chunks == inf else self.start + (int(chunks) - 1) * self.step + self.width
+
     def to_plain(self) -> list[int]:
         assert self.stop != inf, "only a subtask's own run is without end"
         return [self.start, int(self.stop), self.step, self.width]
@@ -48,6 +65,8 @@ class IndexShare:
         self._own = own
         self._left = list(left)
         """What earlier parallelisms left behind, and the rest of a chunk; before its own run."""
+        self.taken_of = ""
+        """The name of the run that the last indexes are of."""
 
     @classmethod
     def fresh(cls, subtask: int, parallelism: int, width: int = 1, begin: int = 0) -> Self:
@@ -58,6 +77,26 @@ class IndexShare:
         """The last index taken of its own run, or one before its begin."""
         return self._own.start - self._own.step
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all its runs, in the order in which they are taken."""
+        return tuple(run.name for run in (*self._left, self._own))
+
+    @property
+    def first(self) -> int:
+        """The first index that is left, of all its runs."""
+        return min(run.start for run in (*self._left, self._own))
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether a run begins before the end of one that is taken before it."""
+        furthest: float = 0
+        for run in (*self._left, self._own):
+            if run.start < furthest:
+                return True
+            furthest = max(furthest, run.end)
+        return False
+
     def take(self, most: int, limit: float = inf, *, adjacent: bool = False) -> range | None:
         """The next indexes below `limit`, at most `most`, as one range; None when there are none.
 
@@ -67,6 +106,7 @@ class IndexShare:
             if run.chunks_before(limit):
                 taken, rest = _split(run, most, limit, adjacent=adjacent)
                 self._replace(place, rest)
+                self.taken_of = run.name
                 return taken
         return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ...actors.flow.elements import Batch
-from ...actors.operators.source import END, Source, SourceState
+from ...actors.operators.source import FromSplit, Source, SourceState
 from .pacer import Pacer
 
 RECORD_BATCH_ROWS, COMPILED_BATCH_ROWS, COLUMN_BATCH_ROWS = 8192, 65_536, 524_288
@@ -42,7 +42,18 @@ class PacedSource(Source):
         """Like `poll`, with a limit: the next batch of at most `max_records` records."""
         raise NotImplementedError(f"{type(self).__name__}.read is not defined")  # abstract
 
-    def poll(self) -> Batch | Literal[SourceState.END] | None:
+    def poll(self) -> Batch | FromSplit | Literal[SourceState.END] | None:
+        batch = self._paced()
+        if batch is None or isinstance(batch, SourceState):
+            return batch
+        split = self._split_read()
+        return batch if split is None else FromSplit(split, batch)
+
+    def _split_read(self) -> str | None:
+        """The split that the last batch is of, where `current_splits` names any."""
+        return None
+
+    def _paced(self) -> Batch | Literal[SourceState.END] | None:
         self._delay_ms = None
         if self._pacer is None:
             return self.read(self.batch_rows)
@@ -52,7 +63,7 @@ class PacedSource(Source):
             self._delay_ms = self._pacer.delay_ms(now_ms)
             return None
         batch = self.read(min(allowed, self.batch_rows))
-        if batch is not None and batch is not END:
+        if batch is not None and not isinstance(batch, SourceState):
             self._pacer.took(len(batch))
         return batch
 

@@ -2,14 +2,15 @@
 
 The splits are settled when the source is made, on the driver, and travel with it, so all subtasks deal the same ones
 out. The offset is a row in a split, and which splits have not been begun; a checksum of the splits goes with it, as an
-offset among others means nothing. After a change of parallelism splits that were begun come first. The
-subclass defines the content of a split.
+offset among others means nothing. After a change of parallelism splits that were begun come first. Where event time
+goes by the order of the splits, each run of them that ascends has a watermark of its own then. The subclass defines the
+content of a split.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import astuple
 from typing import Any, Literal
 
@@ -39,6 +40,10 @@ class SplitSource(PacedSource):
         super().__init__(RECORD_BATCH_ROWS if batch_rows is None else batch_rows, records_per_second)
         self._begun: list[list[int]] = []
         """[index among all splits, rows of it that were emitted]; the first one is being read."""
+        self._has_splits = False
+        """Of event time, until the attempt ends."""
+        self._runs: dict[int, str] = {}
+        """Of the split that was begun last, its run."""
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._rest: pa.RecordBatch | None = None
 
@@ -67,6 +72,7 @@ class SplitSource(PacedSource):
     def open(self) -> None:
         super().open()
         self._begun = []
+        self._has_splits, self._runs = False, {}
         self._share = IndexShare.fresh(self.context.subtask_index, self.context.parallelism)
 
     def read(self, max_records: int) -> pa.RecordBatch | Literal[SourceState.END]:
@@ -93,6 +99,7 @@ class SplitSource(PacedSource):
         self._check_inputs(offset)
         self._begun = [list(each) for each in offset["begun"]]
         self._share = IndexShare.from_plain(offset["splits"], self.context.parallelism)
+        self._has_splits = self._goes_back
 
     def rescale(self, offsets: Sequence[dict[str, Any]]) -> None:
         for offset in offsets:
@@ -101,6 +108,25 @@ class SplitSource(PacedSource):
         begun = [list(each) for offset in offsets for each in offset["begun"]]
         self._begun = begun[subtask::parallelism]
         self._share = IndexShare.dealt_out([offset["splits"] for offset in offsets], subtask, parallelism)
+        self._has_splits = self._goes_back
+
+    def current_splits(self) -> Collection[str] | None:
+        if not self._has_splits:
+            return None
+        return tuple(dict.fromkeys((*(self._run_of(index) for index, _ in self._begun), *self._share.names)))
+
+    def _split_read(self) -> str | None:
+        return self._run_of(self._begun[0][0]) if self._has_splits else None
+
+    def _run_of(self, index: int) -> str:
+        """The run that a split is of, in which rows are in order; or the split itself, if it was begun before."""
+        return self._runs.get(index, f"split {index}")
+
+    @property
+    def _goes_back(self) -> bool:
+        """Whether splits are read behind ones that come later."""
+        begun = [index for index, _ in self._begun]
+        return self._share.goes_back or begun != sorted(begun) or self._share.first < max(begun, default=-1)
 
     def source_schema(self) -> pa.Schema:
         return self.schema
@@ -142,6 +168,7 @@ class SplitSource(PacedSource):
         taken = self._share.take(1, len(self.splits))
         if taken is not None:
             self._begun.append([taken.start, 0])
+            self._runs = {taken.start: self._share.taken_of}
         return taken is not None
 
     def _open_at(self, index: int, rows: int) -> Iterator[pa.RecordBatch]:

@@ -47,10 +47,19 @@ def test_every_index_is_taken_once_through_any_parallelisms_widths_and_limits(
             shares = restored(shares, parallelism, width)
         else:
             shares = [IndexShare.fresh(subtask, parallelism, width) for subtask in range(parallelism)]
+        furthest: dict[str, int] = {}
+        in_order = [not share.goes_back for share in shares]
+        names = [name for share in shares for name in share.names]
+        assert len(set(names)) == len(names)
         for subtask, most in takes:
             found = shares[subtask % parallelism].take(most, limit, adjacent=adjacent)
             assert found is None or (0 < len(found) <= most and found[-1] < limit)
             assert not adjacent or found is None or found.step == 1 or len(found) == 1
+            if found is not None:
+                share = shares[subtask % parallelism]
+                run = "all" + str(subtask % parallelism) if in_order[subtask % parallelism] else share.taken_of
+                assert found[0] > furthest.get(run, -1), "indexes of one run ascend"
+                furthest[run] = found[-1]
             seen += found or ()
     seen += take_all(shares, 80)
     assert Counter(seen) == Counter(range(max(80, max(seen, default=0) + 1)))
