@@ -52,6 +52,23 @@ def usual_from_wire(raw: Any, room: int) -> Any:
     return _READERS[CLASSES[tag]](pairs, room - 1)
 
 
+def prepare(classes: Iterable[type]) -> None:
+    """Generate now what these classes, and those in their fields, want: whoever forks then does it for all forks."""
+    waiting, seen = list(classes), set[type]()
+    while waiting:
+        cls = waiting.pop()
+        if cls not in seen:
+            seen.add(cls)
+            _WRITERS[cls], _READERS[cls]
+            hints = typing.get_type_hints(cls)
+            waiting += [inner for field in fields(cls) for inner in _messages_in(meant(hints[field.name]))]
+
+
+def generated() -> frozenset[type]:
+    """The classes whose messages were read, written or prepared for so far."""
+    return frozenset(_READERS.keys() | _WRITERS.keys())
+
+
 class _Generated(dict[Any, Convert]):
     """A function per class, generated when it is first looked up: a dict finds the others without a Python call."""
 
@@ -113,6 +130,10 @@ def meant(hint: Any) -> Any:
 
 def _inner(hint: Any) -> list[Any]:
     return [meant(argument) for argument in typing.get_args(hint) if argument is not Ellipsis]
+
+
+def _messages_in(hint: Any) -> list[type]:
+    return [hint] if hint in TAGS else [cls for inner in _inner(hint) for cls in _messages_in(inner)]
 
 
 def _levels(hint: Any) -> int:

@@ -31,8 +31,29 @@ from ...actors.tasks.outbox import Outbox
 from ...actors.tasks.task_manager import NO_OUTBOX, TaskManager
 from ...actors.tasks.task_setup import TaskServices, WhenFailed, ignore_failure
 from ...actors.tasks.task_state import StateServices
-from ...messages import CheckpointConfig, JobId, LocalState, TaskManagerFailing, TaskManagerId
+from ...messages import (
+    AcknowledgeCheckpoint,
+    AcknowledgeRegistration,
+    AcknowledgeTogether,
+    CheckpointConfig,
+    FirstBatchProcessed,
+    Heartbeat,
+    JobId,
+    LeaderSessionMessage,
+    LocalState,
+    NotifyCheckpointComplete,
+    NotifyEndOfData,
+    OrderTogether,
+    RegisterTaskManager,
+    SubmitTask,
+    TaskManagerFailing,
+    TaskManagerId,
+    TriggerCheckpoint,
+    UpdateTaskExecutionState,
+)
+from ...messages.usual_fields import prepare
 from ...state import CheckpointStorage, WorkingState, backend_named
+from .. import connectors
 from ..connectors import PartitionFeed
 from ..connectors.spark.spark_source import RESOURCE
 from ..coroutines.call_loop import CallLoopThread
@@ -42,6 +63,7 @@ from ..output import LogLevels, RelayOutbox, SlowCoroutines, SlowSteps, relayed_
 from ..system import ActorSystem, CurveKeys
 from ..system.clock import SystemClock
 from ..system.dispatcher import Dispatcher
+from ..system.remote.envelope import Envelope, WatchActor
 from ..system.stepping_dispatcher import SteppingDispatcher
 from ..transport import ZmqDataPlane
 from .garbage import rare_collections, rarer_collections
@@ -50,6 +72,25 @@ from .module_path import search_first
 from .module_sources import WatchedImports
 
 log = logging.getLogger(__name__)
+
+USUAL_MESSAGES = (
+    AcknowledgeCheckpoint,
+    AcknowledgeRegistration,
+    AcknowledgeTogether,
+    Envelope,
+    FirstBatchProcessed,
+    Heartbeat,
+    LeaderSessionMessage,
+    NotifyCheckpointComplete,
+    NotifyEndOfData,
+    OrderTogether,
+    RegisterTaskManager,
+    SubmitTask,
+    TriggerCheckpoint,
+    UpdateTaskExecutionState,
+    WatchActor,
+)
+"""What a TaskManager hears and says in a job without failures, by itself and inside one another."""
 
 _MAX_SOCKET_PATH_BYTES = 100
 """Linux takes 107, macOS 103."""
@@ -203,6 +244,13 @@ def make_task_manager(
         launch.alone_ms,
     )
     return TaskManager(spec, services, on_ended, outbox)
+
+
+def prepare_forks() -> None:
+    """What each TaskManager of this template would do again."""
+    connectors.load_all()
+    pa.array([0])  # with its first array Arrow imports pandas, if installed
+    prepare(USUAL_MESSAGES)
 
 
 def main_of_fork(launch: bytes) -> None:

@@ -28,8 +28,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NoReturn
 
-import pyarrow as pa
-
 _LENGTH = struct.Struct("!I")
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LINE_BUFFERED = 1
@@ -297,11 +295,9 @@ def main() -> None:
     The second argument is the cluster's work folder. The cluster removes it when it closes; one that was killed cannot.
     """
     _write_by_lines()
-    from .. import connectors
-    from . import task_manager_process  # noqa: F401
+    from .task_manager_process import prepare_forks
 
-    connectors.load_all()
-    pa.array([0])  # with its first array Arrow imports pandas, if installed: here once, and not in every TaskManager
+    prepare_forks()
     gc.enable()
     try:
         with socket.socket(fileno=int(sys.argv[1])) as control:

@@ -32,7 +32,7 @@ from understudy.messages import (
     pack_plain,
 )
 from understudy.messages.codec import decode_thoroughly, encode_thoroughly
-from understudy.messages.usual_fields import Unusual, usual_from_wire, usual_to_wire
+from understudy.messages.usual_fields import Unusual, generated, prepare, usual_from_wire, usual_to_wire
 
 from ..examples import examples
 from .strategies import instances, messages, vocabulary
@@ -233,3 +233,22 @@ def test_a_message_of_any_class_stands_in_a_field_for_any() -> None:
         inner: Message
 
     assert is_usual(Wrapped(Wrapped(Heartbeat("x", 1))))
+
+
+@message
+class Leaf:
+    value: int
+
+
+@message
+class Tree:
+    leaves: dict[str, tuple[Leaf | None, ...]]
+
+
+def test_what_is_prepared_needs_nothing_more() -> None:
+    assert not {Leaf, Tree} & generated()
+    prepare([Tree])
+    before = generated()
+    assert {Leaf, Tree} <= before
+    assert is_usual(Tree({"a": (Leaf(1), None)}))
+    assert generated() == before

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from understudy import KeyedOperator, LocalCluster, Operator, StreamEnvironment
+from understudy.messages.usual_fields import generated
 from understudy.runtime.api.translation import translate
 from understudy.runtime.clusters.interface import load
 from understudy.runtime.clusters.preload import warm_up_of
@@ -47,6 +48,24 @@ class Witness(Operator):
             out.collect((*record, self.found))
 
 
+class Vocabulary(Operator):
+    """Gives out the messages that its process could not read or write when it came, and can at the end of the data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: frozenset[type] = frozenset()
+
+    def __setstate__(self, state: Any) -> None:
+        self.__dict__.update(state, known=generated())
+
+    def process_batch(self, batch: Any, out: Any) -> None:
+        pass
+
+    def on_end(self, out: Any) -> None:
+        for cls in generated() - self.known:
+            out.collect(cls.__name__)
+
+
 @pytest.mark.parametrize(("operator", "ready"), [(Same, True), (PlainSame, False)])
 def test_numba_is_there_before_user_code_is(operator: type[KeyedOperator], ready: bool) -> None:
     env = StreamEnvironment(parallelism=1)
@@ -55,6 +74,16 @@ def test_numba_is_there_before_user_code_is(operator: type[KeyedOperator], ready
         job = cluster.submit(env)
         job.wait(timeout=WAIT_S)
         assert sorted(map(tuple, job.results("found"))) == [(1, 2, ready), (2, 3, ready)]
+
+
+def test_the_messages_of_a_usual_job_are_ready_before_a_fork() -> None:
+    env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=50)
+    stream = env.generate(lambda index: (index % 7, index), 100, records_per_second=200).key_by(0)
+    stream.process(PlainSame).process(Vocabulary).collect(name="found")
+    with LocalCluster(task_managers=2) as cluster:
+        job = cluster.submit(env)
+        job.wait(timeout=WAIT_S)
+        assert job.results("found") == []
 
 
 OPERATORS = """
