@@ -10,7 +10,7 @@ SOURCES = $(shell find actors messages runtime state tests benchmarks -name '*.p
 TESTERS ?= 4
 # Tests that compute and run at once: a core each.
 CORES ?= 2
-# Which sixth of the tests that are drawn runs (tests/conftest.py): another one with each commit. `make DRAW= test` runs all.
+# Which eighth of the tests that are drawn runs (tests/conftest.py): another one with each commit. `make DRAW= test` runs all.
 DRAW ?= $(or $(shell git rev-parse --short=8 HEAD 2>/dev/null),$(shell date +%F))
 DRAWN = $(if $(DRAW),--draw $(DRAW))
 PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink,pathway

@@ -6,9 +6,9 @@ marked `processes`, `spark` or `chaos` start real processes and wait for them mo
 once. `--kind` chooses one kind, and reads only the files that have some of it. Of those that compute, `--kind unit`
 leaves out the folders with whole jobs: in the simulator, against other systems, of the docs and the benchmarks.
 
-Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs a sixth: which one depends on KEY, so that runs of
-six commits run most of them, and one commit's run can be repeated. So it is with whole files of some folders, but for
-tests marked `every_run`: tests/draw.py. Files that a draw leaves out are not read. Without `--draw` all run.
+Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs an eighth: which one depends on KEY, so that runs
+of eight commits run most of them, and one commit's run can be repeated. So it is with whole files of some folders, but
+for tests marked `every_run`: tests/draw.py. Files that a draw leaves out are not read. Without `--draw` all run.
 
 With UNDERSTUDY_SMALL_PIECES=1 all of a process's tests have the library with small pieces: tests/small_pieces.py.
 """
@@ -93,7 +93,7 @@ start; and of JVMs there is one at a time. Any other test goes to whichever work
 def pytest_addoption(parser: pytest.Parser) -> None:
     kinds = ["computing", "processes", "unit"]
     parser.addoption("--kind", choices=kinds, help="only tests of this kind: tests/conftest.py")
-    parser.addoption("--draw", metavar="KEY", help="of tests marked `drawn` only a sixth, which the key chooses")
+    parser.addoption("--draw", metavar="KEY", help="of tests marked `drawn` only an eighth, which the key chooses")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -1,9 +1,9 @@
-"""A draw: which of the files and tests that are drawn one run has. A sixth of them, another one for each key.
+"""A draw: which of the files and tests that are drawn one run has. An eighth, another one for each key.
 
 All that is drawn stands in a row: the files of some folders, and within a file its tests that are marked `drawn`. Each
-six in a row that follow one another are a lot, and the key chooses one of each lot. So a run has as many of each folder
-and of each kind of test as any other run has, and takes about as long: neighbours in a row are alike. The dearest files
-stand first, by what they cost.
+eight in a row that follow one another are a lot, and the key chooses one of each lot. So a run has as many of each
+folder and of each kind of test as any other run has, and takes about as long: neighbours in a row are alike. The
+dearest files stand first, by what they cost.
 
 Tests of one mark that has `by`, the name of a parameter, are drawn as one for each of its values: they share what
 takes long.
@@ -20,12 +20,11 @@ from typing import TypeVar
 
 import pytest
 
-ONE_OF = 6
+ONE_OF = 8
 HERE = Path(__file__).parent
 _DRAWN_FILES = re.compile(
-    r"(benchmarks|mistakes|runtime/(chaos|cli|clusters|connectors|spark|simulation/(contracts|debugging|trials|world))"
-    r"|actors/(compiled|joins)|state/rocks)/|test_docs_|test_types_for_users"
-    r"|runtime/simulation/histories/test_(actions|async_themes|campaign|compiled|determinism|inlets|led_histories)"
+    r"(benchmarks|mistakes|runtime/(chaos|cli|clusters|connectors|savepoints|simulation|spark)"
+    r"|actors/(compiled|joins)|state/(columnar|rocks))/|test_docs_|test_types_for_users"
 )
 """Files whose path begins so are drawn as a whole: their tests share what takes long to start, or are alike."""
 _DEAREST = (

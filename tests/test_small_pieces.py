@@ -25,6 +25,7 @@ LEFT_OUT = (
 """In the names of tests that take the processor for long, or meet no pieces: `make small` runs them."""
 
 
+@pytest.mark.drawn
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("paths", [STATE, OPERATORS], ids=["state", "operators"])
 def test_it_works_in_small_pieces(paths: Sequence[str]) -> None:

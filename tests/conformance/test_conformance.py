@@ -33,8 +33,15 @@ SCHEMAS = {
 
 
 def kept() -> list[Any]:
-    found = [(path.stem, scenario) for path in FILES for scenario in scenarios_in(read(path), path)]
-    return [pytest.param(scenario, id=f"{stem}-{scenario.name}") for stem, scenario in found]
+    return [
+        pytest.param(
+            scenario,
+            id=f"{path.stem}-{scenario.name}",
+            marks=[pytest.mark.drawn] if path.stem.startswith("more_") else [],
+        )
+        for path in FILES
+        for scenario in scenarios_in(read(path), path)
+    ]
 
 
 @pytest.mark.parametrize("scenario", kept())

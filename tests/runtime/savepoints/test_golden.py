@@ -20,6 +20,8 @@ from understudy.state.keys.key_groups import KeyGroupRange
 from .golden import KINDS, Compiled, in_columns, rows_of
 from .made import KEYS, MAX_PARALLELISM, Clock, Declared
 
+pytestmark = pytest.mark.every_run
+
 GOLDEN = Path(__file__).parent / "golden"
 STORED = [(release.name, kind) for release in sorted(GOLDEN.iterdir()) for kind in KINDS if (release / kind).exists()]
 

@@ -42,6 +42,8 @@ from understudy.state.keys.key_index import KeyIndex
 from understudy.state.kinds.aggregates import Aggregate, Avg, Count, Max, Min, Sum
 from understudy.state.storage import inline_handle, verified
 
+pytestmark = pytest.mark.every_run
+
 MAXIMUM = 16
 SCHEMA = pa.schema(
     {"name": pa.string(), "day": pa.int32(), "n": pa.int64(), "x": pa.float32(), "at": pa.timestamp("ms")}

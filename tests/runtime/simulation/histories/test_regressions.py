@@ -10,6 +10,8 @@ from understudy.runtime.simulation.histories.mix import standard_history
 from understudy.runtime.simulation.world import world_cluster as simulated
 from understudy.testing import Scenario, run_history
 
+pytestmark = pytest.mark.every_run
+
 
 def test_a_task_manager_tells_its_end_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends while its last task is still stopping, and used to tell again when that one was gone."""
