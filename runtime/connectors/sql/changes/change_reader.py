@@ -187,13 +187,18 @@ class ChangeReader:
 
     def _snapshot(self) -> tuple[Any, int]:
         """A connection whose transaction sees the table as of an LSN."""
+        import psycopg
+
         _, attempt = self._attempt
         exporting = self._new_stream()
         name = f"{self._table.slot[:40]}_snapshot_{attempt}"
         made = exporting.ask(f"CREATE_REPLICATION_SLOT \"{name}\" TEMPORARY LOGICAL pgoutput (SNAPSHOT 'export')")
         connection = self._connected()
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        connection.execute(f"SET TRANSACTION SNAPSHOT '{made['snapshot_name']}'")
+        try:
+            connection.execute(f"SET TRANSACTION SNAPSHOT '{made['snapshot_name']}'")
+        except psycopg.errors.InvalidParameterValue as error:
+            raise psycopg.OperationalError(f"the server ended the connection that exported it: {error}") from error
         exporting.close()
         return connection, lsn_of(str(made["consistent_point"]))
 

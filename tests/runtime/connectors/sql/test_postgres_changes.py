@@ -11,6 +11,7 @@ import pytest
 from understudy import StreamEnvironment
 from understudy.messages import CheckpointId
 from understudy.runtime.api.translation import translate
+from understudy.runtime.connectors.sql.changes.replication_stream import ReplicationStream
 
 from ....systems.postgresql import PostgreSQL
 from .driving import Driven
@@ -186,6 +187,25 @@ def test_a_snapshot_that_the_server_ends_while_records_wait_is_read_on(
             time.sleep(0.01)
         taken += driven.take(29)
     assert short(taken) == [("+I", number, "x") for number in range(1, 31)]
+
+
+def test_a_snapshot_that_is_gone_before_it_is_read_is_made_anew(
+    pg_url: str, db: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(db, "INSERT INTO t VALUES (1, 'a')")
+    ask, exported = ReplicationStream.ask, []
+
+    def asked(stream: ReplicationStream, command: str) -> dict[str, str | None]:
+        made = ask(stream, command)
+        if "'export'" in command and not exported:
+            stream.connection.close()
+            exported.append(command)
+        return made
+
+    monkeypatch.setattr(ReplicationStream, "ask", asked)
+    with Driven(source(pg_url)) as driven:
+        assert short(driven.take(1)) == [("+I", 1, "a")]
+    assert len(exported) == 1
 
 
 def test_the_server_lets_go_only_of_what_a_complete_checkpoint_covers(pg_url: str, db: psycopg.Connection[Any]) -> None:
