@@ -27,6 +27,7 @@ repetition.
 
 CERTAIN = frozenset(
     {
+        "CallIsOver",
         "CannotCompile",
         "CannotLoad",
         "NumbaMissing",

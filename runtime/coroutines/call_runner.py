@@ -23,8 +23,9 @@ from ...actors.async_calls.run import Run
 from ...actors.errors import CallTimedOut
 from ...actors.unrun import refuse
 from ...state.backends.unit_of_work import CURRENT
+from .begun_tasks import BegunTask, context_of_no_unit
 from .timer_wheel import TimerWheel
-from .waiting_code import waiting_at, waiting_lines
+from .waiting_code import each_once, waiting_at, waiting_lines
 
 log = logging.getLogger(__name__)
 
@@ -73,8 +74,23 @@ class LoopRunner:
         self._is_woken = False
         self._is_closed = False
         self._has_warned = False
+        self._begun: set[BegunTask] = set()
+        """Tasks that calls have begun, and that still ran when those had ended well."""
+        self._is_waiting = self._has_waited = False
+        """For these, at the end of the data."""
 
     # -- on the task's thread
+
+    def awaits_begun(self, within_ms: float) -> bool:
+        """Whether tasks that calls have begun, and not awaited, still run, no longer than this after it was first
+        asked; those that then still run are logged.
+        """
+        if not self._begun or self._has_waited:
+            return False
+        if not self._is_waiting:
+            self._is_waiting = True
+            self._loop.call_soon_threadsafe(self._loop.call_later, within_ms / 1000, self._end_waiting, within_ms)
+        return True
 
     def submit(self, calls: Sequence[Call | Run]) -> None:
         """Begin them soon, in this order."""
@@ -177,7 +193,7 @@ class LoopRunner:
         else:
             worker = _Worker()
             self._workers.add(worker)
-            worker.task = self._loop.create_task(self._task_of(worker))
+            worker.task = self._loop.create_task(self._task_of(worker), context=context_of_no_unit())
 
     async def _task_of(self, worker: _Worker) -> None:
         await self._work(worker)
@@ -297,10 +313,38 @@ class LoopRunner:
     def _end(self, ended: Ended) -> None:
         if self._is_closed:
             return
+        begun = ended.begun if isinstance(ended, Run) else (ended.retried or ended).left_running()
+        if begun and (isinstance(ended, Run) or ended.error is None):
+            self._keep_begun(begun)
         self._ended.append(ended)
         if not self._is_woken:
             self._is_woken = True
             self._loop.call_soon(self._wake)  # when what ends in the same turn has ended, too
+
+    def _keep_begun(self, begun: Sequence[BegunTask]) -> None:
+        """A call has left them running; asyncio alone may forget them."""
+        for each in begun:
+            if not each.is_of_library:
+                self._begun.add(each)
+                each.task.add_done_callback(lambda _, each=each: self._begun_is_done(each))  # type: ignore[misc]
+
+    def _begun_is_done(self, begun: BegunTask) -> None:
+        self._begun.discard(begun)
+        if self._is_waiting and not self._begun and not self._is_closed:
+            self._wake()
+
+    def _end_waiting(self, waited_ms: float) -> None:
+        self._has_waited = True
+        if self._begun and not self._is_closed:
+            log.warning(
+                "%s: %d tasks that it has begun still run %.1f s after the last record, begun at %s: await them, or "
+                "begin in `open` what goes on beside the records",
+                self._what,
+                len(self._begun),
+                waited_ms / 1000,
+                each_once(each.line for each in self._begun),
+            )
+            self._wake()
 
     def _expire(self, tried: tuple[Call, int]) -> None:
         call, tries = tried

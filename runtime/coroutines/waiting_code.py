@@ -23,7 +23,11 @@ def waiting_at(coroutine: Any) -> str:
 
 def waiting_lines(coroutines: Iterable[Any], most: int = 3) -> str:
     """The same of several, each line once."""
-    lines = list(dict.fromkeys(waiting_at(each) for each in coroutines))
+    return each_once((waiting_at(each) for each in coroutines), most)
+
+
+def each_once(lines: Iterable[str], most: int = 3) -> str:
+    lines = list(dict.fromkeys(lines))
     return "; ".join([*lines[:most], *(["and elsewhere"] if len(lines) > most else [])]) or "an unknown line"
 
 
