@@ -21,7 +21,7 @@ import numpy as np
 from ...state.backends.backend import NO_NAMESPACE
 from ...state.backends.private_copy import IMMUTABLE, private_copy
 from ...state.backends.shared_backend import SharedBackend, SharedState
-from ...state.backends.unit_of_work import CURRENT, BegunTask
+from ...state.backends.unit_of_work import CURRENT
 from ...state.kinds.declared_states import declared_states
 from ...state.kinds.descriptors import ValueState
 from ..flow.elements import NO_WATERMARK, TimedBatch
@@ -235,8 +235,8 @@ class Run:
         self._has_timers = has_timers
         self._limit_ms = limit_ms
         """Of the call that ends it."""
-        self.begun: list[BegunTask] = []
-        """Tasks that its records have begun and not awaited."""
+        self.begun: list[Any] = []
+        """Tasks that its records have begun and not awaited, each a BegunTask."""
         self._out = Collector()
 
     def go_on(self, refuse: Callable[[Any], BaseException]) -> tuple[Coroutine[Any, Any, Any], Any] | None:

@@ -8,13 +8,13 @@ Flink: WatermarkStrategy, WatermarkGenerator.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Unpack
 
 import numpy as np
 
 from ...state.columns.timed_batch import least_and_greatest
-from ...state.kinds.durations import Duration, Units, duration_ms
+from ...state.kinds.durations import Duration, Units, as_if_seconds, duration_ms
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from ..flow.records import rows_of
 from .event_times import UnusableTime
@@ -59,6 +59,8 @@ class BoundedOutOfOrderness:
     """A record comes at most `delay_ms` behind the newest one. Flink: BoundedOutOfOrdernessWatermarks."""
 
     delay_ms: int
+    as_if_seconds: str = field(default="", compare=False, repr=False)
+    """How it was written, where its ms may well be meant as seconds."""
 
     def generator(self) -> WatermarkGenerator:
         return _Bounded(self.delay_ms)
@@ -133,7 +135,9 @@ def bounded_out_of_orderness(delay_ms: Duration | None = None, **units: Unpack[U
     """Watermarks for records that come at most so long behind the newest one; what comes later than that is late. A
     number of ms, a timedelta, or keywords: bounded_out_of_orderness(seconds=5). Raises ValueError.
     """
-    return BoundedOutOfOrderness(duration_ms("bounded_out_of_orderness", delay_ms, units, error=ValueError, least=0))
+    what = "bounded_out_of_orderness"
+    bound_ms = duration_ms(what, delay_ms, units, error=ValueError, least=0)
+    return BoundedOutOfOrderness(bound_ms, as_if_seconds(what, delay_ms))
 
 
 def monotonous() -> BoundedOutOfOrderness:

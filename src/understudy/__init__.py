@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .actors.errors import MarkerMoved as MarkerMoved
     from .actors.errors import NoEventTime as NoEventTime
     from .actors.errors import NoReadableCheckpoint as NoReadableCheckpoint
+    from .actors.errors import NoTimerMethod as NoTimerMethod
     from .actors.errors import OutputInUse as OutputInUse
     from .actors.errors import OutsideUnavailable as OutsideUnavailable
     from .actors.errors import RecordNotSent as RecordNotSent
@@ -400,8 +401,8 @@ _HOMES = {
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
         "ActorError CallTimedOut CannotLoad CannotRescale CannotRestore EndlessTimers InvalidTimeout MarkerMismatch "
-        "MarkerMoved NoEventTime NoReadableCheckpoint OutputInUse OutsideUnavailable RecordNotSent StateDoesNotFit "
-        "SuperNotCalled UnknownJob UnusableRecord UnwantedResult"
+        "MarkerMoved NoEventTime NoReadableCheckpoint NoTimerMethod OutputInUse OutsideUnavailable RecordNotSent "
+        "StateDoesNotFit SuperNotCalled UnknownJob UnusableRecord UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",

@@ -187,7 +187,13 @@ FOUND: dict[str, tuple[Callable[[DataStream], DataStream], list[str]]] = {
     "open raises": (using(OpenRaises), ["ConnectionError: nobody there", "in open"]),
     "too short a timeout": (
         using(TooShort),
-        ["took longer than 20 ms in try 2", "raise timeout_ms", "# it waits here", "record "],
+        [
+            "took longer than 20 ms in try 2",
+            "raise timeout_ms",
+            "Both are in milliseconds",
+            "# it waits here",
+            "record ",
+        ],
     ),
     "raises": (using(Raising), ["ZeroDivisionError", "# it raises here", "record 0"]),
     "cancels": (using(Cancelling), ["CancelledError", "catch asyncio.CancelledError where it is awaited"]),
