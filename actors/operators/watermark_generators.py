@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Unpack
+from typing import Any, Final, Protocol, Unpack
 
 import numpy as np
 
@@ -76,12 +76,24 @@ class Punctuated:
         return _Punctuated(self.watermark_of)
 
 
+LARGE_BOUND_MS: Final = 60_000
+"""Of such a bound it is looked at how much of it records need."""
+
+
 class _Bounded:
     def __init__(self, delay_ms: int) -> None:
         self._delay_ms = delay_ms
+        self._newest_ms = NO_WATERMARK
+        self.most_behind_ms: int | None = 0 if delay_ms >= LARGE_BOUND_MS else None
+        """How far a record was behind the newest before it, at most; None: that is not looked at."""
 
     def on_batch(self, times: Times, records: Batch) -> int | None:
-        return max(int(times.max()) - self._delay_ms - 1, NO_WATERMARK)
+        newest_ms = int(times.max())
+        if self.most_behind_ms is not None:
+            behind_ms = max(self._newest_ms - int(times.min()), int((np.maximum.accumulate(times) - times).max()))
+            self.most_behind_ms = max(self.most_behind_ms, behind_ms)
+            self._newest_ms = max(self._newest_ms, newest_ms)
+        return max(newest_ms - self._delay_ms - 1, NO_WATERMARK)
 
     def restore(self, watermark_ms: int) -> None:
         """The watermark says it all: whoever calls it lets none go back."""
