@@ -56,7 +56,8 @@ _ADVICE = {
         "give its assign_timestamps idle_after_ms, so that it is not waited for then."
     ),
     HeldBy.BOUND: (
-        "If windows fire too late, give its assign_timestamps a smaller bound; records that are further behind are late."
+        "If windows fire too late, give its assign_timestamps a smaller bound; records that are further behind are "
+        "late."
     ),
     HeldBy.NO_RECORDS: (
         "If this source may be empty, give its assign_timestamps idle_after_ms, so that it is not waited for then."
