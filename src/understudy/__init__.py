@@ -280,6 +280,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import ReplicationError as ReplicationError
     from .runtime.connectors import RewindImpossible as RewindImpossible
     from .runtime.connectors import RowsChanged as RowsChanged
+    from .runtime.connectors import RowsLeftOut as RowsLeftOut
     from .runtime.connectors import ServerEvent as ServerEvent
     from .runtime.connectors import SlotInUse as SlotInUse
     from .runtime.connectors import SparkQueryFailed as SparkQueryFailed
@@ -469,8 +470,8 @@ _HOMES = {
         "MissingExtra NoCatalog NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource "
         "NotReplicable OffsetMismatch OutputTakenOver PartitionFailed PostgresChanges RedisListSink RedisRefused "
         "RedisStreamSink RedisStreamSource RedisUpsertSink "
-        "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SqlError SqlSink SqlSource SqlTable "
-        "SqlUpsertSink SseSource SparkQueryFailed SpoolMismatch StatementFailed StreamTrimmed TableChanged "
+        "ReplicationError RewindImpossible RowsChanged RowsLeftOut ServerEvent SlotInUse SqlError SqlSink SqlSource "
+        "SqlTable SqlUpsertSink SseSource SparkQueryFailed SpoolMismatch StatementFailed StreamTrimmed TableChanged "
         "TableMismatch TransactionLost UnknownFileSystem UnreadableFile UnreadableInput UnreadableMessage "
         "UnsupportedTable UnusableOutput VersionGone WebsocketSource"
     ),
