@@ -26,7 +26,7 @@ _LONGEST_SPAN_MS = 366 * 86_400_000
 """A year: a smaller number is hardly a time since 1970 where the others are of this century."""
 
 _SPANS = 3
-"""So many timers of different times, each as far behind its record: it was added to the record's time."""
+"""This many timers of different times that are equally far behind their records: a number was added to a time."""
 
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
 

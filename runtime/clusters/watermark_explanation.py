@@ -75,7 +75,7 @@ _ADVICE = {
 _NEEDED = 10
 """A bound of this many times what records needed is large."""
 _KNOWN_RECORDS = 100
-"""So many show what they need."""
+"""This many show what they need."""
 
 _MAY_GO_ON = (HeldBy.RECORDS, HeldBy.ALIGNMENT, HeldBy.BACK_PRESSURE)
 """What holds event time in a healthy job, too."""

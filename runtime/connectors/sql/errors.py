@@ -65,9 +65,9 @@ class RowsLeftOut(StatementFailed):
 
     def __init__(self, table: str, database: str, sent: int, got_in: int) -> None:
         super().__init__(
-            f"{database}: of {sent} rows that were sent to table {table} it has taken {got_in}, and left out the others "
-            "without an error, as a BEFORE INSERT trigger does that returns NULL. Let the trigger return NEW or raise, "
-            "filter such records before the sink, or write to the table that the trigger puts them into"
+            f"{database}: of {sent} rows that were sent to table {table} it has taken {got_in}, and left out the "
+            "others without an error, as a BEFORE INSERT trigger does that returns NULL. Let the trigger return NEW or "
+            "raise, filter such records before the sink, or write to the table that the trigger puts them into"
         )
 
 
