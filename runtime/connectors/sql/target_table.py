@@ -100,8 +100,8 @@ class TargetTable:
             connection.execute(self._clause(rows.schema).insert(), _python_rows(rows))
 
     def upsert(self, connection: Connection, rows: pa.RecordBatch) -> None:
-        """Rows of different keys: those that are there take the new values of these columns. None are counted: a trigger
-        may leave out those that change nothing, as `suppress_redundant_updates_trigger` does.
+        """Rows of different keys: those that are there take the new values of these columns. They are not counted: a
+        trigger may leave out those that change nothing, as `suppress_redundant_updates_trigger` does.
         """
         self._check_columns(rows.schema)
         if not rows.num_rows:
