@@ -29,7 +29,7 @@ class CallRunner(Protocol):
         ...
 
     def awaits_begun(self, within_ms: float) -> bool:
-        """Whether tasks that calls have begun, and not awaited, still run, no longer than this after it was first
+        """Whether tasks that calls have begun, and not awaited, still run, at most for this long after it was first
         asked; those that then still run are logged.
         """
         ...

@@ -23,9 +23,9 @@ from ...actors.async_calls.run import Run
 from ...actors.errors import CallTimedOut
 from ...actors.unrun import refuse
 from ...state.backends.unit_of_work import CURRENT
-from .begun_tasks import BegunTask, context_of_no_unit
+from .begun_tasks import LeftTasks, context_of_no_unit
 from .timer_wheel import TimerWheel
-from .waiting_code import each_once, waiting_at, waiting_lines
+from .waiting_code import waiting_at, waiting_lines
 
 log = logging.getLogger(__name__)
 
@@ -74,23 +74,15 @@ class LoopRunner:
         self._is_woken = False
         self._is_closed = False
         self._has_warned = False
-        self._begun: set[BegunTask] = set()
-        """Tasks that calls have begun, and that still ran when those had ended well."""
-        self._is_waiting = self._has_waited = False
-        """For these, at the end of the data."""
+        self._left = LeftTasks(loop, what, wake)
 
     # -- on the task's thread
 
     def awaits_begun(self, within_ms: float) -> bool:
-        """Whether tasks that calls have begun, and not awaited, still run, no longer than this after it was first
+        """Whether tasks that calls have begun, and not awaited, still run, at most for this long after it was first
         asked; those that then still run are logged.
         """
-        if not self._begun or self._has_waited:
-            return False
-        if not self._is_waiting:
-            self._is_waiting = True
-            self._loop.call_soon_threadsafe(self._loop.call_later, within_ms / 1000, self._end_waiting, within_ms)
-        return True
+        return self._left.awaits(within_ms)
 
     def submit(self, calls: Sequence[Call | Run]) -> None:
         """Begin them soon, in this order."""
@@ -139,6 +131,7 @@ class LoopRunner:
         goes nowhere. Raises what `last` raises.
         """
         self._is_closed = True
+        self._left.close()
         if not self._complete(self._close(last), within_ms):
             left = sum(1 for worker in self._workers if worker.task is not None and not worker.task.done())
             log.warning(
@@ -313,38 +306,15 @@ class LoopRunner:
     def _end(self, ended: Ended) -> None:
         if self._is_closed:
             return
-        begun = ended.begun if isinstance(ended, Run) else (ended.retried or ended).left_running()
-        if begun and (isinstance(ended, Run) or ended.error is None):
-            self._keep_begun(begun)
+        if isinstance(ended, Run):
+            self._left.add(ended.begun)
+        elif (unit := ended.retried or ended).begun is not None:
+            left = unit.left_running()
+            self._left.add(left if ended.error is None else ())
         self._ended.append(ended)
         if not self._is_woken:
             self._is_woken = True
             self._loop.call_soon(self._wake)  # when what ends in the same turn has ended, too
-
-    def _keep_begun(self, begun: Sequence[BegunTask]) -> None:
-        """A call has left them running; asyncio alone may forget them."""
-        for each in begun:
-            if not each.is_of_library:
-                self._begun.add(each)
-                each.task.add_done_callback(lambda _, each=each: self._begun_is_done(each))  # type: ignore[misc]
-
-    def _begun_is_done(self, begun: BegunTask) -> None:
-        self._begun.discard(begun)
-        if self._is_waiting and not self._begun and not self._is_closed:
-            self._wake()
-
-    def _end_waiting(self, waited_ms: float) -> None:
-        self._has_waited = True
-        if self._begun and not self._is_closed:
-            log.warning(
-                "%s: %d tasks that it has begun still run %.1f s after the last record, begun at %s: await them, or "
-                "begin in `open` what goes on beside the records",
-                self._what,
-                len(self._begun),
-                waited_ms / 1000,
-                each_once(each.line for each in self._begun),
-            )
-            self._wake()
 
     def _expire(self, tried: tuple[Call, int]) -> None:
         call, tries = tried

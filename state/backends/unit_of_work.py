@@ -8,19 +8,7 @@ keeps apart for each of its tasks.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any, Final, Protocol
-
-
-class BegunTask(Protocol):
-    """An asyncio.Task that the code of a unit has begun."""
-
-    @property
-    def is_done(self) -> bool: ...
-
-    @property
-    def line(self) -> str:
-        """The line of the user's that has begun it; empty if it is not known."""
-        ...
+from typing import Any, Final
 
 
 class UnitOfWork:
@@ -35,7 +23,7 @@ class UnitOfWork:
     lent: list[tuple[tuple[Any, Any], Any, Any]] | None = None
     """Accessor and namespace, the copy that it was given of a value, and the value: a change of it would be lost."""
     begun: list[Any] | None = None
-    """The tasks that its code has begun, each a BegunTask."""
+    """The tasks that its code has begun: `is_done` says whether one is over, `line` where it was begun."""
     is_over = False
     """Committed or given up: from now on it may touch nothing."""
     is_undone = False
