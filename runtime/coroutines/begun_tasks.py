@@ -62,8 +62,8 @@ def note(task: asyncio.Task[Any], context: Context | None) -> asyncio.Task[Any]:
     """It has just been made, to run in this context, by default a copy of the one that made it."""
     unit = CURRENT.get() if context is None else context.get(CURRENT)
     if unit is not None:
-        frame = sys._getframe(1)
-        while frame.f_back is not None and (is_ours(frame) or frame.f_code.co_filename.startswith(_ASYNCIO)):
+        frame = sys._getframe(2)  # whoever made it is called by asyncio, or by the user
+        while frame.f_back is not None and (frame.f_code.co_filename.startswith(_ASYNCIO) or is_ours(frame)):
             frame = frame.f_back
         known = frame.f_back is not None
         begun = BegunTask(task, frame.f_code if known else None, frame.f_lasti)
