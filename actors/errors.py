@@ -8,6 +8,7 @@ ActorError
 ├── CannotLoad              a TaskManager has not the code that an operator needs, or another; says where from
 ├── SuperNotCalled          a method of a subclass stands before one that has to run; says what to call
 ├── NoEventTime             event time was asked for where records have none; says what to write
+├── NoTimerMethod           an operator sets a timer and defines no on_timer; says what to write
 ├── EndlessTimers           the data has ended, and timers set each other for ever; says when to stop
 ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
 ├── UnknownChannel          restored elements were in flight on a channel that is not there
@@ -32,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..messages import SubtaskIndex
+from ..state.kinds.durations import may_be_seconds
 
 
 class ActorError(Exception):
@@ -109,6 +111,10 @@ class NoEventTime(ActorError, ValueError):
         )
 
 
+class NoTimerMethod(ActorError, NotImplementedError):
+    """An operator sets a timer, and has no `on_timer` for it; the text says what to write."""
+
+
 class EndlessTimers(ActorError):
     """The data has ended, so every timer is due, and `on_timer` sets more and more of them."""
 
@@ -126,9 +132,10 @@ class CallTimedOut(ActorError, TimeoutError):
 
     def __init__(self, what: str, limit_ms: float, tries: int = 1) -> None:
         which = f" in try {tries}" if tries > 1 else ""
+        unit = ". Both are in milliseconds" if may_be_seconds(limit_ms) else ""
         super().__init__(
             f"{what} took longer than {limit_ms:.0f} ms{which} and was cancelled: raise timeout_ms (of a try) or "
-            "total_timeout_ms (of all) in its async_settings, or give it a retry"
+            f"total_timeout_ms (of all) in its async_settings, or give it a retry{unit}"
         )
 
 

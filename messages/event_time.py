@@ -41,6 +41,8 @@ class HoldingSplit:
     """Whether it is ahead of others that wait for it, and so is not read."""
     records: int = 0
     """How many it has brought in this attempt."""
+    most_behind_ms: int | None = None
+    """How far one of these was behind the newest before it, at most; None: nobody has looked."""
 
 
 @message

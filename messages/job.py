@@ -84,7 +84,9 @@ class JobSubmitted:
     restored_from: RestoredFrom | None = None
     """None for a fresh start."""
     restored_states: dict[str, str] = field(default_factory=dict)
-    """By "operator.state", for each one that was found: "compatible", or "migrated: was ..., is ..."."""
+    """By "operator.state", for each one that was found: "compatible", "migrated: was ..., is ...", or "not declared,
+    carried along".
+    """
     relatives: tuple[str, ...] = ()
     """Jobs that have not ended and share a past with this one, each as "'name' (id, status)"."""
     namesakes: tuple[str, ...] = ()

@@ -121,12 +121,13 @@ class NoCurrentKey(StateError, RuntimeError):
 class CallIsOver(StateError, RuntimeError):
     """Something was used on behalf of a record whose `process` has ended, or was cancelled.
 
-    `used` says what; `was_kept`: it is an `out` that the operator kept beyond a call, or gave to a thread.
+    `used` says what; `was_kept`: it is an `out` that the operator kept beyond a call, or gave to a thread; `begun_at`:
+    the line that began the task which used it, if that is known.
     """
 
-    def __init__(self, used: str, operator: str = "", was_kept: bool = False) -> None:
-        super().__init__(used, operator, was_kept)
-        self.used, self.operator, self.was_kept = used, operator, was_kept
+    def __init__(self, used: str, operator: str = "", was_kept: bool = False, begun_at: str = "") -> None:
+        super().__init__(used, operator, was_kept, begun_at)
+        self.used, self.operator, self.was_kept, self.begun_at = used, operator, was_kept, begun_at
 
     def __str__(self) -> str:
         found = f"{of_operator(self.operator)}{self.used} was used "
@@ -136,10 +137,10 @@ class CallIsOver(StateError, RuntimeError):
                 "or an `out` that was kept; emit before process (or on_timer, on_end, ...) returns, or write "
                 "`async def process` and await there what takes long"
             )
+        what = f"the task that was begun at {self.begun_at}" if self.begun_at else "what it began"
         return (
-            f"{found}by code that outlived its record: `async def process` "
-            "has returned, or was cancelled, and what it began went on; await all that it begins, as with "
-            "asyncio.gather(...) or asyncio.TaskGroup()"
+            f"{found}by code that outlived its record: `async def process` has returned, or was cancelled, and {what} "
+            "went on; await all that it begins, as with asyncio.gather(...) or asyncio.TaskGroup()"
         )
 
 

@@ -12,6 +12,7 @@ Flink: AsyncWaitOperator, with the keyed state of FLIP-425.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from inspect import iscoroutinefunction
 from itertools import chain
 from math import ceil
@@ -20,6 +21,7 @@ from typing import Any, Final, cast
 from ...messages import GrantPermits
 from ...state.backends.frozen_state import Stored
 from ...state.backends.shared_backend import SharedBackend
+from ...state.errors import CallIsOver
 from ...state.keys.key_groups import key_group_range
 from ..errors import UserCodeError
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Watermark
@@ -83,7 +85,8 @@ class AsyncCalls:
         """Whether some coroutine has, in this attempt."""
         self._is_open = False
         self._failure: BaseException | None = None
-        """What `open` has raised."""
+        """What `open` has raised; or code that went on when its record was done."""
+        backend.misused = self._misused
         self.is_draining = False
         self._is_drained = False
 
@@ -108,11 +111,18 @@ class AsyncCalls:
         self._failure = error
         self._is_open = error is None
 
+    def _misused(self, error: CallIsOver) -> None:
+        """On the event loop's thread, or another one."""
+        if self._failure is None:
+            self._failure = error
+            self._operator.context.wake()
+
     def close(self) -> None:
         """Cancel all that runs and close the operator. Raises what its `close` raises."""
         operator, runner = self._operator, self._runner
         for call in self._table:
-            (call.retried or call).is_over = True
+            unit = call.retried or call
+            unit.is_over = unit.is_undone = True
         is_async = iscoroutinefunction(operator.close)
         last = cast(Any, operator).close if is_async else None
         if runner is None and is_async:  # it was never opened
@@ -200,7 +210,11 @@ class AsyncCalls:
             return now_ms
         if self._runs.current is not None or not self._is_open:
             return None
-        if table.order.may_leave or table.order.reached_ms is not None or self._restored:
+        if table.order.may_leave or self._restored:
+            return now_ms
+        if (reached_ms := table.order.reached_ms) is not None and not (
+            reached_ms == END_OF_TIME and self._awaits_begun()
+        ):
             return now_ms
         may_request = self._permits is None or not self._permits.are_requested  # it has not, before it was open
         if may_request and table.ready and self._running < self._settings.max_in_flight:
@@ -216,8 +230,7 @@ class AsyncCalls:
         return min((each for each in times if each is not None), default=None)
 
     def do_due(self, now_ms: int, out: Collector) -> None:
-        if self._failure is not None:
-            raise UserCodeError(self._operator.context.name, None) from self._failure
+        self._raise_failure()
         self._take_restored(NO_WATERMARK)
         self._settle_ended()
         if self._runs.current is None:
@@ -241,7 +254,12 @@ class AsyncCalls:
 
     def settle(self) -> None:
         """At a barrier; the task stands still meanwhile, so no more than some. In the snapshot the others run still."""
+        self._raise_failure()
         self._settle_ended(_SETTLED_AT_BARRIER)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise UserCodeError(self._operator.context.name, None) from self._failure
 
     def _settle_ended(self, most: int | None = None) -> None:
         """Commit those that have ended well, and decide about the others."""
@@ -329,9 +347,13 @@ class AsyncCalls:
             self._failed.give_up(call, error, others_ended=self._has_ended_well)
         else:
             self._has_ended_well = True
-        self._backend.commit(call.retried or call)
+        unit = call.retried or call
+        self._backend.commit(unit)
         self._timers.finished(call)
-        call.out.close()
+        if unit.begun is None:
+            call.out.close()
+        else:
+            call.out.close_kept(partial(self._backend.refuse, unit, "out"))
         self._table.finish(call)
 
     def _let_out(self, out: Collector) -> None:
@@ -349,6 +371,8 @@ class AsyncCalls:
                         out.put(tag, batch)
             reached_ms = self._table.order.reached_ms
             if reached_ms is None or (self._has_timers and self._timers.fire("event", reached_ms)):
+                return
+            if reached_ms == END_OF_TIME and self._awaits_begun():
                 return
             self._pass(reached_ms, out)
 
@@ -392,6 +416,11 @@ class AsyncCalls:
             self.is_draining, self._is_drained = False, True
             return
         out.emit_element(Watermark(watermark_ms))
+
+    def _awaits_begun(self) -> bool:
+        """At the end of the data: what records have begun, and not awaited, may still use what is lost then."""
+        runner = self._runner
+        return runner is not None and runner.awaits_begun(self._settings.close_timeout_ms)
 
     def _now_ms(self) -> float:
         return self._operator.context.clock.now_ms()

@@ -28,6 +28,12 @@ class CallRunner(Protocol):
         """The lines of the user's at which coroutines wait."""
         ...
 
+    def awaits_begun(self, within_ms: float) -> bool:
+        """Whether tasks that calls have begun, and not awaited, still run, at most for this long after it was first
+        asked; those that then still run are logged.
+        """
+        ...
+
     def submit(self, calls: Sequence[Ended]) -> None:
         """Begin them soon, in this order."""
 

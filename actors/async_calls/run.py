@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Hashable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -234,6 +235,8 @@ class Run:
         self._has_timers = has_timers
         self._limit_ms = limit_ms
         """Of the call that ends it."""
+        self.begun: list[Any] = []
+        """Tasks that its records have begun and not awaited, each a BegunTask."""
         self._out = Collector()
 
     def go_on(self, refuse: Callable[[Any], BaseException]) -> tuple[Coroutine[Any, Any, Any], Any] | None:
@@ -298,8 +301,9 @@ class Run:
                 results.ends.append((key, number, start + end))
             if made != (now := tasks.tasks_made):  # one of them may have it, and live on
                 made = now
+                self.begun += call.left_running()
                 self._keep()
-                out.close()
+                out.close_kept(partial(self._backend.refuse, call, "out"))
                 out = self._out = Collector()
                 start, end = len(results.records), 0
             number += 1

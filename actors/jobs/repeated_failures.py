@@ -46,8 +46,21 @@ CERTAIN = frozenset(
     }
 )
 """Errors that come again whatever happens: once is too often."""
-CERTAIN_ALONE = frozenset({"ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError", "TabError"})
-"""The same, where nothing else came of it: a program may do without a module, and fail there with another error."""
+CERTAIN_ALONE = frozenset(
+    {
+        "CallIsOver",
+        "ImportError",
+        "IndentationError",
+        "ModuleNotFoundError",
+        "NoEventTime",
+        "NoTimerMethod",
+        "SyntaxError",
+        "TabError",
+    }
+)
+"""The same, where nothing else came of it: a program may do without a module, or a time, and fail there with another
+error.
+"""
 
 _CHANGING = re.compile(r"(?:\d+-)?\battempt-?[0-9a-f]+|0x[0-9a-f]+|(?<=\.\.\.)0?x?[0-9a-f]{4,}(?=>)")
 """What differs from attempt to attempt: its id, as such and in the names of files, behind its number; and addresses,

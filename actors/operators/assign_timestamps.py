@@ -21,7 +21,7 @@ import pyarrow as pa
 from ...messages import CheckpointId
 from ...messages.missing_column import those_there_are
 from ...state.kinds.descriptors import OperatorListState
-from ..flow.dates import other_unit
+from ..flow.dates import is_of_this_century, other_unit
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, TimedBatch, Times, Watermark, WatermarkStatus
 from ..flow.key_selector import field_values
 from ..flow.records import rows_of
@@ -63,6 +63,10 @@ class AssignTimestamps(Operator):
         self._strategy = strategy
         self.idle_after_ms = idle_after_ms
         self.alignment = alignment
+        self.as_if_seconds: list[str] = []
+        """What goes by these times, as it is written, where its ms may well be meant as seconds."""
+        if isinstance(strategy, BoundedOutOfOrderness) and strategy.as_if_seconds:
+            self.as_if_seconds.append(strategy.as_if_seconds)
 
     _looked = False
     """Whether a time has been looked at for its unit."""
@@ -161,7 +165,9 @@ class AssignTimestamps(Operator):
         return schema
 
     def _look_at(self, time_ms: int) -> None:
-        """Warn of a first time that would be one of this century in another unit, and is not as it is."""
+        """Warn of a first time that would be one of this century in another unit, and is not as it is; or, if it is
+        one, of spans that would be usual ones in seconds.
+        """
         self._looked = True
         if (other := other_unit(time_ms)) is not None:
             log.warning(
@@ -170,6 +176,13 @@ class AssignTimestamps(Operator):
                 self.context.name,
                 time_ms,
                 *other,
+            )
+        elif self.as_if_seconds and is_of_this_century(time_ms):
+            log.warning(
+                "operator %r: times are milliseconds, and so are those of %s. If seconds are meant, write "
+                "timedelta(seconds=...); timedelta(milliseconds=...) says the same without this warning",
+                self.context.name,
+                " and ".join(dict.fromkeys(self.as_if_seconds)),
             )
 
     def _passes(self, watermark_ms: int) -> bool:

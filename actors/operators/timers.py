@@ -14,6 +14,8 @@ from typing import Any, Final, Literal, NamedTuple
 from ...state.backends.backend import NO_KEY, NO_NAMESPACE, KeyedStateBackend
 from ...state.backends.timer_queue import WITH_NAMESPACE, PendingTimers, TimerEntry, place_of
 from ...state.errors import NoCurrentKey, ReadOnlyState
+from ...state.kinds.durations import may_be_seconds
+from ..errors import NoTimerMethod
 from ..flow.dates import is_of_this_century, other_unit
 
 log = logging.getLogger(__name__)
@@ -22,6 +24,9 @@ Domain = Literal["event", "processing"]
 
 _LONGEST_SPAN_MS = 366 * 86_400_000
 """A year: a smaller number is hardly a time since 1970 where the others are of this century."""
+
+_SPANS = 3
+"""This many timers of different times that are equally far behind their records: a number was added to a time."""
 
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
 
@@ -56,12 +61,14 @@ class Timers:
         clock_ms: Callable[[], int] | None = None,
         event_ms: Callable[[], int] | None = None,
     ) -> None:
-        """`refusal`: why no timer may be registered: then that raises NotImplementedError with this text. `clock_ms`
+        """`refusal`: why no timer may be registered: then that raises NoTimerMethod with this text. `clock_ms`
         and `event_ms`: the operator's processing time and event time, which the first timer of each is held against.
         """
         self._backend, self._refusal = backend, refusal
         self._clock_ms, self._event_ms = clock_ms, event_ms
-        """None once a timer has been looked at."""
+        """None once enough timers have been looked at."""
+        self._spans: dict[int, int] = {}
+        """By the time of one of the first event-time timers: how far that is behind its record."""
         self.queues = backend.timers()
         self._last = KeyedTimer(0)
         """The event-time timer that was registered last, by any key; and its time and namespace, and all places of its
@@ -126,8 +133,7 @@ class Timers:
         if not is_pending:
             time_ms = self._registered(time_ms)
             if self._event_ms is not None:
-                event_ms, self._event_ms = self._event_ms(), None
-                self._look_at(time_ms, event_ms, "event time is", "self.timestamp", "self.timestamp gives milliseconds")
+                self._look_at_event_time(time_ms, self._event_ms())
             queue.add((time_ms, key, namespace))
         if time_ms != self._last_ms or namespace != self._last_namespace:
             self._last = new_timer(KeyedTimer, (time_ms, "event", namespace))
@@ -162,6 +168,24 @@ class Timers:
                 time_ms,
             )
 
+    def _look_at_event_time(self, time_ms: int, event_ms: int) -> None:
+        """Warn of the first as above; and where the first ones all lie the same few ms behind their records."""
+        if not self._spans:
+            self._look_at(time_ms, event_ms, "event time is", "self.timestamp", "self.timestamp gives milliseconds")
+        self._spans[time_ms] = span_ms = time_ms - event_ms
+        is_one = len(set(self._spans.values())) == 1
+        if not (is_one and span_ms > 1 and may_be_seconds(span_ms) and is_of_this_century(event_ms)):
+            self._event_ms = None
+        elif len(self._spans) == _SPANS:
+            self._event_ms = None
+            log.warning(
+                "operator %r: its timers are %d ms behind their records: if seconds are meant, write "
+                "self.timestamp + %d",
+                self._backend.operator_name,
+                span_ms,
+                span_ms * 1000,
+            )
+
     def _queue(self, domain: Domain) -> PendingTimers:
         return self.queues.event if domain == "event" else self.queues.processing
 
@@ -169,9 +193,9 @@ class Timers:
         return self._checked(time_ms), self._backend.current_key, namespace
 
     def _registered(self, time_ms: Any) -> int:
-        """The time of a new timer as an int. Raises NotImplementedError too."""
+        """The time of a new timer as an int. Raises NoTimerMethod too."""
         if self._refusal:
-            raise NotImplementedError(self._refusal)
+            raise NoTimerMethod(self._refusal)
         return self._checked(time_ms)
 
     def _checked(self, time_ms: Any) -> int:

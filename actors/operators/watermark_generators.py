@@ -8,13 +8,13 @@ Flink: WatermarkStrategy, WatermarkGenerator.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, Unpack
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, Unpack
 
 import numpy as np
 
 from ...state.columns.timed_batch import least_and_greatest
-from ...state.kinds.durations import Duration, Units, duration_ms
+from ...state.kinds.durations import Duration, Units, as_if_seconds, duration_ms
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from ..flow.records import rows_of
 from .event_times import UnusableTime
@@ -59,6 +59,8 @@ class BoundedOutOfOrderness:
     """A record comes at most `delay_ms` behind the newest one. Flink: BoundedOutOfOrdernessWatermarks."""
 
     delay_ms: int
+    as_if_seconds: str = field(default="", compare=False, repr=False)
+    """How it was written, where its ms may well be meant as seconds."""
 
     def generator(self) -> WatermarkGenerator:
         return _Bounded(self.delay_ms)
@@ -74,12 +76,24 @@ class Punctuated:
         return _Punctuated(self.watermark_of)
 
 
+LARGE_BOUND_MS: Final = 60_000
+"""Of such a bound it is looked at how much of it records need."""
+
+
 class _Bounded:
     def __init__(self, delay_ms: int) -> None:
         self._delay_ms = delay_ms
+        self._newest_ms = NO_WATERMARK
+        self.most_behind_ms: int | None = 0 if delay_ms >= LARGE_BOUND_MS else None
+        """How far a record was behind the newest before it, at most; None: that is not looked at."""
 
     def on_batch(self, times: Times, records: Batch) -> int | None:
-        return max(int(times.max()) - self._delay_ms - 1, NO_WATERMARK)
+        newest_ms = int(times.max())
+        if self.most_behind_ms is not None:
+            behind_ms = max(self._newest_ms - int(times.min()), int((np.maximum.accumulate(times) - times).max()))
+            self.most_behind_ms = max(self.most_behind_ms, behind_ms)
+            self._newest_ms = max(self._newest_ms, newest_ms)
+        return max(newest_ms - self._delay_ms - 1, NO_WATERMARK)
 
     def restore(self, watermark_ms: int) -> None:
         """The watermark says it all: whoever calls it lets none go back."""
@@ -133,7 +147,9 @@ def bounded_out_of_orderness(delay_ms: Duration | None = None, **units: Unpack[U
     """Watermarks for records that come at most so long behind the newest one; what comes later than that is late. A
     number of ms, a timedelta, or keywords: bounded_out_of_orderness(seconds=5). Raises ValueError.
     """
-    return BoundedOutOfOrderness(duration_ms("bounded_out_of_orderness", delay_ms, units, error=ValueError, least=0))
+    what = "bounded_out_of_orderness"
+    bound_ms = duration_ms(what, delay_ms, units, error=ValueError, least=0)
+    return BoundedOutOfOrderness(bound_ms, as_if_seconds(what, delay_ms))
 
 
 def monotonous() -> BoundedOutOfOrderness:

@@ -29,6 +29,9 @@ from ...state.kinds.state_descriptions import (
 from ..errors import StateDoesNotFit
 from .restored_operators import FoundOperator, RestoredOperators, holds_something
 
+CARRIED = "not declared, carried along"
+"""Of state that a later program may declare again."""
+
 _DATAFRAME_HINTS = {
     ("SparkSource", "ScanSource"): "; its DataFrame was read through Spark: from_dataframe(..., read_files=False)",
     ("ScanSource", "SparkSource"): "; its DataFrame was read from its files: give one that only scans files",
@@ -47,7 +50,9 @@ class RestoreReport:
     left_behind: tuple[OperatorId, ...]
     """Operators whose state, or some of whose state, nobody takes."""
     states: dict[str, str] = field(default_factory=dict)
-    """By "operator.state", for each one that is taken over: "compatible", or "migrated: ..."."""
+    """By "operator.state", for each one that is taken over: "compatible", or "migrated: ..."; and for state by key that
+    is not declared any more, CARRIED.
+    """
 
 
 def check_restore(
@@ -68,9 +73,7 @@ def with_carried_states(graph: JobGraph, checkpoint: CompletedCheckpoint) -> Job
         stored = found.get(operator.operator_id)
         if stored is None or stored.description is None:
             return operator
-        declared = {(is_keyed(state), name) for state in operator.states for name in names_of(state)}
-        carried = (each for each in stored.description.states if (is_keyed(each), each.name) not in declared)
-        return replace(operator, states=(*operator.states, *carried))
+        return replace(operator, states=(*operator.states, *_not_declared(operator, stored)))
 
     vertices = (replace(each, operators=tuple(map(described, each.operators))) for each in graph.vertices)
     return replace(graph, vertices=tuple(vertices))
@@ -103,6 +106,13 @@ class _Check:
                 for _, operator, found in self._pairs
                 if found.has_state
                 for wanted, state in _taken_over(operator, _stored(found))
+            }
+            | {
+                f"{operator.name}.{state.name}": CARRIED
+                for _, operator, found in self._pairs
+                if _has_keyed(found) and not _lost_its_keys(operator, found)
+                for state in _not_declared(operator, found)
+                if is_keyed(state) and state != CALLS
             },
         )
         if problems := tuple(self._problems()):
@@ -219,6 +229,12 @@ def _in_flight(found: FoundOperator) -> int:
 
 def _stored(found: FoundOperator) -> tuple[StateDescription, ...]:
     return found.description.states if found.description else ()
+
+
+def _not_declared(operator: OperatorDescription, found: FoundOperator) -> Iterator[StateDescription]:
+    """What this operator of the checkpoint held, as far as that is known, and declares no more."""
+    declared = {(is_keyed(state), name) for state in operator.states for name in names_of(state)}
+    return (each for each in _stored(found) if (is_keyed(each), each.name) not in declared)
 
 
 def _lost_its_keys(operator: OperatorDescription, found: FoundOperator) -> bool:

@@ -168,7 +168,10 @@ class TimeReport:
         if slowest is None or self._watermarks.current_ms == END_OF_TIME:
             return None
         standing_ms = int(now_ms - slowest.moved_ms)
-        return HoldingSplit(slowest.name, slowest.watermark_ms, standing_ms, slowest.is_paused, slowest.records)
+        behind_ms = getattr(slowest.generator, "most_behind_ms", None)
+        return HoldingSplit(
+            slowest.name, slowest.watermark_ms, standing_ms, slowest.is_paused, slowest.records, behind_ms
+        )
 
 
 def _reads_late(operator: Operator, read: Set[str]) -> bool:

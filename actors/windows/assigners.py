@@ -8,7 +8,7 @@ without event time therefore needs a window of one of the latter.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from ...state.kinds.durations import DAY_MS, Duration, at_least, duration_ms, whole_ms
@@ -29,6 +29,9 @@ class WindowAssigner:
     """Subclass it for an assigner of your own. It must not remember anything."""
 
     time: Time | None = "event"
+
+    as_if_seconds: str = ""
+    """How it was written, where its ms may well be meant as seconds."""
 
     merges: bool = False
     """Whether windows of a key that touch become one, as sessions do."""
@@ -66,6 +69,7 @@ class _Regular(WindowAssigner):
     offset_ms: int = 0
     tz: str | None = None
     time: Time = "event"
+    as_if_seconds: str = field(default="", compare=False, repr=False)
 
     kind: ClassVar[str]
 
@@ -168,6 +172,7 @@ class Sessions(WindowAssigner):
     gap: int | Callable[[Any], Duration]
     """In ms, or a function of the record that gives it."""
     time: Time = "event"
+    as_if_seconds: str = field(default="", compare=False, repr=False)
     merges: ClassVar[bool] = True  # type: ignore[misc]
 
     def __post_init__(self) -> None:

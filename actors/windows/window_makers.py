@@ -10,7 +10,7 @@ from functools import partial
 from typing import Unpack
 
 from ...messages.known_names import known_arguments
-from ...state.kinds.durations import Duration, Units, duration_ms, whole_ms
+from ...state.kinds.durations import Duration, Units, as_if_seconds, duration_ms, whole_ms
 from .assigners import Counted, Cumulative, Gap, Global, Sessions, Sliding, Time, Tumbling
 from .errors import InvalidWindow
 
@@ -32,7 +32,8 @@ def tumbling(
     where the clock changes; then `offset_ms` is from local midnight.
     """
     size_ms = _duration_ms("tumbling: size", size, units)
-    return Tumbling(size_ms, size_ms, _whole_ms("tumbling: offset_ms", offset_ms), tz, time)
+    written = as_if_seconds("tumbling", size)
+    return Tumbling(size_ms, size_ms, _whole_ms("tumbling: offset_ms", offset_ms), tz, time, written)
 
 
 @known_arguments(example="sliding(timedelta(minutes=10), timedelta(minutes=1))")
@@ -52,7 +53,8 @@ def sliding(
             "window, and their records in no result. The size comes first: were the two swapped?",
             stacklevel=3,
         )
-    return Sliding(size_ms, slide_ms, _whole_ms("sliding: offset_ms", offset_ms), tz, time)
+    written = as_if_seconds("sliding", size, slide)
+    return Sliding(size_ms, slide_ms, _whole_ms("sliding: offset_ms", offset_ms), tz, time, written)
 
 
 @known_arguments(example="cumulative(timedelta(hours=1), timedelta(days=1))")
@@ -66,7 +68,8 @@ def cumulative(
         _duration_ms("cumulative: step", step),
         _duration_ms("cumulative: size", size),
     )
-    return Cumulative(size_ms, step_ms, _whole_ms("cumulative: offset_ms", offset_ms), tz, time)
+    written = as_if_seconds("cumulative", step, size)
+    return Cumulative(size_ms, step_ms, _whole_ms("cumulative: offset_ms", offset_ms), tz, time, written)
 
 
 @known_arguments(example="session(minutes=30)")
@@ -78,7 +81,7 @@ def session(gap: Gap | None = None, *, time: Time = "event", **units: Unpack[Uni
         if units:
             raise InvalidWindow("session: wanted a gap or keywords, found both")
         return Sessions(gap, time)
-    return Sessions(_duration_ms("session: gap", gap, units), time)
+    return Sessions(_duration_ms("session: gap", gap, units), time, as_if_seconds("session", gap))
 
 
 @known_arguments()

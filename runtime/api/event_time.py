@@ -25,6 +25,7 @@ from ...actors.operators.map_batches import MapBatches
 from ...actors.operators.source import Source
 from ...actors.operators.source_reader import assigner_behind
 from ...actors.operators.watermark_generators import WatermarkStrategy
+from ...actors.windows.assigners import WindowAssigner
 from ...actors.windows.columnar_windows import ColumnarWindows
 from ...actors.windows.window_operator import WindowOperator
 from ...messages import shown
@@ -33,7 +34,7 @@ from ..connectors.files.split_source import SplitSource
 from ..connectors.indexed_source import IndexedSource
 from .errors import InvalidProgram
 from .operator_checks import function_of
-from .stream_graph import StreamNode
+from .stream_graph import StreamEdge, StreamNode
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +96,21 @@ def check_assigners(chains: Sequence[Sequence[StreamNode]]) -> None:
                     node.name,
                     type(source).__name__,
                 )
+
+
+def tell_assigners(windows: WindowAssigner, edges: Sequence[StreamEdge]) -> None:
+    """Of windows whose ms may well be meant as seconds: where times are assigned it is known whether they are dates."""
+    written = windows.as_if_seconds if isinstance(windows, WindowAssigner) and windows.time == "event" else ""
+    waiting, seen = [edge.source for edge in edges], set[int]()
+    while written and waiting:
+        node = waiting.pop()
+        if node.position in seen:
+            continue
+        seen.add(node.position)
+        if isinstance(node.operator, AssignTimestamps):
+            node.operator.as_if_seconds.append(written)
+        elif not isinstance(node.operator, RoundsHead):
+            waiting += [edge.source for edge in node.inputs]
 
 
 def check_event_times(nodes: Sequence[StreamNode]) -> None:

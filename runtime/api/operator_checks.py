@@ -24,6 +24,7 @@ from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_function, check_hooks, check_runs
 from .names_set_by_us import check_names_set_by_us
 from .private_names import check_private_names, is_ours
+from .timer_methods import sets_a_timer
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,12 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
     check_names_set_by_us(type(operator))
     check_forgotten_lists(type(operator))
     check_hooks(operator)
+    if (
+        isinstance(operator, KeyedOperator)
+        and (refusal := operator._no_timers)
+        and (place := sets_a_timer(type(operator)))
+    ):
+        raise InvalidOperator(f"{place}: {refusal}{_misspelt(operator, 'on_timer')}")
     _warn_of_misspelt_hooks(operator)
     check_settings(operator)
     return operator
@@ -143,8 +150,12 @@ def _check_defines_process(operator: Operator, index: int) -> None:
 
 
 def _misspelt(operator: Operator, method: str) -> str:
-    """The end of a text about a method that is missing: a name of the user's own that is much like it."""
-    close = get_close_matches(method, [name for name in dir(operator) if not hasattr(KeyedOperator, name)], 1)
+    """The end of a text about a method that is missing: one of the user's own whose name is much like it."""
+    kind = type(operator)
+    own = [
+        name for name in dir(kind) if not hasattr(KeyedOperator, name) and inspect.isfunction(getattr(kind, name, None))
+    ]
+    close = get_close_matches(method, own, 1)
     return f"; it defines {close[0]}: rename it" if close else ""
 
 

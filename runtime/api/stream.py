@@ -45,7 +45,7 @@ from ..connectors.lakes.lake_sink import LakeSink
 from .async_settings import check_has_errors, settings_with
 from .elsewhere import OF_STREAMS, instead_of, without_guess
 from .errors import ForeignStream, InvalidProgram
-from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
+from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time, tell_assigners
 from .hook_checks import is_async_function
 from .iterations import Iterations
 from .joined_streams import KeyedJoins, TableLookups
@@ -255,6 +255,7 @@ class DataStream(
     def window_all(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Windows over all records: one subtask takes them all. Flink: windowAll."""
         keyed = self.key_by(_one_key)
+        tell_assigners(assigner, self._edges)
         return WindowedStream(partial(keyed._then, parallelism=1), (), self.schema, assigner, self._edges)
 
     @property
@@ -370,6 +371,7 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
     @known_arguments(first=1, example="window(tumbling(minutes=1))")
     def window(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Windows per key: `keyed.window(tumbling(minutes=1)).aggregate(bids=Count())`."""
+        tell_assigners(assigner, self._edges)
         return WindowedStream(self._then, self._keys, self.schema, assigner, self._edges)
 
     @known_options()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import ParamSpec, TypeVar
 
-from ...messages.known_names import meant
+from ...messages.known_names import known_arguments
 from ...state.checkpoints.job_runs import LEASE_MS
 from ..api.checks import at_least, finite_ms, text
 from ..api.errors import InvalidSetting
 from ..web.binding import check_binding
 from .configuration import Configuration
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +45,6 @@ class ClusterSettings:
     config: Mapping[str, str | int] = field(default_factory=dict)
     """By name, as `Configuration` lists them: where savepoints are kept. Numbers may be numbers, or text."""
 
-    @classmethod
-    def of(cls, task_managers: int, slots_per_task_manager: int, settings: Mapping[str, Any]) -> ClusterSettings:
-        """Raises TypeError for a setting that there is not, naming those that there are."""
-        known = [field.name for field in fields(cls)]
-        for name in settings:
-            if name not in known:
-                hint = meant(name, known) or "."
-                raise TypeError(f"a cluster has no setting {name!r}{hint} There are {', '.join(known)}")
-        return cls(task_managers, slots_per_task_manager, **settings)
-
     def __post_init__(self) -> None:
         Configuration.of(self.config)
         for name in ("task_managers", "slots_per_task_manager"):
@@ -75,3 +68,9 @@ class ClusterSettings:
             raise InvalidSetting(f"web_port: wanted a port, 0 to 65535, or None, found {port!r}")
         text("web_host", self.web_host)
         check_binding(self.web_host, self.web_token)
+
+
+def known_settings(called: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorates the `__init__` of a cluster with `**settings`: a call that does not fit says which there are."""
+    others = [field.name for field in fields(ClusterSettings)][2:]
+    return known_arguments(called, first=1, also=others)

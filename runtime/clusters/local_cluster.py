@@ -10,12 +10,13 @@ from dataclasses import replace
 from typing import Any, Self
 
 from ...actors.job_manager.launcher import Launcher
+from ...messages.error_frames import end_at_the_caller
 from ..api.errors import InvalidProgram
 from ..api.translation import DataFrameBinding
 from ..high_availability.settings import RecoveryMode
 from ..system.descriptors import descriptors_of_process
 from .cluster import Cluster
-from .cluster_settings import ClusterSettings
+from .cluster_settings import ClusterSettings, known_settings
 from .configuration import Configuration
 from .local_launcher import LocalLauncher
 from .task_manager_process import TaskManagerLaunch
@@ -41,9 +42,14 @@ class LocalCluster(Cluster):
         """With `debug` a cluster of another class, which has the same methods."""
         if not debug:
             return super().__new__(cls)
-        cluster: Self = pkgutil.resolve_name(_DEBUG_CLUSTER)(*args, **settings)
+        try:
+            cluster: Self = pkgutil.resolve_name(_DEBUG_CLUSTER)(*args, **settings)
+        except Exception as error:
+            end_at_the_caller(error)
+            raise
         return cluster
 
+    @known_settings("LocalCluster")
     def __init__(
         self,
         task_managers: int = 1,
@@ -53,7 +59,7 @@ class LocalCluster(Cluster):
         debug: bool = False,
         **settings: Any,
     ) -> None:
-        super().__init__(ClusterSettings.of(task_managers, slots_per_task_manager, settings))
+        super().__init__(ClusterSettings(task_managers, slots_per_task_manager, **settings))
         self._unix_sockets = unix_sockets
         self._launcher: LocalLauncher | None = None
 

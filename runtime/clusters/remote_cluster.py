@@ -55,6 +55,7 @@ from ...messages import (
     TriggerSavepointSuccess,
     VertexBackPressureReport,
 )
+from ...messages.known_names import known_arguments
 from ..api.checks import finite_ms
 from ..system import ActorSystem, CurveKeys
 from ..system.errors import InvalidAddress
@@ -86,6 +87,7 @@ class RemoteCluster(AsContext):
     Use it as a context manager, plain or async. Raises InvalidSetting for a timeout that is none.
     """
 
+    @known_arguments("RemoteCluster", first=1)
     def __init__(
         self,
         address: str,

@@ -20,7 +20,7 @@ from ..api.translation import DataFrameBinding
 from ..connectors.spark.this_python import use_this_python
 from ..high_availability.kept_jobs import TakenOver
 from .cluster import Cluster
-from .cluster_settings import ClusterSettings
+from .cluster_settings import ClusterSettings, known_settings
 from .spark_launcher import SparkLauncher
 from .task_manager_process import TaskManagerLaunch
 
@@ -42,10 +42,11 @@ class SparkCluster(Cluster):
     to an address of the driver that they reach.
     """
 
+    @known_settings("SparkCluster")
     def __init__(
         self, spark: SparkSession, task_managers: int = 1, slots_per_task_manager: int = 1, **settings: Any
     ) -> None:
-        super().__init__(ClusterSettings.of(task_managers, slots_per_task_manager, settings))
+        super().__init__(ClusterSettings(task_managers, slots_per_task_manager, **settings))
         self._spark = spark
         self._launcher: SparkLauncher | None = None
 

@@ -33,6 +33,8 @@ class HeldBy(Enum):
     """The data has ended."""
     RECORDS = "records"
     """A source, or a split of it, whose records bring event time no further."""
+    BOUND = "bound"
+    """A bound that keeps event time far behind the newest record, and that records hardly need."""
     NO_RECORDS = "no records"
     """A source, or a split of it, that has brought no record yet."""
     ALIGNMENT = "alignment"
@@ -53,6 +55,10 @@ _ADVICE = {
         "See whether this source still brings records, and whether their times advance. If it may be silent for long, "
         "give its assign_timestamps idle_after_ms, so that it is not waited for then."
     ),
+    HeldBy.BOUND: (
+        "If windows fire too late, give its assign_timestamps a smaller bound; records that are further behind are "
+        "late."
+    ),
     HeldBy.NO_RECORDS: (
         "If this source may be empty, give its assign_timestamps idle_after_ms, so that it is not waited for then."
     ),
@@ -65,6 +71,11 @@ _ADVICE = {
     ),
     HeldBy.NOT_RUNNING: "See how the job is: job.details(), or `understudy list`.",
 }
+
+_NEEDED = 10
+"""A bound of this many times what records needed is large."""
+_KNOWN_RECORDS = 100
+"""This many show what they need."""
 
 _MAY_GO_ON = (HeldBy.RECORDS, HeldBy.ALIGNMENT, HeldBy.BACK_PRESSURE)
 """What holds event time in a healthy job, too."""
@@ -236,7 +247,22 @@ def _at_the_assigner(name: str, time: TaskEventTime) -> tuple[list[str], HeldBy]
         return [*path, "it is ahead of others of its group by more than max_drift_ms, and paused"], HeldBy.ALIGNMENT
     if time.split.watermark_ms == NO_WATERMARK and not time.split.records:
         return [*path, "it has brought no record yet"], HeldBy.NO_RECORDS
+    if held := _by_a_large_bound(time.bound_ms, time.split):
+        return [*path, held], HeldBy.BOUND
     return path, HeldBy.RECORDS
+
+
+def _by_a_large_bound(bound_ms: int | None, split: HoldingSplit) -> str:
+    """How a bound that its records hardly need holds back a split that goes on; empty if none does."""
+    behind_ms, watermark_ms = split.most_behind_ms, split.watermark_ms
+    is_known = split.records >= _KNOWN_RECORDS and split.standing_ms <= STANDS_MS
+    if bound_ms is None or behind_ms is None or bound_ms < behind_ms * _NEEDED or not is_known:
+        return ""
+    return (
+        f"the bound of {bound_ms:,} ms holds it back: newest record {shown_watermark(watermark_ms + bound_ms + 1)}, "
+        f"watermark {shown_watermark(watermark_ms)}; no record was more than {_seconds(behind_ms)} behind the newest "
+        "before it"
+    )
 
 
 def _split(split: HoldingSplit, count: int) -> str:

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         NoSuchTable,
         NotReplicable,
         ReplicationError,
+        RowsLeftOut,
         SlotInUse,
         SqlError,
         StatementFailed,
@@ -149,7 +150,7 @@ _HOMES = {
     "sql.changes.postgres_changes": "PostgresChanges",
     "sql.errors": (
         "ChangesLost DatabaseRefused DatabaseUnreachable KeyNotUnique NoSuchTable NotReplicable "
-        "ReplicationError SlotInUse SqlError StatementFailed TableChanged TableMismatch"
+        "ReplicationError RowsLeftOut SlotInUse SqlError StatementFailed TableChanged TableMismatch"
     ),
     "sql.lookup": "SqlLookupJoin SqlTable",
     "sql.sql_sinks": "SqlSink SqlUpsertSink",
@@ -231,6 +232,7 @@ __all__ = [
     "RewindBuffer",
     "RewindImpossible",
     "RowsChanged",
+    "RowsLeftOut",
     "ScanPlan",
     "ScanSource",
     "SentRecords",

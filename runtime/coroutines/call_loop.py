@@ -11,7 +11,9 @@ from contextvars import Context
 from typing import Any, Self
 
 from ...actors.async_calls.event_loop import Begin
+from ...state.errors import CallIsOver
 from ..system.event_loop import SystemLoop, UnendingLoop
+from .begun_tasks import note
 from .call_runner import LoopRunner
 
 
@@ -45,6 +47,7 @@ class CallLoopThread:
                 self._started = UnendingLoop("understudy-coroutines")
                 self._started.start()
                 self._started.loop.set_task_factory(self._make_task)
+                self._started.loop.set_exception_handler(_tell)
                 self._started.call(self._began, self._started.loop)
             return self._started.loop
 
@@ -58,7 +61,7 @@ class CallLoopThread:
         self, loop: asyncio.AbstractEventLoop, coroutine: Any, context: Context | None = None
     ) -> asyncio.Task[Any]:
         self.tasks_made += 1
-        return asyncio.Task(coroutine, loop=loop, context=context)
+        return note(asyncio.Task(coroutine, loop=loop, context=context), context)
 
     def _complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
         with self._lock:
@@ -75,3 +78,9 @@ class CallLoopThread:
             future.cancel()
             return False
         return True
+
+
+def _tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Of an exception that nobody has awaited. With CallIsOver the operator has failed, or nothing is lost."""
+    if not isinstance(context.get("exception"), CallIsOver):
+        loop.default_exception_handler(context)

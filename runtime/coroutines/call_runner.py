@@ -23,6 +23,7 @@ from ...actors.async_calls.run import Run
 from ...actors.errors import CallTimedOut
 from ...actors.unrun import refuse
 from ...state.backends.unit_of_work import CURRENT
+from .begun_tasks import LeftTasks, context_of_no_unit
 from .timer_wheel import TimerWheel
 from .waiting_code import waiting_at, waiting_lines
 
@@ -73,8 +74,15 @@ class LoopRunner:
         self._is_woken = False
         self._is_closed = False
         self._has_warned = False
+        self._left = LeftTasks(loop, what, wake)
 
     # -- on the task's thread
+
+    def awaits_begun(self, within_ms: float) -> bool:
+        """Whether tasks that calls have begun, and not awaited, still run, at most for this long after it was first
+        asked; those that then still run are logged.
+        """
+        return self._left.awaits(within_ms)
 
     def submit(self, calls: Sequence[Call | Run]) -> None:
         """Begin them soon, in this order."""
@@ -123,6 +131,7 @@ class LoopRunner:
         goes nowhere. Raises what `last` raises.
         """
         self._is_closed = True
+        self._left.close()
         if not self._complete(self._close(last), within_ms):
             left = sum(1 for worker in self._workers if worker.task is not None and not worker.task.done())
             log.warning(
@@ -177,7 +186,7 @@ class LoopRunner:
         else:
             worker = _Worker()
             self._workers.add(worker)
-            worker.task = self._loop.create_task(self._task_of(worker))
+            worker.task = self._loop.create_task(self._task_of(worker), context=context_of_no_unit())
 
     async def _task_of(self, worker: _Worker) -> None:
         await self._work(worker)
@@ -297,6 +306,11 @@ class LoopRunner:
     def _end(self, ended: Ended) -> None:
         if self._is_closed:
             return
+        if isinstance(ended, Run):
+            self._left.add(ended.begun)
+        elif (unit := ended.retried or ended).begun is not None:
+            left = unit.left_running()
+            self._left.add(left if ended.error is None else ())
         self._ended.append(ended)
         if not self._is_woken:
             self._is_woken = True

@@ -7,23 +7,31 @@ from linecache import getline
 from types import FrameType
 from typing import Any
 
-_OURS = __name__.partition(".")[0]
+from ..library_code import is_ours
 
 
 def waiting_at(coroutine: Any) -> str:
     """As in `/home/me/job.py:12: await self.client.get(record)`: the outermost line that is not Understudy's."""
     frames = list(_frames(coroutine))
-    frame = next((each for each in frames if each.f_globals.get("__name__", "").partition(".")[0] != _OURS), None)
+    frame = next((each for each in frames if not is_ours(each)), None)
     if frame is None:
         return "an unknown line"
-    path, line = frame.f_code.co_filename, frame.f_lineno
+    return shown_line(frame.f_code.co_filename, frame.f_lineno)
+
+
+def shown_line(path: str, line: int) -> str:
+    """With its text, if its file is to be found."""
     source = getline(path, line).strip()
     return f"{path}:{line}: {source}" if source else f"{path}:{line}"
 
 
 def waiting_lines(coroutines: Iterable[Any], most: int = 3) -> str:
     """The same of several, each line once."""
-    lines = list(dict.fromkeys(waiting_at(each) for each in coroutines))
+    return each_once((waiting_at(each) for each in coroutines), most)
+
+
+def each_once(lines: Iterable[str], most: int = 3) -> str:
+    lines = list(dict.fromkeys(lines))
     return "; ".join([*lines[:most], *(["and elsewhere"] if len(lines) > most else [])]) or "an unknown line"
 
 

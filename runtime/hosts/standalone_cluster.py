@@ -56,6 +56,7 @@ class StandaloneCluster(RemoteCluster):
     Use it as a context manager, plain or async. Raises InvalidSettings, NoKeyFile.
     """
 
+    @known_arguments("StandaloneCluster", first=1, also=("answer_timeout_ms", "savepoint_timeout_ms"))
     def __init__(
         self,
         settings: HostSettings | str | os.PathLike[str] | None = None,

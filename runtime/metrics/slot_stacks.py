@@ -15,7 +15,7 @@ from types import FrameType
 from ...actors.stacks import StackFrame
 from ...actors.tasks.task import Task
 from ...messages import SlotIndex, ThreadStack
-from ..output.running_code import is_library, is_ours
+from ..library_code import is_library, is_ours
 
 _STEP = Task.step.__code__
 """Frames outside of it are the same for all tasks."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
@@ -15,9 +14,7 @@ from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
-
-_LIBRARIES = tuple({f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_INSTALLED = ("/site-packages/", "/dist-packages/")
+from ..library_code import is_library
 
 _IMPORTLIB = "<frozen importlib._bootstrap>"
 
@@ -102,19 +99,6 @@ def _operator_of(frame: FrameType) -> Operator | None:
         return None
     own = frame.f_locals.get(code.co_varnames[0])
     return own if isinstance(own, Operator) and hasattr(own, "context") else None
-
-
-def is_ours(frame: FrameType) -> bool:
-    """Understudy's."""
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "understudy"
-
-
-def is_library(frame: FrameType) -> bool:
-    """Understudy's, or the standard library's, or of an installed package."""
-    if is_ours(frame):
-        return True
-    path = frame.f_code.co_filename
-    return path.startswith(("<frozen ", *_LIBRARIES)) or any(folder in path for folder in _INSTALLED)
 
 
 def _place(frame: FrameType) -> tuple[str, int]:

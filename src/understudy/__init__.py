@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .actors.errors import MarkerMoved as MarkerMoved
     from .actors.errors import NoEventTime as NoEventTime
     from .actors.errors import NoReadableCheckpoint as NoReadableCheckpoint
+    from .actors.errors import NoTimerMethod as NoTimerMethod
     from .actors.errors import OutputInUse as OutputInUse
     from .actors.errors import OutsideUnavailable as OutsideUnavailable
     from .actors.errors import RecordNotSent as RecordNotSent
@@ -279,6 +280,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import ReplicationError as ReplicationError
     from .runtime.connectors import RewindImpossible as RewindImpossible
     from .runtime.connectors import RowsChanged as RowsChanged
+    from .runtime.connectors import RowsLeftOut as RowsLeftOut
     from .runtime.connectors import ServerEvent as ServerEvent
     from .runtime.connectors import SlotInUse as SlotInUse
     from .runtime.connectors import SparkQueryFailed as SparkQueryFailed
@@ -400,8 +402,8 @@ _HOMES = {
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
         "ActorError CallTimedOut CannotLoad CannotRescale CannotRestore EndlessTimers InvalidTimeout MarkerMismatch "
-        "MarkerMoved NoEventTime NoReadableCheckpoint OutputInUse OutsideUnavailable RecordNotSent StateDoesNotFit "
-        "SuperNotCalled UnknownJob UnusableRecord UnwantedResult"
+        "MarkerMoved NoEventTime NoReadableCheckpoint NoTimerMethod OutputInUse OutsideUnavailable RecordNotSent "
+        "StateDoesNotFit SuperNotCalled UnknownJob UnusableRecord UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
@@ -468,8 +470,8 @@ _HOMES = {
         "MissingExtra NoCatalog NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource "
         "NotReplicable OffsetMismatch OutputTakenOver PartitionFailed PostgresChanges RedisListSink RedisRefused "
         "RedisStreamSink RedisStreamSource RedisUpsertSink "
-        "ReplicationError RewindImpossible RowsChanged ServerEvent SlotInUse SqlError SqlSink SqlSource SqlTable "
-        "SqlUpsertSink SseSource SparkQueryFailed SpoolMismatch StatementFailed StreamTrimmed TableChanged "
+        "ReplicationError RewindImpossible RowsChanged RowsLeftOut ServerEvent SlotInUse SqlError SqlSink SqlSource "
+        "SqlTable SqlUpsertSink SseSource SparkQueryFailed SpoolMismatch StatementFailed StreamTrimmed TableChanged "
         "TableMismatch TransactionLost UnknownFileSystem UnreadableFile UnreadableInput UnreadableMessage "
         "UnsupportedTable UnusableOutput VersionGone WebsocketSource"
     ),

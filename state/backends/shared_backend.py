@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 from ...messages import CheckpointId, KeyedStateHandle
 from ..errors import CallIsOver, UpdateForgotten
@@ -50,6 +50,8 @@ class SharedBackend:
         """Held around each access. Whoever holds it for longer keeps snapshots waiting."""
         self._own_key: Any = NO_KEY
         self._accessors: dict[str, SharedState] = {}
+        self.misused: Callable[[CallIsOver], None] = lambda _: None
+        """Called where code of a unit that was committed goes on, as its changes are lost; on any thread."""
         self.written: dict[UnitOfWork, None] = {}
         """The units that have written and are not over."""
         self._timers: TimerQueues | None = None
@@ -106,7 +108,7 @@ class SharedBackend:
     def roll_back(self, unit: UnitOfWork) -> None:
         """As if the unit had changed nothing."""
         with self.lock:
-            unit.is_over = True
+            unit.is_over = unit.is_undone = True
             unit.timers = None
             for (accessor, namespace), held in (unit.before or {}).items():
                 accessor.replace(unit.key, namespace, private_copy(held))
@@ -120,6 +122,14 @@ class SharedBackend:
             if (unit.before is None or slot not in unit.before) and is_changed(copy, value):
                 return forgotten(slot[0].inner.declaration, unit.key, self.operator_name, "a copy, as in any coroutine")
         return None
+
+    def refuse(self, unit: UnitOfWork, used: str) -> NoReturn:
+        """The unit is over, and its code has used this. Raises CallIsOver."""
+        lines = dict.fromkeys(each.line for each in unit.begun or () if not each.is_done)
+        error = CallIsOver(used, self.operator_name, begun_at=" and ".join(filter(None, lines)))
+        if not unit.is_undone:
+            self.misused(error)
+        raise error
 
     @contextmanager
     def _as_committed(self) -> Iterator[None]:
@@ -151,7 +161,7 @@ class SharedBackend:
     def timers(self) -> TimerQueues:
         if self._timers is None:
             own = self.inner.timers()
-            self._timers = TimerQueues(SharedTimers(own.event, self.lock), SharedTimers(own.processing, self.lock))
+            self._timers = TimerQueues(SharedTimers(own.event, self), SharedTimers(own.processing, self))
         return self._timers
 
     def keep(self, part: KeptState) -> None:
@@ -211,6 +221,7 @@ class SharedBackend:
         with self.lock:
             for accessor in self._accessors.values():
                 accessor.is_closed = True
+            self.misused = lambda _: None
             self.written.clear()
             self.inner.close()
 
@@ -274,7 +285,7 @@ class SharedState:
             namespace = self._namespace
         else:
             if unit.is_over or self.is_closed:
-                raise CallIsOver(self.inner.declaration.name, self._backend.operator_name)
+                self._backend.refuse(unit, self.inner.declaration.name)
             self._inner_backend.current_key = unit.key
             namespace = NO_NAMESPACE if unit.namespaces is None else unit.namespaces.get(self, NO_NAMESPACE)
         if namespace is not self._entered:
@@ -346,9 +357,10 @@ class SharedState:
 class SharedTimers:
     """Stands before one queue: what a unit adds or removes is kept with the unit."""
 
-    def __init__(self, inner: PendingTimers, lock: AbstractContextManager[Any]) -> None:
+    def __init__(self, inner: PendingTimers, backend: SharedBackend) -> None:
         self._inner = inner
-        self._lock = lock
+        self._backend = backend
+        self._lock = backend.lock
         self.name = inner.name
 
     def places_at(self, time_ms: int) -> PlacesAt:
@@ -395,7 +407,7 @@ class SharedTimers:
             with self._lock:
                 return self._inner.add(timer) if is_added else self._inner.remove(timer)
         if unit.is_over:
-            raise CallIsOver("self.timers", "")
+            self._backend.refuse(unit, "self.timers")
         was_there = timer in self
         if unit.timers is None:
             unit.timers = {}

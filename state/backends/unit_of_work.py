@@ -22,11 +22,21 @@ class UnitOfWork:
     """By queue and timer, whether it was added (True) or removed; in force when the unit is committed."""
     lent: list[tuple[tuple[Any, Any], Any, Any]] | None = None
     """Accessor and namespace, the copy that it was given of a value, and the value: a change of it would be lost."""
+    begun: list[Any] | None = None
+    """The tasks that its code has begun: `is_done` says whether one is over, `line` where it was begun."""
     is_over = False
     """Committed or given up: from now on it may touch nothing."""
+    is_undone = False
+    """Given up: what its code still does is no loss."""
 
     def __init__(self, key: Any) -> None:
         self.key = key
+
+    def left_running(self) -> list[Any]:
+        """The tasks that it has begun and that still run. Others are forgotten: each holds its unit, in turn."""
+        running = [each for each in self.begun or () if not each.is_done]
+        self.begun = running or None
+        return running
 
 
 CURRENT: Final[ContextVar[UnitOfWork | None]] = ContextVar("understudy-unit-of-work", default=None)

@@ -20,6 +20,8 @@ UNIT_MS: Final[dict[str, int]] = {"days": DAY_MS, "hours": 3_600_000, "minutes":
 MOST_MS: Final = 2**60
 """Times are 64 bits wide: a time and such a duration still fit."""
 
+_SMALL_MS: Final = 100
+
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 _IN_WORDS: Final = re.compile(r"([0-9]+) *([a-z]+)")
@@ -88,6 +90,16 @@ def at_least(least: int, what: str, ms: int, *, error: type[Exception]) -> int:
         wanted = "above 0 ms" if least == 1 else f"of at least {least} ms"
         raise error(f"{what}: wanted a duration {wanted}, found {ms} ms")
     return ms
+
+
+def as_if_seconds(call: str, *given: Any) -> str:
+    """The call as it is written, if one of these durations is a bare number that may well be meant as seconds."""
+    return f"{call}({', '.join(map(repr, given))})" if any(map(may_be_seconds, given)) else ""
+
+
+def may_be_seconds(given: Any) -> bool:
+    """Whether a number of ms is smaller than almost all that are meant."""
+    return isinstance(given, int | float) and 0 < given < _SMALL_MS
 
 
 def take_units(options: dict[str, Any]) -> dict[str, Any]:

@@ -125,6 +125,11 @@ class OutlivingState(KeyedOperator):
         self.seen.update(1)
 
 
+class NeverAwaitedState(OutlivingState):
+    async def process(self, record: Any, out: Collector) -> None:
+        asyncio.create_task(self.later())  # noqa: RUF006 - it is begun here
+
+
 class OutlivingOut(Operator):
     async def process(self, record: Any, out: Collector) -> None:
         if not hasattr(self, "before"):
@@ -135,6 +140,17 @@ class OutlivingOut(Operator):
     async def later(self, record: Any, out: Collector) -> None:
         await asyncio.sleep(0.01)
         out.collect(record)
+
+
+class NeverAwaitedOut(OutlivingOut):
+    async def process(self, record: Any, out: Collector) -> None:
+        asyncio.create_task(self.later(record, out))  # noqa: RUF006 - it is begun here
+
+
+class NeverAwaitedAfterAWait(NeverAwaitedOut):
+    async def process(self, record: Any, out: Collector) -> None:
+        await asyncio.sleep(0.001)
+        await super().process(record, out)
 
 
 def plain_lambda(numbers: DataStream) -> DataStream:
@@ -171,12 +187,31 @@ FOUND: dict[str, tuple[Callable[[DataStream], DataStream], list[str]]] = {
     "open raises": (using(OpenRaises), ["ConnectionError: nobody there", "in open"]),
     "too short a timeout": (
         using(TooShort),
-        ["took longer than 20 ms in try 2", "raise timeout_ms", "# it waits here", "record "],
+        [
+            "took longer than 20 ms in try 2",
+            "raise timeout_ms",
+            "Both are in milliseconds",
+            "# it waits here",
+            "record ",
+        ],
     ),
     "raises": (using(Raising), ["ZeroDivisionError", "# it raises here", "record 0"]),
     "cancels": (using(Cancelling), ["CancelledError", "catch asyncio.CancelledError where it is awaited"]),
     "state after the record": (using(OutlivingState), ["seen was used by code that outlived its record", "await all"]),
     "out after the record": (using(OutlivingOut), ["out was used by code that outlived its record", "await all"]),
+    **{
+        f"a task is never awaited: {each.__name__}": (
+            using(each),
+            [
+                "was used by code that outlived its record",
+                "mistakes.py:",
+                "# noqa: RUF006 - it is begun here",
+                "await all",
+                "failed once",
+            ],
+        )
+        for each in (NeverAwaitedState, NeverAwaitedOut, NeverAwaitedAfterAWait)
+    },
     "a plain lambda": (
         plain_lambda,
         ["returned a coroutine (fetch), which nothing awaits here", "`async def` function"],
@@ -473,17 +508,66 @@ def test_the_harness_shows_the_users_error() -> None:
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-class LeavingBehind(OutlivingOut):
-    async def process(self, record: Any, out: Collector) -> None:
-        task = asyncio.create_task(self.later(record, out))
-        del task
-
-
-def test_code_that_nobody_awaits_and_that_outlives_its_record_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Python shows the failure of such a task when it forgets the task."""
-    with caplog.at_level(logging.WARNING), OperatorHarness(LeavingBehind) as harness:
-        harness.process([1])
+def test_the_harness_shows_what_a_task_does_that_nobody_awaits() -> None:
+    harness = OperatorHarness(NeverAwaitedOut)
+    harness.process([1])
+    with pytest.raises(UserCodeError) as caught:
         harness.advance(100)
-        assert harness.output() == []
+    assert "the task that was begun at" in str(caught.value.__cause__)
+
+
+class GoingOn(Operator):
+    """Begins what has nothing to do with the record, once for all."""
+
+    async_settings = AsyncSettings(close_timeout_ms=500)
+    beside: Any = None
+
+    async def process(self, record: Any, out: Collector) -> None:
+        if self.beside is None:
+            self.beside = asyncio.create_task(asyncio.sleep(3600))  # it goes on
+        out.collect(record)
+
+
+def test_a_task_that_goes_on_at_the_end_of_the_data_is_waited_for_as_long_as_at_the_close(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING), OperatorHarness(GoingOn) as harness:
+        harness.process([1, 2])
+        harness.end()
+        assert harness.output() == [1, 2]
+    (said,) = [each.getMessage() for each in caplog.records]
+    assert "1 tasks that it has begun still run 0.5 s after the last record" in said
+    assert "# it goes on" in said
+
+
+class Losing(Operator):
+    """Awaits the first of two, and no record is lost by the other."""
+
+    async def process(self, record: Any, out: Collector) -> None:
+        tasks = [asyncio.create_task(asyncio.sleep(seconds)) for seconds in (1, 2)]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        out.collect(record)
+
+
+class Failing(OutlivingOut):
+    """Fails while its task goes on: the record is tried again."""
+
+    async_settings = AsyncSettings(retry=Retry(attempts=2, first_delay_ms=100))
+    tries = 0
+
+    async def process(self, record: Any, out: Collector) -> None:
+        later = asyncio.create_task(self.later(record, out))
+        self.tries += 1
+        if self.tries == 1:
+            raise ConnectionError("again")
+        await later
+
+
+@pytest.mark.parametrize("operator", [Losing, Failing])
+def test_a_task_that_loses_nothing_is_no_failure(operator: type[Operator], caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING), OperatorHarness(operator) as harness:
+        harness.process([1])
+        harness.end()
+        assert harness.output() == [1]
         gc.collect()
-    assert ["out was used by code that outlived its record" in each.getMessage() for each in caplog.records] == [True]
+    assert not caplog.records

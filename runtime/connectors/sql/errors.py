@@ -7,6 +7,7 @@ SqlError
 ├── TableMismatch           the table's columns, their types or its keys are not what is wanted
 ├── KeyNotUnique            rows cannot be resumed by this key: it is NULL or there twice
 ├── StatementFailed         the database refused a statement: a constraint, a value, a full disk, a time-out
+│   └── RowsLeftOut         a trigger let fewer rows in than were sent
 └── ReplicationError
     ├── NotReplicable       a setting of server, table or publication stands against change data capture
     ├── SlotInUse           another job reads this slot
@@ -57,6 +58,17 @@ class StatementFailed(SqlError):
     """The text has the words of the database; `__cause__` is the driver's own error."""
 
     may_pass = False
+
+
+class RowsLeftOut(StatementFailed):
+    """The database has taken fewer rows than were sent, without an error of its own; none of them is committed."""
+
+    def __init__(self, table: str, database: str, sent: int, got_in: int) -> None:
+        super().__init__(
+            f"{database}: of {sent} rows that were sent to table {table} it has taken {got_in}, and left out the "
+            "others without an error, as a BEFORE INSERT trigger does that returns NULL. Let the trigger return NEW or "
+            "raise, filter such records before the sink, or write to the table that the trigger puts them into"
+        )
 
 
 class ReplicationError(SqlError):

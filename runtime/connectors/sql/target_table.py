@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ....messages import those_there_are
 from .column_types import arrow_type_of, may_become, sql_type_of
 from .database import Database, driver_of
-from .errors import NoSuchTable, TableMismatch
+from .errors import NoSuchTable, RowsLeftOut, TableMismatch
 from .texts import csv_of_batch, json_text
 
 if TYPE_CHECKING:
@@ -90,15 +90,19 @@ class TargetTable:
     # -- writing
 
     def append(self, connection: Connection, rows: pa.RecordBatch) -> None:
-        """Raises TableMismatch for columns that were dropped since the rows were staged."""
+        """Raises TableMismatch for columns that were dropped since the rows were staged, and RowsLeftOut."""
         self._check_columns(rows.schema)
         if self.database.is_postgresql:
-            self._copy(driver_of(connection), self._identifier, rows)
+            got_in = self._copy(driver_of(connection), self._identifier, rows)
+            if got_in != rows.num_rows:
+                raise RowsLeftOut(self.name, self.database.name, rows.num_rows, got_in)
         elif rows.num_rows:
             connection.execute(self._clause(rows.schema).insert(), _python_rows(rows))
 
     def upsert(self, connection: Connection, rows: pa.RecordBatch) -> None:
-        """Rows of different keys: those that are there take the new values of these columns."""
+        """Rows of different keys: those that are there take the new values of these columns. They are not counted: a
+        trigger may leave out those that change nothing, as `suppress_redundant_updates_trigger` does.
+        """
         self._check_columns(rows.schema)
         if not rows.num_rows:
             return
@@ -171,14 +175,17 @@ class TargetTable:
             return made.on_conflict_do_nothing(index_elements=list(self.key))
         return made.on_conflict_do_update(index_elements=list(self.key), set_=changed)
 
-    def _copy(self, driver: Any, into: Any, rows: pa.RecordBatch) -> None:
+    def _copy(self, driver: Any, into: Any, rows: pa.RecordBatch) -> int:
+        """Returns how many got in."""
         from psycopg import sql
 
         names = sql.SQL(", ").join(map(sql.Identifier, rows.schema.names))
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(into, names)
-        with driver.cursor() as cursor, cursor.copy(statement) as copy:
-            for start in range(0, rows.num_rows, _ROWS_PER_WRITE):  # the server reads one while the next is made
-                copy.write(csv_of_batch(rows.slice(start, _ROWS_PER_WRITE)))
+        with driver.cursor() as cursor:
+            with cursor.copy(statement) as copy:
+                for start in range(0, rows.num_rows, _ROWS_PER_WRITE):  # the server reads one while the next is made
+                    copy.write(csv_of_batch(rows.slice(start, _ROWS_PER_WRITE)))
+            return int(cursor.rowcount)
 
     def _staged(self, driver: Any, rows: pa.RecordBatch) -> Any:
         """A temporary table with these rows; it goes with the transaction."""

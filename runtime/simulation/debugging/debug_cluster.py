@@ -30,7 +30,7 @@ from ...api.errors import InvalidSetting
 from ...api.restart import no_restart
 from ...api.translation import Translation
 from ...clusters.announcement import WORK_DIR_PREFIX
-from ...clusters.cluster_settings import ClusterSettings
+from ...clusters.cluster_settings import ClusterSettings, known_settings
 from ...clusters.configuration import Configuration
 from ...clusters.job_client import JobClient
 from ...clusters.job_errors import JobFailed
@@ -78,11 +78,12 @@ class DebugCluster(WorldCluster):
     world: PacedWorld
     _slice_s = 0.05
 
+    @known_settings("LocalCluster")
     def __init__(
         self, task_managers: int = 1, slots_per_task_manager: int = 1, *, unix_sockets: bool = True, **settings: Any
     ) -> None:
         """`unix_sockets` is of no consequence: there are no sockets. Raises InvalidSetting for a `recovery.mode`."""
-        wanted = ClusterSettings.of(task_managers, slots_per_task_manager, settings)
+        wanted = ClusterSettings(task_managers, slots_per_task_manager, **settings)
         _check_alone(wanted)
         super().__init__(wanted, PacedWorld(), _LATENCY)
         self._errors: dict[JobId, list[BaseException]] = {}

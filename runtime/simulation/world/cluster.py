@@ -26,7 +26,7 @@ from ....state.checkpoints.job_runs import Claimant, RunOwner
 from ....state.checkpoints.savepoints import Savepoints
 from ...api.environment import StreamEnvironment
 from ...api.translation import Translation
-from ...clusters.cluster_settings import ClusterSettings
+from ...clusters.cluster_settings import ClusterSettings, known_settings
 from ...clusters.configuration import Configuration
 from ...clusters.job_handle import JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch
@@ -60,6 +60,7 @@ class Stalled(TimeoutError):
 class SimulatedCluster(WorldCluster):
     """Settings as for LocalCluster. Paths under `sim://storage/` are on the simulated disk."""
 
+    @known_settings("SimulatedCluster")
     def __init__(
         self,
         task_managers: int = 1,
@@ -70,7 +71,7 @@ class SimulatedCluster(WorldCluster):
         network: NetworkOptions = NetworkOptions(),  # noqa: B008  (frozen)
         **settings: Any,
     ) -> None:
-        super().__init__(ClusterSettings.of(task_managers, slots_per_task_manager, settings), World(seed), network)
+        super().__init__(ClusterSettings(task_managers, slots_per_task_manager, **settings), World(seed), network)
         self.seed = seed
         self.faults = tuple(faults)
         self.probes = Probes(self.world)

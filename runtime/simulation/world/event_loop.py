@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, NoReturn
 
-from ....state.errors import CallIsOver
+from ...coroutines.begun_tasks import note
 from .process import Event, Process, Timeline
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def create_task(  # type: ignore[override]
         self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None
     ) -> asyncio.Task[Any]:
-        return asyncio.Task(coro, loop=self, name=name, context=context)
+        return note(asyncio.Task(coro, loop=self, name=name, context=context), context)
 
     def close_unbegun(self, _reason: str) -> None:
         """The process has died: coroutines of tasks that have not begun never will, and Python is not to warn of it."""
@@ -112,12 +112,9 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Somebody's failure was never retrieved, or its task never ended. That shows when the garbage collector comes
-        by, perhaps after the world's end, so it is no part of what happens. Code that outlived its record is a mistake.
+        by, perhaps after the world's end, so it is no part of what happens.
         """
-        error = context.get("exception")
-        if isinstance(error, CallIsOver):
-            log.warning("%s: %s", self._process.name, error)
-        elif self._process.is_alive:
+        if self._process.is_alive:
             log.debug("%s: %s", self._process.name, context.get("message"), exc_info=context.get("exception"))
 
 

@@ -60,6 +60,8 @@ class Hand:
     """What is to be called when an operator has opened."""
     is_closed = False
     made = 0
+    has_begun = False
+    """Whether a call has left a task running."""
 
     def runner(self, begin: Begin, what: str, wake: Callable[[], None]) -> Hand:
         self.begin = begin
@@ -76,6 +78,9 @@ class Hand:
     @property
     def has_ended(self) -> bool:
         return bool(self.ended)
+
+    def awaits_begun(self, within_ms: float) -> bool:
+        return self.has_begun
 
     def submit(self, calls: Sequence[Any]) -> None:
         for each in calls:

@@ -196,7 +196,17 @@ def test_records_in_flight_that_fail_are_not_remembered_for_ever() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["WrongColumn", "UnsupportedValue", "ModuleNotFoundError", "SyntaxError", "IndentationError"]
+    "kind",
+    [
+        "WrongColumn",
+        "UnsupportedValue",
+        "ModuleNotFoundError",
+        "SyntaxError",
+        "IndentationError",
+        "CallIsOver",
+        "NoEventTime",
+        "NoTimerMethod",
+    ],
 )
 def test_what_no_restart_can_mend_is_the_end_at_once(kind: str) -> None:
     end = RepeatedFailures(5).add(typo(kind=kind))
@@ -205,11 +215,12 @@ def test_what_no_restart_can_mend_is_the_end_at_once(kind: str) -> None:
     assert "no restart can mend it" in end.error_message
 
 
-def test_a_module_that_is_missing_is_no_end_where_another_error_came_of_it() -> None:
-    """As where a program does without the module, and fails there."""
+@pytest.mark.parametrize("missing", ["ModuleNotFoundError", "NoEventTime"])
+def test_a_module_or_a_time_that_is_missing_is_no_end_where_another_error_came_of_it(missing: str) -> None:
+    """As where a program does without it, and fails there."""
     failure = typo()
     assert failure.cause is not None
-    cause = replace(failure.cause, cause=FailureCause("ModuleNotFoundError", "No module named 'orjson'"))
+    cause = replace(failure.cause, cause=FailureCause(missing, "No module named 'orjson'"))
     assert ends(RepeatedFailures(5), replace(failure, cause=cause)) == [False]
 
 

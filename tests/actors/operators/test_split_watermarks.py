@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from understudy.actors.flow.elements import NO_WATERMARK
 from understudy.actors.operators.activity_clock import ActivityClock
-from understudy.actors.operators.split_watermarks import SplitWatermarks
-from understudy.actors.operators.watermark_generators import monotonous
+from understudy.actors.operators.split_watermarks import ONLY_SPLIT, SplitWatermarks
+from understudy.actors.operators.watermark_generators import bounded_out_of_orderness, monotonous
 
 
 def reading(*names: str, idle_after_ms: int | None = None) -> SplitWatermarks:
@@ -111,6 +111,19 @@ class TestIdleness:
         splits.look(1e12)
         assert not splits.is_idle
         assert splits.idle_in_ms(0) is None
+
+
+def test_of_a_large_bound_it_is_known_how_much_of_it_records_need() -> None:
+    def needed(bound_ms: int, *batches: list[int]) -> int | None:
+        splits = SplitWatermarks(bounded_out_of_orderness(bound_ms))
+        for times in batches:
+            splits.on_batch(ONLY_SPLIT, np.array(times), times, 0.0, 0.0)
+        return splits.all[0].generator.most_behind_ms  # type: ignore[attr-defined, no-any-return]
+
+    assert needed(60_000, [5, 9, 2], [20]) == 7
+    assert needed(60_000, [5, 9], [20], [8, 30]) == 12
+    assert needed(60_000, [-5, 9]) == 0
+    assert needed(59_999, [5, 9, 2]) is None
 
 
 class TestAlignment:

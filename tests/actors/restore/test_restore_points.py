@@ -29,8 +29,8 @@ class Job:
         assert chosen is not None
         return chosen.checkpoint_id, self.points.is_failover(chosen)
 
-    def rots(self) -> None:
-        self.points.failed_to_restore(REGION, ROTTEN)
+    def rots(self, failure: FailureCause = ROTTEN) -> None:
+        self.points.failed_to_restore(REGION, failure)
 
 
 def checkpoint(checkpoint_id: int, job_id: str = "job", *, is_savepoint: bool = False) -> CompletedCheckpoint:
@@ -54,6 +54,15 @@ def test_an_older_one_is_not_however_often_it_is_restored() -> None:
     assert job.restored() == (1, False)
     job.completes(3)
     assert job.restored() == (3, True)
+
+
+def test_one_that_the_program_cannot_take_is_not_passed_over() -> None:
+    """Its state is whole: an older one would commit results again."""
+    job = Job()
+    job.completes(1, 2)
+    assert job.restored() == (2, True)
+    job.rots(FailureCause("ValueError", "deserialize: not a point"))
+    assert job.restored() == (2, True)
 
 
 def test_savepoints_count_too_in_whatever_order_they_complete() -> None:

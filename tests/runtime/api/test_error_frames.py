@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from understudy import DuplicateName, LocalCluster, NoSink, StreamEnvironment
+from understudy import DuplicateName, LocalCluster, NoSink, StandaloneCluster, StreamEnvironment
 from understudy.messages.known_names import known_arguments
 from understudy.testing import SimulatedCluster
 
@@ -48,6 +48,26 @@ def of_a_savepoint_that_is_not_there(cluster: Any) -> None:
     cluster.submit(env, from_savepoint="/no/such/savepoint")
 
 
+def with_a_wrong_setting(_: Any) -> None:
+    LocalCluster(heartbeat_timeout=5)
+
+
+def with_a_setting_too_small(_: Any) -> None:
+    LocalCluster(task_managers=0)
+
+
+def of_debugging_with_a_setting_too_small(_: Any) -> None:
+    LocalCluster(task_managers=0, debug=True)
+
+
+def with_a_wrong_setting_of_the_simulator(_: Any) -> None:
+    SimulatedCluster(1, sead=7)
+
+
+def of_hosts_without_a_settings_file(_: Any) -> None:
+    StandaloneCluster("no/such/file.yaml")
+
+
 def with_a_name_twice(_: Any) -> None:
     env = StreamEnvironment()
     env.from_collection([1]).uid("a").map(str).uid("a")
@@ -61,6 +81,11 @@ def with_a_name_twice(_: Any) -> None:
         too_parallel,
         with_a_wrong_argument,
         of_a_savepoint_that_is_not_there,
+        with_a_wrong_setting,
+        with_a_setting_too_small,
+        of_debugging_with_a_setting_too_small,
+        with_a_wrong_setting_of_the_simulator,
+        of_hosts_without_a_settings_file,
         with_a_name_twice,
     ],
 )

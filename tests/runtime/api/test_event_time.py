@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from understudy import Count, InvalidOperator, InvalidProgram, Source, StreamEnvironment, monotonous, tumbling
+from understudy import (
+    Count,
+    InvalidOperator,
+    InvalidProgram,
+    Source,
+    StreamEnvironment,
+    bounded_out_of_orderness,
+    cumulative,
+    monotonous,
+    session,
+    sliding,
+    tumbling,
+)
 from understudy.actors.operators.source_reader import assigner_behind
+from understudy.actors.operators.watermark_generators import BoundedOutOfOrderness
+from understudy.actors.windows.assigners import WindowAssigner
+from understudy.runtime.api.stream import DataStream
 from understudy.runtime.api.translation import translate
+from understudy.testing import SimulatedCluster
 
 
 class Splits(Source):
@@ -119,3 +136,69 @@ def test_windows_and_joins_without_event_time_are_refused_at_submit_with_the_inp
     timed(env, "a").interval_join(timed(env, "b"), 0, 5).collect(name="out")
     stream(env, "c").key_by("k").window(tumbling(5, time="processing")).aggregate(n=Count()).collect(name="clock")
     submitted(env)
+
+
+AN_HOUR_IN_2023 = 1_699_999_200_000
+
+
+def warned_of(stream: DataStream, env: StreamEnvironment, caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What a job says that ends in this stream."""
+    stream.collect(name="out")
+    with caplog.at_level(logging.WARNING), SimulatedCluster(2) as cluster:
+        cluster.submit(env).wait(60)
+    return [said for said in caplog.messages if "times are milliseconds" in said]
+
+
+def timed(
+    env: StreamEnvironment, bound: BoundedOutOfOrderness | None = None, start_ms: int = AN_HOUR_IN_2023
+) -> DataStream:
+    rows = [{"at": start_ms + number * 1_000, "key": number % 2} for number in range(10)]
+    return env.from_collection(rows, parallelism=1).assign_timestamps("at", bound or monotonous(), name="timed")
+
+
+def counted(stream: DataStream, windows: WindowAssigner) -> DataStream:
+    return stream.key_by("key").window(windows).aggregate(n=Count())
+
+
+@pytest.mark.parametrize(
+    ("windows", "written"),
+    [
+        (lambda: tumbling(10), "tumbling(10)"),
+        (lambda: sliding(60, 10), "sliding(60, 10)"),
+        (lambda: cumulative(5, timedelta(seconds=5)), "cumulative(5, datetime.timedelta(seconds=5))"),
+        (lambda: session(30), "session(30)"),
+        (lambda: tumbling(ms=10), ""),
+        (lambda: tumbling(timedelta(milliseconds=10)), ""),
+        (lambda: tumbling(10, time="processing"), ""),
+        (lambda: tumbling(100), ""),
+    ],
+)
+def test_windows_of_a_few_ms_of_dates_are_warned_of_where_they_were_not_written_as_ms(
+    env: StreamEnvironment, windows: Callable[[], WindowAssigner], written: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = warned_of(counted(timed(env).filter(lambda row: True), windows()), env, caplog)
+    assert [f"operator 'timed': times are milliseconds, and so are those of {written}. " in each for each in said] == [
+        True
+    ] * bool(written)
+
+
+def test_a_bound_of_a_few_ms_is_warned_of_together_with_the_windows(
+    env: StreamEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = timed(env, bounded_out_of_orderness(5))
+    counted(stream, tumbling(10)).collect(name="tens")
+    (said,) = warned_of(counted(stream, tumbling(10)), env, caplog)
+    assert "of bounded_out_of_orderness(5) and tumbling(10). If seconds are meant, write timedelta(seconds" in said
+
+
+def test_a_few_ms_of_times_that_are_no_dates_are_not_warned_of(
+    env: StreamEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert warned_of(counted(timed(env, bounded_out_of_orderness(5), 0), tumbling(10)), env, caplog) == []
+
+
+def test_a_window_for_each_round_of_a_loop_is_not_warned_of(
+    env: StreamEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    counts = timed(env).bulk_iterate(lambda rows: counted(rows, tumbling(1)), max_rounds=1)
+    assert warned_of(counts, env, caplog) == []

@@ -20,8 +20,8 @@ from understudy.runtime.clusters.cluster_settings import ClusterSettings
 def test_a_wrong_name_is_answered_with_the_right_ones(wrong: str, hint: str) -> None:
     with pytest.raises(TypeError) as raised:
         LocalCluster(2, **{wrong: 4})
-    assert str(raised.value).startswith(f"a cluster has no setting {wrong!r}{hint}")
+    assert str(raised.value).startswith(f"LocalCluster has no argument {wrong!r}{hint}")
 
 
 def test_a_right_one_is_taken() -> None:
-    assert ClusterSettings.of(2, 4, {"web_port": 0}) == ClusterSettings(2, 4, web_port=0)
+    assert LocalCluster(2, 4, web_port=0).settings == ClusterSettings(2, 4, web_port=0)

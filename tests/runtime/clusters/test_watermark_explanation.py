@@ -114,6 +114,37 @@ def test_the_bound_of_the_watermarks_is_said() -> None:
     assert found.path[-1].endswith("split 'b' of 1: 1500, for 31.0 s, 5.0 s behind the newest record")
 
 
+NEWEST = 1_700_000_000_000
+LARGE = 3_600_000
+
+
+def of_a_large_bound(**changes: Any) -> WatermarkExplanation:
+    """Of a source that goes on, an hour behind its newest record."""
+    at = NEWEST - LARGE - 1
+    usual = {"split": "", "watermark_ms": at, "standing_ms": 500, "is_paused": False, "records": 200}
+    holding = HoldingSplit(**{**usual, "most_behind_ms": 2_000, **changes})
+    return explained(source(0, holding, bound_ms=LARGE), window(0, at, standing_ms=500))
+
+
+def test_a_bound_that_records_hardly_need_holds_event_time_back() -> None:
+    found = of_a_large_bound()
+    assert (found.held_by, found.goes_on) == (HeldBy.BOUND, False)
+    assert found.path[-1] == (
+        "the bound of 3,600,000 ms holds it back: newest record 2023-11-14 22:13:20.000, watermark "
+        "2023-11-14 21:13:19.999; no record was more than 2.0 s behind the newest before it"
+    )
+    assert "give its assign_timestamps a smaller bound" in str(found).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"most_behind_ms": None}, {"most_behind_ms": 400_000}, {"records": 20}, {"standing_ms": 60_000}],
+    ids=["not known", "needed", "few records", "no records come"],
+)
+def test_a_bound_that_may_be_needed_does_not(changes: dict[str, Any]) -> None:
+    assert of_a_large_bound(**changes).held_by is HeldBy.RECORDS
+
+
 def test_so_is_the_end_of_the_job() -> None:
     failed, finished = (explained(ABLE, status=status) for status in (JobStatus.FAILED, JobStatus.FINISHED))
     assert (failed.held_by, finished.held_by) == (HeldBy.NOT_RUNNING, HeldBy.NOTHING)

@@ -42,6 +42,17 @@ class Second(KeyedOperator):
         out.collect((self.seen.value(), self.worst.value(), self.delay.value().cause, self.same.value()))
 
 
+class WithoutWorst(KeyedOperator):
+    """The state that is gone is carried along."""
+
+    count = ValueState(int, default=0)
+    delay = ValueState(str)
+    same = ValueState(int, default=0)
+
+    def process(self, number: int, out: Any) -> None:
+        out.collect(self.count.value())
+
+
 class Unfit(Second):
     worst = ValueState(bytes)  # type: ignore[assignment]
 
@@ -73,6 +84,20 @@ def test_each_state_is_compatible_or_migrated_and_submit_says_which(tmp_path: Pa
             "delays.same": "compatible",
         }
         assert handle.submitted.restored_operators == ("delays",)
+
+
+def test_a_state_that_is_not_declared_any_more_is_listed_as_carried_along(tmp_path: Path) -> None:
+    path = savepoint_of_first(tmp_path)
+    with LocalCluster(1, debug=True) as cluster:
+        handle = cluster.submit(job(tmp_path, WithoutWorst), from_savepoint=path)
+        handle.wait(timeout=60)
+        assert handle.submitted.restored_states == {
+            "delays.count": "compatible",
+            "delays.worst": "not declared, carried along",
+            "delays.delay": "compatible",
+            "delays.same": "compatible",
+        }
+        assert handle.submitted.left_behind == ()
 
 
 def test_what_is_refused_is_named_at_submit(tmp_path: Path) -> None:

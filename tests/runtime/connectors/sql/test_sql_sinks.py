@@ -22,6 +22,7 @@ from understudy.actors.flow.records import RecordMismatch
 from understudy.runtime.connectors.sql.errors import (
     DatabaseRefused,
     NoSuchTable,
+    RowsLeftOut,
     StatementFailed,
     TableMismatch,
 )
@@ -314,3 +315,34 @@ def test_a_column_that_is_dropped_after_its_rows_were_staged_is_named(url: str, 
     ask("ALTER TABLE t DROP COLUMN b")
     with failing(TableMismatch, "the table has no column 'b'"):
         harness.restored(snapshot)
+
+
+SWALLOWS = """
+CREATE FUNCTION even() RETURNS trigger AS $$ BEGIN IF NEW.id % 2 = 0 THEN RETURN NEW; END IF; RETURN NULL; END $$
+LANGUAGE plpgsql
+"""
+
+
+def _with_a_trigger_that_swallows(pg_url: str) -> None:
+    with psycopg.connect(pg_url) as connection:
+        connection.execute("CREATE TABLE t (id bigint NOT NULL PRIMARY KEY, b varchar(20), n numeric(10, 2))")
+        connection.execute(SWALLOWS)
+        connection.execute("CREATE TRIGGER even BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION even()")
+
+
+def test_rows_that_a_trigger_leaves_out_are_an_error_and_none_of_them_is_committed(pg_url: str) -> None:
+    _with_a_trigger_that_swallows(pg_url)
+    with failing(RowsLeftOut, "of 3 rows that were sent to table t it has taken 1, .* a BEFORE INSERT trigger"):
+        written(SqlSink(pg_url, "t"), row(1), row(2), row(3))
+    with psycopg.connect(pg_url) as connection:
+        assert connection.execute("SELECT id FROM t").fetchall() == []
+        assert connection.execute(f"SELECT sequence FROM {LEDGER}").fetchall() == []
+
+
+def test_a_trigger_may_leave_out_upserts(pg_url: str) -> None:
+    """As one does that suppresses updates which change nothing: after a restart there are such."""
+    _with_a_trigger_that_swallows(pg_url)
+    with written(SqlSink(pg_url, "t", key="id"), row(1), row(2)):
+        pass
+    with psycopg.connect(pg_url) as connection:
+        assert connection.execute("SELECT id FROM t").fetchall() == [(2,)]

@@ -275,6 +275,50 @@ def test_a_first_timer_at_a_span_of_time_is_warned_of_once(
     assert f"If it is to fire that long after now, write {now} + 60000" in said
 
 
+class AMinuteLater(InSeconds):
+    def __init__(self, later_ms: int = 60) -> None:
+        self.later_ms = later_ms
+
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.timers.at_event_time(self.timestamp + self.later_ms)
+
+
+class AtTheNextSecond(InSeconds):
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.timers.at_event_time((self.timestamp // 1000 + 1) * 1000)
+
+
+def _timers_of(operator: KeyedOperator, times: list[int]) -> None:
+    with OperatorHarness(operator, key_by="user") as harness:
+        harness.process(records("ann", "bob", "cid", "dan"), timestamps=times)
+
+
+_AT = [1_700_000_000_000, 1_700_000_000_970, 1_700_000_001_940, 1_700_000_003_000]
+
+
+def test_timers_a_few_ms_behind_their_records_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    _timers_of(AMinuteLater(), _AT)
+    (said,) = caplog.messages
+    assert "its timers are 60 ms behind their records: if seconds are meant, write self.timestamp + 60000" in said
+
+
+@pytest.mark.parametrize(
+    ("operator", "times"),
+    [
+        (AMinuteLater(1), _AT),
+        (AMinuteLater(60_000), _AT),
+        (AMinuteLater(), [5, 10, 15, 20]),
+        (AtTheNextSecond(), [_AT[1]] * 4),
+        (AtTheNextSecond(), [at + 30 for at in _AT]),
+    ],
+)
+def test_timers_that_are_at_once_or_far_or_at_the_end_of_a_second_are_not_warned_of(
+    operator: KeyedOperator, times: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    _timers_of(operator, times)
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize("time_ms", [0, 60_000, 1_700_000_000])
 def test_a_timer_of_event_time_is_not_warned_of_where_the_times_of_records_are_no_dates_either(
     time_ms: int, caplog: pytest.LogCaptureFixture

@@ -294,7 +294,6 @@ def _nothing_at_all() -> StreamEnvironment:
         (_nothing_to_see, "nothing that can be compared"),
         (_nothing_at_all, "give it some records"),
         (_nothing_at_all, r"does a timer wait for time\.time\(\)\? .*: take self\.processing_time\(\)"),
-        (_nothing_at_all, "begin a task that it does not await"),
     ],
 )
 def test_a_job_that_cannot_be_tried_is_refused(build: Callable[[], StreamEnvironment], problem: str) -> None:

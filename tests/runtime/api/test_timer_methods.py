@@ -1,0 +1,108 @@
+"""An operator that sets timers and defines no `on_timer` is refused where the stream is built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from understudy import InvalidOperator, JobFailed, KeyedOperator, StreamEnvironment, ValueState
+from understudy.testing import OperatorHarness, SimulatedCluster
+
+
+class Direct(KeyedOperator):
+    def process(self, record: Any, out: Any) -> None:
+        self.timers.at_event_time(self.timestamp + 5)  # it is set here
+
+
+class OnTimerInCamelCase(KeyedOperator):
+    def process(self, record: Any, out: Any) -> None:
+        self.timers.at_processing_time(self.processing_time() + 5)  # it is set here
+
+    def onTimer(self, timer: Any, out: Any) -> None:
+        out.collect(timer)
+
+
+class ByAHelper(KeyedOperator):
+    async def process(self, record: Any, out: Any) -> None:
+        self._remind()
+
+    def _remind(self) -> None:
+        (lambda: self.timers.at_event_time(5))()  # it is set here
+
+
+class AsItsBase(Direct):
+    def process(self, record: Any, out: Any) -> None:
+        super().process(record, out)
+
+
+class Reminding(KeyedOperator):
+    """Timers are set by those who want them."""
+
+    def remind(self) -> None:
+        self.timers.at_event_time(5)
+
+
+class WithoutReminders(Reminding):
+    timer = ValueState(int)
+
+    def process(self, record: Any, out: Any) -> None:
+        out.collect(record)
+
+
+class OtherThanItsBase(Direct):
+    def process(self, record: Any, out: Any) -> None:
+        out.collect(record)
+
+
+class WithOnTimer(Direct):
+    def on_timer(self, timer: Any, out: Any) -> None:
+        out.collect(timer)
+
+
+@pytest.mark.parametrize("kind", [Direct, OnTimerInCamelCase, ByAHelper, AsItsBase])
+def test_it_is_refused_with_its_line(kind: type[KeyedOperator]) -> None:
+    stream = StreamEnvironment().from_collection([1]).key_by(lambda record: record)
+    with pytest.raises(InvalidOperator, match=f"{kind.__name__} registers a timer and defines no on_timer") as caught:
+        stream.process(kind)
+    path, line = str(caught.value).split(": ")[0].rsplit(":", 1)
+    with open(path) as source:
+        assert "# it is set here" in source.readlines()[int(line) - 1]
+    assert f"define `{'async ' * (kind is ByAHelper)}def on_timer(self, timer, out)`" in str(caught.value)
+
+
+def test_a_method_that_is_called_much_like_it_is_named() -> None:
+    with pytest.raises(InvalidOperator, match=r"; it defines onTimer: rename it$"):
+        OperatorHarness(OnTimerInCamelCase, key_by=lambda record: record)
+    with pytest.raises(InvalidOperator, match=r"out\)`$"):
+        OperatorHarness(Direct, key_by=lambda record: record)
+
+
+@pytest.mark.parametrize("kind", [WithoutReminders, OtherThanItsBase, WithOnTimer])
+def test_one_that_sets_none_or_takes_them_is_not(kind: type[KeyedOperator]) -> None:
+    StreamEnvironment().from_collection([1]).key_by(lambda record: record).process(kind)
+
+
+def set_timer(timers: Any) -> None:
+    timers.at_event_time(5)
+
+
+class Elsewhere(KeyedOperator):
+    def process(self, record: Any, out: Any) -> None:
+        set_timer(self.timers)
+
+
+class Untimed(KeyedOperator):
+    def process(self, record: Any, out: Any) -> None:
+        out.collect(self.timestamp)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"), [(Elsewhere, "defines no on_timer"), (Untimed, "self.timestamp was asked for")]
+)
+def test_what_shows_in_a_task_alone_ends_the_job_at_once(kind: type[KeyedOperator], told: str) -> None:
+    env = StreamEnvironment(parallelism=1)
+    env.from_collection([1]).key_by(lambda record: record).process(kind).collect(name="out")
+    with SimulatedCluster(1) as cluster, pytest.raises(JobFailed, match=told) as caught:
+        cluster.submit(env).wait(60)
+    assert caught.value.details.restarts == 0
