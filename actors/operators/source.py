@@ -57,6 +57,11 @@ class Source(Operator):
     them out. When all are, it is not called.
     """
 
+    splits_only_after_rescale: bool = False
+    """`current_splits` returns None until the parallelism has changed, as that of a source on an IndexShare may: where
+    `assign_timestamps` does not stand in the task of the source, there is no warning that it does not see its splits.
+    """
+
     def poll(self) -> Batch | FromSplit | Literal[SourceState.END] | None:
         """The next batch; None when there is none yet (the source then calls `self.context.wake` when there is); or
         END.

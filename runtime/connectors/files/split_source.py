@@ -30,6 +30,8 @@ _FILES_NAMED = 3
 class SplitSource(PacedSource):
     """A subclass calls `settle` when it is made, and defines `open_split` and `for_columns`."""
 
+    splits_only_after_rescale = True
+
     splits: tuple[FileSplit, ...]
     schema: pa.Schema
     place: str
