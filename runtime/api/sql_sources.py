@@ -78,4 +78,4 @@ class SqlSources(Beginnings):
         `PostgresChanges`. See docs/connectors/postgres-cdc.md.
         """
         source = PostgresChanges(url, table, slot=slot, **self._batching(), **options)
-        return self._start(source, name, 1 if parallelism is None else parallelism, leads=True)
+        return self._start(source, name, parallelism, leads=True)
