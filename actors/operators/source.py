@@ -13,7 +13,7 @@ import pyarrow as pa
 from ...messages import CheckpointId, StateDescription
 from ..errors import CannotRescale
 from ..flow.elements import Batch
-from ..unrun import RETURN, has_run
+from ..unrun import RETURN, result_of
 from .operator import Operator
 
 
@@ -167,8 +167,7 @@ def offset_of(source: Source) -> Any:
 
 
 def _call(source: Source, method: str, *args: Any) -> Any:
-    result = getattr(source, method)(*args)
-    return has_run(f"{type(source).__name__}.{method}", result, RETURN)
+    return result_of(source, method, *args, in_place_of_yield=RETURN)
 
 
 def can_rescale(source: Source) -> bool:

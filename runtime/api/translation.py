@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.operator import Operator, described_states
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.tasks.job_program import JobProgram, NotShippable, ProgramOperator
-from ...actors.unrun import has_run
+from ...actors.unrun import result_of
 from ...messages import (
     CheckpointConfig,
     CheckpointRetention,
@@ -97,8 +97,7 @@ class Translation:
         """Let each operator say what would make it fail; raises OperatorCheckFailed, naming the operator."""
         for name, operator in self.operators.items():
             try:
-                check: Callable[[bool], Any] = operator.check_at_submit
-                has_run(f"{type(operator).__name__}.check_at_submit", check(on_this_machine))
+                result_of(operator, "check_at_submit", on_this_machine)
             except Exception as error:
                 raise OperatorCheckFailed(f"operator {name!r} ({type(operator).__name__}): {error}") from error
 
