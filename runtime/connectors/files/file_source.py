@@ -59,8 +59,6 @@ class FileSource(SplitSource):
         encoding: str = "utf8",
     ) -> None:
         super().__init__(batch_rows, records_per_second)
-        if format not in READ_FORMATS:
-            raise ValueError(f"format: wanted one of {', '.join(READ_FORMATS)}, found {format!r}")
         form = csv_form(format, null_values, delimiter, encoding)
         self.path = absolute(path)
         self.format = format
