@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...actors.operators.source import Source
 from ..connectors.spark.stream_query import SparkStream
 from .elsewhere import OF_ENVIRONMENTS, instead_of, without_guess
+from .schemas import declared_schema
 from .stream import DataStream
 from .stream_graph import StreamEdge, StreamGraph
 
@@ -27,6 +29,11 @@ class Beginnings:
     def _batching(self) -> dict[str, Any]:
         """The `batch_rows` of a source, if the environment has one."""
         return {} if self.batch_rows is None else {"batch_rows": self.batch_rows}
+
+    def _with(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """What the user has said of a source, and else the environment. Raises InvalidSetting for what is no schema."""
+        declared_schema(options.get("schema"))
+        return {**self._batching(), **options}
 
     def _start(
         self,
