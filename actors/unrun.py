@@ -45,6 +45,11 @@ def has_run(what: str, result: T, in_place_of_yield: str = NO_YIELD) -> T:
     return result
 
 
+def result_of(owner: Any, method: str, *args: Any, in_place_of_yield: str = NO_YIELD) -> Any:
+    """What this method of the user's class returns. Raises UnwantedResult when nothing of it has run."""
+    return has_run(f"{type(owner).__name__}.{method}", getattr(owner, method)(*args), in_place_of_yield)
+
+
 def refuse(what: str, result: Any, in_place_of_yield: str = COLLECT, index: int | None = None) -> NoReturn:
     """Raises UnwantedResult, saying what to write instead. `index`: whose of the records of a batch it is."""
     kind, told = type(result), _told(result)

@@ -25,6 +25,11 @@ def full_name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
+def columns_shown(schema: Any) -> str:
+    """The columns of an Arrow schema, each with its type."""
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
 def place_of_code(code: Any, line: int | None = None) -> str:
     """`file:line` of code as Python has it, its first line where no other is given; empty for anything else."""
     return f"{code.co_filename}:{line or code.co_firstlineno}" if isinstance(code, CodeType) else ""

@@ -19,8 +19,13 @@ def is_url(location: str) -> bool:
     return "://" in location
 
 
-def absolute(location: str) -> str:
-    """A path as all processes of this machine find it, wherever they work, and `~` as a folder; a URL as it is."""
+def absolute(location: object) -> str:
+    """A path as all processes of this machine find it, wherever they work, and `~` as a folder; a URL as it is. Raises
+    TypeError for what is no text.
+    """
+    if not isinstance(location, str):
+        advice = ": write str(...) around it" if isinstance(location, os.PathLike) else ""
+        raise TypeError(f"wanted a path or URL as a text, found {location!r:.80}{advice}")
     return location if is_url(location) else os.path.abspath(os.path.expanduser(location))
 
 

@@ -1,8 +1,8 @@
 """AssignTimestamps: gives records their event times, and says how far event time has come.
 
 One watermark per batch at most, behind the batch. Watermarks from before it do not pass, but the one of ended data, nor
-do statuses. Behind a source with splits it keeps a watermark for each of them
-(SplitWatermarks): a SourceReader names the split of each batch.
+do statuses. Behind a source with splits it keeps a watermark for each of them (SplitWatermarks): a SourceReader names
+the split of each batch.
 
 The watermark is state: it is in every snapshot, and restored, so that the same records are late as before. That of a
 split goes with the split, wherever it is read then; what the subtask has said is, with another parallelism, the least
@@ -52,6 +52,12 @@ class AssignTimestamps(Operator):
     _watermarks: OperatorListState[Any] = OperatorListState(object, mode="union", name="watermarks")
     """Of this subtask, (subtask, parallelism, watermark, {split: watermark}); restored, those of all."""
 
+    _looked = False
+    """Whether a time has been looked at for its unit."""
+
+    is_open = False
+    """Whether it knows where it goes on."""
+
     def __init__(
         self,
         time: str | Callable[[Any], Any],
@@ -67,12 +73,6 @@ class AssignTimestamps(Operator):
         """What goes by these times, as it is written, where its ms may well be meant as seconds."""
         if isinstance(strategy, BoundedOutOfOrderness) and strategy.as_if_seconds:
             self.as_if_seconds.append(strategy.as_if_seconds)
-
-    _looked = False
-    """Whether a time has been looked at for its unit."""
-
-    is_open = False
-    """Whether it knows where it goes on."""
 
     @property
     def bound_ms(self) -> int | None:
@@ -135,7 +135,7 @@ class AssignTimestamps(Operator):
         self.splits.heard(self._split)
         self._say_active(out)
         marks = self.splits.marks(self._split, times, batch)
-        out.emit_element(TimedBatch(batch, times, self._time if isinstance(self._time, str) else None, marks))
+        out.emit_element(TimedBatch(batch, times, self.column, marks))
         self.splits.on_batch(self._split, times, batch, active_ms, self.context.clock.now_ms())
         self._say(out)
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from ...messages import CheckpointId
 from ..flow.elements import Batch
-from ..unrun import RETURN, has_run
+from ..unrun import RETURN, result_of
 from .collector import Collector
 from .ledger_sink import LedgerSink
 from .marker import Marker
@@ -47,7 +47,7 @@ class CommittableWriter(Operator):
     # -- when it happens
 
     def process_batch(self, batch: Any, out: Collector) -> None:
-        has_run(f"{type(self).__name__}.write", self.write(batch))  # type: ignore[func-returns-value]
+        result_of(self, "write", batch)
 
     def before_barrier(self, checkpoint_id: CheckpointId, out: Collector) -> None:
         self._send(out)
@@ -56,7 +56,7 @@ class CommittableWriter(Operator):
         self._send(out)
 
     def _send(self, out: Collector) -> None:
-        for committable in has_run(f"{type(self).__name__}.finish", self.finish(), RETURN):
+        for committable in result_of(self, "finish", in_place_of_yield=RETURN):
             out.collect(committable)
 
 
@@ -92,8 +92,8 @@ class Committer(LedgerSink):
         committables = [committable for batch in batches for committable in batch]
         if not committables:
             return None
-        return super().stage([list(has_run(f"{type(self).__name__}.merge", self.merge(committables), RETURN))])
+        return super().stage([list(result_of(self, "merge", committables, in_place_of_yield=RETURN))])
 
     def apply(self, batches: list[Any], marker: Marker) -> None:
         committables = [committable for batch in batches for committable in batch]
-        has_run(f"{type(self).__name__}.commit", self.commit(committables, marker))  # type: ignore[func-returns-value]
+        result_of(self, "commit", committables, marker)

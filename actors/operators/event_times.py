@@ -23,7 +23,6 @@ _PER_MS = {"us": 1_000, "ns": 1_000_000}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
-
 _FURTHEST_MS = 2**61
 """From 1970. Windows and bounds around times within have 64 bits, and their panes of a millisecond lie between
 FIRST_BOUND and LAST_BOUND.
@@ -108,7 +107,7 @@ def _conversion(value: Any) -> str:
 
 def _time_of(value: Any, what: str, position: int) -> int:
     if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).__sub__(_EPOCH) // _MS
+        return ((value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH) // _MS
     if isinstance(value, date):
         return (value - _EPOCH.date()).days * _MS_PER_DAY
     if hasattr(value, "__index__") and not isinstance(value, bool) and -(2**63) < int(value) < 2**63 - 1:

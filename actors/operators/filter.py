@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...messages.shown import place_of_function
+from ...messages.shown import columns_shown, place_of_function
 from ..flow.elements import Batch, TimedBatch, Times
 from ..flow.records import batch_of
 from ..unrun import UNRUN, refuse
@@ -106,8 +106,7 @@ class Filter(RecordFunction):
                 _filtered(schema.empty_table(), self._expression)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
                 reason = " ".join(str(error).split())
-                columns = ", ".join(f"{field.name} {field.type}" for field in schema)
-                raise ValueError(f"{self._expression}: {reason}; the stream has {columns}") from error
+                raise ValueError(f"{self._expression}: {reason}; the stream has {columns_shown(schema)}") from error
         return schema
 
     def _test(self, records: Iterator[Any]) -> list[bool]:

@@ -27,7 +27,7 @@ from ...messages import CheckpointId
 from ..flow.elements import Batch
 from ..flow.key_selector import KeySelector
 from ..flow.records import merged
-from ..unrun import has_run
+from ..unrun import result_of
 from .collector import Collector
 from .operator import Operator, Takes
 from .patience import Patience
@@ -112,7 +112,7 @@ class IdempotentSink(Operator):
         self._waiting = self._merged()
         try:
             while self._waiting:
-                has_run(f"{type(self).__name__}.upsert", self.upsert(self._waiting[0]))  # type: ignore[func-returns-value]
+                result_of(self, "upsert", self._waiting[0])
                 del self._waiting[0]
         except Exception as error:  # noqa: BLE001 - of the outside system: whatever its client raises
             self._patience.failed("upsert", error, is_last=is_last)

@@ -30,7 +30,7 @@ from ...messages import CheckpointId
 from ...state import OperatorListState, pack_batch, unpack_batch
 from ..errors import MarkerMismatch, MarkerMoved
 from ..flow.elements import Batch
-from ..unrun import RETURN, has_run
+from ..unrun import RETURN, result_of
 from .collector import Collector
 from .marker import Marker, sink_name, writer_name
 from .operator import Operator, Takes
@@ -131,7 +131,7 @@ class LedgerSink(Operator):
     def process_batch(self, batch: Any, out: Collector) -> None:
         if self._patience.is_tried:
             self._apply_complete()
-        has_run(f"{type(self).__name__}.write", self.write(batch))  # type: ignore[func-returns-value]
+        result_of(self, "write", batch)
 
     def on_idle(self, out: Collector) -> float | None:
         if not self._patience.is_tried:
@@ -141,7 +141,7 @@ class LedgerSink(Operator):
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         kept, self._kept = self._kept, []
-        handle = has_run(f"{type(self).__name__}.stage", self.stage(kept), RETURN)
+        handle = result_of(self, "stage", kept, in_place_of_yield=RETURN)
         if handle is not None:
             self._sequence += 1
             self._staged.append(_Staged(self._writer, self._sequence, checkpoint_id, handle))
@@ -220,13 +220,13 @@ class LedgerSink(Operator):
         if batches:
             marker = Marker(writer.sink, writer.name, batches[-1].sequence, after)
             data = [batch for each in batches for batch in self.unstage(each.handle)]
-            has_run(f"{type(self).__name__}.apply", self.apply(data, marker))  # type: ignore[func-returns-value]
+            result_of(self, "apply", data, marker)
             after = marker.sequence
         self._applied[writer.name] = after
 
     def _read_marker(self, writer: _Writer) -> int:
         """Raises MarkerMismatch where somebody else goes on under the name that this attempt counts under."""
-        read = has_run(f"{type(self).__name__}.last_marker", self.last_marker(writer.name), RETURN) or 0
+        read = result_of(self, "last_marker", writer.name, in_place_of_yield=RETURN) or 0
         if writer == self._writer and read > self._sequence:
             raise MarkerMismatch.ahead(self.context.name, writer.name, self._sequence, read)
         return read

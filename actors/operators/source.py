@@ -13,7 +13,7 @@ import pyarrow as pa
 from ...messages import CheckpointId, StateDescription
 from ..errors import CannotRescale
 from ..flow.elements import Batch
-from ..unrun import RETURN, has_run
+from ..unrun import RETURN, result_of
 from .operator import Operator
 
 
@@ -55,6 +55,11 @@ class Source(Operator):
     paused_splits: frozenset[str] = frozenset()
     """Splits that run ahead of others that wait for them (`assign_timestamps(max_drift_ms=...)`): `poll` should leave
     them out. When all are, it is not called.
+    """
+
+    splits_only_after_rescale: bool = False
+    """`current_splits` returns None until the parallelism has changed, as that of a source on an IndexShare may: where
+    `assign_timestamps` does not stand in the task of the source, there is no warning that it does not see its splits.
     """
 
     def poll(self) -> Batch | FromSplit | Literal[SourceState.END] | None:
@@ -162,8 +167,7 @@ def offset_of(source: Source) -> Any:
 
 
 def _call(source: Source, method: str, *args: Any) -> Any:
-    result = getattr(source, method)(*args)
-    return has_run(f"{type(source).__name__}.{method}", result, RETURN)
+    return result_of(source, method, *args, in_place_of_yield=RETURN)
 
 
 def can_rescale(source: Source) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from ...messages import CheckpointId
 from ...state import OperatorListState
 from ..errors import SuperNotCalled
-from ..unrun import has_run
+from ..unrun import result_of
 from .collector import Collector
 from .operator import Operator
 
@@ -146,7 +146,7 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
 
     def _transact(self, method: str, *args: Any) -> Any:
         """One of the subclass's own; raises UnwantedResult when it returns in place of running."""
-        return has_run(f"{type(self).__name__}.{method}", getattr(self, method)(*args))
+        return result_of(self, method, *args)
 
     def _begin(self) -> _Transaction[T]:
         return _Transaction(None, self.context.clock.wall_ms(), self._transact("begin_transaction"))

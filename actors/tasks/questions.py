@@ -13,7 +13,7 @@ import pykka
 from ...messages import AskOperator, ExecutionState, InletAnswer, OperatorAnswer, SendToInlet
 from ..ask_errors import NotRunning
 from ..operators.source import Source
-from ..unrun import RETURN, has_run
+from ..unrun import RETURN, result_of
 from .task_setup import TaskParts
 
 
@@ -53,4 +53,4 @@ def _ask(question: AskOperator, state: ExecutionState, parts: TaskParts | None) 
     assert operator is not None, f"no operator {question.operator!r} in this task"
     asked = question.plain_question if question.question is None else question.question
     with parts.state.reading(operator, question.has_key, question.key):
-        return has_run(f"{type(operator).__name__}.on_receive", operator.on_receive(asked), RETURN)
+        return result_of(operator, "on_receive", asked, in_place_of_yield=RETURN)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, Final
 
 from ...actors.async_calls.settings import AsyncSettings
 from ...actors.operators.operator import Operator
 from ...state.kinds.descriptors import StateDeclaration
+from .codes import codes_of
 from .errors import InvalidOperator, InvalidSetting
+from .private_names import is_ours
 
 _NAME: Final = "async_settings"
 
@@ -56,8 +58,9 @@ def _check_not_attributes(operator: Operator) -> None:
     """Raises InvalidOperator for a setting that stands in the class by itself, unless the class reads it."""
     kind = type(operator)
     classes = kind.__mro__[: kind.__mro__.index(Operator)]
-    own = [each for each in classes if not each.__module__.startswith("understudy.")]
-    read = {name for cls in own for each in vars(cls).values() for name in _names_in(getattr(each, "__code__", None))}
+    own = [each for each in classes if not is_ours(each)]
+    functions = [each for cls in own for each in vars(cls).values() if isinstance(each, FunctionType)]
+    read = {name for function in functions for code in codes_of(function.__code__) for name in code.co_names}
     names = {each.name for each in fields(AsyncSettings)} - read
     lost = {
         name: value
@@ -81,15 +84,6 @@ def _is_setting(name: str, value: object) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _names_in(code: CodeType | None) -> Iterator[str]:
-    """All that a function and those inside it refer to by name."""
-    if code is not None:
-        yield from code.co_names
-        for each in code.co_consts:
-            if isinstance(each, CodeType):
-                yield from _names_in(each)
 
 
 def _is_misspelt(name: str, value: object) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from ...actors.operators.operator import Operator
+from .codes import codes_of
 
 log = logging.getLogger(__name__)
 
@@ -108,14 +109,6 @@ def captured_by(function: FunctionType) -> dict[str, dict[str, Any]]:
         with suppress(ValueError):  # it has no value yet
             cells[name] = cell.cell_contents
     return {"GLOBAL": function.__globals__, "DEREF": cells}
-
-
-def codes_of(code: CodeType) -> Iterator[CodeType]:
-    """The function's own, and of those within it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from codes_of(constant)
 
 
 def _changed(code: CodeType, captured: dict[str, dict[str, Any]]) -> Iterator[tuple[int, _Variable]]:

@@ -29,7 +29,6 @@ from ..connectors import (
     scan_plan,
 )
 from ..connectors.errors import check_extra
-from ..connectors.spark.stream_query import SparkStream
 from .checks import at_least, at_least_or_none, check_records, one_of, rate, text, yes_or_no
 from .errors import InvalidSetting
 from .file_sources import FileSources
@@ -43,7 +42,7 @@ from .schemas import dataframe_schema, declared_schema
 from .spark_sources import SparkSources
 from .sql_sources import SqlSources
 from .stream import DataStream
-from .stream_graph import StreamEdge, StreamGraph
+from .stream_graph import StreamGraph
 from .warned import warn
 from .web_sources import WebSources
 
@@ -52,12 +51,10 @@ log = logging.getLogger(__name__)
 MODES = ("exactly-once", "at-least-once")
 RETENTIONS = tuple(retention.value for retention in CheckpointRetention)
 
-
 _INITIAL_MS = 200
 """Of the usual restart strategy, which makes 300 of it for the first delay: a mistake that is the same each time ends
 the job within seconds. Flink begins with 1000.
 """
-
 
 _ELSEWHERE = dict.fromkeys(("rate", "rows_per_second", "per_second"), "write records_per_second=...")
 """Options of sources in other libraries. Flink: rowsPerSecond."""
@@ -250,7 +247,7 @@ class StreamEnvironment(
                 "again, or give a list"
             )
         check_records("from_collection", source.records)
-        return self._start(source, name, 1 if parallelism is None else parallelism, leads=True)
+        return self._start(source, name, parallelism, leads=True)
 
     @known_arguments(first=1, elsewhere=_ELSEWHERE)
     def generate(
@@ -307,34 +304,7 @@ class StreamEnvironment(
             max_waiting_bytes=at_least("max_waiting_bytes", max_waiting_bytes, 1),
             **self._batching(),
         )
-        return self._start(source, text("name", name), 1 if parallelism is None else parallelism, leads=True)
-
-    def _batching(self) -> dict[str, Any]:
-        return {} if self.batch_rows is None else {"batch_rows": self.batch_rows}
-
-    def _start(
-        self,
-        source: Source,
-        name: str | None,
-        parallelism: int | None,
-        slot_sharing_group: str | None = None,
-        dataframe: Any = None,
-        leads: bool = False,
-        spark_stream: SparkStream | None = None,
-    ) -> DataStream:
-        node = self.graph.add(
-            "source",
-            source,
-            name=self.graph.name_for(name, type(source).__name__),
-            schema=source.source_schema(),
-            bounded=source.bounded,
-            parallelism=parallelism,
-            slot_sharing_group=slot_sharing_group,
-            dataframe=dataframe,
-            leads=leads,
-        )
-        node.spark_stream = spark_stream
-        return DataStream(self.graph, [StreamEdge(node)])
+        return self._start(source, text("name", name), parallelism, leads=True)
 
 
 def _alignment_timeout(given: int | None, mode: str) -> int | None:

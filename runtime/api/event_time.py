@@ -30,16 +30,12 @@ from ...actors.windows.columnar_windows import ColumnarWindows
 from ...actors.windows.window_operator import WindowOperator
 from ...messages import shown
 from ...state.kinds.durations import duration_ms
-from ..connectors.files.split_source import SplitSource
-from ..connectors.indexed_source import IndexedSource
 from .errors import InvalidProgram
 from .operator_checks import function_of
 from .stream_graph import StreamEdge, StreamNode
 
 log = logging.getLogger(__name__)
 
-_WITHOUT_SPLITS = tuple(each.current_splits for each in (Source, IndexedSource, SplitSource))
-"""The last two have some only after a change of parallelism in which they fell apart."""
 _STRATEGIES = "bounded_out_of_orderness(5_000), monotonous(), punctuated(function) or a WatermarkStrategy of your own"
 
 
@@ -89,7 +85,7 @@ def check_assigners(chains: Sequence[Sequence[StreamNode]]) -> None:
                     "parallelism, before the stream branches"
                 )
             source = _origin(node)
-            if isinstance(source, Source) and type(source).current_splits not in _WITHOUT_SPLITS:
+            if isinstance(source, Source) and _reads_splits(source):
                 log.warning(
                     "operator %r does not see the splits of %s, and keeps one watermark for all: put "
                     "assign_timestamps behind the source, before the stream branches",
@@ -159,6 +155,10 @@ _WITH_LIFETIME = (Deduplicate, RecordDeduplicate, RegularJoin, RecordJoin)
 
 _KEEPS_TIMES = (Map, Filter, FlatMap, MapBatches, TagSide)
 """Operators that give no records a time."""
+
+
+def _reads_splits(source: Source) -> bool:
+    return type(source).current_splits is not Source.current_splits and not source.splits_only_after_rescale
 
 
 def _origin(node: StreamNode) -> Any:

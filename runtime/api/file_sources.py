@@ -18,7 +18,6 @@ from .checks import at_least, at_least_or_none, rate, text
 from .errors import ApiError, InvalidSetting
 from .schemas import declared_schema
 from .stream import DataStream
-from .stream_graph import StreamGraph
 
 
 class LineOptions(TypedDict, total=False):
@@ -47,8 +46,6 @@ class CsvOptions(FileOptions, total=False):
 
 class FileSources(Beginnings):
     """Base of the StreamEnvironment."""
-
-    graph: StreamGraph
 
     @known_arguments(first=1)
     def from_files(

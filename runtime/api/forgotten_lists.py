@@ -6,13 +6,14 @@ Found in an operator's methods when it is put into a stream. A list that is kept
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import chain, takewhile
 from types import CodeType, FunctionType
 from typing import Any
 
 from ...state.kinds.declared_states import declared_states
+from .codes import codes_of, placed_instructions
 from .errors import InvalidOperator
-from .private_names import inner_functions, is_ours, placed_instructions
+from .private_names import is_ours
 
 _INSTEAD = {"append": "add(item)", "extend": "add_all(items)"}
 """By method of the list; for the others it is `update`."""
@@ -26,7 +27,8 @@ def check_forgotten_lists(kind: type) -> None:
     lists = {name for name, state in declared_states(kind).items() if state.kind == "ListState"}
     for cls in takewhile(lambda base: not is_ours(base), kind.__mro__ if lists else ()):
         for method, value in vars(cls).items():
-            for name, change, place in _changed_in(value.__code__) if isinstance(value, FunctionType) else ():
+            codes = codes_of(value.__code__) if isinstance(value, FunctionType) else ()
+            for name, change, place in chain.from_iterable(map(_changed_in, codes)):
                 if name in lists:
                     raise InvalidOperator(
                         f"{place}: {cls.__name__}.{method} calls self.{name}.get().{change}(...): get() of a ListState "
@@ -36,12 +38,10 @@ def check_forgotten_lists(kind: type) -> None:
 
 
 def _changed_in(code: CodeType) -> Iterator[tuple[str, str, str]]:
-    """Attribute, method and place of each `x.attribute.get().method`, in functions within it, too."""
+    """Attribute, method and place of each `x.attribute.get().method`."""
     last: list[tuple[str, Any, int]] = [("", None, 0)] * 3
     for each, place in placed_instructions(code):
         (_, name, _), (_, get, _), (call, _, count) = last
         if each.argval in _CHANGES and get == "get" and call == "CALL" and count == 0:
             yield str(name), each.argval, place
         last = [*last[1:], (each.opname, each.argval, each.arg or 0)]
-    for inner in inner_functions(code):
-        yield from _changed_in(inner)

@@ -63,4 +63,4 @@ class FrameSources(Beginnings):
         parallelism: int | None = None,
     ) -> DataStream:
         source = TableSource(table, records_per_second=rate(records_per_second), **self._batching())
-        return self._start(source, name, 1 if parallelism is None else parallelism, leads=True)
+        return self._start(source, name, parallelism, leads=True)

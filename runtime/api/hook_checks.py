@@ -285,9 +285,8 @@ def check_runs(
 ) -> None:
     """Raises InvalidOperator for a function of which nothing would run when it is called."""
     there = found(function)
-    if there.kind is FunctionKind.ASYNC_GENERATOR and in_place_of_yield is not None:
+    yields = there.kind in (FunctionKind.GENERATOR, FunctionKind.ASYNC_GENERATOR)
+    if yields and in_place_of_yield is not None:
         raise InvalidOperator(f"{what} is {there}, and none of its code would run: {in_place_of_yield}")
     if there.kind.is_async:
         raise InvalidOperator(f"{what} is {there}, and a task calls it as a plain function: {instead}")
-    if there.kind is FunctionKind.GENERATOR and in_place_of_yield is not None:
-        raise InvalidOperator(f"{what} is {there}, and none of its code would run: {in_place_of_yield}")

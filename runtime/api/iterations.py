@@ -15,8 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar, Unpack
 
-import pyarrow as pa
-
 from ...actors.joins.tagged_records import TagSide
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.assign_timestamps import AssignTimestamps
@@ -24,6 +22,7 @@ from ...actors.operators.loops import RESULT, LoopHead, LoopTail, RoundsHead, St
 from ...actors.operators.operator import Operator
 from ...actors.operators.solution_set import SOLUTION, SolutionSet
 from ...messages import Partitioning
+from ...messages.shown import columns_shown
 from .checks import at_least, at_least_or_none
 from .errors import InvalidProgram, SchemaMismatch
 from .event_time import goes_by_event_time
@@ -187,10 +186,6 @@ _LACKING = {
 """Hints for what may be returned in the place of a stream."""
 
 
-def _columns(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)
-
-
 def _operator(head: Any) -> Any:
     return head._own_node().operator
 
@@ -214,8 +209,8 @@ def _close(method: str, head: Any, back: Any, *, by_round: bool, is_criterion: b
                 _check_join(method, node, each, edge)
     if not is_criterion and None not in (head.schema, back.schema) and not head.schema.equals(back.schema):
         raise SchemaMismatch(
-            f"{method}: what step(loop) sends back has the columns {_columns(back.schema)}; the loop has "
-            f"{_columns(head.schema)}, of its input: send back the same columns, in the same order"
+            f"{method}: what step(loop) sends back has the columns {columns_shown(back.schema)}; the loop has "
+            f"{columns_shown(head.schema)}, of its input: send back the same columns, in the same order"
         )
     plain = type(head)(head._graph, [replace(edge, partitioning=None, selector=None) for edge in back._edges])
     made = LoopTail(by_round=by_round, is_criterion=is_criterion)

@@ -48,5 +48,5 @@ class KafkaSources(Beginnings):
         """Read a topic, or several: `from_source(KafkaSource(...))`. Each partition is a split with a watermark of its
         own.
         """
-        source = KafkaSource(topics, bootstrap_servers, **(self._batching() | options))  # type: ignore[arg-type]
+        source = KafkaSource(topics, bootstrap_servers, **self._with(options))
         return self._start(source, name, parallelism)

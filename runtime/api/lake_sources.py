@@ -29,7 +29,7 @@ class LakeSources(Beginnings):
 
         `records_per_second` is the rate of all subtasks together.
         """
-        source = DeltaSource(path, records_per_second=rate(records_per_second), **self._batching(), **options)
+        source = DeltaSource(path, records_per_second=rate(records_per_second), **self._with(options))
         return self._start(source, name, parallelism)
 
     @known_arguments(first=1)
@@ -46,5 +46,5 @@ class LakeSources(Beginnings):
 
         `records_per_second` is the rate of all subtasks together.
         """
-        source = IcebergSource(table, records_per_second=rate(records_per_second), **self._batching(), **options)
+        source = IcebergSource(table, records_per_second=rate(records_per_second), **self._with(options))
         return self._start(source, name, parallelism)

@@ -12,7 +12,8 @@ from typing import Any
 
 from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.operator import Operator
-from .captured_changes import captured_by, codes_of, functions_of, is_copied
+from .captured_changes import captured_by, functions_of, is_copied
+from .codes import codes_of
 
 log = logging.getLogger(__name__)
 

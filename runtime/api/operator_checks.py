@@ -29,6 +29,7 @@ from .timer_methods import sets_a_timer
 log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Operator)
+M = TypeVar("M")
 
 _HOOKS = ("on_", "before_", "process")
 """How the names begin of methods that the runtime calls."""
@@ -100,6 +101,16 @@ def function_of(given: Any, method: str) -> Any:
     return given
 
 
+def instance_of(kind: type[M]) -> M:
+    """Raises InvalidOperator for a class that needs arguments."""
+    try:
+        return kind()
+    except TypeError as error:
+        raise InvalidOperator(
+            f"{kind.__name__} cannot be made without arguments ({error}): give an instance"
+        ) from error
+
+
 def _instance(given: Any, base: type[T], for_functions: str) -> T:
     made = _instantiate(given, base) if isinstance(given, type) else given
     if not isinstance(made, base):
@@ -114,12 +125,7 @@ def _instantiate(given: type, base: type[T]) -> T:
     missing = sorted(getattr(given, "__abstractmethods__", ()))
     if missing:
         raise InvalidOperator(f"{given.__name__} is abstract: it does not define {', '.join(missing)}")
-    try:
-        return given()
-    except TypeError as error:
-        raise InvalidOperator(
-            f"{given.__name__} cannot be made without arguments ({error}): give an instance"
-        ) from error
+    return instance_of(given)
 
 
 def _check_input_count(operator: Operator, inputs: int) -> None:

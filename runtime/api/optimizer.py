@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -119,11 +120,8 @@ def _narrow(node: StreamNode, nodes: Sequence[StreamNode]) -> None:
     """Let a source of columns read what its readers want, in batches as large as they like them. A user's subclass is
     left alone.
     """
-    source = node.operator
-    if (
-        not isinstance(source, FileSource | WatchedFileSource | ScanSource | TableSource)
-        or type(source) not in _NARROWED
-    ):
+    source: Any = node.operator
+    if type(source) not in _NARROWED:
         return
     names, batch_rows = source.schema.names, COMPILED_BATCH_ROWS
     wanted = _wanted(node, nodes)
@@ -131,8 +129,8 @@ def _narrow(node: StreamNode, nodes: Sequence[StreamNode]) -> None:
         names, batch_rows = [name for name in names if name in wanted], COLUMN_BATCH_ROWS
     elif not _only_compiled_read(node, nodes):
         return
-    node.operator = source.for_columns(names, batch_rows)
-    _set_schema(node, node.operator.source_schema(), nodes)
+    node.operator = narrowed = source.for_columns(names, batch_rows)
+    _set_schema(node, narrowed.source_schema(), nodes)
 
 
 def _readers(node: StreamNode, nodes: Sequence[StreamNode]) -> list[StreamNode]:

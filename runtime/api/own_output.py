@@ -29,7 +29,7 @@ def check_own_output(nodes: Sequence[StreamNode]) -> None:
         if not isinstance(node.operator, FileSink):
             continue
         for name, source in sources:
-            if isinstance(source, FileSource | WatchedFileSource) and _reads(source.path, node.operator):
+            if _reads(source.path, node.operator):
                 raise InvalidProgram(
                     f"sink {node.name!r} writes into {node.operator.path}, and source {name!r} reads {source.path}: "
                     "this job, or its next run, would read its own output; give the sink a folder of its own"

@@ -6,15 +6,13 @@ keeps there. Names with two underscores are the class's own, by Python's rule, a
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Iterator
 from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
+from .codes import inner_codes, placed_instructions
 from .errors import InvalidOperator
-
-_BETWEEN = frozenset({"EXTENDED_ARG", "CACHE", "PRECALL", "PUSH_NULL"})
 
 _OURS = __name__.partition(".")[0] + "."
 
@@ -81,19 +79,6 @@ def _assigned_in(code: CodeType, itself: str) -> Iterator[tuple[str, str]]:
         elif each.opname == "STORE_ATTR" and (before[1] == itself or (before[0] == "SWAP" and each.argval in added_to)):
             yield each.argval, place
         before = (each.opname, before[1] if each.opname == "COPY" else each.argval)
-    for inner in inner_functions(code):
+    for inner in inner_codes(code):
         if itself in inner.co_freevars:
             yield from _assigned_in(inner, itself)
-
-
-def placed_instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, str]]:
-    """Those that do something, each with where it stands: `file:line`."""
-    line = 0
-    for each in dis.get_instructions(code):
-        line = each.starts_line or line
-        if each.opname not in _BETWEEN:
-            yield each, f"{code.co_filename}:{line}"
-
-
-def inner_functions(code: CodeType) -> Iterator[CodeType]:
-    return (each for each in code.co_consts if isinstance(each, CodeType))

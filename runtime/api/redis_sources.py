@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from ...messages.known_names import known_arguments
 from ..connectors import RedisStreamSource
 from .beginnings import Beginnings
-from .schemas import declared_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +40,4 @@ class RedisSources(Beginnings):
         """Read streams of Redis, each entry once. A record is a dict of "stream", "id" and "fields"; with a `schema`
         it is a Row of these columns. Options: those of `RedisStreamSource`. See docs/connectors/redis.md.
         """
-        if "schema" in options:
-            options["schema"] = declared_schema(options["schema"])
-        return self._start(RedisStreamSource(url, streams, **self._batching(), **options), name, parallelism)
+        return self._start(RedisStreamSource(url, streams, **self._with(options)), name, parallelism)

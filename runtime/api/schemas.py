@@ -11,6 +11,7 @@ from ...actors.compiled import emitted_schema
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...messages import those_there_are
+from ...messages.shown import columns_shown
 from .errors import InvalidProgram, InvalidSetting, SchemaMismatch, UnknownColumn
 from .hook_checks import check_function
 from .no_keys import how_to_name, why_no_key
@@ -80,7 +81,9 @@ def common_schema(name: str, schemas: Sequence[pa.Schema | None]) -> pa.Schema |
         return None
     for other in known[1:]:
         if not other.equals(known[0]):
-            raise SchemaMismatch(f"{name}: the streams have different columns: {_told(known[0])}; and {_told(other)}")
+            raise SchemaMismatch(
+                f"{name}: the streams have different columns: {columns_shown(known[0])}; and {columns_shown(other)}"
+            )
     return known[0]
 
 
@@ -132,7 +135,3 @@ def _to_arrow(schema: Any, dataframe: Any) -> pa.Schema:
 def _session_timezone(dataframe: Any) -> str:
     session = getattr(dataframe, "sparkSession", None)
     return "UTC" if session is None else str(session.conf.get("spark.sql.session.timeZone"))
-
-
-def _told(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from ...messages.known_names import known_arguments
-from ...state.file_locations import protocol_of
+from ...state.file_locations import absolute, protocol_of
 from ..connectors.spark.stream_query import SparkStream
 from ..connectors.spark.stream_source import SparkStreamSource
 from .beginnings import Beginnings
@@ -61,12 +60,12 @@ class SparkSources(Beginnings):
         )
         source = SparkStreamSource(
             schema,
-            "" if spool_dir is None else os.path.abspath(os.path.expanduser(local(text("spool_dir", spool_dir)))),
+            "" if spool_dir is None else absolute(local(text("spool_dir", spool_dir))),
             bounded=available_now,
             records_per_second=rate(records_per_second),
             **self._batching(),
         )
-        return self._start(source, name, 1, leads=True, spark_stream=stream)
+        return self._start(source, name, None, leads=True, spark_stream=stream)
 
 
 def local(folder: str) -> str:

@@ -60,7 +60,7 @@ class SqlSources(Beginnings):
         Row: `row["delay"]`, `row.delay`. Options: those of `SqlSource`; `records_per_second` is the rate of all
         subtasks together. See docs/connectors/sql.md.
         """
-        return self._start(SqlSource(url, table, **self._batching(), **options), name, parallelism)
+        return self._start(SqlSource(url, table, **self._with(options)), name, parallelism)
 
     @known_arguments(first=1, also=ChangeOptions.__annotations__)
     def from_postgres_changes(
@@ -77,5 +77,5 @@ class SqlSources(Beginnings):
         the table's columns, `commit_lsn`, `commit_place` and `committed_at`. One subtask reads. Options: those of
         `PostgresChanges`. See docs/connectors/postgres-cdc.md.
         """
-        source = PostgresChanges(url, table, slot=slot, **self._batching(), **options)
-        return self._start(source, name, 1 if parallelism is None else parallelism, leads=True)
+        source = PostgresChanges(url, table, slot=slot, **self._with(options))
+        return self._start(source, name, parallelism, leads=True)

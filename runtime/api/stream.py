@@ -260,10 +260,11 @@ class DataStream(
 
     @property
     def late_right(self) -> DataStream:
-        """Of an interval join: the records of the second stream that came too late."""
+        """Of an interval or window join: the records of the second stream that came too late."""
         tag = getattr(self._own_node().operator, "late_right_tag", None)
         if tag is None:
-            raise InvalidProgram(f"late_right: {self._own_node().name!r} is no interval join")
+            name = self._own_node().name
+            raise InvalidProgram(f"late_right: {name!r} is no interval join, and no window join of columns")
         return self.side_output(tag)
 
     @known_arguments(first=1)

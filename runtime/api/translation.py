@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.operator import Operator, described_states
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.tasks.job_program import JobProgram, NotShippable, ProgramOperator
-from ...actors.unrun import has_run
+from ...actors.unrun import result_of
 from ...messages import (
     CheckpointConfig,
     CheckpointRetention,
@@ -35,6 +35,7 @@ from ...state.keyring import Keyring
 from ..connectors import CollectSink, FileSink, OutletSink
 from ..connectors.spark.stream_query import SparkStream
 from ..connectors.spark.stream_source import SparkStreamSource
+from .async_settings import settings_of
 from .chaining import Size, chains_of, key_sinks, partitioning_of, sizes_of
 from .checks import text
 from .environment import StreamEnvironment
@@ -96,8 +97,7 @@ class Translation:
         """Let each operator say what would make it fail; raises OperatorCheckFailed, naming the operator."""
         for name, operator in self.operators.items():
             try:
-                check: Callable[[bool], Any] = operator.check_at_submit
-                has_run(f"{type(operator).__name__}.check_at_submit", check(on_this_machine))
+                result_of(operator, "check_at_submit", on_this_machine)
             except Exception as error:
                 raise OperatorCheckFailed(f"operator {name!r} ({type(operator).__name__}): {error}") from error
 
@@ -121,17 +121,24 @@ class Translation:
             self._warn_of_other_output(submitted)
         if on_this_machine and jobs_here is not None:
             self._warn_of_rivals(submitted, jobs_here)
-        appending = [name for name, sink in self.sinks.items() if isinstance(sink, (TwoPhaseCommitSink, LedgerSink))]
-        if appending := [repr(name) for name in appending if not isinstance(self.sinks[name], (FileSink, OutletSink))]:
-            for relative in submitted.relatives:
-                log.warning(
-                    "job %r goes on from a state that job %s has gone through too, and that job has not ended: where "
-                    "both write to one place (sink %s), each record comes twice. Cancel one of them, or see that they "
-                    "write to different places",
-                    self.graph.name,
-                    relative,
-                    ", ".join(appending),
-                )
+        self._warn_of_relatives(submitted)
+
+    def _warn_of_relatives(self, submitted: JobSubmitted) -> None:
+        """Of jobs that go on from the same state, and append to the same place, perhaps."""
+        appending = [
+            repr(name)
+            for name, sink in self.sinks.items()
+            if isinstance(sink, TwoPhaseCommitSink | LedgerSink) and not isinstance(sink, FileSink | OutletSink)
+        ]
+        for relative in submitted.relatives if appending else ():
+            log.warning(
+                "job %r goes on from a state that job %s has gone through too, and that job has not ended: where "
+                "both write to one place (sink %s), each record comes twice. Cancel one of them, or see that they "
+                "write to different places",
+                self.graph.name,
+                relative,
+                ", ".join(appending),
+            )
 
     def _warn_of_rivals(self, submitted: JobSubmitted, jobs_here: Collection[JobId]) -> None:
         """Of jobs of other clusters that lose their folders to this one."""
@@ -305,13 +312,10 @@ def _description(node: StreamNode) -> OperatorDescription:
         states = described_states(node.operator)
     except InvalidState as error:
         raise InvalidOperator(f"operator {node.name!r}: {error}") from error
-    ends, rate, is_async = node.operator._emits_at_end, rate_of(node.operator), node.operator._is_async
+    operator = node.operator
+    ends, is_async = operator._emits_at_end, operator._is_async
+    rate = settings_of(operator).rate_per_second if is_async else None
     return OperatorDescription(node.operator_id, node.name, node.role, states, ends, rate, is_async)
-
-
-def rate_of(operator: Operator) -> float | None:
-    """How many calls a second it may begin, over all its subtasks; None: it has no such limit."""
-    return getattr(getattr(operator, "async_settings", None), "rate_per_second", None)
 
 
 def _edges_between(chains: Sequence[Chain]) -> list[tuple[StreamEdge, StreamNode]]:

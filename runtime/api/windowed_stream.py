@@ -29,7 +29,7 @@ from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration, Units, duration_ms
 from .errors import InvalidOperator, InvalidProgram
 from .known_options import Options, check_results, known_options
-from .operator_checks import function_of
+from .operator_checks import function_of, instance_of
 from .samples import check_columns
 from .stream_graph import StreamEdge
 
@@ -201,7 +201,7 @@ def _column_of(key: Any, schema: pa.Schema | None) -> str:
 def _function_of(given: Any) -> ProcessWindowFunction:
     """Raises InvalidOperator for what is no function of a window."""
     if isinstance(given, type) and issubclass(given, ProcessWindowFunction):
-        given = _made(given)
+        given = instance_of(given)
     if isinstance(given, ProcessWindowFunction):
         if type(given).process is ProcessWindowFunction.process:
             raise InvalidOperator(f"{type(given).__name__} does not define process(self, window, records, out)")
@@ -216,7 +216,7 @@ def _function_of(given: Any) -> ProcessWindowFunction:
 
 
 def _aggregate_of(given: Any) -> AggregateFunction:
-    made = _made(given) if isinstance(given, type) else given
+    made = instance_of(given) if isinstance(given, type) else given
     if not isinstance(made, AggregateFunction):
         raise InvalidOperator(
             f"aggregate: wanted a subclass or an instance of AggregateFunction, found {made!r:.80}; named "
@@ -230,15 +230,6 @@ def _aggregate_of(given: Any) -> AggregateFunction:
 
 def _defined(kind: type) -> set[str]:
     return {name for each in kind.__mro__ if each not in (AggregateFunction, object) for name in vars(each)}
-
-
-def _made(kind: type) -> Any:
-    try:
-        return kind()
-    except TypeError as error:
-        raise InvalidOperator(
-            f"{kind.__name__} cannot be made without arguments ({error}): give an instance"
-        ) from error
 
 
 def _parameters(function: Callable[..., Any]) -> int | None:

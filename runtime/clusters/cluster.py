@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 from ...actors.context import Ref
 from ...actors.job_manager.job_manager import JobManager
@@ -44,6 +44,7 @@ from ...state import CheckpointStorage
 from ...state.checkpoints.high_availability import HighAvailability
 from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
+from ...state.job_history import JobHistory
 from ..api.environment import StreamEnvironment
 from ..api.translation import DataFrameBinding, Translation, translate
 from ..high_availability.kept_jobs import TakenOver
@@ -75,9 +76,6 @@ from .stream_queries import StreamQueries
 from .task_manager_process import TaskManagerLaunch
 from .watch import Watch
 from .web import WebSide
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 
@@ -254,6 +252,14 @@ class Cluster(WebSide, AsContext):
     def _make_savepoints(self) -> Savepoints:
         store = Configuration.of(self.settings.config).savepoint_store(self._open_storage)
         return Savepoints(store, self._open_storage, temporary=self._work_dir)
+
+    def _make_history(self) -> JobHistory | None:
+        """Raises UnwritableRoot."""
+        if self.settings.history_dir is None:
+            return None
+        history = JobHistory(self.settings.history_dir, open_storage=self._open_storage)
+        history.check()
+        return history
 
     def _job_manager_settings(self) -> JobManagerSettings:
         return JobManagerSettings(

@@ -15,13 +15,13 @@ Flink: ConfigConstants.SAVEPOINT_STATE_BACKEND, SavepointStoreFactory.
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from ...messages.known_names import meant
 from ...state import CheckpointStorage
 from ...state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
 from ...state.file_locations import absolute
@@ -34,8 +34,6 @@ log = logging.getLogger(__name__)
 SAVEPOINT_BACKEND = "savepoints.state.backend"
 SAVEPOINT_DIRECTORY = "savepoints.state.backend.fs.dir"
 KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, *HIGH_AVAILABILITY_KEYS, *REPORTER_KEYS)
-
-
 NUMBERS = (SESSION_TIMEOUT, PROMETHEUS_PORT, OTEL_INTERVAL)
 """Keys whose values may be given as whole numbers."""
 
@@ -69,9 +67,8 @@ class Configuration:
         settings = as_text(given)
         for key, value in settings.items():
             if key not in KEYS:
-                close = difflib.get_close_matches(key, KEYS, 1, cutoff=0.8)
-                hint = f": did you mean {close[0]}?" if close else ";"
-                raise InvalidConfiguration(f"unknown configuration key {key!r}{hint} known are {', '.join(KEYS)}")
+                near = meant(key, KEYS) or ";"
+                raise InvalidConfiguration(f"unknown configuration key {key!r}{near} known are {', '.join(KEYS)}")
             if not isinstance(value, str) or not value:
                 wanted = "a whole number, or text of one" if key in NUMBERS else "text that is not empty"
                 raise InvalidConfiguration(f"{key} must be {wanted}, found {value!r}")

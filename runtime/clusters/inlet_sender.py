@@ -40,9 +40,9 @@ a request takes as long as dozens of records.
 _LINGER_MS = 1.0
 """For those who were just answered, and mostly send again at once: a few that wait go with them."""
 _PAUSE_MS, _LONGEST_PAUSE_MS = 5.0, 200.0
+"""Before something is sent again; doubled each time."""
 _FULL = "the job takes its records more slowly than they come, and has no room for more"
 _RESTARTING = "its job is restarting, or its TaskManager does not answer"
-"""Before something is sent again; doubled each time."""
 
 
 @dataclass(slots=True, eq=False)

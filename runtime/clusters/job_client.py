@@ -119,7 +119,7 @@ def savepoint_failure(error: BaseException) -> BaseException:
 
 
 def disposed_path(answer: DisposeSavepointSuccess | DisposeSavepointFailure) -> str:
-    """The same for a disposal; raises SavepointNotDisposed."""
+    """The path of a savepoint that is disposed of; raises SavepointNotDisposed."""
     if isinstance(answer, DisposeSavepointFailure):
         raise SavepointNotDisposed(f"the savepoint was not disposed of: {answer.cause}")
     return answer.savepoint_path

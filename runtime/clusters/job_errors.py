@@ -6,7 +6,7 @@ ApiError
 ├── JobFailed                with the chain of causes
 ├── JobCanceled
 ├── JobLost                  the cluster went away before the job ended
-├── CheckpointRequestFailed         of a checkpoint that was asked for: with the cause that the JobManager gave
+├── CheckpointRequestFailed  of a checkpoint that was asked for: with the cause that the JobManager gave
 ├── SavepointFailed          with the cause that the JobManager gave
 ├── SavepointNotDisposed     the same
 ├── InletClosed              a job that takes no more records

@@ -60,7 +60,7 @@ from .job_client import (
 )
 from .job_dialogue import JobDialogue
 from .job_errors import JobLost, how_it_ended
-from .job_figures import JobFigures
+from .job_figures import ANSWER_SECONDS, JobFigures
 from .job_future import JobFuture
 from .job_output import JobOutput
 from .job_results import JobResults
@@ -73,7 +73,6 @@ log = logging.getLogger(__name__)
 STOP_CALL = "job.stop_with_savepoint()"
 """What a program writes that has started a job."""
 
-_ANSWER_SECONDS = 30.0
 _SOON_SECONDS = 1.0
 """For what an error would like to say, but can do without."""
 _NO_TIMELINE = 2**53
@@ -106,7 +105,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         """Of the latest order to end the job with one."""
         self._lost: JobLost | None = None
         self._heard_failure: FailureCause | None = None
-        """The status of the latest event."""
+        """Of the latest event that had one."""
         self._listeners: list[EventCallback] = []
         self._lock = threading.Lock()
         self._has_heard = False
@@ -233,7 +232,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
     def request_details(self) -> JobFuture[JobDetails]:
         return self._future(RequestJobStatus(self.job_id), "the question for the details")
 
-    def details(self, timeout: float = _ANSWER_SECONDS) -> JobDetails:
+    def details(self, timeout: float = ANSWER_SECONDS) -> JobDetails:
         """Status, restarts, failures, checkpoints and tasks, now."""
         details: JobDetails = self.request_details().result(timeout=timeout)
         return details
@@ -243,14 +242,14 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
     def request_checkpoint_history(self) -> JobFuture[CheckpointHistory]:
         return self._future(RequestCheckpointStatistics(self.job_id), "the question for the checkpoints")
 
-    def checkpoint_history(self, timeout: float = _ANSWER_SECONDS) -> CheckpointHistory:
+    def checkpoint_history(self, timeout: float = ANSWER_SECONDS) -> CheckpointHistory:
         """The last checkpoints and those in progress: how long each took and why it failed, subtask by subtask."""
         history: CheckpointHistory = self.request_checkpoint_history().result(timeout=timeout)
         return history
 
     checkpoint_history_async = async_twin(checkpoint_history)
 
-    def explain_watermark(self, operator: str, timeout: float = _ANSWER_SECONDS) -> WatermarkExplanation:
+    def explain_watermark(self, operator: str, timeout: float = ANSWER_SECONDS) -> WatermarkExplanation:
         """Why event time is no further at this operator, given by name or id: which input holds it back, up to the
         split of the source, since when, and what to do. `str()` of it is meant to be read. By the last heartbeats.
         Raises UnknownOperator.

@@ -37,6 +37,9 @@ imported stays: to look for garbage among it again and again takes a seventh of 
 GRACE_SECONDS = 3.0
 """How long released TaskManagers may take to end by themselves."""
 
+CLOSE_GRACE_SECONDS = 1.0
+"""The same when the cluster closes, after its jobs were cancelled."""
+
 LAST_LINE_SECONDS = 1.0
 """How long what a process wrote before its end may take to come to the user, before its end is reported without it."""
 
@@ -53,9 +56,6 @@ _REMEDIES = {
     "Too many open files": "raise the number of files that a process may open (`ulimit -n`)",
 }
 """By what a process or the system says."""
-
-CLOSE_GRACE_SECONDS = 1.0
-"""The same when the cluster closes, after its jobs were cancelled."""
 
 
 class RunningTemplate(Protocol):

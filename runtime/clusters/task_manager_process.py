@@ -125,8 +125,9 @@ class TaskManagerLaunch:
     log_levels: LogLevels = field(default_factory=LogLevels)
     """Of the user's process, when the job was submitted."""
     slow_step_ms: int | None = None
-    watermark_warn_ms: int | None = None
     """A step that takes longer is logged; None: no watch."""
+    watermark_warn_ms: int | None = None
+    """Event time that stands for longer while records come is logged; None: it is not."""
     host_address: str = ""
     alone_ms: int = 0
     """See TaskManagerSpec."""
@@ -307,7 +308,7 @@ class _End:
         self._lock = threading.Lock()
         self._event = threading.Event()
         self._reason = ""
-        self._callbacks = [self._event.set]
+        self._callbacks: list[Callable[[], object]] = [self._event.set]
 
     def reached(self, reason: str) -> None:
         with self._lock:
@@ -315,9 +316,8 @@ class _End:
             for callback in self._callbacks:
                 callback()
 
-    def then(self, callback: object) -> None:
+    def then(self, callback: Callable[[], object]) -> None:
         """Call back when the end is reached, at once if it has been."""
-        assert callable(callback)
         with self._lock:
             self._callbacks.append(callback)
             if self._event.is_set():

@@ -1,9 +1,8 @@
 """The template process: forks TaskManagers that have everything imported already.
 
-A LocalCluster starts one template, a process of one thread that
-has imported the runtime and then only waits. Asked for a TaskManager it forks, which takes milliseconds where a new
-interpreter takes most of a second; and it tells how each child ended. When the cluster's end of the socket closes,
-for whatever reason, it kills its children and ends.
+A LocalCluster starts one template, a process of one thread that has imported the runtime and then only waits. Asked
+for a TaskManager it forks, which takes milliseconds where a new interpreter takes most of a second; and it tells how
+each child ended. When the cluster's end of the socket closes, for whatever reason, it kills its children and ends.
 
 Messages on the socket are pickled, from a parent to the child that it has spawned and back; it is not reachable from
 outside.
@@ -273,7 +272,7 @@ def _inherit_orphans() -> None:
 
 
 def _children_of_this_process() -> list[int]:
-    """None where the system does not say it. The template has one thread."""
+    """Empty where the system does not say it. The template has one thread."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as listed:
             return [int(pid) for pid in listed.read().split()]

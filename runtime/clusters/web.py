@@ -14,7 +14,6 @@ from ...actors.ask_errors import ActorDead, AskTimeout, RemoteActorError, Unreac
 from ...actors.context import Ref
 from ...actors.errors import ActorError, NotRestartable, UnknownJob
 from ...messages import JobList, JobSummary, JobWatermarks, ListJobs, MessageError
-from ...state import CheckpointStorage
 from ...state.errors import StateError
 from ...state.job_history import JobHistory
 from ..api.errors import InvalidSetting
@@ -126,7 +125,7 @@ def asgi_app(
 
 
 class WebSide(Blocking):
-    """A part of Cluster: its page, and where jobs that have ended are kept."""
+    """A part of Cluster: its page."""
 
     settings: ClusterSettings
     _system: ActorSystem | None
@@ -152,9 +151,6 @@ class WebSide(Blocking):
     def _running(self) -> tuple[ActorSystem, Ref]:
         raise NotImplementedError
 
-    def _open_storage(self, url: str) -> CheckpointStorage:
-        return CheckpointStorage(url)
-
     def _serve_web(self) -> WebServer | None:
         """As the settings say; None when they say nowhere."""
         settings = self.settings
@@ -169,14 +165,6 @@ class WebSide(Blocking):
         if self._web is not None:
             self._web.close()
             self._web = None
-
-    def _make_history(self) -> JobHistory | None:
-        """Raises UnwritableRoot."""
-        if self.settings.history_dir is None:
-            return None
-        history = JobHistory(self.settings.history_dir, open_storage=self._open_storage)
-        history.check()
-        return history
 
 
 def _version() -> str:

@@ -17,6 +17,8 @@ class IndexedSource(PacedSource):
     its own until the attempt ends: so no record is late that was not so before.
     """
 
+    splits_only_after_rescale = True
+
     _share: IndexShare
     _has_splits = False
 

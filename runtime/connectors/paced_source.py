@@ -26,17 +26,23 @@ class PacedSource(Source):
     _pacer: Pacer | None = None
     _delay_ms: float | None = None
 
-    def __init__(self, batch_rows: int, records_per_second: float | None) -> None:
-        if batch_rows < 1:
+    def __init__(self, batch_rows: int | None, records_per_second: float | None) -> None:
+        """`batch_rows` None: the user has chosen none."""
+        if batch_rows is not None and batch_rows < 1:
             raise ValueError(f"batch_rows: wanted at least 1, found {batch_rows!r}")
         if records_per_second is not None:
             Pacer(records_per_second)  # refuses a rate that makes no sense while the job is still being built
-        self.batch_rows = batch_rows
+        self._batch_rows_chosen = batch_rows is not None
+        self.batch_rows = RECORD_BATCH_ROWS if batch_rows is None else batch_rows
         self.records_per_second = records_per_second
 
     def open(self) -> None:
         if self.records_per_second is not None:
             self._pacer = Pacer(self.records_per_second / self.context.parallelism)
+
+    def batch_rows_or(self, batch_rows: int) -> int:
+        """What the user chose, or else this."""
+        return self.batch_rows if self._batch_rows_chosen else batch_rows
 
     def read(self, max_records: int) -> Batch | Literal[SourceState.END] | None:
         """Like `poll`, with a limit: the next batch of at most `max_records` records."""

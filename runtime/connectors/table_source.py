@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...actors.operators.source import END, SourceState
 from .indexed_source import IndexedSource
-from .paced_source import COLUMN_BATCH_ROWS, RECORD_BATCH_ROWS
+from .paced_source import COLUMN_BATCH_ROWS
 
 
 class TableSource(IndexedSource):
@@ -21,8 +21,7 @@ class TableSource(IndexedSource):
     def __init__(
         self, table: pa.Table, *, batch_rows: int | None = None, records_per_second: float | None = None
     ) -> None:
-        super().__init__(RECORD_BATCH_ROWS if batch_rows is None else batch_rows, records_per_second)
-        self._batch_rows_chosen = batch_rows is not None
+        super().__init__(batch_rows, records_per_second)
         self.table = table.combine_chunks()
 
     @property
@@ -36,7 +35,7 @@ class TableSource(IndexedSource):
         """
         narrowed = copy.copy(self)
         narrowed.table = self.table.select(names)
-        narrowed.batch_rows = self.batch_rows if self._batch_rows_chosen else batch_rows
+        narrowed.batch_rows = self.batch_rows_or(batch_rows)
         return narrowed
 
     @property

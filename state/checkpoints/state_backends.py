@@ -54,8 +54,20 @@ class StateBackend(Protocol):
         ...
 
 
+class _OnHeap:
+    """What both backends share that keep state on the heap."""
+
+    __slots__ = ()
+    reads = frozenset[str]()
+
+    def keyed_backend(
+        self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
+    ) -> KeepingBackend:
+        return HeapBackend(key_groups[0], key_groups[-1], max_parallelism, key_type=key_type)
+
+
 @dataclass(frozen=True, slots=True)
-class MemoryStateBackend:
+class MemoryStateBackend(_OnHeap):
     """State on the heap; snapshots travel inside the acknowledgement, up to a limit.
 
     For tests and small state: the checkpoints are lost with the JobManager. Flink: MemoryStateBackend.
@@ -63,31 +75,19 @@ class MemoryStateBackend:
 
     max_snapshot_bytes: int = MAX_INLINE_BYTES
     name: str = "memory"
-    reads: frozenset[str] = frozenset()
-
-    def keyed_backend(
-        self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
-    ) -> KeepingBackend:
-        return HeapBackend(key_groups[0], key_groups[-1], max_parallelism, key_type=key_type)
 
     def store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
         return store_inline(state, target, self.max_snapshot_bytes)
 
 
 @dataclass(frozen=True, slots=True)
-class FilesystemStateBackend:
+class FilesystemStateBackend(_OnHeap):
     """State on the heap; a snapshot becomes one file of the checkpoint directory, unless it is small.
 
     Flink: FsStateBackend.
     """
 
     name: str = "filesystem"
-    reads: frozenset[str] = frozenset()
-
-    def keyed_backend(
-        self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
-    ) -> KeepingBackend:
-        return HeapBackend(key_groups[0], key_groups[-1], max_parallelism, key_type=key_type)
 
     def store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
         return store_in_file(state, target)

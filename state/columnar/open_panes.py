@@ -29,10 +29,10 @@ class OpenPanes:
         """
         self._gone = 0
         self.spare: list[PartColumns] = []
-        """For panes that open: as long as keys that were given up wanted it, so emptied then."""
+        """For panes that become wide: as long as keys that were given up wanted it, so emptied then."""
         self._rows_of_gone: list[int] = []
         """How many came to panes that have gone, the last one last. Each says once what is to be expected of a new one:
-        a pane of many rows is not followed by many panes that open for as many.
+        a pane of many rows is not followed by many panes that become wide for as many.
         """
 
     def __len__(self) -> int:

@@ -3,7 +3,7 @@
 The keys' slots are those of an index that all panes share, so a key is looked up once, and panes are merged by slot. A
 pane's arrays are as long as it has keys, however many keys there are elsewhere. But while more rows have come to it
 than there are keys, a key's slot is its place: to find places would take longer than to add the rows up, and arrays
-with room for all keys are not longer than those of the rows. Such a pane is *open*.
+with room for all keys are not longer than those of the rows. Such a pane is *wide*.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Pane:
         self.parts = PartColumns(parts)
         self._count = 0
         self._known = 0
-        self._is_open = False
+        self._is_wide = False
         """While it is, there is a place for every slot, and those with rows are counted when they are asked for."""
         self._spare = [] if spare is None else spare
         self.rows_taken = 0
         self._rows = rows
-        """How many have come since it was made, or was open last, and those that were to be expected."""
+        """How many have come since it was made, or was wide last, and those that were to be expected."""
         self._slots: Slots = np.empty(0, np.int64)
         self._places: npt.NDArray[np.int32] = np.empty(0, np.int32)
         """By slot, its place + 1; 0 if it has none. Memory of zeros that is not looked at costs nothing."""
@@ -52,7 +52,7 @@ class Pane:
     @property
     def slots(self) -> Slots:
         """The slot of each place: a view, which later keys leave as it is."""
-        self._close()
+        self._narrow()
         return self._slots[: self._count]
 
     def places_of(self, slots: Slots, known: int) -> Slots:
@@ -64,9 +64,9 @@ class Pane:
         self.rows_taken += len(slots)
         self._rows += len(slots)
         if known <= self._rows and self.parts.row_counts() is not None:
-            self._open(known)
+            self._widen(known)
             return slots
-        self._close()
+        self._narrow()
         self._know(known)
         places = self._places.take(slots)
         if len(places) and not places.min():
@@ -77,13 +77,13 @@ class Pane:
 
     def find(self, slots: Slots, known: int) -> Slots:
         """The place of each slot, -1 for one that has none."""
-        self._close()
+        self._narrow()
         self._know(known)
         return np.subtract(self._places.take(slots), 1, dtype=np.int64)
 
     def values(self) -> Values:
         """Copies, by place."""
-        self._close()
+        self._narrow()
         return self.parts.at(slice(0, self._count))
 
     def merge(self, other: Pane, known: int) -> None:
@@ -103,14 +103,14 @@ class Pane:
 
     def take_out(self) -> tuple[Slots, Values]:
         """The slots with rows, and their values; the pane is empty afterwards."""
-        if self._is_open:
+        if self._is_wide:
             slots = np.flatnonzero(self._have_rows())
             values = self.parts.at(slots)
             self.parts.reset(slots)
             self._spare.append(self.parts)
         else:
             slots, values = self.slots, self.values()
-        self._is_open, self._rows = False, 0
+        self._is_wide, self._rows = False, 0
         self._hold(slots[:0], values_at(values, slice(0)))
         return slots, values
 
@@ -123,27 +123,27 @@ class Pane:
         self._slots = new_slots[self.slots]
         self.seal()
 
-    def _open(self, known: int) -> None:
+    def _widen(self, known: int) -> None:
         """Let slots be places, with room for rows of this many."""
-        if not self._is_open:
+        if not self._is_wide:
             slots, values = self.slots, self.values()
             self.parts = self._spare.pop() if self._spare else PartColumns(self.parts.types)
             self.parts.reserve(known)
             self.parts.put(slots, values)
             self.seal()
-            self._is_open = True
+            self._is_wide = True
         self.parts.reserve(known)
         self._known, self._count = known, _TO_BE_COUNTED
 
     def _have_rows(self) -> npt.NDArray[np.bool_]:
-        """By slot, of an open pane."""
+        """By slot, of a wide pane."""
         counts = self.parts.row_counts()
-        assert counts is not None, "a pane without them is never open"
+        assert counts is not None, "a pane without them is never wide"
         return np.asarray(counts[: self._known] > 0)
 
-    def _close(self) -> None:
+    def _narrow(self) -> None:
         """From now on slots with rows have places 0, 1, 2, ..., and others have none."""
-        if self._is_open:
+        if self._is_wide:
             self._hold(*self.take_out())
 
     def _hold(self, slots: Slots, values: Values) -> None:

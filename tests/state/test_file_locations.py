@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,3 +56,9 @@ def test_checkpoints_of_two_folders_with_the_same_beginning_are_apart(tmp_path: 
     assert (eu.root, us.root) == (f"{tmp_path}/orders::eu", f"{tmp_path}/orders::us")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["orders::eu", "orders::us"]
     assert eu.resolve(f"{tmp_path}/orders::eu/job/chk-1") == "job/chk-1"
+
+
+@pytest.mark.parametrize("found", [Path("out"), None, 7], ids=repr)
+def test_what_is_no_text_is_named(found: Any) -> None:
+    with pytest.raises(TypeError, match="wanted a path or URL as a text, found"):
+        absolute(found)

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from ..errors import UnreadableInput
-from .file_readers import CsvForm
+from .file_readers import READ_FORMATS, CsvForm
 
 log = logging.getLogger(__name__)
 
 
 def csv_form(format: str, null_values: Sequence[str], delimiter: str, encoding: str) -> CsvForm:
-    """Raises ValueError for what other formats do not have."""
+    """Raises ValueError for a format that there is not, and for what other formats do not have."""
+    if format not in READ_FORMATS:
+        raise ValueError(f"format: wanted one of {', '.join(READ_FORMATS)}, found {format!r}")
     if format != "csv" and (delimiter, encoding) != (",", "utf8"):
         raise ValueError(f"delimiter and encoding are for CSV, found {format}")
     return CsvForm(tuple(null_values), delimiter, encoding)

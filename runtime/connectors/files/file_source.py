@@ -16,6 +16,7 @@ from fsspec import AbstractFileSystem
 
 from ....actors.flow.records import column_problem, conform
 from ....messages import those_there_are
+from ....messages.shown import columns_shown
 from ....state.file_locations import absolute
 from ..errors import InputChanged, NoInput, UnreadableFile, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS
@@ -58,8 +59,6 @@ class FileSource(SplitSource):
         encoding: str = "utf8",
     ) -> None:
         super().__init__(batch_rows, records_per_second)
-        if format not in READ_FORMATS:
-            raise ValueError(f"format: wanted one of {', '.join(READ_FORMATS)}, found {format!r}")
         form = csv_form(format, null_values, delimiter, encoding)
         self.path = absolute(path)
         self.format = format
@@ -187,7 +186,7 @@ def _one_schema(found: _Described, format: str, wanted: pa.Schema | None) -> pa.
             schema = schema if wanted is not None else _widened(schema, other, path, first_path)
         elif not other.equals(schema):
             raise UnreadableInput(
-                f"{first_path} and {path} have different columns: {columns_text(schema)}; and {columns_text(other)}"
+                f"{first_path} and {path} have different columns: {columns_shown(schema)}; and {columns_shown(other)}"
             )
     if wanted is not None and (problem := column_problem(schema.names, wanted)) and format != "jsonl":
         raise UnreadableInput(f"{first_path} does not fit the schema: {problem}")
@@ -220,15 +219,10 @@ def unreadable(
 
     UnreadableFile for the content of a file that stays as it is; an OSError may be the disk's.
     """
-    columns = "" if schema is None else f" with columns {columns_text(schema)}"
+    columns = "" if schema is None else f" with columns {columns_shown(schema)}"
     ending = PurePath(path).suffix.lower()
     advice = f"; {ending} files are compressed: decompress it first" if ending in _COMPRESSED else ""
     if format == "csv" and "Expected 1 columns" in str(error):
         advice = "; is its delimiter no comma? Say delimiter=';', or which it is"
     kind = UnreadableInput if may_grow or isinstance(error, OSError) else UnreadableFile
     return kind(f"{path} cannot be read as {format}{columns}: {error}{advice}")
-
-
-def columns_text(schema: pa.Schema) -> str:
-    """For messages."""
-    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -21,7 +21,7 @@ from ....messages import pack_plain
 from ....messages.shown_url import path_shown
 from ..errors import OffsetMismatch
 from ..index_share import IndexShare
-from ..paced_source import COLUMN_BATCH_ROWS, RECORD_BATCH_ROWS, PacedSource
+from ..paced_source import COLUMN_BATCH_ROWS, PacedSource
 from .file_readers import FileSplit
 
 _FILES_NAMED = 3
@@ -30,14 +30,15 @@ _FILES_NAMED = 3
 class SplitSource(PacedSource):
     """A subclass calls `settle` when it is made, and defines `open_split` and `for_columns`."""
 
+    splits_only_after_rescale = True
+
     splits: tuple[FileSplit, ...]
     schema: pa.Schema
     place: str
     """Where the splits are, for messages."""
 
     def __init__(self, batch_rows: int | None, records_per_second: float | None) -> None:
-        self._batch_rows_chosen = batch_rows is not None
-        super().__init__(RECORD_BATCH_ROWS if batch_rows is None else batch_rows, records_per_second)
+        super().__init__(batch_rows, records_per_second)
         self._begun: list[list[int]] = []
         """[index among all splits, rows of it that were emitted]; the first one is being read."""
         self._has_splits = False
@@ -64,10 +65,6 @@ class SplitSource(PacedSource):
     def open_split(self, split: FileSplit) -> Iterator[pa.RecordBatch]:
         """All rows of the split, in the same order each time, as batches of `schema`."""
         raise NotImplementedError(f"{type(self).__name__}.open_split is not defined")  # abstract
-
-    def batch_rows_or(self, batch_rows: int) -> int:
-        """What the user chose, or else this."""
-        return self.batch_rows if self._batch_rows_chosen else batch_rows
 
     def open(self) -> None:
         super().open()

@@ -23,7 +23,7 @@ from ....actors.operators.source import FromSplit
 from ....state import DurableFiles
 from ....state.file_locations import absolute
 from ..errors import ConnectorError, NoInput, OffsetMismatch, UnreadableInput
-from ..paced_source import COLUMN_BATCH_ROWS, RECORD_BATCH_ROWS, PacedSource
+from ..paced_source import COLUMN_BATCH_ROWS, PacedSource
 from .csv_guess import as_text, check_guess, csv_form, warn_of_texts
 from .file_look import look, root_of, version_now
 from .file_readers import READ_FORMATS, CsvForm, ReadOptions, texts_kept
@@ -74,10 +74,7 @@ class WatchedFileSource(PacedSource):
         delimiter: str = ",",
         encoding: str = "utf8",
     ) -> None:
-        self._batch_rows_chosen = batch_rows is not None
-        super().__init__(RECORD_BATCH_ROWS if batch_rows is None else batch_rows, records_per_second)
-        if format not in READ_FORMATS:
-            raise ValueError(f"format: wanted one of {', '.join(READ_FORMATS)}, found {format!r}")
+        super().__init__(batch_rows, records_per_second)
         if "**" in path:
             raise ValueError(f"path: wanted a * for each level of folders, found ** in {path!r}")
         form = csv_form(format, null_values, delimiter, encoding)
@@ -97,7 +94,7 @@ class WatchedFileSource(PacedSource):
         """The same source with these columns only, in batches of `batch_rows` rows unless the user chose their size."""
         narrowed = copy.copy(self)
         narrowed.schema = chosen(self.schema, names, self.path)
-        narrowed.batch_rows = self.batch_rows if self._batch_rows_chosen else batch_rows
+        narrowed.batch_rows = self.batch_rows_or(batch_rows)
         narrowed._options = replace(self._options, columns=narrowed.schema, batch_rows=narrowed.batch_rows)
         return narrowed
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from ..names import several_names
+
 Options: TypeAlias = "Mapping[str, Any] | Callable[[], Mapping[str, Any]]"
 """Settings of librdkafka, or a function that returns them where the job runs, so that secrets need not travel."""
 
@@ -47,11 +49,11 @@ class ClientSettings:
     @classmethod
     def of(cls, bootstrap_servers: str | Sequence[str], options: Options | None, reserved: Sequence[str]) -> Any:
         """Checked. `reserved`: names of settings that the source or sink decides. Raises ValueError."""
-        servers = bootstrap_servers if isinstance(bootstrap_servers, str) else ",".join(bootstrap_servers)
+        servers = ",".join(several_names("bootstrap_servers", bootstrap_servers, "'host:port'"))
         for server in servers.split(","):
             host, colon, port = server.strip().rpartition(":")
             if not (host and colon and port.isdigit()):
-                raise ValueError(f"bootstrap_servers: wanted 'host:port' or several of them, found {server!r}")
+                raise ValueError(f"bootstrap_servers: wanted 'host:port', or several, found {server!r}")
         made = cls(servers, {} if options is None else options)
         if not callable(options):
             taken = sorted(set(made.given()) & {*reserved, "bootstrap.servers"})

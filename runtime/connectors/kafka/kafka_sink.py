@@ -27,6 +27,7 @@ from ....actors.setting_limits import whole_setting
 from ....messages import CheckpointId
 from ....state import OperatorListState
 from ..errors import check_extra, require
+from ..names import one_name
 from .client_errors import error_of
 from .client_settings import ClientSettings, Options
 from .cluster_checks import check_topic
@@ -98,8 +99,9 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         check_extra("confluent_kafka", extra="kafka", wanted_by="KafkaSink")
         if guarantee not in GUARANTEES:
             raise ValueError(f"guarantee: wanted 'exactly-once' or 'at-least-once', found {guarantee!r}")
-        if not topic or transactional_id_prefix == "":
-            raise ValueError("topic, transactional_id_prefix: wanted a name, found ''")
+        one_name("topic", topic, "the name of a topic")
+        if transactional_id_prefix is not None:
+            one_name("transactional_id_prefix", transactional_id_prefix, "a name, or None")
         for name, value in (("transaction_timeout_ms", transaction_timeout_ms), ("retry_ms", retry_ms)):
             whole_setting(name, value, 1000)
         self.topic, self.guarantee, self.retry_ms = topic, guarantee, retry_ms

@@ -17,6 +17,7 @@ from ....actors.operators.source import END, FromSplit, Source, SourceState
 from ....actors.setting_limits import whole_setting
 from ....messages import CheckpointId
 from ..errors import check_extra
+from ..names import several_names
 from .client_settings import ClientSettings, Options
 from .cluster_checks import check_topic
 from .message_decoder import METADATA, MessageDecoder
@@ -70,9 +71,7 @@ class KafkaSource(Source):
         options: Options | None = None,
     ) -> None:
         check_extra("confluent_kafka", extra="kafka", wanted_by="KafkaSource")
-        named = (topics,) if isinstance(topics, str) else tuple(dict.fromkeys(topics))
-        if not named or not all(isinstance(topic, str) and topic for topic in named):
-            raise ValueError(f"topics: wanted the name of a topic, or several, found {topics!r}")
+        named = several_names("topics", topics, "the name of a topic")
         if isolation not in ("read_committed", "read_uncommitted"):
             raise ValueError(f"isolation: wanted 'read_committed' or 'read_uncommitted', found {isolation!r}")
         for name, value, least in (

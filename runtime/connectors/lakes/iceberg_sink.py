@@ -21,6 +21,7 @@ from ....actors.operators.committer import Committer
 from ....actors.operators.marker import Marker
 from ....actors.setting_limits import duration_setting
 from ..errors import check_extra, require
+from ..names import one_name
 from .errors import ColumnConflict, LostDataFile, NoTable
 from .iceberg_table import (
     MARKER,
@@ -71,6 +72,7 @@ class IcebergSink(LakeSink):
         keep_snapshots_ms: float | None = None,
     ) -> None:
         check_extra("pyiceberg", extra="iceberg", wanted_by="IcebergSink")
+        one_name("table", table, "the name of a table")
         check_commits_per_compaction(commits_per_compaction)
         if keep_snapshots_ms is not None:
             duration_setting("keep_snapshots_ms", keep_snapshots_ms)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ....actors.flow.records import RecordMismatch, conform
 from ..errors import UnreadableInput, check_extra, require
+from ..names import one_name
 from .errors import LakeUnreachable, RowsChanged, VersionGone
 from .iceberg_table import Catalog, arrow_schema, load_catalog, open_table, reached
 from .lake_source import LakeSource, check_following, chosen
@@ -44,6 +45,7 @@ class IcebergSource(LakeSource):
         records_per_second: float | None = None,
     ) -> None:
         check_extra("pyiceberg", extra="iceberg", wanted_by="IcebergSource")
+        one_name("table", table, "the name of a table")
         check_following(watch_ms, only_new, changes)
         self.table, self.catalog, self.changes = table, catalog, changes
         found = open_table(load_catalog(catalog, "IcebergSource"), table, "IcebergSource")

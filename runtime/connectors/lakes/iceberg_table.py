@@ -42,7 +42,9 @@ UNDERSTOOD = ("1", "2")
 
 
 def load_catalog(catalog: Catalog, wanted_by: str) -> Any:
-    """Raises MissingExtra, NoCatalog."""
+    """Raises MissingExtra, NoCatalog, and ValueError for what names none."""
+    if not isinstance(catalog, str | Mapping):
+        raise ValueError(f"catalog: wanted the name of a catalog, or its properties, found {catalog!r:.80}")
     module = require("pyiceberg.catalog", extra="iceberg", wanted_by=wanted_by)
     name, properties = (catalog, {}) if isinstance(catalog, str) else ("understudy", catalog)
     try:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ....actors.operators.source import END, SourceState
 from ....actors.setting_limits import duration_setting
-from ..paced_source import RECORD_BATCH_ROWS, PacedSource
+from ..paced_source import PacedSource
 from .errors import ColumnConflict
 from .spans import Share, Span, dealt_out
 
@@ -60,7 +60,7 @@ class LakeSource(PacedSource):
         batch_rows: int | None,
         records_per_second: float | None,
     ) -> None:
-        super().__init__(RECORD_BATCH_ROWS if batch_rows is None else batch_rows, records_per_second)
+        super().__init__(batch_rows, records_per_second)
         self.version, self.is_whole, self.watch_ms = version, is_whole, watch_ms
         self.bounded = watch_ms is None
 

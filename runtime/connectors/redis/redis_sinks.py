@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from ....actors.errors import MarkerMoved
 from ....actors.flow.elements import Batch
-from ....actors.flow.key_selector import KeySelector
 from ....actors.flow.records import RecordMismatch, mapping_of
 from ....actors.operators.idempotent_sink import IdempotentSink, KeyOfRecord
 from ....actors.operators.ledger_sink import LedgerSink
@@ -26,6 +25,7 @@ from ....actors.operators.marker import Marker
 from ....actors.setting_limits import duration_setting, whole_setting
 from ....messages.shown_url import url_shown
 from ..json_texts import json_text
+from ..names import one_name
 from . import connection
 from .servers import has_slot_for_markers, is_cluster, markers_of
 
@@ -76,6 +76,7 @@ class _AppendSink(LedgerSink):
 
     def __init__(self, url: str, key: str, *, retry_ms: float = 60_000) -> None:
         connection.check_redis(url, type(self).__name__)
+        one_name("key", key, f"the key of a {self._type}")
         if is_cluster(url) and not has_slot_for_markers(key):
             raise ValueError(
                 f"key: in a Redis Cluster its markers must lie in its slot: wanted a key without braces, or with one "
@@ -190,6 +191,8 @@ class RedisUpsertSink(IdempotentSink):
         retry_ms: float = 60_000,
     ) -> None:
         connection.check_redis(url, "RedisUpsertSink")
+        if key is None:
+            raise ValueError("key: wanted a column, a position or a function of a record, or several, found None")
         self.url, self.key, self.prefix = url, key, prefix
         self.expire_ms = None if expire_ms is None else whole_setting("expire_ms", expire_ms, 1)
         self.retry_ms = duration_setting("retry_ms", retry_ms)
@@ -203,8 +206,6 @@ class RedisUpsertSink(IdempotentSink):
 
     def open(self) -> None:
         self._servers = connection.connected(self.url, "RedisUpsertSink")
-        parts = self.key if isinstance(self.key, list | tuple) else (self.key,)
-        self._keys = KeySelector(*parts).of_operator(self.context.name)
 
     def close(self) -> None:
         if hasattr(self, "_servers"):
@@ -212,9 +213,10 @@ class RedisUpsertSink(IdempotentSink):
 
     def upsert(self, batch: Batch) -> None:
         """Each hash is replaced as a whole; those of one server go there together."""
+        assert self._selector is not None, "it has a key"
         with connection.explained(self.url), connection.renewed(self._servers):
             pipelines: dict[int, Any] = {}
-            for key, record in zip(self._keys.keys(batch), _mappings(batch), strict=True):
+            for key, record in zip(self._selector.keys(batch), _mappings(batch), strict=True):
                 name = self.prefix + (":".join(map(str, key)) if isinstance(key, tuple) else str(key))
                 client = self._servers.of(name)
                 if id(client) not in pipelines:

@@ -21,6 +21,7 @@ from ....actors.setting_limits import duration_setting, whole_setting
 from ....messages.shown_url import url_shown
 from ..errors import StreamTrimmed, UnreadableInput, require
 from ..fed_source import FedSource, Feed
+from ..names import several_names
 from . import connection
 from .servers import Servers
 from .stream_positions import EARLIEST, LATEST, Position, after_loss, first_position, problem
@@ -60,9 +61,7 @@ class RedisStreamSource(FedSource):
     ) -> None:
         connection.check_redis(url, "RedisStreamSource")
         self.url = url
-        self.streams = tuple(sorted({streams} if isinstance(streams, str) else set(streams)))
-        if not self.streams:
-            raise ValueError("streams: wanted the key of a stream, or several, found none")
+        self.streams = tuple(sorted(several_names("streams", streams, "the key of a stream")))
         if start not in (EARLIEST, LATEST):
             raise ValueError(f"start: wanted {EARLIEST!r} or {LATEST!r}, found {start!r}")
         if on_loss not in ("fail", "continue"):

@@ -20,6 +20,7 @@ from ....actors.operators.ledger_sink import LedgerSink
 from ....actors.operators.marker import Marker
 from ....actors.operators.operator import Operator, Takes
 from ....state import pack_batch
+from ..names import one_name, several_names
 from .database import Database, driver_of
 from .errors import DatabaseRefused, StatementFailed, TableMismatch
 from .row_changes import RowChanges
@@ -38,7 +39,8 @@ class _TableSink(Operator):
     takes: ClassVar[Takes] = "any"
 
     def _set_up(self, database: Database, table: str, db_schema: str | None, changes: RowChanges) -> None:
-        self._database, self._table, self._db_schema, self._changes = database, table, db_schema, changes
+        self._database, self._db_schema, self._changes = database, db_schema, changes
+        self._table = one_name("table", table, "the name of a table")
         self._connection: Connection | None = None
         self._upstream: pa.Schema | None = None
 
@@ -187,11 +189,9 @@ class SqlSink(_TableSink, LedgerSink):
             self._transact(f"make table {LEDGER}", make)
         except DatabaseRefused as error:
             raise DatabaseRefused(
-                f"{error}. A table of this name keeps what was written, in the same transaction: let somebody "
-                "who may make "
-                f"it: CREATE TABLE {LEDGER} (writer varchar(64) PRIMARY KEY, sink varchar(32) NOT NULL, "
-                "sequence bigint "
-                "NOT NULL), and grant SELECT, INSERT and UPDATE on it"
+                f"{error}. A table of this name keeps what was written, in the same transaction: let somebody who may "
+                f"make it: CREATE TABLE {LEDGER} (writer varchar(64) PRIMARY KEY, sink varchar(32) NOT NULL, sequence "
+                "bigint NOT NULL), and grant SELECT, INSERT and UPDATE on it"
             ) from error
 
 
@@ -215,7 +215,8 @@ class SqlUpsertSink(_TableSink, IdempotentSink):
         statement_timeout_ms: int = 600_000,
     ) -> None:
         database = Database(url, retry_ms=retry_ms, statement_timeout_ms=statement_timeout_ms)
-        self._set_up(database, table, db_schema, RowChanges.of(key, columns, kind=kind, deleted=deleted))
+        named = several_names("key", key, "the name of a column")
+        self._set_up(database, table, db_schema, RowChanges.of(named, columns, kind=kind, deleted=deleted))
         self.most_rows, self.retry_ms = most_rows, retry_ms
 
     def upsert(self, batch: Batch) -> None:

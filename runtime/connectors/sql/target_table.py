@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....messages import those_there_are
+from ....messages.shown import columns_shown
 from .column_types import arrow_type_of, may_become, sql_type_of
 from .database import Database, driver_of
 from .errors import NoSuchTable, RowsLeftOut, TableMismatch
@@ -84,7 +85,7 @@ class TargetTable:
         if not problems:
             return None
         has = ", ".join(f"{name} {column.declared}" for name, column in self.columns.items())
-        found = ", ".join(f"{field.name} {field.type}" for field in schema)
+        found = columns_shown(schema)
         return f"table {self.name} of {self.database.name}: {'; '.join(problems)} (the table has {has}; found {found})"
 
     # -- writing

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as csv
 
+from ....messages.shown import columns_shown
 from .errors import StatementFailed
 
 _MIN_BLOCK = 1 << 20
@@ -41,7 +42,7 @@ def batch_of_csv(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
             ),
         ).combine_chunks()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise StatementFailed(f"the rows cannot be read as {_told(schema)}: {error}") from error
+        raise StatementFailed(f"the rows cannot be read as {columns_shown(schema)}: {error}") from error
     arrays = [
         _bytes_of(column.to_pylist()) if _is_bytes(field.type) else _one_chunk(column, field.type)
         for field, column in zip(schema, table.columns, strict=True)
@@ -105,7 +106,3 @@ def _bytes_of(texts: Sequence[str | None]) -> pa.Array:
 
 def _one_chunk(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     return column.chunk(0) if column.num_chunks else pa.array([], kind)
-
-
-def _told(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -41,6 +41,14 @@ def place_of(url: str) -> str:
     return url_shown(url).partition("?")[0]
 
 
+def checked_url(url: Any, *schemes: str) -> str:
+    """Raises ValueError for what is no URL of one of these."""
+    if not isinstance(url, str) or url.partition("://")[0] not in schemes:
+        found = url_shown(url) if isinstance(url, str) else url
+        raise ValueError(f"url: wanted {' or '.join(f'{each}://…' for each in schemes)}, found {found!r:.80}")
+    return url
+
+
 def headers_of(headers: Headers) -> dict[str, str]:
     return dict((headers() if callable(headers) else headers) or {})
 

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....actors.setting_limits import duration_setting
-from ....messages.shown_url import url_shown
 from ..errors import check_extra, require
 from ..fed_source import FedSource, Feed
 from ..reaching import is_tls_mistake
-from .asking import Busy, Headers, check_max_bytes, look_at, place_of
+from .asking import Busy, Headers, check_max_bytes, checked_url, look_at, place_of
 
 
 class AskingSource(FedSource):
@@ -20,9 +19,8 @@ class AskingSource(FedSource):
 
     def __init__(self, url: str, headers: Headers, retry_ms: float, max_bytes: int) -> None:
         check_extra("httpx", extra="http", wanted_by=type(self).__name__)
-        if not url.startswith(("http://", "https://")):
-            raise ValueError(f"url: wanted http://… or https://…, found {url_shown(url)!r}")
-        self.url, self.headers, self.retry_ms = url, headers, duration_setting("retry_ms", retry_ms)
+        self.url, self.headers = checked_url(url, "http", "https"), headers
+        self.retry_ms = duration_setting("retry_ms", retry_ms)
         self.max_bytes = check_max_bytes(max_bytes)
 
     def __repr__(self) -> str:

@@ -15,12 +15,15 @@ from typing import Any
 from ....actors.flow.elements import Batch
 from ....actors.setting_limits import duration_setting
 from ..fed_source import FedSource, Feed
+from ..names import one_name
 from .asking import check_max_bytes, too_long
 
 log = logging.getLogger("understudy.source")
 
 _BLOCK_BYTES = 1 << 16
 _WAIT_S = 0.5
+
+_ADDRESS = "host:port, or the path of a Unix socket"
 
 
 class LineSource(FedSource):
@@ -31,12 +34,12 @@ class LineSource(FedSource):
     bounded = False
 
     def __init__(self, address: str, *, retry_ms: float = 60_000, max_bytes: int = 16 << 20) -> None:
-        self.address, self.max_bytes = address, check_max_bytes(max_bytes)
+        self.address, self.max_bytes = one_name("address", address, _ADDRESS), check_max_bytes(max_bytes)
         self.retry_ms = duration_setting("retry_ms", retry_ms)
         host, _, port = address.rpartition(":")
         self._is_tcp = bool(host) and port.isdigit()
         if not self._is_tcp and "/" not in address:
-            raise ValueError(f"address: wanted host:port, or the path of a Unix socket, found {address!r}")
+            raise ValueError(f"address: wanted {_ADDRESS}, found {address!r}")
 
     def check_at_submit(self, on_this_machine: bool) -> None:
         log.warning(

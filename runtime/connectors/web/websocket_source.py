@@ -15,11 +15,10 @@ from typing import Any
 
 from ....actors.flow.elements import Batch
 from ....actors.setting_limits import duration_setting
-from ....messages.shown_url import url_shown
 from ..errors import check_extra, require
 from ..fed_source import FedSource, Feed
 from ..reaching import LOOK_S, is_tls_mistake
-from .asking import check_max_bytes, place_of, refusals_named, refused, too_long
+from .asking import check_max_bytes, checked_url, place_of, refusals_named, refused, too_long
 from .parsed import parsed
 
 log = logging.getLogger("understudy.source")
@@ -52,9 +51,8 @@ class WebsocketSource(FedSource):
         max_bytes: int = 16 << 20,
     ) -> None:
         check_extra("websockets", extra="http", wanted_by="WebsocketSource")
-        if not url.startswith(("ws://", "wss://")):
-            raise ValueError(f"url: wanted ws://… or wss://…, found {url_shown(url)!r}")
-        self.url, self.parse, self.resume, self.headers = url, parse or json.loads, resume, headers
+        self.url = checked_url(url, "ws", "wss")
+        self.parse, self.resume, self.headers = parse or json.loads, resume, headers
         self.subscribe = (subscribe,) if isinstance(subscribe, str) else tuple(subscribe)
         self.retry_ms, self.max_bytes = duration_setting("retry_ms", retry_ms), check_max_bytes(max_bytes)
 

@@ -28,7 +28,7 @@ from ....actors.flow.records import rows_of
 from ....actors.operators.collector import OutputTag
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import END, Source, SourceState, offset_of
-from ....actors.unrun import RETURN, has_run
+from ....actors.unrun import RETURN, result_of
 from ....messages import (
     AskOperator,
     CheckpointId,
@@ -286,7 +286,7 @@ class OperatorHarness:
         question = decode(encode(_question(self._job.job_id, asked.context.name, message, key)))
         received = question.plain_question if question.question is None else question.question
         with self._attempt.state.reading(asked, question.has_key, question.key):
-            answer = has_run(f"{type(asked).__name__}.on_receive", asked.on_receive(received), RETURN)
+            answer = result_of(asked, "on_receive", received, in_place_of_yield=RETURN)
         return decode(encode(OperatorAnswer(answer))).answer
 
     # -- the end of the attempt

@@ -7,7 +7,6 @@ one up to the sequence at which a later one has left it. Rows that count are exa
 
 from __future__ import annotations
 
-from collections import Counter as Multiset
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from ....actors.operators.ledger_sink import LedgerSink
 from ....actors.operators.marker import Marker
 from ...api.environment import StreamEnvironment
 from ..world.fake_ledger import FakeLedger, NotThere
-from .topologies import OUTPUT, Counter, Topology, Workload, _all, _counted, _numbers, environment
+from .topologies import Topology, Workload, all_counts, counting_job, wrong_counts
 
 LEDGER = FakeLedger("ledger")
 EVER = 1 << 60
@@ -65,9 +64,7 @@ class Booked(LedgerSink):
 
 
 def _booked(workload: Workload) -> StreamEnvironment:
-    env, keys = environment(workload), workload.keys
-    counts = _numbers(env, workload).key_by(lambda number: number % keys).process(Counter, name="count")
-    counts.collect(name=OUTPUT)
+    env, counts = counting_job(workload)
     counts.sink_to(Booked(), name="booked")
     return env
 
@@ -98,13 +95,8 @@ def _what_is_wrong(workload: Workload, is_whole: bool) -> str:
     if not contents.notes:
         return "it was never opened" if is_whole else ""
     counts = counting(contents.notes)
-    found = Multiset(row for fork, sequence, row in contents.rows if sequence <= counts.get(fork, -1))
-    expected = Multiset(_counted(_all(workload), workload.keys))
-    if extra := found - expected:
-        return f"the ledger has {sum(extra.values())} rows too many, such as {next(iter(extra))}"
-    if is_whole and (missing := expected - found):
-        return f"the ledger lacks {sum(missing.values())} rows, such as {next(iter(missing))}"
-    return ""
+    found = (row for fork, sequence, row in contents.rows if sequence <= counts.get(fork, -1))
+    return wrong_counts(found, workload, is_whole=is_whole)
 
 
 LEDGERS: dict[str, Topology] = {
@@ -113,7 +105,7 @@ LEDGERS: dict[str, Topology] = {
         Topology(
             "booked",
             _booked,
-            lambda work: _counted(_all(work), work.keys),
+            all_counts,
             counts_up=True,
             answer_ms=2_000.0,
             outside=_what_is_wrong,

@@ -5,23 +5,18 @@
 from __future__ import annotations
 
 from ...api.environment import StreamEnvironment
-from .topologies import OUTPUT, Counter, Topology, Workload, _all, _counted, _numbers, environment
+from .topologies import Topology, Workload, all_counts, counting_job
 
 OUTLET = "outlet"
 
 
 def _followed(workload: Workload) -> StreamEnvironment:
-    env, keys = environment(workload), workload.keys
-    counts = _numbers(env, workload).key_by(lambda number: number % keys).process(Counter, name="count")
-    counts.collect(name=OUTPUT)
+    env, counts = counting_job(workload)
     counts.to_outlet(OUTLET, retention_ms=None)
     return env
 
 
 OUTLETS: dict[str, Topology] = {
-    each.name: each
-    for each in (
-        Topology("followed", _followed, lambda work: _counted(_all(work), work.keys), counts_up=True, has_outlet=True),
-    )
+    each.name: each for each in (Topology("followed", _followed, all_counts, counts_up=True, has_outlet=True),)
 }
 """By name."""

@@ -19,6 +19,7 @@ from ....state import FoldingState, ListState, MapState, ReducingState, ValueSta
 from ...api.environment import StreamEnvironment
 from ...api.restart import fixed_delay
 from ...clusters.job_handle import JobHandle
+from ...oracles import exactly_once, nothing_extra
 from ..world.cluster import SimulatedCluster
 
 OUTPUT = "out"
@@ -200,11 +201,16 @@ def _pipeline(workload: Workload) -> StreamEnvironment:
     return env
 
 
+def counting_job(workload: Workload) -> tuple[StreamEnvironment, Any]:
+    """A job that counts the numbers by key, and its counts, which it collects: they may go elsewhere too."""
+    env, keys = environment(workload), workload.keys
+    counts = _numbers(env, workload).key_by(lambda number: number % keys).process(Counter, name="count")
+    counts.collect(name=OUTPUT)
+    return env, counts
+
+
 def _keyed(workload: Workload) -> StreamEnvironment:
-    env = environment(workload)
-    keys = workload.keys
-    _numbers(env, workload).key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
-    return env
+    return counting_job(workload)[0]
 
 
 def _spread(workload: Workload) -> StreamEnvironment:
@@ -315,6 +321,17 @@ def _both(workload: Workload) -> list[int]:
     return [*_all(workload), *_half(workload)]
 
 
+def all_counts(workload: Workload) -> list[tuple[int, int]]:
+    """What a counting job must commit."""
+    return _counted(_all(workload), workload.keys)
+
+
+def wrong_counts(found: Iterable[Any], workload: Workload, *, is_whole: bool) -> str:
+    """What is wrong with counts found outside of the cluster; `is_whole`: all must be there."""
+    violation = (exactly_once if is_whole else nothing_extra)(found, all_counts(workload))
+    return "" if violation is None else violation.problem
+
+
 TOPOLOGIES: dict[str, Topology] = {
     each.name: each
     for each in (
@@ -322,8 +339,8 @@ TOPOLOGIES: dict[str, Topology] = {
             "chain", _chain, lambda work: [3 * number for number in _all(work) if number % 2 == 0], counts_up=True
         ),
         Topology("pipeline", _pipeline, lambda work: [-number for number in _all(work, 2)], counts_up=True),
-        Topology("keyed", _keyed, lambda work: _counted(_all(work), work.keys), counts_up=True),
-        Topology("spread", _spread, lambda work: _counted(_all(work), work.keys)),
+        Topology("keyed", _keyed, all_counts, counts_up=True),
+        Topology("spread", _spread, all_counts),
         Topology("fan-in", _fan_in, lambda work: _counted(_both(work), work.keys)),
         Topology(
             "diamond",
@@ -335,18 +352,18 @@ TOPOLOGIES: dict[str, Topology] = {
             "two-inputs",
             _two_inputs,
             lambda work: [
-                *(("left", *each) for each in _counted(_all(work), work.keys)),
+                *(("left", *each) for each in all_counts(work)),
                 *(("right", *each) for each in _counted(_half(work), work.keys)),
             ],
         ),
         Topology(
             "states",
             _states,
-            lambda work: [(key, n, n, n, n, n) for key, n in _counted(_all(work), work.keys)],
+            lambda work: [(key, n, n, n, n, n) for key, n in all_counts(work)],
             counts_up=True,
         ),
         Topology("columnar", _columnar, _totals, tells_at_the_end=True),
-        Topology("columnar-updates", _columnar_updates, lambda work: _counted(_all(work), work.keys)),
+        Topology("columnar-updates", _columnar_updates, all_counts),
         Topology("at-least-once", _at_least_once, _both, exactly_once=False),
     )
 }

@@ -9,7 +9,6 @@ committed may come again, so none of its files rots.
 
 from __future__ import annotations
 
-from collections import Counter as Multiset
 from contextlib import nullcontext, suppress
 from typing import Any
 
@@ -18,7 +17,7 @@ from ....messages import CheckpointId
 from ....state import OperatorListState
 from ...api.environment import StreamEnvironment
 from ..world.transactional_log import TransactionalLog, TransactionError
-from .topologies import OUTPUT, Counter, Topology, Workload, _all, _counted, _numbers, environment
+from .topologies import Topology, Workload, all_counts, counting_job, wrong_counts
 
 ROWS, ORIGINS = TransactionalLog("transacted"), TransactionalLog("origins of transacted")
 _PREPARED = "prepared"
@@ -69,9 +68,7 @@ class Transacted(TwoPhaseCommitSink[str]):
 
 
 def _transacted(workload: Workload) -> StreamEnvironment:
-    env, keys = environment(workload), workload.keys
-    counts = _numbers(env, workload).key_by(lambda number: number % keys).process(Counter, name="count")
-    counts.collect(name=OUTPUT)
+    env, counts = counting_job(workload)
     counts.sink_to(Transacted(), name="transacted")
     return env
 
@@ -90,21 +87,16 @@ def _what_is_wrong(workload: Workload, is_whole: bool) -> str:
     notes = ORIGINS.committed()
     if not notes:
         return "it was never opened" if is_whole else ""
-    counts, found, transaction = counting(notes), Multiset[Any](), list[Any]()
+    counts, found, transaction = counting(notes), list[Any](), list[Any]()
     for row in ROWS.committed():
         if row[0] != _PREPARED:
             transaction.append(row)
             continue
         _, job, checkpoint = row
         if checkpoint <= counts.get(job, -1):
-            found.update(transaction)
+            found.extend(transaction)
         transaction = []
-    expected = Multiset(_counted(_all(workload), workload.keys))
-    if extra := found - expected:
-        return f"{sum(extra.values())} rows too many are committed, such as {next(iter(extra))}"
-    if is_whole and (missing := expected - found):
-        return f"{sum(missing.values())} rows are not committed, such as {next(iter(missing))}"
-    return ""
+    return wrong_counts(found, workload, is_whole=is_whole)
 
 
 TRANSACTED: dict[str, Topology] = {
@@ -113,7 +105,7 @@ TRANSACTED: dict[str, Topology] = {
         Topology(
             "transacted",
             _transacted,
-            lambda work: _counted(_all(work), work.keys),
+            all_counts,
             counts_up=True,
             outside=_what_is_wrong,
             takes_nothing_back=True,

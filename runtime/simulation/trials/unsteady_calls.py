@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....actors.operators.operator import Operator
-from ...api.captured_changes import codes_of, functions_of
+from ...api.captured_changes import functions_of
+from ...api.codes import codes_of
 
 _CALLS: dict[Callable[..., Any], str] = {
     getattr(module, name): f"{module.__name__}.{name}"

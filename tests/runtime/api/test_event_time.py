@@ -42,6 +42,10 @@ class Splits(Source):
         return ["a", "b"]
 
 
+class RunsOfIndexes(Splits):
+    splits_only_after_rescale = True
+
+
 @pytest.fixture
 def env() -> StreamEnvironment:
     return StreamEnvironment(parallelism=2)
@@ -95,6 +99,17 @@ def test_splits_that_are_not_seen_are_warned_of(env: StreamEnvironment, caplog: 
         submitted(env)
     (line,) = (each for each in caplog.messages if "splits" in each)
     assert "operator 'times' does not see the splits of Splits" in line
+
+
+def test_splits_that_come_only_after_a_rescale_are_not_warned_of(
+    env: StreamEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    for ticks in (env.from_source(RunsOfIndexes()), env.from_collection([{"at": 1}])):
+        ticks.assign_timestamps("at", monotonous()).print()
+        ticks.print()
+    with caplog.at_level(logging.WARNING):
+        submitted(env)
+    assert not [each for each in caplog.messages if "splits" in each]
 
 
 def test_an_operator_that_may_keep_records_back_hides_the_splits(env: StreamEnvironment) -> None:

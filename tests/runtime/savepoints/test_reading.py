@@ -20,6 +20,7 @@ from understudy import (
 from understudy.runtime.savepoints.arrow_columns import as_type, inferred, unified
 from understudy.state.errors import MissingSavepoint
 
+from ...actors.extension_types import Code
 from .made import KEYS, MAX_PARALLELISM, Declared, aggregation, declared_states, savepoint
 
 STORED = Path(__file__).parent.parent / "clusters" / "stored"
@@ -229,20 +230,6 @@ def test_a_savepoint_on_another_file_system() -> None:
         assert found.operator("every-kind").state("total").count() == 24
     finally:
         memory.rm("/state-data", recursive=True)
-
-
-class Code(pa.ExtensionType):  # type: ignore[misc]
-    """A user's own type. It has no hash."""
-
-    def __init__(self) -> None:
-        super().__init__(pa.string(), "tests.savepoints.code")
-
-    def __arrow_ext_serialize__(self) -> bytes:
-        return b""
-
-    @classmethod
-    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Code:
-        return cls()
 
 
 def test_columns_of_a_users_own_extension_type_have_one_type() -> None:

@@ -1,4 +1,4 @@
-"""OpenPanes: a pane that opens expects as many rows as came to the one that went last."""
+"""OpenPanes: a new pane expects as many rows as came to the one that went last."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PARTS = {ROWS: pa.int64(), SUM: pa.int64(), LEAST: pa.int64(), COUNT: pa.int64()
 ROW = st.tuples(st.integers(0, 5), st.none() | st.integers(-9, 9))
 ROWS_OF_KEYS = st.lists(ROW, min_size=1, max_size=12)
 MORE_KEYS = st.just(0) | st.integers(0, 40)
-"""Elsewhere. With none, rows are more than keys soon: a pane that was closed opens."""
+"""Elsewhere. With none, rows are more than keys soon: a pane becomes wide."""
 ASKED = st.sampled_from(["slots", "len", "values", "find", "copy", "seal", "renumber", "take out", "nothing"])
 
 
@@ -116,21 +116,21 @@ def test_wide_arrays_are_used_again() -> None:
     assert held(second) == wanted([(4, 2)])
 
 
-def test_places_of_a_closed_pane_are_those_of_what_came_while_it_was_open() -> None:
+def test_places_of_a_pane_are_those_of_what_came_while_it_was_wide() -> None:
     pane = Pane(PARTS)
     add(pane, [(5, 1), (3, 1)], 6)
     add(pane, [(slot, 1) for slot in (0, 0, 1, 2)], 6)
     assert pane.find(np.arange(6), 6).tolist() == [0, 1, 2, 3, -1, 4]
 
 
-def test_an_open_pane_grows_with_the_keys() -> None:
+def test_a_wide_pane_grows_with_the_keys() -> None:
     pane = Pane(PARTS, 100_000)
     add(pane, [(0, 1)], 1)
     add(pane, [(50_000, 2)], 50_001)
     assert held(pane) == wanted([(0, 1), (50_000, 2)])
 
 
-def test_a_pane_that_does_not_count_rows_is_never_open() -> None:
+def test_a_pane_that_does_not_count_rows_is_never_wide() -> None:
     pane = Pane({SUM: pa.int64()}, 100)
     pane.parts.take_in(RowsOfSlots(pa.record_batch({"value": [3]}), pane.places_of(np.array([4]), 5)))
     assert pane.slots.tolist() == [4]
@@ -145,7 +145,7 @@ def test_a_copy_gives_its_wide_arrays_to_the_same_panes() -> None:
     assert len(spare) == 1
 
 
-def test_a_pane_opens_again_only_after_as_many_rows_more_as_there_are_keys() -> None:
+def test_a_pane_becomes_wide_again_only_after_as_many_rows_more_as_there_are_keys() -> None:
     pane = Pane(PARTS, 10)
     add(pane, [(3, 1)], 10)
     assert pane.slots.tolist() == [3]

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from .....actors.operators.source import FromSplit, Source
 from .....messages import CheckpointId
+from ...names import one_name
 from ..background import Closed
 from ..database import Database, driver_of
 from ..errors import NotReplicable
@@ -64,6 +65,7 @@ class PostgresChanges(Source):
     ) -> None:
         if unchanged not in ("fail", "null"):
             raise ValueError(f"unchanged: wanted 'fail' or 'null', found {unchanged!r}")
+        one_name("table", table, "the name of a table")
         if not slot or not all(c.islower() or c.isdigit() or c == "_" for c in slot) or len(slot) > 63:
             raise ValueError(f"slot: wanted at most 63 lower-case letters, digits and underscores, found {slot!r}")
         database = Database(url, retry_ms=retry_ms, statement_timeout_ms=statement_timeout_ms)

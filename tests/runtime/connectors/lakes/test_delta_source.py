@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from understudy import DeltaSource, UnsupportedTable
+from understudy import DeltaSource, StreamEnvironment, UnsupportedTable
 from understudy.actors.operators.source import Source
 from understudy.runtime.connectors.paced_source import PacedSource
 from understudy.testing import OperatorHarness
@@ -54,6 +54,13 @@ def lake(tmp_path: Path) -> DeltaLake:
     lake = DeltaLake(tmp_path)
     lake.make()
     return lake
+
+
+def test_batch_rows_of_the_source_go_before_those_of_the_environment(lake: DeltaLake) -> None:
+    env = StreamEnvironment(batch_rows=100)
+    for options, wanted in ({}, 100), ({"batch_rows": 10}, 10):
+        env.from_delta(str(lake.path), **options)
+        assert env.graph.nodes[-1].operator.batch_rows == wanted  # type: ignore[attr-defined]
 
 
 def test_a_compaction_brings_no_rows_again(lake: DeltaLake) -> None:

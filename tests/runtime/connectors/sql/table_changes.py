@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -36,3 +38,12 @@ def run(db: psycopg.Connection[Any], *statements: str) -> None:
     with db.transaction():
         for statement in statements:
             db.execute(statement)  # type: ignore[arg-type, unused-ignore]
+
+
+@contextmanager
+def reading(url: str, db: psycopg.Connection[Any], **settings: Any) -> Iterator[Driven]:
+    """A source of the table, which has given its first row."""
+    with Driven(source(url, **settings)) as driven:
+        run(db, "INSERT INTO t VALUES (1, 'a')")
+        driven.take(1)
+        yield driven

@@ -15,7 +15,7 @@ from understudy.runtime.connectors.sql.changes.replication_stream import Replica
 
 from ....systems.postgresql import PostgreSQL
 from .driving import Driven
-from .table_changes import confirmed, run, short, source, streaming
+from .table_changes import confirmed, reading, run, short, source, streaming
 
 pytestmark = pytest.mark.processes
 
@@ -240,9 +240,7 @@ def test_a_server_that_is_killed_is_followed_again(
 
 
 def test_a_later_attempt_takes_the_slot_from_a_frozen_one(pg_url: str, db: psycopg.Connection[Any]) -> None:
-    with Driven(source(pg_url)) as zombie:
-        run(db, "INSERT INTO t VALUES (1, 'a')")
-        zombie.take(1)
+    with reading(pg_url, db) as zombie:
         offset = zombie.source.offset()
         with Driven(source(pg_url), offset, attempt=1) as successor:
             run(db, "INSERT INTO t VALUES (2, 'b')")

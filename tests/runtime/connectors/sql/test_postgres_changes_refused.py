@@ -22,7 +22,7 @@ from understudy.runtime.connectors.sql.errors import (
 )
 
 from .driving import Driven
-from .table_changes import run, short, source
+from .table_changes import reading, run, short, source
 
 pytestmark = pytest.mark.processes
 
@@ -30,9 +30,7 @@ pytestmark = pytest.mark.processes
 def test_a_slot_that_is_gone_or_has_gone_on_is_an_error_and_never_a_gap(
     pg_url: str, db: psycopg.Connection[Any]
 ) -> None:
-    with Driven(source(pg_url)) as first:
-        run(db, "INSERT INTO t VALUES (1, 'a')")
-        first.take(1)
+    with reading(pg_url, db) as first:
         offset = first.source.offset()
     run(db, "INSERT INTO t VALUES (2, 'b')")
     slot = pg_url.rpartition("/")[2]
@@ -71,9 +69,7 @@ def test_another_table_of_the_name_is_noticed_while_nothing_comes(
     pg_url: str, db: psycopg.Connection[Any], how: str, look_often: None
 ) -> None:
     """It is not in the publication, so that no change of it would ever come."""
-    with Driven(source(pg_url)) as driven:
-        run(db, "INSERT INTO t VALUES (1, 'a')")
-        driven.take(1)
+    with reading(pg_url, db) as driven:
         replace_table(db, how)
         with pytest.raises(ChangesLost, match="t is another table"):
             driven.take(1)
@@ -84,9 +80,7 @@ def test_changes_of_another_table_of_the_name_are_not_taken_for_its_own(
     pg_url: str, db: psycopg.Connection[Any], how: str
 ) -> None:
     db.execute("CREATE PUBLICATION everything FOR ALL TABLES")
-    with Driven(source(pg_url, publication="everything")) as driven:
-        run(db, "INSERT INTO t VALUES (1, 'a')")
-        driven.take(1)
+    with reading(pg_url, db, publication="everything") as driven:
         offset = driven.source.offset()
         replace_table(db, how)
         run(db, "INSERT INTO t VALUES (2, 'b')")
@@ -103,9 +97,7 @@ def test_changes_of_its_own_table_are_not_taken_when_another_one_has_the_name(
     pg_url: str, db: psycopg.Connection[Any]
 ) -> None:
     """The publication follows the table that was renamed."""
-    with Driven(source(pg_url)) as driven:
-        run(db, "INSERT INTO t VALUES (1, 'a')")
-        driven.take(1)
+    with reading(pg_url, db) as driven:
         replace_table(db, "renamed")
         run(db, "INSERT INTO t_before VALUES (2, 'b')")
         with pytest.raises(ChangesLost, match="t is another table"):
@@ -125,9 +117,7 @@ def test_what_a_slot_has_of_a_table_that_had_the_name_before_is_left_out(
 
 
 def test_an_offset_from_before_tables_were_told_apart_goes_on(pg_url: str, db: psycopg.Connection[Any]) -> None:
-    with Driven(source(pg_url)) as first:
-        run(db, "INSERT INTO t VALUES (1, 'a')")
-        first.take(1)
+    with reading(pg_url, db) as first:
         offset = first.source.offset()
     del offset["table"]
     with Driven(source(pg_url), offset, attempt=1) as second:
@@ -147,9 +137,7 @@ def test_an_offset_from_before_tables_were_told_apart_goes_on(pg_url: str, db: p
 def test_a_table_whose_changes_come_no_more_is_said_while_nothing_comes(
     pg_url: str, db: psycopg.Connection[Any], look_often: None, change: str, error: type[Exception], said: str
 ) -> None:
-    with Driven(source(pg_url)) as driven:
-        run(db, "INSERT INTO t VALUES (1, 'a')")
-        driven.take(1)
+    with reading(pg_url, db) as driven:
         run(db, change.format(pg_url.rpartition("/")[2]))
         with pytest.raises(error, match=said):
             driven.take(1)
@@ -159,11 +147,12 @@ def test_a_slot_of_another_job_is_not_taken(
     pg_url: str, db: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("understudy.runtime.connectors.sql.changes.changed_table._HANDOVER_S", 0.3)
-    with Driven(source(pg_url)) as first:
-        run(db, "INSERT INTO t VALUES (1, 'a')")
-        first.take(1)
-        with Driven(source(pg_url), job="another") as second, pytest.raises(SlotInUse, match="slot of its own"):
-            second.take(1)
+    with (
+        reading(pg_url, db),
+        Driven(source(pg_url), job="another") as second,
+        pytest.raises(SlotInUse, match="slot of its own"),
+    ):
+        second.take(1)
 
 
 def test_a_slot_of_another_kind_is_refused(pg_url: str, db: psycopg.Connection[Any]) -> None:
@@ -175,9 +164,7 @@ def test_a_slot_of_another_kind_is_refused(pg_url: str, db: psycopg.Connection[A
 def test_a_column_that_is_added_is_named_and_the_job_goes_on_when_it_was_made_again(
     pg_url: str, db: psycopg.Connection[Any]
 ) -> None:
-    with Driven(source(pg_url)) as first:
-        run(db, "INSERT INTO t VALUES (1, 'a')")
-        first.take(1)
+    with reading(pg_url, db) as first:
         offset = first.source.offset()
         run(db, "INSERT INTO t VALUES (2, 'b')")
         run(db, "ALTER TABLE t ADD COLUMN c int", "INSERT INTO t VALUES (3, 'c', 5)")
@@ -197,9 +184,7 @@ def test_a_column_that_is_added_is_named_and_the_job_goes_on_when_it_was_made_ag
 def test_a_column_that_is_dropped_or_altered_is_named(
     pg_url: str, db: psycopg.Connection[Any], change: str, said: str
 ) -> None:
-    with Driven(source(pg_url)) as first:
-        run(db, "INSERT INTO t VALUES (1, 'a')")
-        first.take(1)
+    with reading(pg_url, db) as first:
         run(db, change, "INSERT INTO t (id) VALUES (2)")
         with pytest.raises(TableChanged, match=said):
             first.take(1)
@@ -289,10 +274,8 @@ def test_the_schema_is_known_and_only_one_subtask_reads(pg_url: str, db: psycopg
         assert idle.source.poll() is None
         assert idle.source.current_splits() == []
         assert idle.source.offset() is None
-    with Driven(source(pg_url)) as reading:
-        run(db, "INSERT INTO t VALUES (1, 'a')")
-        reading.take(1)
-        offset = reading.source.offset()
+    with reading(pg_url, db) as busy:
+        offset = busy.source.offset()
     again = source(pg_url)
     with Driven(again) as rescaled:
         again.rescale([None, offset])
