@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from itertools import takewhile
 from types import CodeType, FunctionType
 
-from .private_names import inner_functions, is_ours, placed_instructions
+from .codes import codes_of, placed_instructions
+from .private_names import is_ours
 
 _SET = frozenset({"at_event_time", "at_processing_time"})
 
@@ -24,7 +25,7 @@ def sets_a_timer(kind: type) -> str | None:
         for code in _called(bases, waiting.pop()):
             if (place := _sets_timers(code)) is not None:
                 return place
-            used = {name for each in _with_inner(code) for name in each.co_names} - seen
+            used = {name for each in codes_of(code) for name in each.co_names} - seen
             waiting += sorted(used)
             seen |= used
     return None
@@ -43,16 +44,10 @@ def _called(bases: list[type], name: str) -> Iterator[CodeType]:
 
 def _sets_timers(code: CodeType) -> str | None:
     """Where it calls `self.timers.at_event_time` or its twin: `file:line`."""
-    for each in _with_inner(code):
+    for each in codes_of(code):
         owner = None
         for instruction, place in placed_instructions(each):
             if owner == "timers" and instruction.argval in _SET:
                 return place
             owner = instruction.argval
     return None
-
-
-def _with_inner(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for inner in inner_functions(code):
-        yield from _with_inner(inner)
