@@ -19,7 +19,6 @@ from typing import Any
 import pyarrow as pa
 
 from ....actors.flow.records import column_problem, conform
-from ....actors.operators.source import FromSplit
 from ....state import DurableFiles
 from ....state.file_locations import absolute
 from ..errors import ConnectorError, NoInput, OffsetMismatch, UnreadableInput
@@ -143,9 +142,8 @@ class WatchedFileSource(PacedSource):
 
     # -- emitting
 
-    def poll(self) -> Any:
-        batch = super().poll()
-        return FromSplit(self._split, batch) if isinstance(batch, pa.RecordBatch) else batch
+    def _split_read(self) -> str:
+        return self._split
 
     def poll_delay_ms(self) -> float | None:
         if self._delay_ms is not None or self._is_looking or self._is_reading:
