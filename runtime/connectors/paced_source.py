@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import pyarrow as pa
+
 from ...actors.flow.elements import Batch
 from ...actors.operators.source import FromSplit, Source, SourceState
 from .pacer import Pacer
@@ -75,3 +77,8 @@ class PacedSource(Source):
 
     def poll_delay_ms(self) -> float | None:
         return self._delay_ms
+
+
+def divided(batch: pa.RecordBatch, most: int) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
+    """Its first rows, and the others, if there are any."""
+    return batch.slice(0, most), batch.slice(most) if batch.num_rows > most else None

@@ -21,7 +21,7 @@ from ....messages import pack_plain
 from ....messages.shown_url import path_shown
 from ..errors import OffsetMismatch
 from ..index_share import IndexShare
-from ..paced_source import COLUMN_BATCH_ROWS, PacedSource
+from ..paced_source import COLUMN_BATCH_ROWS, PacedSource, divided
 from .file_readers import FileSplit
 
 _FILES_NAMED = 3
@@ -77,8 +77,7 @@ class SplitSource(PacedSource):
             self._rest = self._next_batch()
         if self._rest is None:
             return END
-        batch, rest = self._rest.slice(0, max_records), self._rest.slice(max_records)
-        self._rest = rest if rest.num_rows else None
+        batch, self._rest = divided(self._rest, max_records)
         self._begun[0][1] += batch.num_rows
         return batch
 

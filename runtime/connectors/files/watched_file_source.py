@@ -19,11 +19,10 @@ from typing import Any
 import pyarrow as pa
 
 from ....actors.flow.records import column_problem, conform
-from ....actors.operators.source import FromSplit
 from ....state import DurableFiles
 from ....state.file_locations import absolute
 from ..errors import ConnectorError, NoInput, OffsetMismatch, UnreadableInput
-from ..paced_source import COLUMN_BATCH_ROWS, PacedSource
+from ..paced_source import COLUMN_BATCH_ROWS, PacedSource, divided
 from .csv_guess import as_text, check_guess, csv_form, warn_of_texts
 from .file_look import look, root_of, version_now
 from .file_readers import READ_FORMATS, CsvForm, ReadOptions, texts_kept
@@ -143,9 +142,8 @@ class WatchedFileSource(PacedSource):
 
     # -- emitting
 
-    def poll(self) -> Any:
-        batch = super().poll()
-        return FromSplit(self._split, batch) if isinstance(batch, pa.RecordBatch) else batch
+    def _split_read(self) -> str:
+        return self._split
 
     def poll_delay_ms(self) -> float | None:
         if self._delay_ms is not None or self._is_looking or self._is_reading:
@@ -160,8 +158,7 @@ class WatchedFileSource(PacedSource):
             raise self._error
         if self._rest is None:
             return None
-        batch, rest = self._rest.slice(0, max_records), self._rest.slice(max_records)
-        self._rest = rest if rest.num_rows else None
+        batch, self._rest = divided(self._rest, max_records)
         file = self._files.begun[0]
         file.rows += batch.num_rows
         self._split = file.name

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ....actors.operators.source import END, SourceState
 from ....actors.setting_limits import duration_setting
-from ..paced_source import PacedSource
+from ..paced_source import PacedSource, divided
 from .errors import ColumnConflict
 from .spans import Share, Span, dealt_out
 
@@ -94,8 +94,7 @@ class LakeSource(PacedSource):
             if not self._share.spans and not self._looked_further():
                 return END if self.bounded else None
             self._rest = self._next_batch()
-        batch, rest = self._rest.slice(0, max_records), self._rest.slice(max_records)
-        self._rest = rest if rest.num_rows else None
+        batch, self._rest = divided(self._rest, max_records)
         first, *others = self._share.spans
         read = Span(first.version, first.is_whole, first.start, first.step, first.row + batch.num_rows)
         self._share = Share(self._share.seen, (read, *others))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from ....actors.operators.source import END, FromSplit, SourceState
+from ....actors.operators.source import END, SourceState
 from ....actors.setting_limits import MOST
 from ....messages import shown
 from ..errors import OffsetMismatch
@@ -134,9 +134,8 @@ class SqlSource(PacedSource):
         """All that this subtask has left: those not begun hold the watermark back, as their rows may be older."""
         return [split.name for split in self._left]
 
-    def poll(self) -> FromSplit | Literal[SourceState.END] | None:
-        batch = super().poll()
-        return FromSplit(self._read_from, batch) if isinstance(batch, pa.RecordBatch) else batch  # type: ignore[return-value]
+    def _split_read(self) -> str:
+        return self._read_from
 
     def read(self, max_records: int) -> pa.RecordBatch | Literal[SourceState.END] | None:
         while self._left:
