@@ -97,7 +97,13 @@ def dataframe_schema(dataframe: Any) -> pa.Schema:
         raise InvalidSetting(
             "from_dataframe: wanted a batch DataFrame, found a streaming one: read it with from_spark_stream"
         )
-    return _to_arrow(schema, dataframe)
+    names = schema.fieldNames()
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InvalidSetting(
+            f"from_dataframe: two columns have the name {twice!r}, as after a join; there are {', '.join(names)}: drop "
+            f"or rename one, or join with on={twice!r}, which keeps one of them"
+        )
+    return _to_arrow(schema, dataframe, "from_dataframe")
 
 
 def streaming_schema(dataframe: Any) -> pa.Schema:
@@ -112,7 +118,7 @@ def streaming_schema(dataframe: Any) -> pa.Schema:
     names = [name.lower() for name in schema.fieldNames()]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InvalidSetting(f"{who}: two columns have the name {twice[0]!r}, whatever its case: rename one")
-    return _to_arrow(schema, dataframe)
+    return _to_arrow(schema, dataframe, who)
 
 
 def _spark_schema(dataframe: Any, method: str) -> Any:
@@ -123,10 +129,23 @@ def _spark_schema(dataframe: Any, method: str) -> Any:
     return schema
 
 
-def _to_arrow(schema: Any, dataframe: Any) -> pa.Schema:
+def _to_arrow(schema: Any, dataframe: Any, method: str) -> pa.Schema:
+    from pyspark.errors import PySparkTypeError
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    return to_arrow_schema(schema, timezone=_session_timezone(dataframe))
+    zone = _session_timezone(dataframe)
+    try:
+        return to_arrow_schema(schema, timezone=zone)
+    except PySparkTypeError as error:
+        for field in schema.fields:
+            try:
+                to_arrow_schema(type(schema)([field]), timezone=zone)
+            except PySparkTypeError:
+                raise InvalidSetting(
+                    f"{method}: column {field.name!r} is of a type that Arrow has not, {field.dataType}: cast it, as "
+                    f"with .withColumn({field.name!r}, col({field.name!r}).cast('string')), or leave it out"
+                ) from error
+        raise
 
 
 def _session_timezone(dataframe: Any) -> str:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ import pyarrow as pa
 
 from ...messages import JobId, SubmitJob, TaskManagerExited
 from .spark_batch_limit import unmeasured_batches
+from .spark_session_use import check_session
 from .task_manager_process import TaskManagerLaunch, run_task_manager
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 3.0
+
+_PLAIN = re.compile(r"\w+")
+"""Names of columns that Spark takes for nothing else."""
 
 
 @dataclass(slots=True)
@@ -61,10 +66,10 @@ class SparkLauncher:
         """
         plans: list[tuple[Any, int] | None] = [None] * task_managers
         for first, (dataframe, count) in dataframes.items():
-            mapped = _mapped(_with_partitions(dataframe, count), replace(launch, index=first))
             with unmeasured_batches(dataframe):
-                for partition in range(count):
-                    plans[first + partition] = (_rdd_of(mapped), partition)
+                rdds = _rdds_of(dataframe, count, replace(launch, index=first))
+            for partition, rdd in enumerate(rdds):
+                plans[first + partition] = (rdd, partition)
         if any(plan is None for plan in plans):
             unread = _mapped(self._spark.range(0, task_managers, 1, task_managers), launch, reads=False)
             plans = [plan or (_rdd_of(unread), index) for index, plan in enumerate(plans)]
@@ -107,6 +112,7 @@ class SparkLauncher:
         rdd, partition = job.plans[index]
         reason = "its Spark job ended"
         try:
+            check_session(self._spark)
             context.setJobGroup(f"{job.group}-{index}", f"Understudy TaskManager {index} of {job_id}", True)
             jvm: Any = context._jvm
             partitions = jvm.java.util.ArrayList()
@@ -128,9 +134,11 @@ class SparkLauncher:
 class _TaskManagerFunction:
     """What Spark calls with the partition's iterator: runs the TaskManager and yields how it ended."""
 
-    def __init__(self, launch: TaskManagerLaunch, reads: bool) -> None:
+    def __init__(self, launch: TaskManagerLaunch, reads: bool, names: Sequence[str] | None = None) -> None:
+        """`names`: what the columns are to be called, if not as they come."""
         self._launch = launch
         self._reads = reads
+        self._names = names
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -138,13 +146,31 @@ class _TaskManagerFunction:
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         launch = replace(self._launch, index=self._launch.index + partition)
-        reason = run_task_manager(launch, batches if self._reads else None, relay_prints=True)
+        named = batches if self._names is None else (batch.rename_columns(self._names) for batch in batches)
+        reason = run_task_manager(launch, named if self._reads else None, relay_prints=True)
         yield pa.RecordBatch.from_pydict({"reason": [reason]})
 
 
 def _mapped(dataframe: DataFrame, launch: TaskManagerLaunch, reads: bool = True) -> DataFrame:
     """The DataFrame whose partitions, when they are computed, are TaskManagers from `launch.index` on."""
+    names = dataframe.columns
+    is_plain = all(_PLAIN.fullmatch(name) for name in names) and len({name.lower() for name in names}) == len(names)
+    if not is_plain:  # mapInArrow takes "a.b" for a field of a struct "a", and cannot tell "Day" from "day"
+        dataframe = dataframe.toDF(*(f"column_{index}" for index in range(len(names))))
+        return dataframe.mapInArrow(_TaskManagerFunction(launch, reads, names), "reason string")
     return dataframe.mapInArrow(_TaskManagerFunction(launch, reads), "reason string")
+
+
+def _rdds_of(dataframe: DataFrame, count: int, launch: TaskManagerLaunch) -> list[Any]:
+    """As many Java RDDs as TaskManagers read the DataFrame, each of `count` partitions."""
+    mapped = _mapped(_with_partitions(dataframe, count), launch)
+    rdds = [_rdd_of(mapped) for _ in range(count)]
+    if rdds[0].getNumPartitions() > 0:
+        return rdds
+    # Of what it knows to be empty Spark makes no partition at all, whatever was asked for.
+    empty = dataframe.sparkSession.range(0, count, 1, count).where("id < 0")
+    mapped = _mapped(empty, launch)
+    return [_rdd_of(mapped) for _ in range(count)]
 
 
 def _rdd_of(mapped: DataFrame) -> Any:
