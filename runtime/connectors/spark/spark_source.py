@@ -118,8 +118,9 @@ class SparkSource(PacedSource):
         return True
 
     def _not_the_same(self, target: PartitionPosition, what: str) -> NonDeterministicSource:
+        another = "" if self.context.is_failover else _ANOTHER
         return NonDeterministicSource(
             f"source {self.context.name!r} had consumed {target.rows} rows of its Spark partition before the "
-            f"checkpoint, but {what}: {'' if self.context.is_failover else _ANOTHER}Spark computed the partition differently. Order the DataFrame by a "
+            f"checkpoint, but {what}: {another}Spark computed the partition differently. Order the DataFrame by a "
             "unique key within its partitions, leave out random or time-dependent expressions, or checkpoint() it"
         )
