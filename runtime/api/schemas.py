@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from ...actors.compiled import emitted_schema
 from ...actors.operators.keyed_operator import KeyedOperator
@@ -51,7 +52,28 @@ def _check_column(where: str, column: str | int, schema: pa.Schema) -> None:
     known = column in schema.names if isinstance(column, str) else -len(schema.names) <= column < len(schema.names)
     if not known:
         what = f"column {column!r}" if isinstance(column, str) else f"column number {column}"
-        raise UnknownColumn(f"{where}: there is no {what}; the stream has {those_there_are(column, schema.names)}")
+        raise UnknownColumn(
+            f"{where}: there is no {what}; {_of_a_struct(where, column, schema) or _there(column, schema)}"
+        )
+    found = schema.types[schema.names.index(column) if isinstance(column, str) else column]
+    if pt.is_nested(found):
+        take = "row[...]['field']" if pt.is_struct(found) else "tuple(row[...])"
+        raise InvalidProgram(
+            f"{where}: column {column!r} is of type {found}, whose values can be changed and are no keys: give a "
+            f"function, as {where}(lambda row: {take.replace('...', repr(column))})"
+        )
+
+
+def _there(column: str | int, schema: pa.Schema) -> str:
+    return f"the stream has {those_there_are(column, schema.names)}"
+
+
+def _of_a_struct(where: str, column: str | int, schema: pa.Schema) -> str:
+    """What to write for "place.city"; empty where there is no such struct."""
+    outer, _, inner = str(column).partition(".")
+    if not inner or outer not in schema.names or not pt.is_struct(schema.field(outer).type):
+        return ""
+    return f"a part of the column {outer!r} is given by a function: {where}(lambda row: row[{outer!r}][{inner!r}])"
 
 
 def output_schema(name: str, operator: Operator, inputs: Sequence[pa.Schema | None]) -> pa.Schema | None:
