@@ -162,25 +162,26 @@ def _mapped(dataframe: DataFrame, launch: TaskManagerLaunch, reads: bool = True)
 
 
 def _rdds_of(dataframe: DataFrame, count: int, launch: TaskManagerLaunch) -> list[Any]:
-    """As many Java RDDs as TaskManagers read the DataFrame, each of `count` partitions."""
-    mapped = _mapped(_with_partitions(dataframe, count), launch)
-    rdds = [_rdd_of(mapped) for _ in range(count)]
-    if rdds[0].getNumPartitions() > 0:
-        return rdds
-    # Of what it knows to be empty Spark makes no partition at all, whatever was asked for.
-    empty = dataframe.sparkSession.range(0, count, 1, count).where("id < 0")
-    mapped = _mapped(empty, launch)
+    """As many Java RDDs as TaskManagers read the DataFrame, each of `count` partitions.
+
+    Partitions are merged where there are enough, which needs no shuffle. How many there are Spark may know only when it
+    has run the shuffles, which the RDDs of one plan share. Of what it finds to be empty it makes no partition at all,
+    whatever was asked for: then others without rows take their place.
+    """
+    for frame in (dataframe.coalesce(count), dataframe.repartition(count)):
+        mapped = _mapped(frame, launch)
+        rdds = [_rdd_of(mapped) for _ in range(count)]
+        found = rdds[0].getNumPartitions()
+        if found == count:
+            return rdds
+    assert found == 0, f"{found} partitions of a DataFrame that was to have {count}"
+    mapped = _mapped(dataframe.sparkSession.range(0, count, 1, count).where("id < 0"), launch)
     return [_rdd_of(mapped) for _ in range(count)]
 
 
 def _rdd_of(mapped: DataFrame) -> Any:
     """A Java RDD of its own at each call, over the same plan: they share shuffled data."""
     return mapped._jdf.javaToPython()
-
-
-def _with_partitions(dataframe: DataFrame, count: int) -> DataFrame:
-    """Exactly `count` partitions; by merging where there are enough, which needs no shuffle."""
-    return dataframe.coalesce(count) if dataframe.rdd.getNumPartitions() >= count else dataframe.repartition(count)
 
 
 def _drain(result: Any) -> None:

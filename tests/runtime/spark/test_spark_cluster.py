@@ -258,6 +258,24 @@ def endless() -> StreamEnvironment:
     return env
 
 
+def test_a_shuffle_is_computed_once(spark: Any) -> None:
+    shuffled = spark.sparkContext.accumulator(0)
+
+    def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            shuffled.add(len(batch))
+            yield batch
+
+    env = StreamEnvironment()
+    with SparkCluster(spark, task_managers=2) as cluster:
+        by_key = spark.range(0, 100, 1, 2).mapInArrow(counted, "id long").repartition(3, "id")
+        env.from_dataframe(by_key.where("id % 10 = 0")).map(lambda row: row.id).collect(name="ids")
+        job = cluster.submit(env)
+        job.wait(timeout=WAIT_S)
+        assert sorted(job.results("ids")) == list(range(0, 100, 10))
+    assert shuffled.value == 100
+
+
 @pytest.mark.parametrize("rows", ["id < 0", "false"], ids=["found out as it runs", "known before"])
 def test_a_dataframe_without_rows_is_a_source_that_ends(spark: Any, rows: str) -> None:
     nothing = spark.range(100).where(rows).groupBy("id").count()
