@@ -21,6 +21,8 @@ import pyarrow as pa
 
 from ...messages import JobId, SubmitJob, TaskManagerExited
 from .spark_batch_limit import unmeasured_batches
+from .spark_failure import told
+from .spark_input import pipe_of_worker, whole
 from .spark_session_use import check_session
 from .task_manager_process import TaskManagerLaunch, run_task_manager
 
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 3.0
+
+LAST_WORD_SECONDS = 1.0
+"""How long a Spark job whose TaskManager is lost may take to end by itself, which says more than a cancelled one."""
 
 _PLAIN = re.compile(r"\w+")
 """Names of columns that Spark takes for nothing else."""
@@ -88,8 +93,11 @@ class SparkLauncher:
         thread.start()
 
     def kill(self, job_id: JobId, index: int) -> None:
-        """Cancel its Spark job; with interruption, since the TaskManager does not answer."""
-        self._spark.sparkContext.cancelJobGroup(f"{self._jobs[job_id].group}-{index}")
+        """Cancel its Spark job; with interruption, since the TaskManager does not answer. One that is about to end by
+        itself, of a process that died or of its rows, is given a moment to say so.
+        """
+        job = self._jobs[job_id]
+        threading.Thread(target=self._cancel, args=(job, index, job.threads.get(index)), daemon=True).start()
 
     def abandon(self, job_id: JobId) -> None:
         """Nothing of an earlier driver is this one's to end."""
@@ -110,7 +118,7 @@ class SparkLauncher:
     def _run(self, job_id: JobId, job: _SparkJob, index: int) -> None:
         context = self._spark.sparkContext
         rdd, partition = job.plans[index]
-        reason = "its Spark job ended"
+        reason, repeatable = "its Spark job ended", False
         try:
             check_session(self._spark)
             context.setJobGroup(f"{job.group}-{index}", f"Understudy TaskManager {index} of {job_id}", True)
@@ -119,8 +127,15 @@ class SparkLauncher:
             partitions.append(partition)
             _drain(jvm.PythonRDD.runJob(context._jsc.sc(), rdd, partitions))
         except Exception as error:  # noqa: BLE001 - supervision boundary: whatever ended it, the JobManager decides
-            reason = _short(error)
-        self._tell(TaskManagerExited(job_id, index, reason))
+            reason, repeatable = told(error)
+        self._tell(TaskManagerExited(job_id, index, reason, repeatable))
+
+    def _cancel(self, job: _SparkJob, index: int, thread: threading.Thread | None) -> None:
+        if thread is not None:
+            thread.join(LAST_WORD_SECONDS)
+        if thread is None or (thread.is_alive() and job.threads.get(index) is thread):
+            with contextlib.suppress(Exception):  # the Spark session may be gone already
+                self._spark.sparkContext.cancelJobGroup(f"{job.group}-{index}")
 
     def _wait_and_cancel(self, job: _SparkJob) -> None:
         for index, thread in list(job.threads.items()):
@@ -146,7 +161,8 @@ class _TaskManagerFunction:
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         launch = replace(self._launch, index=self._launch.index + partition)
-        named = batches if self._names is None else (batch.rename_columns(self._names) for batch in batches)
+        rows = whole(batches, pipe_of_worker())
+        named = rows if self._names is None else (batch.rename_columns(self._names) for batch in rows)
         reason = run_task_manager(launch, named if self._reads else None, relay_prints=True)
         yield pa.RecordBatch.from_pydict({"reason": [reason]})
 
@@ -193,10 +209,3 @@ def _drain(result: Any) -> None:
     with loaded if hasattr(loaded, "__enter__") else contextlib.nullcontext(loaded) as rows:
         for _ in rows:
             pass
-
-
-def _short(error: Exception) -> str:
-    """The first telling line of a Spark error."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if "Python worker" in line or "SIGKILL" in line or "Exception:" in line]
-    return (telling or lines or [type(error).__name__])[0][:300]

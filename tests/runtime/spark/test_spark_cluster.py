@@ -354,6 +354,17 @@ def test_a_partition_that_spark_computes_differently_is_refused(spark: Any) -> N
             job.wait(timeout=WAIT_S)
 
 
+def test_a_dataframe_that_cannot_be_computed_ends_the_job_with_what_spark_says(spark: Any) -> None:
+    """The first batch comes, and then the stream of rows ends as if there were no more."""
+    env = StreamEnvironment(checkpoint_interval_ms=60_000, restart_strategy=fixed_delay(100, 0))
+    rows = spark.range(0, 20_000, 1, 1).selectExpr("id", "1 / (id - 15000) AS inverse")
+    env.from_dataframe(rows).map(lambda row: row.id).collect(name="all")
+    with SparkCluster(spark) as cluster:
+        job = cluster.submit(env)
+        with pytest.raises(JobFailed, match=r"failed 5 times.*Spark cannot compute the DataFrame: \[DIVIDE_BY_ZERO\]"):
+            job.wait(timeout=WAIT_S)
+
+
 def test_a_failing_function_is_told_with_its_place_and_traceback(spark: Any) -> None:
     def divide(row: Any) -> float:
         return 1 / (row.id - 500)
