@@ -77,10 +77,11 @@ class SparkCluster(Cluster):
     def _check_slots(self) -> None:
         slots, wanted = local_slots(self._spark), self.settings.task_managers
         if slots is not None and slots < wanted:
+            fewer = f", or give the cluster task_managers={slots}" if slots else ""
             raise InvalidSetting(
                 f"SparkCluster: {wanted} TaskManagers take {wanted} Spark task slots for as long as a job runs, and "
-                f"there are {slots} (master {self._spark.sparkContext.master}): make the session with "
-                f".master('local[{wanted}]') or more, or give the cluster task_managers={slots}"
+                f"there are {slots} (master {self._spark.sparkContext.master}): make the session with more, as with "
+                f".master('local[{wanted}]') and the usual spark.task.cpus=1{fewer}"
             )
 
     def _check_queries(self, names: str) -> None:
