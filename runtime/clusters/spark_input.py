@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from io import BufferedReader
+from types import FrameType
 
 import pyarrow as pa
 
@@ -26,9 +27,9 @@ def whole(batches: Iterator[pa.RecordBatch], pipe: BufferedReader | None) -> Ite
 
 def pipe_of_worker() -> BufferedReader | None:
     """What this PySpark worker reads from, found among the local variables of its `main`; None outside of one."""
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code.co_name == "main" and isinstance(found := frame.f_locals.get("infile"), BufferedReader):
             return found
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
