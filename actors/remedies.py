@@ -7,12 +7,16 @@ import re
 import sys
 from bdb import BdbQuit
 
+from ..messages import Row
+
 _PLAIN = (int, float, str, bool, list, tuple, type(None))
 _OF_STATES = frozenset({"value", "update", "add", "add_all", "get", "put", "clear"})
 _OF_TIMERS = frozenset(
     {"register_timer", "register_event_time_timer", "register_processing_time_timer", "timer_service"}
 )
 """As Flink calls them."""
+_AS_DICT = frozenset({"asDict", "as_dict", "to_dict", "_asdict"})
+"""As rows of Spark and series of pandas call it."""
 _OF_KEYS = frozenset({"current_key", "get_current_key", "getCurrentKey"})
 """The same of the key."""
 _ACCESSOR = re.compile(r"'(Heap|Slot)\w+'")
@@ -33,6 +37,12 @@ _OF_THREADS = {
     )
 }
 """The same, outside of event loops."""
+_OF_SPARK = {
+    "SESSION_OR_CONTEXT_NOT_EXISTS": (
+        "a function of pyspark.sql makes columns of a DataFrame, in the program that has the session: a stream takes "
+        "functions of Python, of a record; use the other ones before from_dataframe"
+    )
+}
 _OF_PAIRS = (
     "a tuple has no names: record[0] is its first item; what a join of records gives is the pair (left, right): write "
     'left, right = pair; left["price"]'
@@ -70,7 +80,7 @@ def remedy(error: BaseException) -> str:
             "default=0)), of a column without a value, and of a function without `return`"
         )
     if isinstance(error, RuntimeError | TypeError):
-        known = _OF_EVENT_LOOPS | _OF_THREADS if isinstance(error, RuntimeError) else _OF_TYPES
+        known = _OF_EVENT_LOOPS | _OF_THREADS | _OF_SPARK if isinstance(error, RuntimeError) else _OF_TYPES
         return next((told for text, told in known.items() if text in str(error)), "")
     if type(error).__name__ == "CancelledError":
         return (
@@ -84,6 +94,8 @@ def remedy(error: BaseException) -> str:
 
 def _of_attribute(owner: object, name: str) -> str:
     """The same, where the owner has no attribute of this name."""
+    if isinstance(owner, Row) and name in _AS_DICT:
+        return f"write row.asdict() in place of row.{name}()"
     if isinstance(owner, dict) and name in owner:
         return f"it is an item of this dict: write record[{name!r}]"
     if type(owner) is tuple and name not in _OF_STATES:

@@ -162,6 +162,8 @@ class TaskManagerExited:
     index: int
     reason: str
     """How it ended, as in "killed by SIGKILL"."""
+    repeatable: bool = False
+    """Whether what it was given to read ended it, so that the next one is likely to end of the same."""
 
 
 @message

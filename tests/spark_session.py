@@ -5,7 +5,9 @@ processor to start, so it lives on, and tests that need one run in the same work
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -19,6 +21,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    own_scripts = str(Path(sys.executable).parent)  # as after `activate`: workers of PySpark run `python3`
+    if not os.environ["PATH"].startswith(own_scripts):
+        os.environ["PATH"] = os.pathsep.join([own_scripts, os.environ["PATH"]])
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")

@@ -97,10 +97,11 @@ class FailedTries:
             raise failure from error
 
     def _told(self, call: Call) -> str:
-        """For a user: which record it was, and how to go on without it."""
+        """For a user: which record it was, and how to go on without it, or to try it again."""
         what = {"timer": "the timer", "batch": "the batch"}.get(call.kind, "the record")
         of_key = f" of key {shown(call.key)}" if self._is_keyed else ""
+        again = ", to try them again retry=Retry(...)" if self._settings.retry is None else ""
         return (
-            f'{what} {shown(call.record, 160)}{of_key}; to go on without such records set on_error="errors" '
-            "(AsyncSettings)"
+            f"{what} {shown(call.record, 160)}{of_key}; to go on without such records set "
+            f'on_error="errors"{again} (AsyncSettings)'
         )

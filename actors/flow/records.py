@@ -221,10 +221,16 @@ def _raise_misfit(
             f"column of it with ravel(), or nested lists with tolist(): {_shown(records[position])}"
         ) from error
     wanted = kind if kind is not None else _as_before(column[:position])
+    remedy = "; pairs of a map want a schema with pa.map_(...), or dict(...)" if _is_map(value) else ""
     raise RecordMismatch(
         f"record {position}: column {name!r} holds the {type(value).__name__} {_shown(value)}, wanted {wanted} "
-        f"({error}): {_shown(records[position])}"
+        f"({error}{remedy}): {_shown(records[position])}"
     ) from error
+
+
+def _is_map(value: Any) -> bool:
+    """Whether it is what a map of Arrow is as a Python value."""
+    return isinstance(value, list) and bool(value) and all(isinstance(each, tuple) and len(each) == 2 for each in value)
 
 
 def _as_before(column: Sequence[Any]) -> str:

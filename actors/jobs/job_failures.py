@@ -43,6 +43,14 @@ class JobFailures:
             self._event = cause, self.history.add(self._repeated.add(cause), region)
         return self._event[1]
 
+    def process_ended(self, index: int, reason: str) -> FailureCause | None:
+        """A TaskManager has ended of what the next one will read as well. Returns what ends the job, if that has come
+        too often.
+        """
+        lost, text = FailureKind.TASK_MANAGER_LOST, f"TaskManager {index}: {reason}"
+        counted = self._repeated.add(FailureCause("TaskManagerLost", text, repeatable=True, kind=lost))
+        return counted if counted.kind is FailureKind.REPEATED else None
+
     def restarting(
         self, region: Region, cause: FailureCause, delay_ms: float, checkpoint: CheckpointId | None
     ) -> list[FailureKnown]:

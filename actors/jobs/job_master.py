@@ -217,8 +217,8 @@ class JobMaster:
                 return self._register(event)
             case TaskManagerLost():
                 return self._lose(event)
-            case TaskManagerExited(index=index, reason=reason):
-                return self._exited(index, reason)
+            case TaskManagerExited():
+                return self._exited(event)
             case TaskManagerAwaited(index=index, why=why):
                 self._roster.awaited(index, why)
                 return []
@@ -301,17 +301,20 @@ class JobMaster:
                 effects.extend(self._attempt_ended(execution, ExecutionState.FAILED, cause))
         return effects
 
-    def _exited(self, index: int, reason: str) -> Effects:
+    def _exited(self, event: TaskManagerExited) -> Effects:
         """A process is gone: say so, end the job if that waits for it, or start another one if the job goes on.
 
         A new job gives up where none of its TaskManagers can start; one that has a checkpoint waits for slots as long
         as it may.
         """
+        index, reason = event.index, event.reason
         told: Effects = [*self._explain_loss(index, reason)]
         if told and self._course.end() is JobStatus.FAILED:
             return [*told, *self._settle()]
         if self.status not in _ALIVE:  # another one would have nothing to do
             return told
+        if event.repeatable and (repeated := self._failures.process_ended(index, reason)) is not None:
+            return [*told, *self._fail_job(repeated)]
         next_life: Effects = [*self._roster.ended(index, reason)]
         is_new = self.status is JobStatus.CREATED and self.coordinator.store.latest() is None
         failure = self._roster.cannot_start() if is_new else None

@@ -35,6 +35,8 @@ CERTAIN = frozenset(
         "LoopIsOver",
         "OffsetMismatch",
         "OutputTakenOver",
+        "SparkQueryFailed",
+        "SpoolMismatch",
         "SuperNotCalled",
         "UnboundState",
         "UnreadableFile",

@@ -27,9 +27,9 @@ def check_zone(tz: str) -> None:
     try:
         ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
+        more = "if there is one, install the package tzdata" if isinstance(tz, str) else "write the name as a text"
         raise InvalidWindow(
-            f"tz: wanted a time zone by its name, such as 'Europe/Berlin', found {tz!r:.80}; if there is one, "
-            "install the package tzdata"
+            f"tz: wanted a time zone by its name, such as 'Europe/Berlin', found {tz!r:.80}; {more}"
         ) from error
 
 

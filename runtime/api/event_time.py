@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ...actors.joins.deduplicate import Deduplicate
@@ -97,14 +97,22 @@ def check_assigners(chains: Sequence[Sequence[StreamNode]]) -> None:
 def tell_assigners(windows: WindowAssigner, edges: Sequence[StreamEdge]) -> None:
     """Of windows whose ms may well be meant as seconds: where times are assigned it is known whether they are dates."""
     written = windows.as_if_seconds if isinstance(windows, WindowAssigner) and windows.time == "event" else ""
+    for node in assigners_before(edges) if written else ():
+        node.operator.as_if_seconds.append(written)
+
+
+def assigners_before(edges: Iterable[StreamEdge]) -> Iterator[StreamNode]:
+    """The nearest assign_timestamps on each way back to a source; none beyond the beginning of rounds, which have times
+    of their own.
+    """
     waiting, seen = [edge.source for edge in edges], set[int]()
-    while written and waiting:
+    while waiting:
         node = waiting.pop()
         if node.position in seen:
             continue
         seen.add(node.position)
         if isinstance(node.operator, AssignTimestamps):
-            node.operator.as_if_seconds.append(written)
+            yield node
         elif not isinstance(node.operator, RoundsHead):
             waiting += [edge.source for edge in node.inputs]
 

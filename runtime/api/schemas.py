@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from ...actors.compiled import emitted_schema
 from ...actors.operators.keyed_operator import KeyedOperator
@@ -52,7 +53,28 @@ def _check_column(where: str, column: str | int, schema: pa.Schema) -> None:
     known = column in schema.names if isinstance(column, str) else -len(schema.names) <= column < len(schema.names)
     if not known:
         what = f"column {column!r}" if isinstance(column, str) else f"column number {column}"
-        raise UnknownColumn(f"{where}: there is no {what}; the stream has {those_there_are(column, schema.names)}")
+        raise UnknownColumn(
+            f"{where}: there is no {what}; {_of_a_struct(where, column, schema) or _there(column, schema)}"
+        )
+    found = schema.types[schema.names.index(column) if isinstance(column, str) else column]
+    if pt.is_nested(found):
+        take = "row[...]['field']" if pt.is_struct(found) else "tuple(row[...])"
+        raise InvalidProgram(
+            f"{where}: column {column!r} is of type {found}, whose values can be changed and are no keys: give a "
+            f"function, as {where}(lambda row: {take.replace('...', repr(column))})"
+        )
+
+
+def _there(column: str | int, schema: pa.Schema) -> str:
+    return f"the stream has {those_there_are(column, schema.names)}"
+
+
+def _of_a_struct(where: str, column: str | int, schema: pa.Schema) -> str:
+    """What to write for "place.city"; empty where there is no such struct."""
+    outer, _, inner = str(column).partition(".")
+    if not inner or outer not in schema.names or not pt.is_struct(schema.field(outer).type):
+        return ""
+    return f"a part of the column {outer!r} is given by a function: {where}(lambda row: row[{outer!r}][{inner!r}])"
 
 
 def output_schema(name: str, operator: Operator, inputs: Sequence[pa.Schema | None]) -> pa.Schema | None:
@@ -100,7 +122,13 @@ def dataframe_schema(dataframe: Any) -> pa.Schema:
         raise InvalidSetting(
             "from_dataframe: wanted a batch DataFrame, found a streaming one: read it with from_spark_stream"
         )
-    return _to_arrow(schema, dataframe)
+    names = schema.fieldNames()
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InvalidSetting(
+            f"from_dataframe: two columns have the name {twice!r}, as after a join; there are {', '.join(names)}: drop "
+            f"or rename one, or join with on={twice!r}, which keeps one of them"
+        )
+    return _to_arrow(schema, dataframe, "from_dataframe")
 
 
 def streaming_schema(dataframe: Any) -> pa.Schema:
@@ -115,7 +143,7 @@ def streaming_schema(dataframe: Any) -> pa.Schema:
     names = [name.lower() for name in schema.fieldNames()]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InvalidSetting(f"{who}: two columns have the name {twice[0]!r}, whatever its case: rename one")
-    return _to_arrow(schema, dataframe)
+    return _to_arrow(schema, dataframe, who)
 
 
 def _spark_schema(dataframe: Any, method: str) -> Any:
@@ -126,10 +154,23 @@ def _spark_schema(dataframe: Any, method: str) -> Any:
     return schema
 
 
-def _to_arrow(schema: Any, dataframe: Any) -> pa.Schema:
+def _to_arrow(schema: Any, dataframe: Any, method: str) -> pa.Schema:
+    from pyspark.errors import PySparkTypeError
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    return to_arrow_schema(schema, timezone=_session_timezone(dataframe))
+    zone = _session_timezone(dataframe)
+    try:
+        return to_arrow_schema(schema, timezone=zone)
+    except PySparkTypeError as error:
+        for field in schema.fields:
+            try:
+                to_arrow_schema(type(schema)([field]), timezone=zone)
+            except PySparkTypeError:
+                raise InvalidSetting(
+                    f"{method}: column {field.name!r} is of a type that Arrow has not, {field.dataType}: cast it, as "
+                    f"with .withColumn({field.name!r}, col({field.name!r}).cast('string')), or leave it out"
+                ) from error
+        raise
 
 
 def _session_timezone(dataframe: Any) -> str:

@@ -60,6 +60,7 @@ from .schemas import check_keys, common_schema, declared_schema, key_columns, ou
 from .sql_sinks import SqlSinks
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
 from .windowed_stream import WindowedStream
+from .zoneless_times import warn_of_zoneless_times
 
 if TYPE_CHECKING:
     from typing import Self
@@ -256,6 +257,7 @@ class DataStream(
         """Windows over all records: one subtask takes them all. Flink: windowAll."""
         keyed = self.key_by(_one_key)
         tell_assigners(assigner, self._edges)
+        warn_of_zoneless_times(assigner, self._edges)
         return WindowedStream(partial(keyed._then, parallelism=1), (), self.schema, assigner, self._edges)
 
     @property
@@ -373,6 +375,7 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
     def window(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Windows per key: `keyed.window(tumbling(minutes=1)).aggregate(bids=Count())`."""
         tell_assigners(assigner, self._edges)
+        warn_of_zoneless_times(assigner, self._edges)
         return WindowedStream(self._then, self._keys, self.schema, assigner, self._edges)
 
     @known_options()

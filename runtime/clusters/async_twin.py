@@ -11,9 +11,11 @@ says so by another `_aside`.
 from __future__ import annotations
 
 import asyncio
+import sys
 import warnings
 from collections.abc import Callable, Coroutine
 from functools import partial
+from types import FrameType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ...messages.error_frames import end_at_the_caller
@@ -22,11 +24,20 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
+def _is_cell(frame: FrameType) -> bool:
+    """Whether this is the code of a cell itself, as IPython runs it, and no function that stands in one."""
+    return "get_ipython" in frame.f_globals and frame.f_code.co_name.startswith(("<module", "<cell"))
+
+
 def warn_of_event_loop(call: str, instead: str) -> None:
-    """To wait is to stand still, and with it every coroutine of this thread: warns whoever called the caller."""
+    """To wait is to stand still, and with it every coroutine of this thread: warns whoever called the caller. But for
+    the cell of a notebook, which runs while the loop of its kernel does, and which everything waits for anyway.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
+        return
+    if _is_cell(sys._getframe(2)):
         return
     warnings.warn(f"{call} blocks the event loop of this thread: write {instead}", RuntimeWarning, stacklevel=3)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import logging
 import py_compile
-import re
 import subprocess
 import sys
 import tempfile
@@ -15,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...actors.job_manager.launcher import Launcher
-from ..api.errors import InvalidProgram
+from ..api.errors import InvalidProgram, InvalidSetting
 from ..api.translation import DataFrameBinding
-from ..connectors.spark.this_python import use_this_python
+from ..connectors.spark.this_python import python_of_pyspark, use_this_python
 from ..high_availability.kept_jobs import TakenOver
 from .cluster import Cluster
 from .cluster_settings import ClusterSettings, known_settings
 from .spark_launcher import SparkLauncher
+from .spark_session_use import check_is_session, check_session, local_slots
 from .task_manager_process import TaskManagerLaunch
 
 if TYPE_CHECKING:
@@ -47,10 +47,13 @@ class SparkCluster(Cluster):
         self, spark: SparkSession, task_managers: int = 1, slots_per_task_manager: int = 1, **settings: Any
     ) -> None:
         super().__init__(ClusterSettings(task_managers, slots_per_task_manager, **settings))
+        check_is_session(spark)
         self._spark = spark
         self._launcher: SparkLauncher | None = None
 
     def _start_launcher(self) -> Launcher:
+        check_session(self._spark)
+        self._check_slots()
         use_this_python(self._spark)
         preload_workers(self._spark)
         ship_package(self._spark)
@@ -68,18 +71,26 @@ class SparkCluster(Cluster):
 
     def _prepare(self, launch: TaskManagerLaunch, dataframes: Sequence[DataFrameBinding]) -> None:
         assert self._launcher is not None
+        check_session(self._spark)
         read_by = {each.first_task_manager: (each.dataframe, each.parallelism) for each in dataframes}
         self._launcher.prepare(launch, self.settings.task_managers, read_by)
 
+    def _check_slots(self) -> None:
+        slots, wanted = local_slots(self._spark), self.settings.task_managers
+        if slots is not None and slots < wanted:
+            fewer = f", or give the cluster task_managers={slots}" if slots else ""
+            raise InvalidSetting(
+                f"SparkCluster: {wanted} TaskManagers take {wanted} Spark task slots for as long as a job runs, and "
+                f"there are {slots} (master {self._spark.sparkContext.master}): make the session with more, as with "
+                f".master('local[{wanted}]') and the usual spark.task.cpus=1{fewer}"
+            )
+
     def _check_queries(self, names: str) -> None:
-        master = str(self._spark.sparkContext.master)
-        found = re.fullmatch(r"local\[(\d+)\]", master)
-        slots = 1 if master == "local" else int(found[1]) if found else None
-        wanted = self.settings.task_managers
+        slots, wanted = local_slots(self._spark), self.settings.task_managers
         if slots is not None and slots <= wanted:
             raise InvalidProgram(
                 f"source {names} reads a query of Spark, and {wanted} TaskManagers take all of its {slots} slots "
-                f"({master}): make it local[{wanted + 1}] or more, or use a LocalCluster"
+                f"({self._spark.sparkContext.master}): make it local[{wanted + 1}] or more, or use a LocalCluster"
             )
 
     def _take_over(self, left: TakenOver) -> None:
@@ -91,13 +102,23 @@ def preload_workers(spark: SparkSession) -> None:
     """Let Spark fork its Python workers from our daemon, unless the user has chosen the daemon or the interpreter.
 
     Only on a local master, whose executor reads the driver's settings, and only if a new interpreter finds this very
-    package: what a script has put on its own path, a daemon does not see.
+    package: what a script has put on its own path, a daemon does not see. The setting holds for the whole session, and
+    DataFrames that were made before with functions or rows of Python keep PySpark's own interpreter: it must find the
+    package too.
     """
     context: Any = spark.sparkContext
     settings = context._jsc.sc().conf()
     is_local = context.master == "local" or context.master.startswith("local[")
-    if is_local and context.pythonExec == sys.executable and not settings.contains(DAEMON_SETTING) and _is_installed():
+    if not is_local or context.pythonExec != sys.executable or settings.contains(DAEMON_SETTING):
+        return
+    if all(_is_installed(python) for python in {sys.executable, python_of_pyspark()}):
         settings.set(DAEMON_SETTING, DAEMON)
+    else:
+        log.info(
+            "Spark's Python workers start without the imports of TaskManagers: %r, which this session may have used "
+            "before, does not find this package; activate the virtual environment, or set PYSPARK_PYTHON",
+            python_of_pyspark(),
+        )
 
 
 def ship_package(spark: SparkSession) -> None:
@@ -117,10 +138,13 @@ def ship_package(spark: SparkSession) -> None:
     context.addPyFile(str(path))
 
 
-def _is_installed() -> bool:
-    """Whether a new interpreter like this one imports the package from where it was imported here."""
+def _is_installed(python: str) -> bool:
+    """Whether this interpreter imports the package from where it was imported here."""
     find = "import importlib.util as u; found = u.find_spec('understudy'); print(found.origin if found else '', end='')"
-    found = subprocess.run([sys.executable, "-c", find], capture_output=True, text=True, check=False)
+    try:
+        found = subprocess.run([python, "-c", find], capture_output=True, text=True, check=False)
+    except OSError:
+        return False
     return found.returncode == 0 and found.stdout == str(_package() / "__init__.py")
 
 

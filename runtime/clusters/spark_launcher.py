@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ import pyarrow as pa
 
 from ...messages import JobId, SubmitJob, TaskManagerExited
 from .spark_batch_limit import unmeasured_batches
+from .spark_failure import told
+from .spark_input import pipe_of_worker, whole
+from .spark_session_use import check_session
 from .task_manager_process import TaskManagerLaunch, run_task_manager
 
 if TYPE_CHECKING:
@@ -28,6 +32,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 3.0
+
+LAST_WORD_SECONDS = 1.0
+"""How long a Spark job whose TaskManager is lost may take to end by itself, which says more than a cancelled one."""
+
+_PLAIN = re.compile(r"\w+")
+"""Names of columns that Spark takes for nothing else."""
 
 
 @dataclass(slots=True)
@@ -61,10 +71,10 @@ class SparkLauncher:
         """
         plans: list[tuple[Any, int] | None] = [None] * task_managers
         for first, (dataframe, count) in dataframes.items():
-            mapped = _mapped(_with_partitions(dataframe, count), replace(launch, index=first))
             with unmeasured_batches(dataframe):
-                for partition in range(count):
-                    plans[first + partition] = (_rdd_of(mapped), partition)
+                rdds = _rdds_of(dataframe, count, replace(launch, index=first))
+            for partition, rdd in enumerate(rdds):
+                plans[first + partition] = (rdd, partition)
         if any(plan is None for plan in plans):
             unread = _mapped(self._spark.range(0, task_managers, 1, task_managers), launch, reads=False)
             plans = [plan or (_rdd_of(unread), index) for index, plan in enumerate(plans)]
@@ -83,8 +93,11 @@ class SparkLauncher:
         thread.start()
 
     def kill(self, job_id: JobId, index: int) -> None:
-        """Cancel its Spark job; with interruption, since the TaskManager does not answer."""
-        self._spark.sparkContext.cancelJobGroup(f"{self._jobs[job_id].group}-{index}")
+        """Cancel its Spark job; with interruption, since the TaskManager does not answer. One that is about to end by
+        itself, of a process that died or of its rows, is given a moment to say so.
+        """
+        job = self._jobs[job_id]
+        threading.Thread(target=self._cancel, args=(job, index, job.threads.get(index)), daemon=True).start()
 
     def abandon(self, job_id: JobId) -> None:
         """Nothing of an earlier driver is this one's to end."""
@@ -105,16 +118,24 @@ class SparkLauncher:
     def _run(self, job_id: JobId, job: _SparkJob, index: int) -> None:
         context = self._spark.sparkContext
         rdd, partition = job.plans[index]
-        reason = "its Spark job ended"
+        reason, repeatable = "its Spark job ended", False
         try:
+            check_session(self._spark)
             context.setJobGroup(f"{job.group}-{index}", f"Understudy TaskManager {index} of {job_id}", True)
             jvm: Any = context._jvm
             partitions = jvm.java.util.ArrayList()
             partitions.append(partition)
             _drain(jvm.PythonRDD.runJob(context._jsc.sc(), rdd, partitions))
         except Exception as error:  # noqa: BLE001 - supervision boundary: whatever ended it, the JobManager decides
-            reason = _short(error)
-        self._tell(TaskManagerExited(job_id, index, reason))
+            reason, repeatable = told(error)
+        self._tell(TaskManagerExited(job_id, index, reason, repeatable))
+
+    def _cancel(self, job: _SparkJob, index: int, thread: threading.Thread | None) -> None:
+        if thread is not None:
+            thread.join(LAST_WORD_SECONDS)
+        if thread is None or (thread.is_alive() and job.threads.get(index) is thread):
+            with contextlib.suppress(Exception):  # the Spark session may be gone already
+                self._spark.sparkContext.cancelJobGroup(f"{job.group}-{index}")
 
     def _wait_and_cancel(self, job: _SparkJob) -> None:
         for index, thread in list(job.threads.items()):
@@ -128,9 +149,11 @@ class SparkLauncher:
 class _TaskManagerFunction:
     """What Spark calls with the partition's iterator: runs the TaskManager and yields how it ended."""
 
-    def __init__(self, launch: TaskManagerLaunch, reads: bool) -> None:
+    def __init__(self, launch: TaskManagerLaunch, reads: bool, names: Sequence[str] | None = None) -> None:
+        """`names`: what the columns are to be called, if not as they come."""
         self._launch = launch
         self._reads = reads
+        self._names = names
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -138,23 +161,43 @@ class _TaskManagerFunction:
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         launch = replace(self._launch, index=self._launch.index + partition)
-        reason = run_task_manager(launch, batches if self._reads else None, relay_prints=True)
+        rows = whole(batches, pipe_of_worker())
+        named = rows if self._names is None else (batch.rename_columns(self._names) for batch in rows)
+        reason = run_task_manager(launch, named if self._reads else None, relay_prints=True)
         yield pa.RecordBatch.from_pydict({"reason": [reason]})
 
 
 def _mapped(dataframe: DataFrame, launch: TaskManagerLaunch, reads: bool = True) -> DataFrame:
     """The DataFrame whose partitions, when they are computed, are TaskManagers from `launch.index` on."""
+    names = dataframe.columns
+    is_plain = all(_PLAIN.fullmatch(name) for name in names) and len({name.lower() for name in names}) == len(names)
+    if not is_plain:  # mapInArrow takes "a.b" for a field of a struct "a", and cannot tell "Day" from "day"
+        dataframe = dataframe.toDF(*(f"column_{index}" for index in range(len(names))))
+        return dataframe.mapInArrow(_TaskManagerFunction(launch, reads, names), "reason string")
     return dataframe.mapInArrow(_TaskManagerFunction(launch, reads), "reason string")
+
+
+def _rdds_of(dataframe: DataFrame, count: int, launch: TaskManagerLaunch) -> list[Any]:
+    """As many Java RDDs as TaskManagers read the DataFrame, each of `count` partitions.
+
+    Partitions are merged where there are enough, which needs no shuffle. How many there are Spark may know only when it
+    has run the shuffles, which the RDDs of one plan share. Of what it finds to be empty it makes no partition at all,
+    whatever was asked for: then others without rows take their place.
+    """
+    for frame in (dataframe.coalesce(count), dataframe.repartition(count)):
+        mapped = _mapped(frame, launch)
+        rdds = [_rdd_of(mapped) for _ in range(count)]
+        found = rdds[0].getNumPartitions()
+        if found == count:
+            return rdds
+    assert found == 0, f"{found} partitions of a DataFrame that was to have {count}"
+    mapped = _mapped(dataframe.sparkSession.range(0, count, 1, count).where("id < 0"), launch)
+    return [_rdd_of(mapped) for _ in range(count)]
 
 
 def _rdd_of(mapped: DataFrame) -> Any:
     """A Java RDD of its own at each call, over the same plan: they share shuffled data."""
     return mapped._jdf.javaToPython()
-
-
-def _with_partitions(dataframe: DataFrame, count: int) -> DataFrame:
-    """Exactly `count` partitions; by merging where there are enough, which needs no shuffle."""
-    return dataframe.coalesce(count) if dataframe.rdd.getNumPartitions() >= count else dataframe.repartition(count)
 
 
 def _drain(result: Any) -> None:
@@ -166,10 +209,3 @@ def _drain(result: Any) -> None:
     with loaded if hasattr(loaded, "__enter__") else contextlib.nullcontext(loaded) as rows:
         for _ in rows:
             pass
-
-
-def _short(error: Exception) -> str:
-    """The first telling line of a Spark error."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if "Python worker" in line or "SIGKILL" in line or "Exception:" in line]
-    return (telling or lines or [type(error).__name__])[0][:300]

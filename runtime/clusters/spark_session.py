@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ..connectors.spark.this_python import PYTHON_CHOSEN
 from .spark_cluster import DAEMON, DAEMON_SETTING
 
 if TYPE_CHECKING:
@@ -37,16 +39,30 @@ def spark_session(master: str, folder: Path) -> Iterator[SparkSession]:
     )
     if master.startswith("local-cluster") and not os.environ.get("PYSPARK_PYTHON"):
         builder = builder.config(DAEMON_SETTING, DAEMON)
+    with _workers_of_this_python():
+        try:
+            with _stderr_into(log):
+                spark = builder.getOrCreate()
+        except Exception as error:
+            tail = log.read_text(errors="replace").splitlines()[-10:]
+            raise click.ClickException("\n".join([f"Spark did not start on {master!r}: {error}", *tail])) from error
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextlib.contextmanager
+def _workers_of_this_python() -> Iterator[None]:
+    """All workers of the session run this interpreter, unless another was chosen."""
+    if os.environ.get(PYTHON_CHOSEN):
+        yield
+        return
+    os.environ[PYTHON_CHOSEN] = sys.executable
     try:
-        with _stderr_into(log):
-            spark = builder.getOrCreate()
-    except Exception as error:
-        tail = log.read_text(errors="replace").splitlines()[-10:]
-        raise click.ClickException("\n".join([f"Spark did not start on {master!r}: {error}", *tail])) from error
-    try:
-        yield spark
+        yield
     finally:
-        spark.stop()
+        del os.environ[PYTHON_CHOSEN]
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ from ...messages import MessageError
 from .context import CellContext
 from .dead_letters import DeadLetterReason
 from .dispatcher import Seat, drive, outcome_of
+from .errors import SystemStopped
 from .future import ActorFuture
 from .host import Host, Spawned
 from .inbox import ChildStopped, Envelope, Escalated, Inbox, Piped, TimerFired
@@ -266,6 +267,9 @@ class Cell:
         """A failure begins: the supervisor's decision becomes this cell's next phase."""
         if self.is_ending:
             logger.warning("%s failed while it stopped", self.address, exc_info=error)
+            return
+        if isinstance(error, SystemStopped) and not self.system.is_running:  # no fault of the actor's
+            self._begin_stop("its actor system stops")
             return
         decision = self._supervision.decide(self.system.clock.now_ms())
         logger.warning("%s failed: %s", self.address, decision.name, exc_info=error)

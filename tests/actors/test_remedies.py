@@ -15,6 +15,7 @@ import pytest
 from understudy import Collector, KeyedOperator, Operator, OperatorContext
 from understudy.actors.failure import describe
 from understudy.actors.remedies import remedy
+from understudy.messages import row_type
 
 
 class Unkeyed(Operator): ...
@@ -31,6 +32,16 @@ def _imports() -> None:
 def _reads_a_dict_by_attribute() -> Any:
     record: Any = {"delay": 1}
     return record.delay
+
+
+def _makes_a_dict_as_in_spark() -> Any:
+    row: Any = row_type(("delay",))._make([1])
+    return row.asDict()
+
+
+def _calls_a_function_of_spark() -> Any:
+    text = "[SESSION_OR_CONTEXT_NOT_EXISTS] SparkContext or SparkSession should be created first."
+    raise RuntimeError(text)
 
 
 def _reads_what_was_a_state() -> Any:
@@ -99,10 +110,12 @@ async def _awaits_collect() -> None:
         (_imports, "install it where TaskManagers run"),
         (_imports, sys.executable),
         (_reads_a_dict_by_attribute, "write record['delay']"),
+        (_makes_a_dict_as_in_spark, "write row.asdict() in place of row.asDict()"),
+        (_calls_a_function_of_spark, "a stream takes functions of Python"),
     ],
 )
 def test_the_failure_says_what_to_do(fail: Callable[[], Any], text: str) -> None:
-    with pytest.raises((ImportError, AttributeError, TypeError, BdbQuit)) as raised:
+    with pytest.raises((ImportError, AttributeError, TypeError, RuntimeError, BdbQuit)) as raised:
         fail()
     assert text in describe(raised.value).error_message
 

@@ -24,6 +24,11 @@ RESOURCE = "spark-partition"
 
 _WHOLE_BATCH = 1 << 31
 
+_ANOTHER = (
+    "the DataFrame, or the data behind it, is another one than that of the job which took the checkpoint (give it that "
+    "of then; or, to read this one from its beginning, another `uid` and allow_non_restored_state=True), or "
+)
+
 
 class SparkSource(PacedSource):
     """Subtask i reads the partition that its TaskManager drives. `schema` is the Arrow schema of the DataFrame.
@@ -113,8 +118,9 @@ class SparkSource(PacedSource):
         return True
 
     def _not_the_same(self, target: PartitionPosition, what: str) -> NonDeterministicSource:
+        another = "" if self.context.is_failover else _ANOTHER
         return NonDeterministicSource(
             f"source {self.context.name!r} had consumed {target.rows} rows of its Spark partition before the "
-            f"checkpoint, but {what}: Spark computed the partition differently. Order the DataFrame by a unique "
-            "key within its partitions, leave out random or time-dependent expressions, or checkpoint() it"
+            f"checkpoint, but {what}: {another}Spark computed the partition differently. Order the DataFrame by a "
+            "unique key within its partitions, leave out random or time-dependent expressions, or checkpoint() it"
         )

@@ -6,6 +6,7 @@ order, so the offset is a batch, a file and a row. Batches that no attempt will 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -14,10 +15,12 @@ import pyarrow as pa
 from ....actors.flow.records import RecordMismatch, conform
 from ....actors.operators.source import END, Source, SourceState
 from ....messages import CheckpointId
-from ..errors import SparkQueryFailed, SpoolMismatch, UnreadableInput
+from ..errors import SparkQueryFailed, SpoolMismatch, UnreadableFile, UnreadableInput
 from ..lakes.lake_source import LakeSource
 from ..lakes.spans import Share
 from .spool import Spool
+
+log = logging.getLogger(__name__)
 
 WATCH_MS = 50
 _NONE = -1
@@ -142,6 +145,8 @@ class SpooledBatches:
 
     def __init__(self, spool: Spool, place: str) -> None:
         self._spool, self._place = spool, place
+        self._filled: set[str] = set()
+        """Columns of which it was said that they are null in some batches."""
 
     def files(self, version: int) -> Sequence[str]:
         """There is none as a whole."""
@@ -167,12 +172,35 @@ class SpooledBatches:
             with parquet.ParquetFile(file) as opened:
                 for batch in opened.iter_batches():
                     if skipped < batch.num_rows:
-                        yield conform(batch.slice(skipped), schema)
+                        yield self._as_wanted(batch.slice(skipped), schema, file)
                     skipped = max(0, skipped - batch.num_rows)
         except FileNotFoundError as error:
             raise SpoolMismatch(f"{file}: a file of a batch that is to be read is gone: put it back") from error
-        except (pa.ArrowException, RecordMismatch, OSError) as error:
+        except RecordMismatch as error:
+            raise UnreadableFile(
+                f"{file} cannot be read as the DataFrame's columns: {error}. The query has written it before it was "
+                "changed: give the DataFrame the columns of then, and let new ones be nullable"
+            ) from error
+        except (pa.ArrowException, OSError) as error:
             raise UnreadableInput(f"{file} cannot be read as the DataFrame's columns: {error}") from error
+
+    def _as_wanted(self, batch: pa.RecordBatch, schema: pa.Schema, file: str) -> pa.RecordBatch:
+        """Rows that the query has written before it was changed: without the columns that are gone, and new ones are
+        null, which is logged. Raises RecordMismatch for what does not fit.
+        """
+        new = [field for field in schema if field.name not in batch.schema.names]
+        if all(field.nullable for field in new):
+            if unsaid := [field.name for field in new if field.name not in self._filled]:
+                self._filled.update(unsaid)
+                log.warning(
+                    "%s was written by the query before it had %s: null there, as in all such rows",
+                    file,
+                    ", ".join(unsaid),
+                )
+            for field in new:
+                batch = batch.append_column(field, pa.nulls(batch.num_rows, field.type))
+            batch = batch.select([name for name in batch.schema.names if name in schema.names])
+        return conform(batch, schema)
 
     def _gone(self, batch: int) -> SpoolMismatch:
         return SpoolMismatch(

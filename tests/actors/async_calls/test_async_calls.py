@@ -230,8 +230,17 @@ def test_a_record_that_fails_the_task_is_shown_with_its_key_and_a_way_to_go_on(
     with pytest.raises(UserCodeError) as caught:
         stage.turn()
     assert says.replace("'asking'", repr(caught.value.operator_name)) in str(caught.value)
-    assert str(caught.value).endswith('to go on without such records set on_error="errors" (AsyncSettings)')
-    assert len(str(caught.value)) < 400
+    again = "to try them again retry=Retry(...)"
+    assert str(caught.value).endswith(f'to go on without such records set on_error="errors", {again} (AsyncSettings)')
+    assert len(str(caught.value)) < 440
+
+
+def test_who_has_tried_again_is_not_told_to() -> None:
+    stage = Stage(Asking(), retry=Retry(attempts=1))
+    stage.take("a")
+    stage.hand.end("a", error=ValueError("no"))
+    with pytest.raises(UserCodeError, match=r'set on_error="errors" \(AsyncSettings\)$'):
+        stage.turn()
 
 
 @pytest.mark.parametrize("settings", [{"on_error": "errors"}, {"default": "none"}, {}])

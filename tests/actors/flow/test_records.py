@@ -183,3 +183,11 @@ def test_columns_of_a_users_own_extension_type_have_records() -> None:
     with pytest.raises(TypeError, match="unhashable"):
         hash(column.type)
     assert [tuple(row) for row in rows_of(pa.record_batch({"code": column}))] == [("x",), ("y",)]
+
+
+def test_the_pairs_of_a_map_want_its_schema() -> None:
+    records = [{"prices": [("lamp", 3)]}]
+    with pytest.raises(RecordMismatch, match=r"column 'prices' holds the list .*want a schema with pa.map_"):
+        batch_of(records)
+    schema = pa.schema([("prices", pa.map_(pa.string(), pa.int64()))])
+    assert batch_of(records, schema).to_pylist() == records

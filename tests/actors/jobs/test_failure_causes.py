@@ -170,6 +170,20 @@ def test_how_a_lost_process_ended_is_added_when_it_is_known() -> None:
     assert failure.error_message.endswith("the connection broke; its process: killed by SIGKILL")
 
 
+def test_processes_that_end_of_what_they_read_end_the_job_as_other_failures_that_come_again_do() -> None:
+    stage = Stage(graph(attempts=100))
+    stage.running()
+    for time in range(5):
+        assert stage.of(JobEnded) == []
+        stage.tell(TaskManagerExited("job-1", time % 2, "division by zero", repeatable=True))
+    assert stage.master.status is JobStatus.FAILING
+    failure = stage.master.failures[-1]
+    assert failure.kind is FailureKind.REPEATED
+    assert failure.error_message.startswith(
+        "failed 5 times: TaskManagerLost: TaskManager 0: division by zero; no check"
+    )
+
+
 def test_a_job_that_fails_of_a_lost_process_ends_when_it_is_known_how_that_ended() -> None:
     """A connection breaks a moment before: the error would not say that the process was killed, or its exit code."""
     stage = Stage(graph(attempts=0))

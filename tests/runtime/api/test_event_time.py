@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
+import warnings
 from collections.abc import Callable, Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -217,3 +220,35 @@ def test_a_window_for_each_round_of_a_loop_is_not_warned_of(
 ) -> None:
     counts = timed(env).bulk_iterate(lambda rows: counted(rows, tumbling(1)), max_rounds=1)
     assert warned_of(counts, env, caplog) == []
+
+
+HERE = ZoneInfo("America/New_York")
+MIDDAY = datetime(2026, 10, 25, 12)
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["records", "columns"])
+@pytest.mark.parametrize(
+    ("at", "tz", "said"),
+    [
+        (MIDDAY, "America/New_York", "(datetimes|timestamps) in the column 'at'"),
+        (MIDDAY.date(), "America/New_York", "dates in the column 'at'"),
+        (MIDDAY.replace(tzinfo=HERE), "America/New_York", None),
+        (1_793_000_000_000, "America/New_York", None),
+        (MIDDAY, "UTC", None),
+        (MIDDAY, None, None),
+    ],
+)
+def test_local_days_of_times_without_a_zone_are_warned_of(
+    env: StreamEnvironment, columnar: bool, at: Any, tz: str | None, said: str | None
+) -> None:
+    rows = [{"user": "ann", "at": at}]
+    stream = env.from_arrow(pa.Table.from_pylist(rows)) if columnar else env.from_collection(rows)
+    timed = stream.assign_timestamps("at", monotonous()).filter(lambda row: True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        timed.key_by("user").window(tumbling(days=1, tz=tz))
+        timed.window_all(tumbling(days=1, tz=tz))
+    assert len(caught) == (0 if said is None else 2)
+    for each in caught:
+        assert re.search(f"{said}, which say no time zone and count as UTC", str(each.message))
+        assert each.filename == __file__

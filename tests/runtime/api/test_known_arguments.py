@@ -49,6 +49,12 @@ def test_a_misspelt_option_of_an_operator_gets_the_nearest_one() -> None:
         ("close_with", r"a DataStream has no 'close_with': write iterate\(step\), whose function returns"),
         ("sum", r"has no 'sum': write key_by\(...\).aggregate\(sum=Sum\(\"column\"\)\)"),
         ("add_sink", r"has no 'add_sink': write sink_to\(...\)"),
+        ("addSink", r"has no 'addSink': write sink_to\(...\)"),
+        ("keyBy", "has no 'keyBy'; did you mean 'key_by'"),
+        ("groupBy", r"has no 'groupBy': write key_by\(...\)"),
+        ("withColumn", r"has no 'withColumn': write map\(lambda row: \{\*\*row, 'name': value\}\)"),
+        ("orderBy", "has no 'orderBy': a stream has no end to sort at"),
+        ("toPandas", r"has no 'toPandas': .* job.to_pandas\('rows'\)"),
     ],
 )
 def test_a_misspelt_method_of_a_stream_gets_the_nearest_one(name: str, said: str) -> None:

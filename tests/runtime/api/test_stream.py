@@ -228,6 +228,21 @@ class TestColumns:
             env.from_collection([1]).key_by(*keys)
 
     @pytest.mark.parametrize(
+        ("key", "said"),
+        [
+            ("place", r"column 'place' is of type struct<.*key_by\(lambda row: row\['place'\]\['field'\]\)"),
+            ("tags", r"column 'tags' is of type list<.*key_by\(lambda row: tuple\(row\['tags'\]\)\)"),
+            (1, r"column 1 is of type list<"),
+            ("place.city", r"no column 'place.city'; a part of .* key_by\(lambda row: row\['place'\]\['city'\]\)"),
+            ("tags.city", r"no column 'tags.city'; the stream has place, tags"),
+        ],
+    )
+    def test_key_by_says_how_to_take_a_part_of_a_column(self, env: StreamEnvironment, key: Any, said: str) -> None:
+        rows = env.from_arrow(pa.table({"place": [{"city": "Ulm"}], "tags": [["a"]]}))
+        with pytest.raises(InvalidProgram, match=said):
+            rows.key_by(key)
+
+    @pytest.mark.parametrize(
         "record",
         [
             {"origin": "JFK", "delay": 1},

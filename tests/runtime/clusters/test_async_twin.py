@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+import warnings
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import understudy
 from understudy import Inlet, JobHandle, LocalCluster, Outlet, RemoteCluster, SparkCluster, StandaloneCluster
-from understudy.runtime.clusters.async_twin import Blocking, async_twin
+from understudy.runtime.clusters.async_twin import Blocking, async_twin, warn_of_event_loop
 from understudy.testing import SimulatedCluster
 
 
@@ -171,3 +172,29 @@ def test_no_handle_is_left_out() -> None:
     }
     known = {holder.__name__ for holder in TWINS} | NO_HANDLES | {"Cluster"}
     assert held <= known, "add it to TWINS, FUTURES and AT_ONCE"
+
+
+class Waiting:
+    def wait(self) -> None:
+        warn_of_event_loop("waiting.wait()", "`await waiting`")
+
+
+@pytest.mark.parametrize(
+    ("code", "names", "warned"),
+    [
+        ("waiting.wait()", {"get_ipython": None}, 0),
+        ("def first():\n    waiting.wait()\nfirst()", {"get_ipython": None}, 1),
+        ("waiting.wait()", {}, 1),
+    ],
+    ids=["a cell", "a function in a cell", "a program"],
+)
+def test_whoever_blocks_an_event_loop_is_warned_but_for_the_cell_of_a_notebook(
+    code: str, names: dict[str, Any], warned: int
+) -> None:
+    async def kernel() -> None:
+        exec(code, {"waiting": Waiting(), **names})
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(kernel())
+    assert [each.category for each in caught] == [RuntimeWarning] * warned

@@ -15,10 +15,12 @@ from typing import Any
 import cloudpickle
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 from understudy import (
     Count,
     FileSink,
+    InvalidSetting,
     JobCanceled,
     JobFailed,
     KeyedOperator,
@@ -31,6 +33,7 @@ from understudy import (
 from understudy.messages import CheckpointCompleted, FirstBatchProcessed, JobStatus, RestartJob, TaskManagerChanged
 from understudy.runtime.api.restart import fixed_delay
 from understudy.runtime.clusters.job_handle import JobHandle
+from understudy.runtime.clusters.spark_cluster import DAEMON, DAEMON_SETTING, preload_workers
 from understudy.runtime.clusters.spark_launcher import SparkLauncher
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_run, pytest.mark.timeout(400)]
@@ -219,13 +222,119 @@ def test_workers_are_forked_with_everything_imported(spark: Any) -> None:
     assert {"pandas", "pyarrow", "understudy.actors.tasks.task", "understudy.runtime.transport"} <= set(loaded)
 
 
-def test_too_few_spark_slots_fail_with_how_many_are_needed_and_came(spark: Any) -> None:
+def test_fewer_spark_slots_than_task_managers_are_refused_before_a_job_waits_for_them(spark: Any) -> None:
+    with pytest.raises(InvalidSetting, match=r"there are 2 \(master local\[2\]\).*task_managers=2"):
+        SparkCluster(spark, task_managers=3).start()
+
+
+def test_too_few_free_spark_slots_fail_with_how_many_are_needed_and_came(spark: Any) -> None:
+    taken, given_back = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with SparkCluster(spark, task_managers=1) as cluster:
+            job = cluster.submit(endless())
+            job.ready().result(timeout=WAIT_S)
+            taken.set()
+            given_back.wait(timeout=WAIT_S)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        assert taken.wait(timeout=WAIT_S)
+        env = StreamEnvironment()
+        env.from_collection(range(5), parallelism=2).print()
+        with SparkCluster(spark, task_managers=2, slot_timeout_ms=8000) as cluster:
+            job = cluster.submit(env)
+            with pytest.raises(JobFailed, match="needs 2 slots, 1 are offered"):
+                job.wait(timeout=WAIT_S)
+    finally:
+        given_back.set()
+        holder.join()
+
+
+def endless() -> StreamEnvironment:
+    env = StreamEnvironment(parallelism=1)
+    env.generate(lambda index: index, records_per_second=10).print()
+    return env
+
+
+def test_a_shuffle_is_computed_once(spark: Any) -> None:
+    shuffled = spark.sparkContext.accumulator(0)
+
+    def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            shuffled.add(len(batch))
+            yield batch
+
     env = StreamEnvironment()
-    env.from_collection(range(5), parallelism=3).print()
-    with SparkCluster(spark, task_managers=3, slot_timeout_ms=8000) as cluster:
+    with SparkCluster(spark, task_managers=2) as cluster:
+        by_key = spark.range(0, 100, 1, 2).mapInArrow(counted, "id long").repartition(3, "id")
+        env.from_dataframe(by_key.where("id % 10 = 0")).map(lambda row: row.id).collect(name="ids")
         job = cluster.submit(env)
-        with pytest.raises(JobFailed, match="needs 3 slots, 2 are offered"):
-            job.wait(timeout=WAIT_S)
+        job.wait(timeout=WAIT_S)
+        assert sorted(job.results("ids")) == list(range(0, 100, 10))
+    assert shuffled.value == 100
+
+
+@pytest.mark.parametrize("rows", ["id < 0", "false"], ids=["found out as it runs", "known before"])
+def test_a_dataframe_without_rows_is_a_source_that_ends(spark: Any, rows: str) -> None:
+    nothing = spark.range(100).where(rows).groupBy("id").count()
+    env = StreamEnvironment()
+    some = numbers(spark, 10).selectExpr("id", "id AS count")
+    env.from_dataframe(nothing).union(env.from_dataframe(some)).collect(name="all")
+    with SparkCluster(spark, task_managers=2) as cluster:
+        job = cluster.submit(env)
+        job.wait(timeout=WAIT_S)
+        assert len(job.results("all")) == 10
+
+
+def test_columns_may_have_any_names(spark: Any) -> None:
+    names = ["a.b", "the day", "ti`ck", "Day", "day", "ö"]
+    env = StreamEnvironment()
+    rows = env.from_dataframe(spark.range(1, 2).selectExpr(*["id"] * 6).toDF(*names))
+    rows.map(lambda row: row.asdict()).collect(name="all")
+    with SparkCluster(spark) as cluster:
+        job = cluster.submit(env)
+        job.wait(timeout=WAIT_S)
+        assert job.results("all") == [dict.fromkeys(names, 1)]
+
+
+def test_two_columns_of_one_name_are_refused_by_their_name(spark: Any) -> None:
+    left = spark.range(10).alias("left")
+    with pytest.raises(InvalidSetting, match="two columns have the name 'id'"):
+        StreamEnvironment().from_dataframe(left.join(spark.range(10).alias("right"), F.expr("left.id = right.id")))
+
+
+def test_a_type_that_arrow_has_not_is_refused_with_its_column(spark: Any) -> None:
+    with pytest.raises(InvalidSetting, match=r"column 'age'.*YearMonthIntervalType"):
+        StreamEnvironment().from_dataframe(spark.sql("SELECT 1 AS id, INTERVAL '1' YEAR AS age"))
+
+
+def test_what_is_no_session_is_refused(spark: Any) -> None:
+    for wrong in ("local[2]", None, spark.sparkContext):
+        with pytest.raises(InvalidSetting, match="wanted a classic SparkSession"):
+            SparkCluster(wrong)  # type: ignore[arg-type]
+
+
+def test_workers_get_no_daemon_that_the_interpreter_of_older_dataframes_does_not_find(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = tmp_path / "python3"
+    bare.write_text(f'#!/bin/sh\nexec "{sys._base_executable}" -S "$@"\n')  # type: ignore[attr-defined]
+    bare.chmod(0o755)
+    settings = spark.sparkContext._jsc.sc().conf()
+    before = settings.get(DAEMON_SETTING, "")
+    try:
+        settings.remove(DAEMON_SETTING)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+        monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
+        preload_workers(spark)
+        assert not settings.contains(DAEMON_SETTING)
+        monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        preload_workers(spark)
+        assert settings.get(DAEMON_SETTING) == DAEMON
+    finally:
+        settings.set(DAEMON_SETTING, before) if before else settings.remove(DAEMON_SETTING)
 
 
 def test_a_partition_that_spark_computes_differently_is_refused(spark: Any) -> None:
@@ -242,6 +351,17 @@ def test_a_partition_that_spark_computes_differently_is_refused(spark: Any) -> N
         job = cluster.submit(env)
         Killer(job)
         with pytest.raises(JobFailed, match="NonDeterministicSource"):
+            job.wait(timeout=WAIT_S)
+
+
+def test_a_dataframe_that_cannot_be_computed_ends_the_job_with_what_spark_says(spark: Any) -> None:
+    """The first batch comes, and then the stream of rows ends as if there were no more."""
+    env = StreamEnvironment(checkpoint_interval_ms=60_000, restart_strategy=fixed_delay(100, 0))
+    rows = spark.range(0, 20_000, 1, 1).selectExpr("id", "1 / (id - 15000) AS inverse")
+    env.from_dataframe(rows).map(lambda row: row.id).collect(name="all")
+    with SparkCluster(spark) as cluster:
+        job = cluster.submit(env)
+        with pytest.raises(JobFailed, match=r"failed 5 times.*Spark cannot compute the DataFrame: \[DIVIDE_BY_ZERO\]"):
             job.wait(timeout=WAIT_S)
 
 

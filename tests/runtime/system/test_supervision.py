@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import queue
+import time
 
 import pytest
 
 from understudy.actors.actor import Actor, RestartLimit, SupervisorStrategy
-from understudy.runtime.system import ActorDead
+from understudy.runtime.system import ActorDead, ActorSystem
 from understudy.runtime.system.errors import NameTaken
 from understudy.runtime.system.supervision import Supervision
 
@@ -51,6 +53,20 @@ def test_stop_tells_the_actor_of_its_failure_and_then_cleans_up(system, dispatch
     ref.tell("boom")
     assert watcher.next().reason == "failed: ValueError: boom"
     assert actor.calls == ["start", "ValueError", "stop"]
+
+
+def test_an_actor_whose_start_meets_the_end_of_the_system_ends_without_a_failure(idler, caplog):
+    class Late(idler):
+        """Spawns a child as it starts, when the system is already at its end."""
+
+        def on_start(self):
+            while system.is_running:
+                time.sleep(0.001)
+            self.context.spawn(idler())
+
+    with ActorSystem("late") as system:
+        system.spawn(Late(), dispatcher="thread")
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
 
 
 def test_restart_makes_the_state_fresh_and_keeps_the_inbox(system, dispatcher, fragile):

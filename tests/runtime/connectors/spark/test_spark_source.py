@@ -37,9 +37,9 @@ def feed_of(*batches: pa.RecordBatch, memory: int = 1 << 20, spill_dir: str = ""
     return PartitionFeed(iter(batches), memory, spill_dir)
 
 
-def attempt(feed: PartitionFeed, offset: Any = None) -> SparkSource:
+def attempt(feed: PartitionFeed, offset: Any = None, is_failover: bool = False) -> SparkSource:
     source = SparkSource(SCHEMA)
-    source.context = make_context(resources={"spark-partition": feed})
+    source.context = make_context(resources={"spark-partition": feed}, is_failover=is_failover)
     source.open()
     if offset is not None:
         source.seek(offset)
@@ -148,6 +148,17 @@ def test_a_partition_that_came_out_different_is_refused(recomputed: tuple[pa.Rec
         with pytest.raises(NonDeterministicSource, match=told) as raised:
             rest(attempt(fresh, offset), fresh)
     assert "Order the DataFrame" in str(raised.value)
+
+
+@pytest.mark.parametrize("is_failover", [False, True])
+def test_a_dataframe_that_is_another_one_than_that_of_the_savepoint_is_thought_of(is_failover: bool) -> None:
+    source = attempt(feed := feed_of(batch(1, 2)))
+    next_values(source, feed)
+    offset = checkpoint(source, 1)
+    fresh = feed_of(batch(1, 3))
+    with pytest.raises(NonDeterministicSource) as raised:
+        rest(attempt(fresh, offset, is_failover), fresh)
+    assert ("is another one than that of the job" in str(raised.value)) is not is_failover
 
 
 def test_an_attempt_that_dies_while_skipping_does_not_hurt_the_next() -> None:

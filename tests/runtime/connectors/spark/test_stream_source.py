@@ -12,6 +12,7 @@ import pytest
 
 from understudy import SparkQueryFailed, SpoolMismatch
 from understudy.actors.operators.source import END, Source
+from understudy.runtime.connectors.errors import UnreadableFile
 from understudy.runtime.connectors.spark.spool import Spool
 from understudy.runtime.connectors.spark.stream_source import SparkStreamSource
 from understudy.testing import OperatorHarness, SourceContract
@@ -56,9 +57,13 @@ def reading(spool: Spool, **options: Any) -> OperatorHarness:
 
 
 def read(harness: OperatorHarness) -> list[int]:
+    read_all(harness)
+    return [row.id for row in harness.take_output()]
+
+
+def read_all(harness: OperatorHarness) -> None:
     while (polled := harness.poll()) is not None and polled is not END:
         pass
-    return [row.id for row in harness.take_output()]
 
 
 class TestSparkStreamSource(SourceContract):
@@ -142,6 +147,32 @@ def test_a_spool_of_another_query_is_refused(spool: Spool, tmp_path: Path) -> No
 def test_a_batch_that_is_missing_in_between_is_said(spool: Spool) -> None:
     fill(spool, [0, 1, 3])
     said(reading(spool), "batch 2 is to be read, and is gone")
+
+
+def test_rows_of_a_query_that_was_changed_since_come_with_the_columns_of_now(
+    spool: Spool, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(spool, range(2))
+    now = pa.schema([("carrier", pa.string())])
+    with OperatorHarness(SparkStreamSource(now, spool.path)) as source:
+        read_all(source)
+        assert [row.asdict() for row in source.output()] == [{"carrier": None}] * len(all_ids(range(2)))
+    assert [each.message.partition(" was ")[2] for each in caplog.records] == [
+        "written by the query before it had carrier: null there, as in all such rows"
+    ]
+
+
+def test_a_new_column_that_may_not_be_null_is_refused_with_what_to_do(spool: Spool) -> None:
+    fill(spool, range(2))
+    now = pa.schema([*SCHEMA, pa.field("carrier", pa.string(), nullable=False)])
+    with (
+        OperatorHarness(SparkStreamSource(now, spool.path)) as source,
+        pytest.raises(Exception, match="raised") as failed,
+    ):
+        read_all(source)
+    assert isinstance(failed.value.__cause__, UnreadableFile)
+    assert "missing carrier" in str(failed.value.__cause__)
+    assert "let new ones be nullable" in str(failed.value.__cause__)
 
 
 def said(source: OperatorHarness, words: str) -> None:
