@@ -97,11 +97,11 @@ def check_assigners(chains: Sequence[Sequence[StreamNode]]) -> None:
 def tell_assigners(windows: WindowAssigner, edges: Sequence[StreamEdge]) -> None:
     """Of windows whose ms may well be meant as seconds: where times are assigned it is known whether they are dates."""
     written = windows.as_if_seconds if isinstance(windows, WindowAssigner) and windows.time == "event" else ""
-    for node in assigners_before(edges) if written else ():
-        node.operator.as_if_seconds.append(written)
+    for _, assigner in assigners_before(edges) if written else ():
+        assigner.as_if_seconds.append(written)
 
 
-def assigners_before(edges: Iterable[StreamEdge]) -> Iterator[StreamNode]:
+def assigners_before(edges: Iterable[StreamEdge]) -> Iterator[tuple[StreamNode, AssignTimestamps]]:
     """The nearest assign_timestamps on each way back to a source; none beyond the beginning of rounds, which have times
     of their own.
     """
@@ -112,7 +112,7 @@ def assigners_before(edges: Iterable[StreamEdge]) -> Iterator[StreamNode]:
             continue
         seen.add(node.position)
         if isinstance(node.operator, AssignTimestamps):
-            yield node
+            yield node, node.operator
         elif not isinstance(node.operator, RoundsHead):
             waiting += [edge.source for edge in node.inputs]
 

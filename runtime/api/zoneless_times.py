@@ -22,8 +22,8 @@ def warn_of_zoneless_times(assigner: Any, edges: Iterable[StreamEdge]) -> None:
     zone = getattr(assigner, "tz", None)
     if zone in (None, "UTC"):
         return
-    for node in assigners_before(edges):
-        time = node.operator.column
+    for node, assigner in assigners_before(edges):
+        time = assigner.column
         if time is not None and (found := _zoneless(time, node.inputs)):
             value = f"row[{time!r}]"
             if found == "dates":

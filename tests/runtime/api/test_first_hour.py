@@ -84,8 +84,7 @@ def test_a_collection_without_an_order_of_records_is_refused(items: Any, text: s
 
 
 def test_an_unknown_setting_of_a_cluster_names_those_that_there_are() -> None:
-    wanted = r"LocalCluster has no argument 'taskmanagers'; did you mean 'task_managers'\?.*heartbeat"
-    with pytest.raises(TypeError, match=wanted):
+    with pytest.raises(TypeError, match=r"no argument 'taskmanagers'; did you mean 'task_managers'\?.*heartbeat"):
         LocalCluster(taskmanagers=2)
 
 
