@@ -17,9 +17,9 @@ from .stream_graph import StreamEdge
 from .warned import warn
 
 
-def warn_of_zoneless_times(assigner: Any, edges: Iterable[StreamEdge]) -> None:
+def warn_of_zoneless_times(windows: Any, edges: Iterable[StreamEdge]) -> None:
     """Looks at the columns, or at the records of a collection, that times are taken from."""
-    zone = getattr(assigner, "tz", None)
+    zone = getattr(windows, "tz", None)
     if zone in (None, "UTC"):
         return
     for node, assigner in assigners_before(edges):
