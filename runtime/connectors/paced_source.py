@@ -42,7 +42,7 @@ class PacedSource(Source):
         if self.records_per_second is not None:
             self._pacer = Pacer(self.records_per_second / self.context.parallelism)
 
-    def batch_rows_or(self, batch_rows: int) -> int:
+    def _batch_rows_or(self, batch_rows: int) -> int:
         """What the user chose, or else this."""
         return self.batch_rows if self._batch_rows_chosen else batch_rows
 

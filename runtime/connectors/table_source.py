@@ -35,7 +35,7 @@ class TableSource(IndexedSource):
         """
         narrowed = copy.copy(self)
         narrowed.table = self.table.select(names)
-        narrowed.batch_rows = self.batch_rows_or(batch_rows)
+        narrowed.batch_rows = self._batch_rows_or(batch_rows)
         return narrowed
 
     @property

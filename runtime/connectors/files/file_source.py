@@ -79,7 +79,7 @@ class FileSource(SplitSource):
     def for_columns(self, names: Sequence[str], batch_rows: int = COLUMN_BATCH_ROWS) -> FileSource:
         narrowed = copy.copy(self)
         narrowed.schema = chosen(self.schema, names, self.path)
-        narrowed.batch_rows = self.batch_rows_or(batch_rows)
+        narrowed.batch_rows = self._batch_rows_or(batch_rows)
         narrowed._options = replace(
             self._options, columns=narrowed.schema, batch_rows=narrowed.batch_rows, are_guessed=False
         )

@@ -93,7 +93,7 @@ class WatchedFileSource(PacedSource):
         """The same source with these columns only, in batches of `batch_rows` rows unless the user chose their size."""
         narrowed = copy.copy(self)
         narrowed.schema = chosen(self.schema, names, self.path)
-        narrowed.batch_rows = self.batch_rows_or(batch_rows)
+        narrowed.batch_rows = self._batch_rows_or(batch_rows)
         narrowed._options = replace(self._options, columns=narrowed.schema, batch_rows=narrowed.batch_rows)
         return narrowed
 

@@ -78,7 +78,7 @@ class ScanSource(SplitSource):
         places = [self.schema.get_field_index(name) for name in names]
         narrowed.schema = pa.schema([self.schema.field(place) for place in places])
         narrowed._columns = tuple(self._columns[place] for place in places)
-        narrowed.batch_rows = self.batch_rows_or(batch_rows)
+        narrowed.batch_rows = self._batch_rows_or(batch_rows)
         return narrowed
 
     def open_split(self, split: FileSplit) -> Iterator[pa.RecordBatch]:
