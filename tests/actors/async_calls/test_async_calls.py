@@ -12,6 +12,8 @@ from understudy.actors.async_calls.permits import Permits
 from understudy.actors.errors import UserCodeError
 from understudy.actors.flow.elements import END_OF_TIME, Watermark
 from understudy.messages import ExecutionAttemptId, GrantPermits, JobId, OperatorId
+from understudy.state.backends.unit_of_work import CURRENT
+from understudy.state.errors import CallIsOver
 
 from .async_stage import DAY_MS, Asking, ByKey, Never, Stage, WithTimers
 
@@ -242,6 +244,34 @@ def test_what_is_no_error_of_a_record_fails_the_task(settings: dict[str, Any]) -
 
     with pytest.raises(UserCodeError):
         stage.turn()
+
+
+@pytest.mark.parametrize("noticed", ["in its turn", "at a barrier"])
+def test_the_first_misuse_by_code_that_has_outlived_its_record_fails_the_task(noticed: str) -> None:
+    wakes: list[None] = []
+    stage = Stage(ByKey(), where={"wake": lambda: wakes.append(None)})
+    first = CallIsOver("count")
+    stage.backend.misused(first)
+    assert wakes
+    stage.backend.misused(CallIsOver("out"))
+
+    with pytest.raises(UserCodeError) as caught:
+        stage.turn() if noticed == "in its turn" else stage.calls.settle()
+    assert caught.value.__cause__ is first
+
+
+def test_what_a_coroutine_does_after_the_close_is_refused_and_wakes_no_one() -> None:
+    wakes: list[None] = []
+    operator = ByKey()
+    stage = Stage(operator, where={"wake": lambda: wakes.append(None)})
+    stage.take(("a", 1))
+    (call,) = stage.hand.begun
+    stage.calls.close()
+    token = CURRENT.set(call)
+    with pytest.raises(CallIsOver):
+        operator.count.update(1)
+    CURRENT.reset(token)
+    assert wakes == []
 
 
 # ---- watermarks

@@ -63,6 +63,13 @@ def test_what_is_no_place_is_named_with_what_is_wanted(make: Callable[[Any], obj
     assert str(failed.value).startswith(says)
 
 
+@pytest.mark.parametrize("made", [HttpSource, SseSource, WebsocketSource])
+@pytest.mark.parametrize("url", ["http", "https", "ws", "wss", "http:/x", "ftp://x"])
+def test_a_scheme_alone_is_no_url(made: Callable[[Any], object], url: str) -> None:
+    with pytest.raises(ValueError, match=f"url: wanted .*, found '{url}'$"):
+        made(url)
+
+
 @pytest.mark.parametrize(
     "begin",
     [
