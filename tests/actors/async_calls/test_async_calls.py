@@ -313,6 +313,19 @@ def test_records_behind_a_watermark_begin_when_its_timers_have_fired() -> None:
     assert operator.seen == [50]
 
 
+def test_a_task_that_a_record_has_left_running_holds_back_the_end_of_time_alone() -> None:
+    stage = Stage(Asking())
+    stage.hand.has_begun = True
+    stage.watermark(10)
+    assert stage.emitted() == [Watermark(10)]
+    stage.watermark(END_OF_TIME)
+    assert stage.calls.advance(END_OF_TIME), "it has more to do"
+
+    stage.hand.has_begun = False
+    stage.turn()
+    assert not stage.calls.advance(END_OF_TIME)
+
+
 def test_the_end_of_time_waits_for_all_and_the_operator_learns_of_it() -> None:
     operator = WithTimers()
     operator.seen = []
