@@ -201,6 +201,21 @@ def test_tries_and_batches_wait_by_a_clock_that_nobody_sets(jump_ms: int) -> Non
     assert stage.hand.records() == ["a"]
 
 
+def test_a_timer_that_a_second_try_sets_is_set() -> None:
+    operator = WithTimers()
+    operator.seen = []
+    stage = Stage(operator, retry=Retry(attempts=2))
+    stage.take(("a", 1))
+    stage.hand.end(("a", 1), error=ConnectionError())
+    stage.turn()
+    stage.clock.go_on(100)
+    stage.turn()
+    stage.hand.end(("a", 1), do=lambda: operator.timers.at_event_time(40))
+    stage.watermark(50)
+    (timer,) = stage.hand.begun
+    assert timer.kind == "timer"
+
+
 def test_a_record_that_is_given_up_goes_to_the_errors() -> None:
     stage = Stage(ByKey(), on_error="errors", retry=Retry(attempts=2))
     stage.take(("a", 1), ("a", 2))
