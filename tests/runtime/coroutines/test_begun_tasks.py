@@ -13,7 +13,6 @@ import pytest
 from understudy.runtime.coroutines.begun_tasks import BegunTask, LeftTasks, context_of_no_unit, note
 from understudy.state.backends.unit_of_work import CURRENT, UnitOfWork
 
-
 DEADLINE_S = 20.0
 """Nobody waits for so long unless something is broken."""
 
@@ -165,6 +164,26 @@ def test_those_that_go_on_are_logged_once_and_awaited_no_longer(caplog: pytest.L
         asyncio.run(ask())
     (said,) = caplog.messages
     assert said.startswith("Test.process: 2 tasks that it has begun still run 0.0 s after the last record, begun at ")
+
+
+class Noting:
+    """An event loop that says how long it was to wait."""
+
+    def call_soon_threadsafe(self, function: Any, *args: Any) -> None:
+        function(*args)
+
+    def call_later(self, seconds: float, *_: Any) -> None:
+        self.seconds = seconds
+
+
+def test_they_are_awaited_for_so_many_milliseconds() -> None:
+    async def ask() -> float:
+        left, loop = Waiting(OWN).left, Noting()
+        left._loop = loop  # type: ignore[assignment]
+        assert left.awaits(500)
+        return loop.seconds
+
+    assert asyncio.run(ask()) == 0.5
 
 
 @pytest.mark.parametrize("over", ["all have ended", "it is closed"])
