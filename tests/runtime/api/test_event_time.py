@@ -206,10 +206,25 @@ def test_a_bound_of_a_few_ms_is_warned_of_together_with_the_windows(
     assert "of bounded_out_of_orderness(5) and tumbling(10). If seconds are meant, write timedelta(seconds" in said
 
 
+def test_a_bound_of_nothing_is_not_warned_of(env: StreamEnvironment, caplog: pytest.LogCaptureFixture) -> None:
+    assert warned_of(timed(env, bounded_out_of_orderness(0)), env, caplog) == []
+
+
 def test_a_few_ms_of_times_that_are_no_dates_are_not_warned_of(
     env: StreamEnvironment, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert warned_of(counted(timed(env, bounded_out_of_orderness(5), 0), tumbling(10)), env, caplog) == []
+
+
+def test_windows_are_told_once_to_those_who_give_their_times_last(
+    env: StreamEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = timed(env).assign_timestamps("at", monotonous(), name="again")
+    both = stream.filter(lambda row: True).union(stream.filter(lambda row: False))
+    (said,) = warned_of(counted(both, tumbling(10)), env, caplog)
+    assert said.startswith("operator 'again': ")
+    (again,) = (node.operator for node in env.graph.nodes if node.name == "again")
+    assert again.as_if_seconds == ["tumbling(10)"]  # type: ignore[attr-defined]
 
 
 def test_a_window_for_each_round_of_a_loop_is_not_warned_of(
