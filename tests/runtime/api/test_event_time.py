@@ -31,13 +31,15 @@ from understudy.runtime.api.translation import translate
 from understudy.testing import SimulatedCluster
 
 
-class Splits(Source):
+class Whole(Source):
     def poll(self) -> None: ...
 
     def offset(self) -> None: ...
 
     def seek(self, offset: Any) -> None: ...
 
+
+class Splits(Whole):
     def current_splits(self) -> Collection[str]:
         return ["a", "b"]
 
@@ -101,10 +103,10 @@ def test_splits_that_are_not_seen_are_warned_of(env: StreamEnvironment, caplog: 
     assert "operator 'times' does not see the splits of Splits" in line
 
 
-def test_splits_that_come_only_after_a_rescale_are_not_warned_of(
+def test_no_splits_and_those_that_come_only_after_a_rescale_are_not_warned_of(
     env: StreamEnvironment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for ticks in (env.from_source(RunsOfIndexes()), env.from_collection([{"at": 1}])):
+    for ticks in (*map(env.from_source, (Whole(), RunsOfIndexes())), env.from_collection([{"at": 1}])):
         ticks.assign_timestamps("at", monotonous()).print()
         ticks.print()
     with caplog.at_level(logging.WARNING):
@@ -195,6 +197,10 @@ def test_windows_of_a_few_ms_of_dates_are_warned_of_where_they_were_not_written_
     assert [f"operator 'timed': times are milliseconds, and so are those of {written}. " in each for each in said] == [
         True
     ] * bool(written)
+
+
+def test_windows_of_all_records_are_warned_of_too(env: StreamEnvironment, caplog: pytest.LogCaptureFixture) -> None:
+    assert len(warned_of(timed(env).window_all(tumbling(10)).aggregate(n=Count()), env, caplog)) == 1
 
 
 def test_a_bound_of_a_few_ms_is_warned_of_together_with_the_windows(
