@@ -137,6 +137,21 @@ def test_a_bound_that_records_hardly_need_holds_event_time_back() -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "held_by"),
+    [
+        ({"most_behind_ms": LARGE // 10}, HeldBy.BOUND),
+        ({"most_behind_ms": LARGE // 10 + 1}, HeldBy.RECORDS),
+        ({"records": 100}, HeldBy.BOUND),
+        ({"records": 99}, HeldBy.RECORDS),
+    ],
+)
+def test_a_bound_is_large_from_ten_times_what_a_hundred_records_needed(
+    changes: dict[str, int], held_by: HeldBy
+) -> None:
+    assert of_a_large_bound(**changes).held_by is held_by
+
+
+@pytest.mark.parametrize(
     "changes",
     [{"most_behind_ms": None}, {"most_behind_ms": 400_000}, {"records": 20}, {"standing_ms": 60_000}],
     ids=["not known", "needed", "few records", "no records come"],
