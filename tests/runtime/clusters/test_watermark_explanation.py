@@ -114,6 +114,10 @@ def test_the_bound_of_the_watermarks_is_said() -> None:
     assert found.path[-1].endswith("split 'b' of 1: 1500, for 31.0 s, 5.0 s behind the newest record")
 
 
+def test_one_that_has_a_watermark_from_before_a_restart_is_not_without_records() -> None:
+    assert explained(source(0, split("", 5, records=0)), window(0, 5)).held_by is HeldBy.RECORDS
+
+
 NEWEST = 1_700_000_000_000
 LARGE = 3_600_000
 
