@@ -350,10 +350,7 @@ class AsyncCalls:
         unit = call.retried or call
         self._backend.commit(unit)
         self._timers.finished(call)
-        if unit.begun is None:
-            call.out.close()
-        else:
-            call.out.close_kept(partial(self._backend.refuse, unit, "out"))
+        call.out.close_kept(partial(self._backend.refuse, unit, "out"))
         self._table.finish(call)
 
     def _let_out(self, out: Collector) -> None:

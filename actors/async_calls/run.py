@@ -302,12 +302,9 @@ class Run:
             if made != (now := tasks.tasks_made):  # one of them may have it, and live on
                 made = now
                 self.begun += call.left_running()
-                self._keep()
-                out.close_kept(partial(self._backend.refuse, call, "out"))
-                out = self._out = Collector()
-                start, end = len(results.records), 0
+                out, start, end = self._close_out(call), len(results.records), 0
             number += 1
-        self._keep()
+        self._close_out(call)
         piece.taken += number - self.number
         self.number = number
         self.is_over = piece.taken == len(piece.batch) or number - self._first >= MOST_RECORDS
@@ -325,6 +322,13 @@ class Run:
         count = ends[-1][2] - len(records) if ends else 0
         if count > 0:
             records += self._out.first_taken(count)
+
+    def _close_out(self, call: Call) -> Collector:
+        """Behind this call: what it has left behind, or one before it, emits nothing any more. Returns the next one."""
+        self._keep()
+        self._out.close_kept(partial(self._backend.refuse, call, "out"))
+        self._out = Collector()
+        return self._out
 
     def _keep_others(self, call: Call) -> None:
         """It has emitted not only records."""

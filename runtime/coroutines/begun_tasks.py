@@ -90,7 +90,7 @@ class LeftTasks:
         self._what = what
         self._wake = wake
         self._left: set[BegunTask] = set()
-        self._is_awaited = self._is_over = False
+        self._is_awaited = self._is_limited = self._is_over = False
 
     def add(self, begun: Iterable[BegunTask]) -> None:
         """Keeps them, as asyncio alone may forget them, but those of libraries, which live as long as a client."""
@@ -101,10 +101,11 @@ class LeftTasks:
 
     def awaits(self, within_ms: float) -> bool:
         """Whether some still run, at most for this long after it was first asked; then those that do are logged."""
+        self._is_awaited = True  # before it looks: one that ends from now on wakes
         if not self._left or self._is_over:
             return False
-        if not self._is_awaited:
-            self._is_awaited = True
+        if not self._is_limited:
+            self._is_limited = True
             self._loop.call_soon_threadsafe(self._loop.call_later, within_ms / 1000, self._give_up, within_ms)
         return True
 

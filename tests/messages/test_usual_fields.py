@@ -30,6 +30,7 @@ from understudy.messages import (
     encode,
     message,
     pack_plain,
+    usual_fields,
 )
 from understudy.messages.codec import decode_thoroughly, encode_thoroughly
 from understudy.messages.usual_fields import Unusual, generated, prepare, usual_from_wire, usual_to_wire
@@ -248,7 +249,18 @@ class Tree:
 def test_what_is_prepared_needs_nothing_more() -> None:
     assert not {Leaf, Tree} & generated()
     prepare([Tree])
+    assert {Leaf, Tree} <= usual_fields._READERS.keys() & usual_fields._WRITERS.keys()
     before = generated()
-    assert {Leaf, Tree} <= before
     assert is_usual(Tree({"a": (Leaf(1), None)}))
     assert generated() == before
+
+
+@message
+class OnlyWritten:
+    value: int
+
+
+def test_what_was_only_written_so_far_was_generated_too() -> None:
+    assert OnlyWritten not in generated()
+    usual_to_wire(OnlyWritten(1), 9)
+    assert OnlyWritten in generated()

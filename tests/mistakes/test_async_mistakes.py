@@ -508,12 +508,43 @@ def test_the_harness_shows_the_users_error() -> None:
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-def test_the_harness_shows_what_a_task_does_that_nobody_awaits() -> None:
-    harness = OperatorHarness(NeverAwaitedOut)
+class LeftCallback(Operator):
+    async def process(self, record: Any, out: Collector) -> None:
+        asyncio.get_running_loop().call_later(0.01, lambda: out.collect(record))
+
+
+class LeftCallbackAfterAWait(LeftCallback):
+    async def process(self, record: Any, out: Collector) -> None:
+        await asyncio.sleep(0.001)
+        await super().process(record, out)
+
+
+class NeverAwaitedInASecondTry(NeverAwaitedOut):
+    async_settings = AsyncSettings(retry=Retry(attempts=2, first_delay_ms=10))
+    tries = 0
+
+    async def process(self, record: Any, out: Collector) -> None:
+        self.tries += 1
+        if self.tries == 1:
+            raise ConnectionError("again")
+        await super().process(record, out)
+
+
+@pytest.mark.parametrize(
+    ("operator", "what"),
+    [
+        (NeverAwaitedOut, "the task that was begun at"),
+        (NeverAwaitedInASecondTry, "the task that was begun at"),
+        (LeftCallback, "what it began"),
+        (LeftCallbackAfterAWait, "what it began"),
+    ],
+)
+def test_the_harness_shows_what_code_does_that_nobody_awaits(operator: type[Operator], what: str) -> None:
+    harness = OperatorHarness(operator)
     harness.process([1])
     with pytest.raises(UserCodeError) as caught:
         harness.advance(100)
-    assert "the task that was begun at" in str(caught.value.__cause__)
+    assert f"or was cancelled, and {what}" in str(caught.value.__cause__)
 
 
 class GoingOn(Operator):

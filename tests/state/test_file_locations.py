@@ -60,5 +60,6 @@ def test_checkpoints_of_two_folders_with_the_same_beginning_are_apart(tmp_path: 
 
 @pytest.mark.parametrize("found", [Path("out"), None, 7], ids=repr)
 def test_what_is_no_text_is_named(found: Any) -> None:
-    with pytest.raises(TypeError, match="wanted a path or URL as a text, found"):
+    with pytest.raises(TypeError, match="wanted a path or URL as a text, found") as caught:
         absolute(found)
+    assert str(caught.value).endswith(": write str(...) around it") == isinstance(found, Path)

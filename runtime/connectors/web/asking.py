@@ -43,7 +43,7 @@ def place_of(url: str) -> str:
 
 def checked_url(url: Any, *schemes: str) -> str:
     """Raises ValueError for what is no URL of one of these."""
-    if not isinstance(url, str) or url.partition("://")[0] not in schemes:
+    if not isinstance(url, str) or not url.startswith(tuple(f"{each}://" for each in schemes)):
         found = url_shown(url) if isinstance(url, str) else url
         raise ValueError(f"url: wanted {' or '.join(f'{each}://…' for each in schemes)}, found {found!r:.80}")
     return url

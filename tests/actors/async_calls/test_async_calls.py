@@ -12,6 +12,8 @@ from understudy.actors.async_calls.permits import Permits
 from understudy.actors.errors import UserCodeError
 from understudy.actors.flow.elements import END_OF_TIME, Watermark
 from understudy.messages import ExecutionAttemptId, GrantPermits, JobId, OperatorId
+from understudy.state.backends.unit_of_work import CURRENT
+from understudy.state.errors import CallIsOver
 
 from .async_stage import DAY_MS, Asking, ByKey, Never, Stage, WithTimers
 
@@ -199,6 +201,21 @@ def test_tries_and_batches_wait_by_a_clock_that_nobody_sets(jump_ms: int) -> Non
     assert stage.hand.records() == ["a"]
 
 
+def test_a_timer_that_a_second_try_sets_is_set() -> None:
+    operator = WithTimers()
+    operator.seen = []
+    stage = Stage(operator, retry=Retry(attempts=2))
+    stage.take(("a", 1))
+    stage.hand.end(("a", 1), error=ConnectionError())
+    stage.turn()
+    stage.clock.go_on(100)
+    stage.turn()
+    stage.hand.end(("a", 1), do=lambda: operator.timers.at_event_time(40))
+    stage.watermark(50)
+    (timer,) = stage.hand.begun
+    assert timer.kind == "timer"
+
+
 def test_a_record_that_is_given_up_goes_to_the_errors() -> None:
     stage = Stage(ByKey(), on_error="errors", retry=Retry(attempts=2))
     stage.take(("a", 1), ("a", 2))
@@ -253,6 +270,34 @@ def test_what_is_no_error_of_a_record_fails_the_task(settings: dict[str, Any]) -
         stage.turn()
 
 
+@pytest.mark.parametrize("noticed", ["in its turn", "at a barrier"])
+def test_the_first_misuse_by_code_that_has_outlived_its_record_fails_the_task(noticed: str) -> None:
+    wakes: list[None] = []
+    stage = Stage(ByKey(), where={"wake": lambda: wakes.append(None)})
+    first = CallIsOver("count")
+    stage.backend.misused(first)
+    assert wakes
+    stage.backend.misused(CallIsOver("out"))
+
+    with pytest.raises(UserCodeError) as caught:
+        stage.turn() if noticed == "in its turn" else stage.calls.settle()
+    assert caught.value.__cause__ is first
+
+
+def test_what_a_coroutine_does_after_the_close_is_refused_and_wakes_no_one() -> None:
+    wakes: list[None] = []
+    operator = ByKey()
+    stage = Stage(operator, where={"wake": lambda: wakes.append(None)})
+    stage.take(("a", 1))
+    (call,) = stage.hand.begun
+    stage.calls.close()
+    token = CURRENT.set(call)
+    with pytest.raises(CallIsOver):
+        operator.count.update(1)
+    CURRENT.reset(token)
+    assert wakes == []
+
+
 # ---- watermarks
 
 
@@ -290,6 +335,19 @@ def test_records_behind_a_watermark_begin_when_its_timers_have_fired() -> None:
     assert stage.hand.records() == [("a", 2)]
     assert stage.emitted() == ["timer", Watermark(50)]
     assert operator.seen == [50]
+
+
+def test_a_task_that_a_record_has_left_running_holds_back_the_end_of_time_alone() -> None:
+    stage = Stage(Asking())
+    stage.hand.has_begun = True
+    stage.watermark(10)
+    assert stage.emitted() == [Watermark(10)]
+    stage.watermark(END_OF_TIME)
+    assert stage.calls.advance(END_OF_TIME), "it has more to do"
+
+    stage.hand.has_begun = False
+    stage.turn()
+    assert not stage.calls.advance(END_OF_TIME)
 
 
 def test_the_end_of_time_waits_for_all_and_the_operator_learns_of_it() -> None:

@@ -24,6 +24,7 @@ from understudy.actors.async_calls.run import PlainStates, Run, RunResults
 from understudy.actors.flow.elements import NO_WATERMARK, TimedBatch
 from understudy.actors.flow.key_selector import KeySelector
 from understudy.actors.operators.collector import Collector
+from understudy.state.errors import CallIsOver
 
 from ...examples import examples
 from .async_stage import Never, Stage
@@ -241,6 +242,33 @@ def test_a_run_comes_to_the_same_as_a_loop(
     assert by_tag(flat(out.all_taken())) == by_tag([each for _, emitted in model.emitted for each in emitted])
     assert counts_of(stage) == model.counts
     assert {(ms, key) for ms, key, _ in stage.backend.timers().processing} == model.timers
+
+
+class Keeping(KeyedOperator):
+    def __init__(self) -> None:
+        self.outs: list[Collector] = []
+
+    async def process(self, record: Any, out: Collector) -> None:
+        self.outs.append(out)
+        out.collect(record)
+
+
+def test_what_records_leave_behind_emits_nothing_once_others_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a callback of the event loop's does."""
+    monkeypatch.setattr(module, "LOCKED_RECORDS", 2)
+    operator, misused = Keeping(), list[CallIsOver]()
+    stage = Stage(operator)
+    stage.backend.misused = misused.append
+    piece = Piece(operator, [(0, number) for number in range(3)], 0, 0, NO_WATERMARK, None, None)
+    run = Run(piece, 0, stage.backend, operator.process, "p-", PlainStates.of(operator), Loop(), None, False)
+    for done in (2, 3):
+        run.go_on(lambda result: TypeError(str(result)))
+        with pytest.raises(CallIsOver):
+            operator.outs[-1].collect("late")
+        assert len(operator.outs) == done
+    assert len(misused) == 2
+    assert run.is_over
+    assert run.results.records == list(piece.batch)
 
 
 def check_the_one_that_ended_it(run: Run, waiting: Any, is_timed: bool) -> None:

@@ -122,6 +122,7 @@ def test_of_a_large_bound_it_is_known_how_much_of_it_records_need() -> None:
 
     assert needed(60_000, [5, 9, 2], [20]) == 7
     assert needed(60_000, [5, 9], [20], [8, 30]) == 12
+    assert needed(60_000, [20], [12], [10]) == 10
     assert needed(60_000, [-5, 9]) == 0
     assert needed(59_999, [5, 9, 2]) is None
 

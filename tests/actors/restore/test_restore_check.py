@@ -332,6 +332,28 @@ def test_a_state_that_is_carried_along_undeclared_is_still_known_to_the_next_sav
     assert told == graph(chain(operator("sum", TOTAL, WORST), "new"))
 
 
+@pytest.mark.parametrize(
+    ("declared", "held", "now", "carried"),
+    [
+        ((TOTAL, WORST), keyed_state(ALL), (TOTAL,), {"sum.worst": "not declared, carried along"}),
+        ((TOTAL, SEEN), keyed_state(ALL), (TOTAL,), {}),
+        ((TOTAL, CALLS), keyed_state(ALL), (TOTAL,), {}),
+        ((TOTAL, WORST), keyed_state(ALL), (SEEN,), {}),
+        ((TOTAL, WORST), OperatorSubtaskState(), (TOTAL,), {}),
+    ],
+    ids=["by key", "a list", "nothing in flight", "without keys now", "held nothing"],
+)
+def test_state_by_key_alone_is_carried_along_and_only_where_there_are_keys(
+    declared: tuple[StateDescription, ...],
+    held: OperatorSubtaskState,
+    now: tuple[StateDescription, ...],
+    carried: dict[str, str],
+) -> None:
+    saved = checkpoint((chain(operator("sum", *declared)), [{"sum": held}]))
+    report = check_restore(saved, graph(chain(operator("sum", *now))), allow_non_restored_state=True)
+    assert {name: what for name, what in report.states.items() if what != "compatible"} == carried
+
+
 def test_what_coroutines_have_in_flight_is_taken_over_with_and_without_other_state() -> None:
     saved = checkpoint((chain(operator("fetch", CALLS)), [{"fetch": keyed_state(ALL)}]))
     assert check_restore(saved, graph(chain(operator("fetch", CALLS)))).matched == ("fetch",)

@@ -16,6 +16,7 @@ from understudy import (
     GlobalWindow,
     InvalidWindow,
     TimeWindow,
+    bounded_out_of_orderness,
     count_window,
     cumulative,
     global_window,
@@ -179,3 +180,16 @@ def test_a_time_that_is_not_in_ms_is_named_for_days_of_a_zone() -> None:
     nanoseconds = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp()) * 10**9
     with pytest.raises(InvalidWindow, match="are the times in milliseconds"):
         tumbling(days=1, tz="Europe/Berlin").assign(None, nanoseconds)
+
+
+@pytest.mark.parametrize(
+    ("bare", "with_a_unit"),
+    [
+        (tumbling(10), tumbling(ms=10)),
+        (session(10), session(ms=10)),
+        (bounded_out_of_orderness(10), bounded_out_of_orderness(ms=10)),
+    ],
+)
+def test_a_duration_is_the_same_however_it_is_written(bare: Any, with_a_unit: Any) -> None:
+    assert bare == with_a_unit
+    assert repr(bare) == repr(with_a_unit)

@@ -60,6 +60,13 @@ class Own(Asking):
     def retry(self) -> None: ...
 
 
+class ReadInside(Asking):
+    max_in_flight = 8
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(max(range(10), key=lambda number: number % self.max_in_flight))
+
+
 class Plain(KeyedOperator):
     max_in_flight = 8
 
@@ -69,4 +76,5 @@ class Plain(KeyedOperator):
 
 def test_what_is_the_operators_own_stays() -> None:
     build(Own("x"))
+    build(ReadInside)
     StreamEnvironment().from_collection([1]).key_by(lambda n: n).process(Plain)

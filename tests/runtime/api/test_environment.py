@@ -193,3 +193,10 @@ def options_of(method: Any) -> set[str]:
     named = re.search(r"Unpack\[(\w+)\]", packed)
     module = sys.modules[method.__module__]
     return {*parameters, *(vars(module)[named[1]].__annotations__ if named else ())}
+
+
+@pytest.mark.parametrize(("given", "wanted"), [(None, 1), (3, 3)])
+def test_a_source_of_one_subtask_has_more_where_that_is_said(given: int | None, wanted: int) -> None:
+    env = StreamEnvironment(parallelism=2)
+    env.from_collection([1], parallelism=given)
+    assert [node.parallelism for node in env.graph.nodes] == [wanted]

@@ -34,13 +34,15 @@ from understudy.runtime.api.translation import translate
 from understudy.testing import SimulatedCluster
 
 
-class Splits(Source):
+class Whole(Source):
     def poll(self) -> None: ...
 
     def offset(self) -> None: ...
 
     def seek(self, offset: Any) -> None: ...
 
+
+class Splits(Whole):
     def current_splits(self) -> Collection[str]:
         return ["a", "b"]
 
@@ -104,10 +106,10 @@ def test_splits_that_are_not_seen_are_warned_of(env: StreamEnvironment, caplog: 
     assert "operator 'times' does not see the splits of Splits" in line
 
 
-def test_splits_that_come_only_after_a_rescale_are_not_warned_of(
+def test_no_splits_and_those_that_come_only_after_a_rescale_are_not_warned_of(
     env: StreamEnvironment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for ticks in (env.from_source(RunsOfIndexes()), env.from_collection([{"at": 1}])):
+    for ticks in (*map(env.from_source, (Whole(), RunsOfIndexes())), env.from_collection([{"at": 1}])):
         ticks.assign_timestamps("at", monotonous()).print()
         ticks.print()
     with caplog.at_level(logging.WARNING):
@@ -200,6 +202,10 @@ def test_windows_of_a_few_ms_of_dates_are_warned_of_where_they_were_not_written_
     ] * bool(written)
 
 
+def test_windows_of_all_records_are_warned_of_too(env: StreamEnvironment, caplog: pytest.LogCaptureFixture) -> None:
+    assert len(warned_of(timed(env).window_all(tumbling(10)).aggregate(n=Count()), env, caplog)) == 1
+
+
 def test_a_bound_of_a_few_ms_is_warned_of_together_with_the_windows(
     env: StreamEnvironment, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -209,10 +215,25 @@ def test_a_bound_of_a_few_ms_is_warned_of_together_with_the_windows(
     assert "of bounded_out_of_orderness(5) and tumbling(10). If seconds are meant, write timedelta(seconds" in said
 
 
+def test_a_bound_of_nothing_is_not_warned_of(env: StreamEnvironment, caplog: pytest.LogCaptureFixture) -> None:
+    assert warned_of(timed(env, bounded_out_of_orderness(0)), env, caplog) == []
+
+
 def test_a_few_ms_of_times_that_are_no_dates_are_not_warned_of(
     env: StreamEnvironment, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert warned_of(counted(timed(env, bounded_out_of_orderness(5), 0), tumbling(10)), env, caplog) == []
+
+
+def test_windows_are_told_once_to_those_who_give_their_times_last(
+    env: StreamEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = timed(env).assign_timestamps("at", monotonous(), name="again")
+    both = stream.filter(lambda row: True).union(stream.filter(lambda row: False))
+    (said,) = warned_of(counted(both, tumbling(10)), env, caplog)
+    assert said.startswith("operator 'again': ")
+    (again,) = (node.operator for node in env.graph.nodes if node.name == "again")
+    assert again.as_if_seconds == ["tumbling(10)"]  # type: ignore[attr-defined]
 
 
 def test_a_window_for_each_round_of_a_loop_is_not_warned_of(

@@ -23,6 +23,16 @@ class Clearing(KeyedOperator):
         self.items.get().clear()
 
 
+class AppendingInside(KeyedOperator):
+    items = ListState(int)
+
+    def process(self, record: Any, out: Any) -> None:
+        def keep() -> None:
+            self.items.get().append(record)
+
+        keep()
+
+
 class PuttingBack(KeyedOperator):
     items = ListState(int)
 
@@ -34,7 +44,9 @@ class PuttingBack(KeyedOperator):
         {"items": [1]}.get("items", []).append(2)
 
 
-@pytest.mark.parametrize(("kind", "instead"), [(Appending, "add(item)"), (Clearing, "update(items)")])
+@pytest.mark.parametrize(
+    ("kind", "instead"), [(Appending, "add(item)"), (AppendingInside, "add(item)"), (Clearing, "update(items)")]
+)
 def test_it_is_refused_with_its_line(kind: type[KeyedOperator], instead: str) -> None:
     stream = StreamEnvironment().from_collection([1]).key_by(lambda record: record)
     with pytest.raises(InvalidOperator, match=r"self\.items\.get\(\)\.(append|clear)") as caught:

@@ -94,6 +94,16 @@ def test_chosen_batches_stay_as_chosen(program: Any, files: str) -> None:
     assert source.batch_rows == 7
 
 
+class Kept(FileSource):
+    """A user's own: it may read whatever it likes."""
+
+
+def test_a_subclass_of_a_users_is_left_alone(env: StreamEnvironment, program: Any, files: str) -> None:
+    env.from_source(Kept(files, format="parquet"), name="files").key_by("b").aggregate(rows=Count()).collect()
+    (found,) = (each for each in operators(program.translated(env), "files") if isinstance(each, Kept))
+    assert found.schema.names == ["a", "b", "c", "d"]
+
+
 def test_a_file_with_another_reader_is_read_as_a_whole(env: StreamEnvironment, program: Any, files: str) -> None:
     source = env.from_parquet(files, name="files")
     source.key_by("b").aggregate(rows=Count()).collect()

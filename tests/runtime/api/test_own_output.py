@@ -87,6 +87,17 @@ def test_a_job_with_a_relative_that_runs_is_warned_of_sinks_that_nobody_guards(
     ]
 
 
+def test_a_relative_of_a_job_whose_sinks_are_guarded_is_not_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = StreamEnvironment()
+    env.from_collection([{"n": 1}]).sink_to(FileSink(str(tmp_path), format="jsonl"), name="files")
+    translation = translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere")
+    submitted = JobSubmitted(translation.graph.job_id, relatives=("'first' (1, running)",))
+    translation.warn(submitted, on_this_machine=False)
+    assert caplog.messages == []
+
+
 def test_a_job_of_a_name_that_another_has_is_warned(caplog: pytest.LogCaptureFixture) -> None:
     env = StreamEnvironment()
     env.from_collection([{"n": 1}]).collect(name="out")

@@ -55,6 +55,23 @@ class OtherThanItsBase(Direct):
         out.collect(record)
 
 
+class Silenced(ByAHelper):
+    _remind = staticmethod(lambda: None)  # type: ignore[assignment]
+
+
+class OfItsOwnKind(KeyedOperator):
+    """What is called like that is no method of its timers."""
+
+    alarms: Any
+
+    def process(self, record: Any, out: Any) -> None:
+        self.alarms.at_event_time(5)
+
+
+class WithAState(Direct):
+    ontimer = ValueState(int)
+
+
 class WithOnTimer(Direct):
     def on_timer(self, timer: Any, out: Any) -> None:
         out.collect(timer)
@@ -74,11 +91,12 @@ def test_it_is_refused_with_its_line(kind: type[KeyedOperator]) -> None:
 def test_a_method_that_is_called_much_like_it_is_named() -> None:
     with pytest.raises(InvalidOperator, match=r"; it defines onTimer: rename it$"):
         OperatorHarness(OnTimerInCamelCase, key_by=lambda record: record)
-    with pytest.raises(InvalidOperator, match=r"out\)`$"):
-        OperatorHarness(Direct, key_by=lambda record: record)
+    for without in (Direct, WithAState):
+        with pytest.raises(InvalidOperator, match=r"out\)`$"):
+            OperatorHarness(without, key_by=lambda record: record)
 
 
-@pytest.mark.parametrize("kind", [WithoutReminders, OtherThanItsBase, WithOnTimer])
+@pytest.mark.parametrize("kind", [WithoutReminders, OtherThanItsBase, Silenced, OfItsOwnKind, WithOnTimer])
 def test_one_that_sets_none_or_takes_them_is_not(kind: type[KeyedOperator]) -> None:
     StreamEnvironment().from_collection([1]).key_by(lambda record: record).process(kind)
 

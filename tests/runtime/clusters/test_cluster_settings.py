@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from understudy import LocalCluster
+from understudy import LocalCluster, RemoteCluster, StandaloneCluster
 from understudy.runtime.clusters.cluster_settings import ClusterSettings
 
 
@@ -17,11 +17,20 @@ from understudy.runtime.clusters.cluster_settings import ClusterSettings
         ("zoo", ". There are task_managers, "),
     ],
 )
-def test_a_wrong_name_is_answered_with_the_right_ones(wrong: str, hint: str) -> None:
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_wrong_name_is_answered_with_the_right_ones(wrong: str, hint: str, debug: bool) -> None:
     with pytest.raises(TypeError) as raised:
-        LocalCluster(2, **{wrong: 4})
+        LocalCluster(2, debug=debug, **{wrong: 4})
     assert str(raised.value).startswith(f"LocalCluster has no argument {wrong!r}{hint}")
 
 
 def test_a_right_one_is_taken() -> None:
     assert LocalCluster(2, 4, web_port=0).settings == ClusterSettings(2, 4, web_port=0)
+
+
+@pytest.mark.parametrize(("cluster", "first"), [(StandaloneCluster, "settings"), (RemoteCluster, "address")])
+def test_so_it_is_of_clusters_elsewhere(cluster: type, first: str) -> None:
+    with pytest.raises(
+        TypeError, match=rf"^{cluster.__name__} has no argument 'zoo'\. There are {first}, .*timeout_ms"
+    ):
+        cluster("localhost:1", zoo=4)

@@ -114,6 +114,10 @@ def test_the_bound_of_the_watermarks_is_said() -> None:
     assert found.path[-1].endswith("split 'b' of 1: 1500, for 31.0 s, 5.0 s behind the newest record")
 
 
+def test_one_that_has_a_watermark_from_before_a_restart_is_not_without_records() -> None:
+    assert explained(source(0, split("", 5, records=0)), window(0, 5)).held_by is HeldBy.RECORDS
+
+
 NEWEST = 1_700_000_000_000
 LARGE = 3_600_000
 
@@ -134,6 +138,21 @@ def test_a_bound_that_records_hardly_need_holds_event_time_back() -> None:
         "2023-11-14 21:13:19.999; no record was more than 2.0 s behind the newest before it"
     )
     assert "give its assign_timestamps a smaller bound" in str(found).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "held_by"),
+    [
+        ({"most_behind_ms": LARGE // 10}, HeldBy.BOUND),
+        ({"most_behind_ms": LARGE // 10 + 1}, HeldBy.RECORDS),
+        ({"records": 100}, HeldBy.BOUND),
+        ({"records": 99}, HeldBy.RECORDS),
+    ],
+)
+def test_a_bound_is_large_from_ten_times_what_a_hundred_records_needed(
+    changes: dict[str, int], held_by: HeldBy
+) -> None:
+    assert of_a_large_bound(**changes).held_by is held_by
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ from understudy import (
     StreamEnvironment,
     WebsocketSource,
 )
+from understudy.runtime.connectors.names import one_name, several_names
 
 REDIS, DATABASE, NO_TABLE = "redis://localhost", "sqlite:///x", "table: wanted the name of a table, found None"
 HTTP = "url: wanted http://… or https://…, found None"
@@ -61,6 +63,43 @@ def test_what_is_no_place_is_named_with_what_is_wanted(make: Callable[[Any], obj
     with pytest.raises(ValueError, match=r"^\w+: wanted") as failed:
         make(None)
     assert str(failed.value).startswith(says)
+
+
+@pytest.mark.parametrize("made", [HttpSource, SseSource, WebsocketSource])
+@pytest.mark.parametrize("url", ["http", "https", "ws", "wss", "http:/x", "ftp://x"])
+def test_a_scheme_alone_is_no_url(made: Callable[[Any], object], url: str) -> None:
+    with pytest.raises(ValueError, match=f"url: wanted .*, found '{url}'$"):
+        made(url)
+
+
+@pytest.mark.parametrize("made", [HttpSource, WebsocketSource])
+def test_a_url_that_is_refused_is_shown_without_its_password(made: Callable[[Any], object]) -> None:
+    with pytest.raises(ValueError, match=r"found 'ftp://") as failed:
+        made("ftp://me:secret@localhost/x")
+    assert "secret" not in str(failed.value)
+
+
+@pytest.mark.parametrize("given", ["", None, 7, b"t"])
+def test_a_name_is_a_text_that_is_not_empty(given: Any) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"table: wanted the name of a table, found {given!r}")):
+        one_name("table", given, "the name of a table")
+    for several in (given, [given], ["a", given]):
+        with pytest.raises(ValueError, match=r"topics: wanted the name of a topic, or several, found"):
+            several_names("topics", several, "the name of a topic")
+
+
+def test_several_names_are_one_or_more_each_once() -> None:
+    assert one_name("table", "a", "the name of a table") == "a"
+    for given, names in (("a", ("a",)), (["b", "a", "b"], ("b", "a")), ({"c": 1}, ("c",))):
+        assert several_names("topics", given, "the name of a topic") == names
+    with pytest.raises(ValueError, match=r"or several, found \[\]"):
+        several_names("topics", [], "the name of a topic")
+
+
+def test_a_prefix_of_transactions_is_a_name_or_none() -> None:
+    KafkaSink("t", "localhost:9092", transactional_id_prefix=None)
+    with pytest.raises(ValueError, match="transactional_id_prefix: wanted a name, or None, found ''"):
+        KafkaSink("t", "localhost:9092", transactional_id_prefix="")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from understudy.actors.errors import CallTimedOut
 from understudy.actors.flow.elements import NO_WATERMARK
 from understudy.runtime.coroutines.call_loop import CallLoopThread
 from understudy.runtime.coroutines.call_runner import LoopRunner
-from understudy.state.backends.unit_of_work import CURRENT
+from understudy.state.backends.unit_of_work import CURRENT, UnitOfWork
+from understudy.state.errors import CallIsOver
 
 DEADLINE_S = 20.0
 """Nobody waits for so long unless something is broken."""
@@ -459,3 +460,42 @@ def test_who_closes_when_the_loop_has_ended_starts_no_other_one() -> None:
     running.runner.close(DEADLINE_S * 1000, last)
     gc.collect()
     assert (threading.active_count(), happened) == (before, [])
+
+
+@pytest.mark.parametrize("how", ["", "waits", "fails", "a second try"])
+def test_a_task_that_a_call_leaves_running_is_awaited_at_the_end_if_it_ended_well(
+    loop: CallLoopThread, how: str
+) -> None:
+    left = []
+
+    async def work(_: Any) -> None:
+        left.append(asyncio.create_task(asyncio.sleep(3600)))
+        if how == "waits":
+            await asyncio.sleep(0)
+        if how == "fails":
+            raise ValueError
+
+    running = Running(loop, work)
+    call = Call(0, 0, "a", NO_WATERMARK)
+    if how == "a second try":
+        call.retried = UnitOfWork(0)
+    running.runner.submit([call])
+    running.ended(1)
+    assert running.runner.awaits_begun(60_000) == (how != "fails")
+    running.runner.close(1_000, None)
+    assert not running.runner.awaits_begun(60_000)
+
+
+def test_an_error_that_nobody_has_awaited_is_logged_unless_its_record_was_over(
+    loop: CallLoopThread, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(record: BaseException) -> None:
+        asyncio.get_running_loop().call_exception_handler({"message": "nobody has awaited it", "exception": record})
+
+    running = Running(loop, work)
+    running.submit(CallIsOver("out"), ValueError("no"))
+    running.ended(2)
+    running.runner.close(1_000, None)
+    (said,) = caplog.records
+    assert said.exc_info is not None
+    assert said.exc_info[0] is ValueError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -101,6 +102,49 @@ def test_units_that_are_over_may_touch_nothing() -> None:
         for touched in (count.value, lambda: count.update(2), lambda: queue.add((1, "key", ()))):
             with pytest.raises(CallIsOver, match="outlived its record"):
                 as_unit(unit, touched)
+
+
+@dataclass
+class Begun:
+    """A task."""
+
+    line: str
+    is_done: bool = False
+
+
+def test_code_that_outlives_its_unit_is_told_by_the_tasks_that_still_run() -> None:
+    backend, misused = shared(), list[CallIsOver]()
+    backend.misused = misused.append
+    count, unit = backend.state(COUNT), UnitOfWork("key")
+    unit.begun = [Begun("job.py:1", is_done=True), *map(Begun, ("job.py:2", "", "job.py:3", "job.py:2"))]
+    backend.commit(unit)
+    with pytest.raises(CallIsOver) as caught:
+        as_unit(unit, count.value)
+    assert caught.value.begun_at == "job.py:2 and job.py:3"
+    assert misused == [caught.value]
+
+
+def test_code_that_outlives_what_is_given_up_loses_nothing() -> None:
+    backend, misused = shared(), list[CallIsOver]()
+    backend.misused = misused.append
+    count, failed, done = backend.state(COUNT), UnitOfWork("key"), UnitOfWork("key")
+    backend.roll_back(failed)
+    with pytest.raises(CallIsOver):
+        as_unit(failed, count.value)
+    backend.commit(done)
+    backend.close()
+    with pytest.raises(CallIsOver):
+        as_unit(done, count.value)
+    assert misused == []
+
+
+def test_a_unit_forgets_tasks_that_are_done() -> None:
+    unit, running = UnitOfWork("key"), Begun("job.py:2")
+    unit.begun = [Begun("job.py:1", is_done=True), running]
+    assert unit.left_running() == unit.begun == [running]
+    running.is_done = True
+    assert unit.left_running() == []
+    assert unit.begun is None
 
 
 def test_another_try_is_a_unit_of_its_own_and_the_one_before_stays_over() -> None:

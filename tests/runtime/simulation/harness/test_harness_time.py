@@ -290,14 +290,17 @@ class AtTheNextSecond(InSeconds):
 
 def _timers_of(operator: KeyedOperator, times: list[int]) -> None:
     with OperatorHarness(operator, key_by="user") as harness:
-        harness.process(records("ann", "bob", "cid", "dan"), timestamps=times)
+        harness.process(records("ann", "bob", "cid", "dan")[: len(times)], timestamps=times)
 
 
 _AT = [1_700_000_000_000, 1_700_000_000_970, 1_700_000_001_940, 1_700_000_003_000]
 
 
-def test_timers_a_few_ms_behind_their_records_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    _timers_of(AMinuteLater(), _AT)
+@pytest.mark.parametrize("times", [_AT, _AT[:3], [*_AT[:3], _AT[2]], [_AT[0], *_AT[:3]]])
+def test_timers_a_few_ms_behind_their_records_are_warned_of_once(
+    times: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    _timers_of(AMinuteLater(), times)
     (said,) = caplog.messages
     assert "its timers are 60 ms behind their records: if seconds are meant, write self.timestamp + 60000" in said
 
@@ -306,10 +309,13 @@ def test_timers_a_few_ms_behind_their_records_are_warned_of_once(caplog: pytest.
     ("operator", "times"),
     [
         (AMinuteLater(1), _AT),
+        (AMinuteLater(), _AT[:2]),
+        (AMinuteLater(), [_AT[0], _AT[0], _AT[1], _AT[1]]),
         (AMinuteLater(60_000), _AT),
         (AMinuteLater(), [5, 10, 15, 20]),
         (AtTheNextSecond(), [_AT[1]] * 4),
         (AtTheNextSecond(), [at + 30 for at in _AT]),
+        (AtTheNextSecond(), [_AT[0] + at for at in (950, 1960, 2970)]),
     ],
 )
 def test_timers_that_are_at_once_or_far_or_at_the_end_of_a_second_are_not_warned_of(

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from understudy import END, KeyedOperator, Source, StreamEnvironment, ValueState, monotonous
+from understudy import (
+    END,
+    KeyedOperator,
+    Source,
+    StreamEnvironment,
+    ValueState,
+    bounded_out_of_orderness,
+    monotonous,
+    punctuated,
+)
+from understudy.actors.operators.watermark_generators import WatermarkStrategy
 from understudy.messages import JobStatus
 from understudy.runtime.clusters.watermark_explanation import HeldBy
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
@@ -128,4 +138,21 @@ def test_the_explanation_names_who_holds_event_time_back() -> None:
         ahead = job.explain_watermark("times").subtasks[0]
         assert ahead.watermark_ms is not None
         assert ahead.watermark_ms < DRIFT_MS
+        job.cancel().result()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "held_by"),
+    [(bounded_out_of_orderness(60_000), HeldBy.BOUND), (punctuated(lambda record, time_ms: time_ms), HeldBy.RECORDS)],
+)
+def test_the_explanation_knows_what_records_need_of_a_bound_where_there_is_one(
+    strategy: WatermarkStrategy, held_by: HeldBy
+) -> None:
+    env = StreamEnvironment(parallelism=2)
+    ticks = env.from_source(Ticks()).assign_timestamps(lambda record: record[1], strategy, name="times")
+    ticks.key_by(lambda record: record[0]).process(Count, name="count").collect(name="out")
+    with SimulatedCluster(3) as cluster:
+        job = cluster.submit(env)
+        cluster.run_for(5_500)
+        assert job.explain_watermark("times").held_by is held_by
         job.cancel().result()
