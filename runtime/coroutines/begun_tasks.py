@@ -66,11 +66,7 @@ def note(task: asyncio.Task[Any], context: Context | None) -> asyncio.Task[Any]:
         while frame.f_back is not None and (frame.f_code.co_filename.startswith(_ASYNCIO) or is_ours(frame)):
             frame = frame.f_back
         known = frame.f_back is not None
-        begun = BegunTask(task, frame.f_code if known else None, frame.f_lasti)
-        if unit.begun is None:
-            unit.begun = [begun]
-        else:
-            unit.begun.append(begun)
+        unit.has_begun(BegunTask(task, frame.f_code if known else None, frame.f_lasti))
     return task
 
 
@@ -101,12 +97,10 @@ class LeftTasks:
 
     def awaits(self, within_ms: float) -> bool:
         """Whether some still run, at most for this long after it was first asked; then those that do are logged."""
-        if not self._left or self._is_over:
-            return False
-        if not self._is_awaited:
-            self._is_awaited = True
+        if not self._is_awaited and self._left:
+            self._is_awaited = True  # before the last look: what ends behind that wakes
             self._loop.call_soon_threadsafe(self._loop.call_later, within_ms / 1000, self._give_up, within_ms)
-        return True
+        return bool(self._left) and not self._is_over
 
     def close(self) -> None:
         """Nobody waits any more."""
