@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from understudy import LocalCluster
+from understudy import InvalidSetting, LocalCluster
 from understudy.runtime.clusters.cluster_settings import ClusterSettings
 
 
@@ -25,3 +28,27 @@ def test_a_wrong_name_is_answered_with_the_right_ones(wrong: str, hint: str) -> 
 
 def test_a_right_one_is_taken() -> None:
     assert LocalCluster(2, 4, web_port=0).settings == ClusterSettings(2, 4, web_port=0)
+
+
+def test_one_that_is_given_twice_is_named() -> None:
+    told = "LocalCluster: task_managers is given twice, 2 by its place and task_managers=3: leave one of them out"
+    for debug in (False, True):
+        with pytest.raises(TypeError) as raised:
+            LocalCluster(2, task_managers=3, debug=debug)  # type: ignore[misc]
+        assert str(raised.value) == told
+
+
+class OfTwo(LocalCluster):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(2, **settings)
+
+
+class OfTwoInOneProcess(OfTwo):
+    def __init__(self) -> None:
+        super().__init__(debug=True)
+
+
+@pytest.mark.parametrize("make", [lambda: OfTwo(debug=True), OfTwoInOneProcess])
+def test_a_class_of_the_users_is_not_replaced_for_debugging(make: Callable[[], LocalCluster]) -> None:
+    with pytest.raises(InvalidSetting, match=r"debug: .* of another class than OfTwo.*: write LocalCluster\(\.\.\., deb"):
+        make()
