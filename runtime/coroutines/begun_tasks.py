@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterable
 from contextvars import Context, copy_context
-from functools import partial
+from functools import cache, partial
 from types import CodeType
 from typing import Any
 
 from ...state.backends.unit_of_work import CURRENT
-from ..library_code import is_library_file, is_ours
+from ..library_code import is_library_file
 from .waiting_code import each_once, shown_line
 
 log = logging.getLogger(__name__)
 
-_ASYNCIO = f"{os.path.dirname(asyncio.__file__)}/"
+_BETWEEN = frozenset({asyncio.__name__, __name__.partition(".")[0]})
 
 
 class BegunTask:
@@ -63,11 +62,17 @@ def note(task: asyncio.Task[Any], context: Context | None) -> asyncio.Task[Any]:
     unit = CURRENT.get() if context is None else context.get(CURRENT)
     if unit is not None:
         frame = sys._getframe(2)  # whoever made it is called by asyncio, or by the user
-        while frame.f_back is not None and (frame.f_code.co_filename.startswith(_ASYNCIO) or is_ours(frame)):
-            frame = frame.f_back
-        known = frame.f_back is not None
+        while (caller := frame.f_back) is not None and _is_between(frame.f_globals.get("__name__")):
+            frame = caller
+        known = caller is not None
         unit.has_begun(BegunTask(task, frame.f_code if known else None, frame.f_lasti))
     return task
+
+
+@cache
+def _is_between(module: str | None) -> bool:
+    """Whether it is asyncio's, or ours: neither has wanted the task."""
+    return str(module).partition(".")[0] in _BETWEEN
 
 
 def context_of_no_unit() -> Context:
