@@ -15,7 +15,7 @@ from functools import cache, partial
 from types import CodeType
 from typing import Any
 
-from ...state.backends.unit_of_work import CURRENT
+from ...state.backends.unit_of_work import CURRENT, UnitOfWork
 from ..library_code import is_library_file
 from .waiting_code import each_once, shown_line
 
@@ -27,10 +27,10 @@ _BETWEEN = frozenset({asyncio.__name__, __name__.partition(".")[0]})
 class BegunTask:
     """Cheap to make: one is made for each part of an `asyncio.gather`."""
 
-    __slots__ = ("_code", "_lasti", "_task")
+    __slots__ = ("_code", "_lasti", "_task", "unit")
 
-    def __init__(self, task: asyncio.Task[Any], code: CodeType | None, lasti: int) -> None:
-        self._task, self._code, self._lasti = task, code, lasti
+    def __init__(self, task: asyncio.Task[Any], unit: UnitOfWork, code: CodeType | None, lasti: int) -> None:
+        self._task, self.unit, self._code, self._lasti = task, unit, code, lasti
 
     @property
     def task(self) -> asyncio.Task[Any]:
@@ -65,7 +65,7 @@ def note(task: asyncio.Task[Any], context: Context | None) -> asyncio.Task[Any]:
         while (caller := frame.f_back) is not None and _is_between(frame.f_globals.get("__name__")):
             frame = caller
         known = caller is not None
-        unit.has_begun(BegunTask(task, frame.f_code if known else None, frame.f_lasti))
+        unit.has_begun(BegunTask(task, unit, frame.f_code if known else None, frame.f_lasti))
     return task
 
 
@@ -96,7 +96,7 @@ class LeftTasks:
     def add(self, begun: Iterable[BegunTask]) -> None:
         """Keeps them, as asyncio alone may forget them, but those of libraries, which live as long as a client."""
         for each in begun:
-            if not each.is_of_library:
+            if not each.is_of_library and each not in self._left:
                 self._left.add(each)
                 each.task.add_done_callback(partial(self._is_done, each))
 
@@ -112,6 +112,8 @@ class LeftTasks:
         self._is_over = True
 
     def _is_done(self, begun: BegunTask, _: object) -> None:
+        if begun.unit.has_begun_more:  # maybe it, which has left them running
+            self.add(begun.unit.left_running())
         self._left.discard(begun)
         if self._is_awaited and not self._left and not self._is_over:
             self._wake()

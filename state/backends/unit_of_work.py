@@ -26,6 +26,8 @@ class UnitOfWork:
     """Accessor and namespace, the copy that it was given of a value, and the value: a change of it would be lost."""
     begun: list[Any] | None = None
     """The tasks that its code has begun: `is_done` says whether one is over, `line` where it was begun."""
+    has_begun_more = False
+    """Since it was last looked which of them still run."""
     most_begun = _MOST_BEGUN
     """At so many it is looked which of them still run."""
     is_over = False
@@ -40,13 +42,15 @@ class UnitOfWork:
         """Its code has begun this task; it may begin more of them than are worth remembering, one after the other."""
         if self.begun is None:
             self.begun = [task]
-            return
-        self.begun.append(task)
-        if len(self.begun) >= self.most_begun:
-            self.most_begun = _MOST_BEGUN + 2 * len(self.left_running())
+        else:
+            self.begun.append(task)
+            if len(self.begun) >= self.most_begun:
+                self.most_begun = _MOST_BEGUN + 2 * len(self.left_running())
+        self.has_begun_more = True
 
     def left_running(self) -> list[Any]:
         """The tasks that it has begun and that still run. Others are forgotten: each holds its unit, in turn."""
+        self.has_begun_more = False
         running = [each for each in self.begun or () if not each.is_done]
         self.begun = running or None
         return running

@@ -154,6 +154,17 @@ class NeverAwaitedAfterAWait(NeverAwaitedOut):
         await super().process(record, out)
 
 
+class NeverAwaitedTwice(NeverAwaitedOut):
+    """A task that nobody awaits begins another one."""
+
+    async def process(self, record: Any, out: Collector) -> None:
+        asyncio.create_task(self.begin(record, out))  # noqa: RUF006
+
+    async def begin(self, record: Any, out: Collector) -> None:
+        await asyncio.sleep(0.001)
+        asyncio.create_task(self.later(record, out))  # noqa: RUF006 - it is begun here
+
+
 def plain_lambda(numbers: DataStream) -> DataStream:
     return numbers.map(lambda n: fetch(n), name="op")
 
@@ -211,7 +222,7 @@ FOUND: dict[str, tuple[Callable[[DataStream], DataStream], list[str]]] = {
                 "failed once",
             ],
         )
-        for each in (NeverAwaitedState, NeverAwaitedOut, NeverAwaitedAfterAWait)
+        for each in (NeverAwaitedState, NeverAwaitedOut, NeverAwaitedAfterAWait, NeverAwaitedTwice)
     },
     "a plain lambda": (
         plain_lambda,

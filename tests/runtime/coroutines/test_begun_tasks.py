@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from understudy.runtime.coroutines.begun_tasks import BegunTask, LeftTasks
+from understudy.state.backends.unit_of_work import UnitOfWork
 
 
 class EndsAsItIsLookedAt(set[BegunTask]):
@@ -25,7 +26,7 @@ def test_one_that_ends_as_it_is_looked_at_is_not_waited_for_without_a_wake() -> 
     async def look() -> tuple[bool, int]:
         wakes: list[None] = []
         left = LeftTasks(asyncio.get_running_loop(), "Test.process", lambda: wakes.append(None))
-        begun = BegunTask(asyncio.create_task(asyncio.sleep(0)), look.__code__, 0)
+        begun = BegunTask(asyncio.create_task(asyncio.sleep(0)), UnitOfWork(0), look.__code__, 0)
         left._left = found = EndsAsItIsLookedAt()
         left.add([begun])
         found.end = lambda: left._is_done(begun, None)
