@@ -29,7 +29,7 @@ class UnitOfWork:
     has_begun_more = False
     """Since it was last looked which of them still run."""
     most_begun = _MOST_BEGUN
-    """At so many it is looked which of them still run."""
+    """With this many it is looked which of them still run."""
     is_over = False
     """Committed or given up: from now on it may touch nothing."""
     is_undone = False

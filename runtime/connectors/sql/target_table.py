@@ -145,13 +145,15 @@ class TargetTable:
         """
         if self._may_redirect is None:
             driver = driver_of(connection)
-            of_this = "SELECT 1 FROM pg_class JOIN pg_inherits ON inhparent = oid WHERE oid = %s::regclass AND relkind = 'r'"
+            of_this = (
+                "SELECT 1 FROM pg_class JOIN pg_inherits ON inhparent = oid WHERE oid = %s::regclass AND relkind = 'r'"
+            )
             name = self._identifier.as_string(driver)
             self._may_redirect = driver.execute(of_this, (name,)).fetchone() is not None
             if self._may_redirect:
                 log.warning(
-                    "%s: of %d rows that were sent to table %s it has taken %d; the others are not counted, as a trigger "
-                    "may put them into tables that inherit of it, and if it leaves out some nothing says so",
+                    "%s: of %d rows that were sent to table %s it has taken %d; the others are not counted, as a "
+                    "trigger may put them into tables that inherit of it, and if it leaves out some nothing says so",
                     self.database.name,
                     sent,
                     self.name,

@@ -50,5 +50,7 @@ class OfTwoInOneProcess(OfTwo):
 
 @pytest.mark.parametrize("make", [lambda: OfTwo(debug=True), OfTwoInOneProcess])
 def test_a_class_of_the_users_is_not_replaced_for_debugging(make: Callable[[], LocalCluster]) -> None:
-    with pytest.raises(InvalidSetting, match=r"debug: .* of another class than OfTwo.*: write LocalCluster\(\.\.\., deb"):
+    with pytest.raises(
+        InvalidSetting, match=r"debug: .* of another class than OfTwo.*: write LocalCluster\(\.\.\., deb"
+    ):
         make()
