@@ -15,11 +15,13 @@ _MACHINERY = frozenset({_LIBRARY, "asyncio", "concurrent", "contextlib", "pykka"
 
 
 def end_at_the_caller(error: BaseException) -> None:
-    """If this is the library's word about a call, let its traceback end with the line that has called.
+    """If this is the library's word about a call, or the call does not fit, let its traceback end with the line that
+    has called.
 
     For the function that was called, which has caught it. A bare `raise` then adds no frame of this function.
     """
-    if is_the_librarys_word(error):
+    frames = error.__traceback__
+    if is_the_librarys_word(error) or frames is None or frames.tb_next is None:  # it was raised by the call itself
         error.__traceback__ = None
 
 

@@ -110,6 +110,10 @@ class _Call:
         given = values[self._first :]
         if len(given) > len(self._by_place) and not self._takes_any_number:
             self._refuse_value(given[len(self._by_place) :], named)
+        for name, value in zip(self._by_place, given, strict=False):
+            if name in named:
+                found = f"{shown(value)} by its place and {name}={shown(named[name])}"
+                raise TypeError(f"{self._called}: {name} is given twice, {found}: leave one of them out")
         there = {*named, *self._by_place[: len(given)]}
         if missing := [each.name for each in self._required if each.name not in there]:
             verb = "is" if len(missing) == 1 else "are"

@@ -369,8 +369,10 @@ class AsyncCalls:
             reached_ms = self._table.order.reached_ms
             if reached_ms is None or (self._has_timers and self._timers.fire("event", reached_ms)):
                 return
-            if reached_ms == END_OF_TIME and self._awaits_begun():
-                return
+            if reached_ms == END_OF_TIME:
+                if self._awaits_begun():
+                    return
+                self._raise_failure()  # of the last one that was waited for
             self._pass(reached_ms, out)
 
     # -- runs

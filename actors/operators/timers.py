@@ -62,7 +62,8 @@ class Timers:
         event_ms: Callable[[], int] | None = None,
     ) -> None:
         """`refusal`: why no timer may be registered: then that raises NoTimerMethod with this text. `clock_ms`
-        and `event_ms`: the operator's processing time and event time, which the first timer of each is held against.
+        and `event_ms`: the operator's processing time and event time, which the first timers of each are held against;
+        None: the times of timers are not the user's.
         """
         self._backend, self._refusal = backend, refusal
         self._clock_ms, self._event_ms = clock_ms, event_ms
@@ -169,7 +170,9 @@ class Timers:
             )
 
     def _look_at_event_time(self, time_ms: int, event_ms: int) -> None:
-        """Warn of the first as above; and where the first ones all lie the same few ms behind their records."""
+        """Warn of the first as above; and where the first ones all lie the same few ms behind their records, which come
+        farther apart than that: of many records in a second ms are meant.
+        """
         if not self._spans:
             self._look_at(time_ms, event_ms, "event time is", "self.timestamp", "self.timestamp gives milliseconds")
         self._spans[time_ms] = span_ms = time_ms - event_ms
@@ -178,6 +181,8 @@ class Timers:
             self._event_ms = None
         elif len(self._spans) == _SPANS:
             self._event_ms = None
+            if max(self._spans) - min(self._spans) < _SPANS * span_ms:
+                return
             log.warning(
                 "operator %r: its timers are %d ms behind their records: if seconds are meant, write "
                 "self.timestamp + %d",

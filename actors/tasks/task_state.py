@@ -22,6 +22,7 @@ from ...messages import (
     SubtaskState,
     TaskDeployment,
 )
+from ...messages.registry import is_own
 from ...state import (
     CheckpointStorage,
     KeyedStateBackend,
@@ -166,9 +167,8 @@ class TaskState:
                 if is_sampled(state.keyed):
                     state.operator._kept_kinds = kinds_of(state.keyed.some_keys(SAMPLE))
                 operator = state.operator
-                operator.timers = Timers(
-                    state.keyed, operator._no_timers, operator.processing_time, operator._event_time
-                )
+                event_ms = None if is_own(type(operator)) else operator._event_time
+                operator.timers = Timers(state.keyed, operator._no_timers, operator.processing_time, event_ms)
 
     def give_calls(self, make: Callable[[Operator, SharedBackend], AsyncCalls]) -> None:
         """Make what runs the coroutines of the first operator, if it has any: before `restore`."""

@@ -24,7 +24,7 @@ from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_function, check_hooks, check_runs
 from .names_set_by_us import check_names_set_by_us
 from .private_names import check_private_names, is_ours
-from .timer_methods import sets_a_timer
+from .timer_methods import out_of_reach, sets_a_timer
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
         and (refusal := operator._no_timers)
         and (place := sets_a_timer(type(operator)))
     ):
-        raise InvalidOperator(f"{place}: {refusal}{_misspelt(operator, 'on_timer')}")
+        raise InvalidOperator(f"{place}: {refusal}{out_of_reach(operator) or _misspelt(operator, 'on_timer')}")
     _warn_of_misspelt_hooks(operator)
     check_settings(operator)
     return operator

@@ -1,19 +1,25 @@
 """Whether an operator sets timers: found in its methods when one without `on_timer` is put into a stream.
 
-Looked at are the methods that the runtime calls, and those whose names they use. Timers that are set in another way,
-as by a function elsewhere, are refused when they are set (actors/operators/timers.py).
+Looked at are the methods that the runtime calls, and those whose names they use; of a base's methods what comes before
+their first condition, as a base may leave it to its subclasses whether there are timers. Timers that are set in another
+way, as by a function elsewhere, are refused when they are set (actors/operators/timers.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dis import Instruction
 from itertools import takewhile
 from types import CodeType, FunctionType
+from typing import Any, TypeAlias
 
-from .codes import codes_of, placed_instructions
+from .codes import placed_instructions
 from .private_names import is_ours
 
 _SET = frozenset({"at_event_time", "at_processing_time"})
+
+
+_Placed: TypeAlias = "tuple[Instruction, str]"
 
 
 def sets_a_timer(kind: type) -> str | None:
@@ -22,32 +28,57 @@ def sets_a_timer(kind: type) -> str | None:
     hooks = {name for base in kind.__mro__ if is_ours(base) for name in vars(base) if not name.startswith("_")}
     waiting, seen = sorted(hooks), set(hooks)
     while waiting:
-        for code in _called(bases, waiting.pop()):
-            if (place := _sets_timers(code)) is not None:
+        for certain in _called(bases, waiting.pop()):
+            if (place := _sets_timers(certain)) is not None:
                 return place
-            used = {name for each in codes_of(code) for name in each.co_names} - seen
+            used = {str(each.argval) for each, _ in certain} - seen
             waiting += sorted(used)
             seen |= used
     return None
 
 
-def _called(bases: list[type], name: str) -> Iterator[CodeType]:
-    """The first method of this name, and those that it stands before, as far as it calls `super`."""
+def out_of_reach(operator: Any) -> str:
+    """The end of a text about an `on_timer` that is missing: the one that there is, and that is not called."""
+    if "on_timer" in getattr(operator, "__dict__", ()):
+        return "; it sets one on the instance, which is not called: define it in the class"
+    kinds = type(operator).__mro__
+    (ours, *behind) = [each for each in kinds if "on_timer" in vars(each)]
+    if behind and not is_ours(other := behind[0]):
+        name = other.__name__
+        return f"; {name}.on_timer stands behind {ours.__name__}'s: name {name} first among the bases"
+    return ""
+
+
+def _called(bases: list[type], name: str) -> Iterator[list[_Placed]]:
+    """What the first method of this name does, and those that it stands before, as far as it calls `super`."""
     for base in bases:
         if isinstance(method := vars(base).get(name), FunctionType):
-            yield method.__code__
-            if "super" not in method.__code__.co_names:
+            code = method.__code__
+            itself = code.co_varnames[0] if code.co_argcount else ""
+            yield list(_instructions(code, itself, whole=base is bases[0]))
+            if "super" not in code.co_names:
                 return
         elif name in vars(base):
             return
 
 
-def _sets_timers(code: CodeType) -> str | None:
-    """Where it calls `self.timers.at_event_time` or its twin: `file:line`."""
-    for each in codes_of(code):
-        owner = None
-        for instruction, place in placed_instructions(each):
-            if owner == "timers" and instruction.argval in _SET:
+def _instructions(code: CodeType, itself: str, *, whole: bool) -> Iterator[_Placed]:
+    """Of a method, or of what lies within it and uses the same object; if not `whole`, those before a condition."""
+    for each, place in placed_instructions(code):
+        if not whole and "JUMP" in each.opname and "_IF_" in each.opname:
+            return
+        yield each, place
+        if isinstance(inner := each.argval, CodeType) and itself in inner.co_freevars:
+            yield from _instructions(inner, itself, whole=whole)
+
+
+def _sets_timers(instructions: list[_Placed]) -> str | None:
+    """Where it calls `self.timers.at_event_time` or its twin, or one of a variable `timers`: `file:line`."""
+    before: list[Instruction] = []
+    for each, place in instructions:
+        if each.argval in _SET and before and before[-1].argval == "timers":
+            of_object = before[-1].opname == "LOAD_ATTR"
+            if not of_object or (len(before) > 1 and before[-2].opname != "LOAD_ATTR"):
                 return place
-            owner = instruction.argval
+        before = [*before[-1:], each]
     return None

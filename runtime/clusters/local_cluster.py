@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from ...actors.job_manager.launcher import Launcher
 from ...messages.error_frames import end_at_the_caller
-from ..api.errors import InvalidProgram
+from ..api.errors import InvalidProgram, InvalidSetting
 from ..api.translation import DataFrameBinding
 from ..high_availability.settings import RecoveryMode
 from ..system.descriptors import descriptors_of_process
@@ -39,8 +39,8 @@ class LocalCluster(Cluster):
     """
 
     def __new__(cls, *args: Any, debug: bool = False, **settings: Any) -> Self:
-        """With `debug` a cluster of another class, which has the same methods."""
-        if not debug:
+        """With `debug` a cluster of another class, which has the same methods. `__init__` refuses it to a subclass."""
+        if not debug or cls is not LocalCluster:
             return super().__new__(cls)
         try:
             cluster: Self = pkgutil.resolve_name(_DEBUG_CLUSTER)(*args, **settings)
@@ -59,6 +59,11 @@ class LocalCluster(Cluster):
         debug: bool = False,
         **settings: Any,
     ) -> None:
+        if debug:
+            raise InvalidSetting(
+                f"debug: a cluster with debug=True is of another class than {type(self).__name__}, and has nothing of "
+                "it: write LocalCluster(..., debug=True)"
+            )
         super().__init__(ClusterSettings(task_managers, slots_per_task_manager, **settings))
         self._unix_sockets = unix_sockets
         self._launcher: LocalLauncher | None = None

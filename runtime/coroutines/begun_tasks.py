@@ -8,38 +8,40 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterable
 from contextvars import Context, copy_context
-from functools import partial
+from functools import cache, partial
 from types import CodeType
 from typing import Any
+from weakref import ref
 
-from ...state.backends.unit_of_work import CURRENT
-from ..library_code import is_library_file, is_ours
+from ...state.backends.unit_of_work import CURRENT, UnitOfWork
+from ..library_code import is_library_file
 from .waiting_code import each_once, shown_line
 
 log = logging.getLogger(__name__)
 
-_ASYNCIO = f"{os.path.dirname(asyncio.__file__)}/"
+_BETWEEN = frozenset({asyncio.__name__, __name__.partition(".")[0]})
 
 
 class BegunTask:
     """Cheap to make: one is made for each part of an `asyncio.gather`."""
 
-    __slots__ = ("_code", "_lasti", "_task")
+    __slots__ = ("_code", "_lasti", "_task", "unit")
 
-    def __init__(self, task: asyncio.Task[Any], code: CodeType | None, lasti: int) -> None:
-        self._task, self._code, self._lasti = task, code, lasti
+    def __init__(self, task: asyncio.Task[Any], unit: UnitOfWork, code: CodeType | None, lasti: int) -> None:
+        self._task, self.unit, self._code, self._lasti = ref(task), unit, code, lasti
 
     @property
-    def task(self) -> asyncio.Task[Any]:
-        return self._task
+    def task(self) -> asyncio.Task[Any] | None:
+        """None when it is gone: it is not kept from that, as each would live as long as its record."""
+        return self._task()
 
     @property
     def is_done(self) -> bool:
-        return self._task.done()
+        task = self._task()
+        return task is None or task.done()
 
     @property
     def is_of_library(self) -> bool:
@@ -63,15 +65,17 @@ def note(task: asyncio.Task[Any], context: Context | None) -> asyncio.Task[Any]:
     unit = CURRENT.get() if context is None else context.get(CURRENT)
     if unit is not None:
         frame = sys._getframe(2)  # whoever made it is called by asyncio, or by the user
-        while frame.f_back is not None and (frame.f_code.co_filename.startswith(_ASYNCIO) or is_ours(frame)):
-            frame = frame.f_back
-        known = frame.f_back is not None
-        begun = BegunTask(task, frame.f_code if known else None, frame.f_lasti)
-        if unit.begun is None:
-            unit.begun = [begun]
-        else:
-            unit.begun.append(begun)
+        while (caller := frame.f_back) is not None and _is_between(frame.f_globals.get("__name__")):
+            frame = caller
+        known = caller is not None
+        unit.has_begun(BegunTask(task, unit, frame.f_code if known else None, frame.f_lasti))
     return task
+
+
+@cache
+def _is_between(module: str | None) -> bool:
+    """Whether it is asyncio's, or ours: neither has wanted the task."""
+    return str(module).partition(".")[0] in _BETWEEN
 
 
 def context_of_no_unit() -> Context:
@@ -89,15 +93,16 @@ class LeftTasks:
         self._loop = loop
         self._what = what
         self._wake = wake
-        self._left: set[BegunTask] = set()
+        self._left: dict[BegunTask, asyncio.Task[Any]] = {}
         self._is_awaited = self._is_limited = self._is_over = False
 
     def add(self, begun: Iterable[BegunTask]) -> None:
         """Keeps them, as asyncio alone may forget them, but those of libraries, which live as long as a client."""
         for each in begun:
-            if not each.is_of_library:
-                self._left.add(each)
-                each.task.add_done_callback(partial(self._is_done, each))
+            task = each.task
+            if task is not None and not each.is_of_library and each not in self._left:
+                self._left[each] = task
+                task.add_done_callback(partial(self._is_done, each))
 
     def awaits(self, within_ms: float) -> bool:
         """Whether some still run, at most for this long after it was first asked; then those that do are logged."""
@@ -107,14 +112,16 @@ class LeftTasks:
         if not self._is_limited:
             self._is_limited = True
             self._loop.call_soon_threadsafe(self._loop.call_later, within_ms / 1000, self._give_up, within_ms)
-        return True
+        return bool(self._left) and not self._is_over
 
     def close(self) -> None:
         """Nobody waits any more."""
         self._is_over = True
 
     def _is_done(self, begun: BegunTask, _: object) -> None:
-        self._left.discard(begun)
+        if begun.unit.has_begun_more:  # maybe it, which has left them running
+            self.add(begun.unit.left_running())
+        self._left.pop(begun, None)
         if self._is_awaited and not self._left and not self._is_over:
             self._wake()
 

@@ -8,6 +8,7 @@ import logging
 import re
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -153,6 +154,17 @@ class NeverAwaitedAfterAWait(NeverAwaitedOut):
         await super().process(record, out)
 
 
+class NeverAwaitedTwice(NeverAwaitedOut):
+    """A task that nobody awaits begins another one."""
+
+    async def process(self, record: Any, out: Collector) -> None:
+        asyncio.create_task(self.begin(record, out))  # noqa: RUF006
+
+    async def begin(self, record: Any, out: Collector) -> None:
+        await asyncio.sleep(0.001)
+        asyncio.create_task(self.later(record, out))  # noqa: RUF006 - it is begun here
+
+
 def plain_lambda(numbers: DataStream) -> DataStream:
     return numbers.map(lambda n: fetch(n), name="op")
 
@@ -210,7 +222,7 @@ FOUND: dict[str, tuple[Callable[[DataStream], DataStream], list[str]]] = {
                 "failed once",
             ],
         )
-        for each in (NeverAwaitedState, NeverAwaitedOut, NeverAwaitedAfterAWait)
+        for each in (NeverAwaitedState, NeverAwaitedOut, NeverAwaitedAfterAWait, NeverAwaitedTwice)
     },
     "a plain lambda": (
         plain_lambda,
@@ -602,3 +614,47 @@ def test_a_task_that_loses_nothing_is_no_failure(operator: type[Operator], caplo
         assert harness.output() == [1]
         gc.collect()
     assert not caplog.records
+
+
+class ManyInTurn(Operator):
+    """Emits how many of the tasks that were begun are still remembered."""
+
+    def __init__(self) -> None:
+        self.begun: list[weakref.ref[asyncio.Task[Any]]] = []
+
+    async def begin(self, count: int) -> None:
+        for _ in range(count):
+            task = asyncio.create_task(asyncio.sleep(0))
+            self.begun.append(weakref.ref(task))
+            await task
+
+    async def process(self, record: Any, out: Collector) -> None:
+        await self.begin(1000)
+        self.tell(out)
+
+    def tell(self, out: Collector) -> None:
+        gc.collect()
+        out.collect(sum(each() is not None for each in self.begun))
+
+
+class ManyInTurnBeside(ManyInTurn):
+    """The same of a task that the first record begins, and that goes on for others."""
+
+    async_settings = AsyncSettings(ordered=False)
+    beside: Any = None
+
+    async def process(self, record: Any, out: Collector) -> None:
+        if self.beside is None:
+            self.beside = asyncio.create_task(self.begin(1000))
+        else:
+            await self.beside
+            self.tell(out)
+
+
+@pytest.mark.parametrize("operator", [ManyInTurn, ManyInTurnBeside])
+def test_tasks_that_are_done_are_forgotten_as_others_are_begun(operator: type[Operator]) -> None:
+    with OperatorHarness(operator) as harness:
+        harness.process([1, 2])
+        harness.end()
+        (*_, remembered) = harness.output()
+        assert remembered < 100

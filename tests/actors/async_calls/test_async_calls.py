@@ -366,6 +366,24 @@ def test_the_end_of_time_waits_for_all_and_the_operator_learns_of_it() -> None:
     assert not stage.calls.advance(END_OF_TIME)
 
 
+def test_the_end_of_time_does_not_pass_code_that_has_just_outlived_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the loop's thread the last task that was left has failed, and ended, since the task's thread last looked."""
+    operator = WithTimers()
+    operator.seen = []
+    stage = Stage(operator)
+
+    def fails_and_ends(_: float) -> bool:
+        stage.backend.misused(CallIsOver("count", "the-operator"))
+        return False
+
+    stage.hand.has_begun = True
+    stage.watermark(END_OF_TIME)
+    monkeypatch.setattr(stage.hand, "awaits_begun", fails_and_ends)
+    with pytest.raises(UserCodeError):
+        stage.calls.do_due(stage.clock.wall_ms(), stage.out)
+    assert operator.seen == []
+
+
 GRANT = GrantPermits(JobId("job"), ExecutionAttemptId("attempt"), OperatorId("the-operator"), 2, 100.0)
 
 

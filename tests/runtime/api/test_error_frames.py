@@ -60,6 +60,14 @@ def of_debugging_with_a_setting_too_small(_: Any) -> None:
     LocalCluster(task_managers=0, debug=True)
 
 
+def of_debugging_with_a_wrong_setting(_: Any) -> None:
+    LocalCluster(heartbeat_timeout=5, debug=True)
+
+
+def with_a_setting_given_twice(_: Any) -> None:
+    LocalCluster(2, task_managers=3)
+
+
 def with_a_wrong_setting_of_the_simulator(_: Any) -> None:
     SimulatedCluster(1, sead=7)
 
@@ -84,6 +92,8 @@ def with_a_name_twice(_: Any) -> None:
         with_a_wrong_setting,
         with_a_setting_too_small,
         of_debugging_with_a_setting_too_small,
+        of_debugging_with_a_wrong_setting,
+        with_a_setting_given_twice,
         with_a_wrong_setting_of_the_simulator,
         of_hosts_without_a_settings_file,
         with_a_name_twice,

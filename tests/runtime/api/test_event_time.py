@@ -166,7 +166,7 @@ def warned_of(stream: DataStream, env: StreamEnvironment, caplog: pytest.LogCapt
     stream.collect(name="out")
     with caplog.at_level(logging.WARNING), SimulatedCluster(2) as cluster:
         cluster.submit(env).wait(60)
-    return [said for said in caplog.messages if "times are milliseconds" in said]
+    return [said for said in caplog.messages if "seconds are meant" in said]
 
 
 def timed(

@@ -77,6 +77,55 @@ class WithOnTimer(Direct):
         out.collect(timer)
 
 
+class RemindingIfWanted(KeyedOperator):
+    """A base for others: who wants reminders says so, and defines `on_timer`."""
+
+    every_ms = 0
+
+    def process(self, record: Any, out: Any) -> None:
+        if self.every_ms:
+            self.remind()
+        out.collect(record)
+
+    def on_end(self, out: Any) -> None:
+        if not self.every_ms:
+            return
+        self.timers.at_event_time(5)
+
+    def remind(self) -> None:
+        self.timers.at_event_time(5)
+
+
+class WithoutItsBasesReminders(RemindingIfWanted):
+    pass
+
+
+class Plan:
+    """Another's `timers`."""
+
+    def __init__(self) -> None:
+        self.timers = self
+
+    def at_event_time(self, time_ms: int) -> None: ...
+
+
+class WithAPlan(KeyedOperator):
+    def open(self) -> None:
+        self.plan = Plan()
+
+    def process(self, record: Any, out: Any) -> None:
+        self.plan.timers.at_event_time(5)
+
+
+class MakingAnother(KeyedOperator):
+    def process(self, record: Any, out: Any) -> None:
+        class Other(KeyedOperator):
+            def process(self, record: Any, out: Any) -> None:
+                self.timers.at_event_time(5)
+
+        out.collect(Other)
+
+
 @pytest.mark.parametrize("kind", [Direct, OnTimerInCamelCase, ByAHelper, AsItsBase])
 def test_it_is_refused_with_its_line(kind: type[KeyedOperator]) -> None:
     stream = StreamEnvironment().from_collection([1]).key_by(lambda record: record)
@@ -96,7 +145,46 @@ def test_a_method_that_is_called_much_like_it_is_named() -> None:
             OperatorHarness(without, key_by=lambda record: record)
 
 
-@pytest.mark.parametrize("kind", [WithoutReminders, OtherThanItsBase, Silenced, OfItsOwnKind, WithOnTimer])
+class TakesTimers:
+    def on_timer(self, timer: Any, out: Any) -> None:
+        out.collect(timer)
+
+
+class BehindOurs(Direct, TakesTimers):
+    pass
+
+
+class OnTheInstance(Direct):
+    def __init__(self) -> None:
+        self.on_timer = lambda timer, out: out.collect(timer)  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (BehindOurs, "TakesTimers.on_timer stands behind KeyedOperator's: name TakesTimers first among the bases"),
+        (OnTheInstance, "it sets one on the instance, which is not called: define it in the class"),
+    ],
+)
+def test_one_that_is_not_reached_is_named(kind: type[KeyedOperator], told: str) -> None:
+    stream = StreamEnvironment().from_collection([1]).key_by(lambda record: record)
+    with pytest.raises(InvalidOperator, match=f"; {told}$"):
+        stream.process(kind)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        WithoutReminders,
+        OtherThanItsBase,
+        Silenced,
+        OfItsOwnKind,
+        WithOnTimer,
+        WithoutItsBasesReminders,
+        WithAPlan,
+        MakingAnother,
+    ],
+)
 def test_one_that_sets_none_or_takes_them_is_not(kind: type[KeyedOperator]) -> None:
     StreamEnvironment().from_collection([1]).key_by(lambda record: record).process(kind)
 

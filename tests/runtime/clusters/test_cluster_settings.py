@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from understudy import LocalCluster, RemoteCluster, StandaloneCluster
+from understudy import InvalidSetting, LocalCluster, RemoteCluster, StandaloneCluster
 from understudy.runtime.clusters.cluster_settings import ClusterSettings
 
 
@@ -34,3 +37,29 @@ def test_so_it_is_of_clusters_elsewhere(cluster: type, first: str) -> None:
         TypeError, match=rf"^{cluster.__name__} has no argument 'zoo'\. There are {first}, .*timeout_ms"
     ):
         cluster("localhost:1", zoo=4)
+
+
+def test_one_that_is_given_twice_is_named() -> None:
+    told = "LocalCluster: task_managers is given twice, 2 by its place and task_managers=3: leave one of them out"
+    for debug in (False, True):
+        with pytest.raises(TypeError) as raised:
+            LocalCluster(2, task_managers=3, debug=debug)  # type: ignore[misc]
+        assert str(raised.value) == told
+
+
+class OfTwo(LocalCluster):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(2, **settings)
+
+
+class OfTwoInOneProcess(OfTwo):
+    def __init__(self) -> None:
+        super().__init__(debug=True)
+
+
+@pytest.mark.parametrize("make", [lambda: OfTwo(debug=True), OfTwoInOneProcess])
+def test_a_class_of_the_users_is_not_replaced_for_debugging(make: Callable[[], LocalCluster]) -> None:
+    with pytest.raises(
+        InvalidSetting, match=r"debug: .* of another class than OfTwo.*: write LocalCluster\(\.\.\., deb"
+    ):
+        make()

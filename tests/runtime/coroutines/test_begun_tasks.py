@@ -66,12 +66,13 @@ def test_a_task_is_begun_by_the_unit_of_its_context() -> None:
 
 def test_its_line_is_that_of_the_instruction() -> None:
     code = library("def function(a):\n  return a(\n    a(),\n    a\n  )").__code__
+    of: Any = UnitOfWork("key")
     for start, end, number in code.co_lines():
         for lasti in range(start, end, 2):
-            assert BegunTask(None, code, lasti).line == f"library.py:{number}"  # type: ignore[arg-type]
+            assert BegunTask(of, of, code, lasti).line == f"library.py:{number}"
 
 
-class Ending(set[Any]):
+class Ending(dict[Any, Any]):
     """Tasks that end as soon as somebody has looked whether there are any."""
 
     end: Callable[[], None]
@@ -89,7 +90,8 @@ def test_a_task_that_ends_while_it_is_asked_for_wakes() -> None:
 
     async def ask() -> bool:
         left = LeftTasks(asyncio.get_running_loop(), "Test.process", lambda: wakes.append(None))
-        begun = BegunTask(asyncio.create_task(asyncio.sleep(3600)), ask.__code__, 0)
+        task = asyncio.create_task(asyncio.sleep(3600))
+        begun = BegunTask(task, UnitOfWork("key"), ask.__code__, 0)
         left.add([begun])
         left._left = tasks = Ending(left._left)
         tasks.end = lambda: left._is_done(begun, None)
@@ -107,9 +109,10 @@ class Waiting:
     def __init__(self, *codes: Any) -> None:
         loop = asyncio.get_running_loop()
         self.wakes: list[None] = []
-        self.tasks = [loop.create_future() for _ in codes]
+        self.tasks: list[Any] = [loop.create_future() for _ in codes]
         self.left = LeftTasks(loop, "Test.process", lambda: self.wakes.append(None))
-        self.left.add(BegunTask(task, code, 0) for task, code in zip(self.tasks, codes, strict=True))  # type: ignore[arg-type]
+        unit = UnitOfWork("key")
+        self.left.add(BegunTask(task, unit, code, 0) for task, code in zip(self.tasks, codes, strict=True))
 
     async def ends(self, task: int) -> None:
         self.tasks[task].set_result(None)

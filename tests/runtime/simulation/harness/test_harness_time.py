@@ -313,12 +313,13 @@ def test_timers_a_few_ms_behind_their_records_are_warned_of_once(
         (AMinuteLater(), [_AT[0], _AT[0], _AT[1], _AT[1]]),
         (AMinuteLater(60_000), _AT),
         (AMinuteLater(), [5, 10, 15, 20]),
+        (AMinuteLater(), [_AT[0] + each for each in (0, 20, 40, 60)]),
         (AtTheNextSecond(), [_AT[1]] * 4),
         (AtTheNextSecond(), [at + 30 for at in _AT]),
         (AtTheNextSecond(), [_AT[0] + at for at in (950, 1960, 2970)]),
     ],
 )
-def test_timers_that_are_at_once_or_far_or_at_the_end_of_a_second_are_not_warned_of(
+def test_timers_that_are_at_once_or_far_or_as_close_as_their_records_or_at_the_end_of_a_second_are_not_warned_of(
     operator: KeyedOperator, times: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     _timers_of(operator, times)
