@@ -15,6 +15,7 @@ import pytest
 
 from understudy import FileSink, JobCanceled, JobHandle, LocalCluster, RemoteCluster, asgi_app
 from understudy.messages import JobStatus
+from understudy.runtime.savepoints.found import follow
 from understudy.runtime.system import CurveKeys
 from understudy.runtime.web.server import WebServer
 
@@ -199,7 +200,7 @@ def test_the_state_of_a_savepoint_is_read_before_and_kept_until_the_job_is_resta
     Witness(job).checkpoints(2)
     path = job.trigger_savepoint().result(timeout=WAIT_S)
     order = {"savepointPath": path, "cancelJob": True}
-    state = max((tmp_path / "checkpoints" / job.job_id).glob("chk-*/count-0-*"), key=lambda each: each.stat().st_mtime)
+    state = next((tmp_path / "checkpoints" / follow(path).metadata).parent.glob("count-0-*"))
     whole = state.read_bytes()
     state.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     assert "corrupt state" in settled(url, hexed(job), order)["failure-cause"]["stack-trace"]
