@@ -7,7 +7,6 @@ checkpoint holds the copy. Whoever submits the job is warned, once per function.
 
 from __future__ import annotations
 
-import dis
 import functools
 import inspect
 import logging
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from ...actors.operators.operator import Operator
-from .codes import codes_of
+from .codes import Step, codes_of, steps
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +26,7 @@ _CONTAINERS = (MutableMapping, MutableSequence, MutableSet, deque)
 _GROWING = frozenset({"add", "append", "appendleft", "extend", "insert", "setdefault", "update"})
 _CHANGING = _GROWING | {"clear", "discard", "pop", "popitem", "popleft", "remove", "reverse", "sort"}
 _LOADS = ("LOAD_GLOBAL", "LOAD_DEREF")
-_METHODS = frozenset({"LOAD_METHOD", "LOAD_ATTR"})
-_ASIDE = ("RESUME", "NOP", "JUMP", "COPY_FREE_VARS", "MAKE_CELL", "KW_NAMES", "EXTENDED_ARG", "NOT_TAKEN")
+_ASIDE = ("RESUME", "NOP", "JUMP", "COPY_FREE_VARS", "MAKE_CELL", "KW_NAMES", "NOT_TAKEN")
 """They leave the stack as it is."""
 _OWN = __name__.partition(".")[0]
 
@@ -114,38 +112,36 @@ def captured_by(function: FunctionType) -> dict[str, dict[str, Any]]:
 def _changed(code: CodeType, captured: dict[str, dict[str, Any]]) -> Iterator[tuple[int, _Variable]]:
     """With the line. Follows on the stack which value is that of a captured variable; None are the others."""
     stack: list[_Variable | None] = []
-    line, called = code.co_firstlineno, ""
-    for each in dis.get_instructions(code):
+    called = ""
+    for each in steps(code):
         if each.is_jump_target:
             stack.clear()
-        line = (each.positions.lineno if each.positions else None) or line
-        name, top = each.opname, stack[-1] if stack else None
+        line, name, top = each.line, each.name, stack[-1] if stack else None
         below = stack[-2] if len(stack) > 1 else None
-        if name in ("STORE_GLOBAL", "STORE_DEREF") and each.argval in captured[name[6:]]:
-            yield line, _Variable(each.argval, None, is_assigned=True)
+        if name in ("STORE_GLOBAL", "STORE_DEREF") and each.value in captured[name[6:]]:
+            yield line, _Variable(each.value, None, is_assigned=True)
         elif name in ("STORE_SUBSCR", "DELETE_SUBSCR") and below and isinstance(below.value, _CONTAINERS):
             yield line, below
-        elif top and _changes_top(name, each.argval, top.value):
+        elif top and _changes_top(name, each.value, top.value):
             yield line, top
         _step(stack, each, captured)
         if called == "next" and name in _LOADS and stack[-1] and isinstance(stack[-1].value, Iterator):
             yield line, stack[-1]
         if name not in (*_ASIDE, "PUSH_NULL"):
-            called = each.argval if name == "LOAD_GLOBAL" else ""
+            called = each.value if name == "LOAD_GLOBAL" else ""
 
 
 def _changes_top(name: str, argument: Any, value: Any) -> bool:
     if name == "STORE_ATTR":
         return not isinstance(value, ModuleType | type)
-    return name in _METHODS and argument in _CHANGING and isinstance(value, _CONTAINERS)
+    return name == "LOAD_ATTR" and argument in _CHANGING and isinstance(value, _CONTAINERS)
 
 
-def _step(stack: list[_Variable | None], each: dis.Instruction, captured: dict[str, dict[str, Any]]) -> None:
-    name, argument = each.opname, each.arg or 0
-    effect = dis.stack_effect(each.opcode, each.arg, jump=False)
-    if name in _LOADS and each.argval in captured[name[5:]]:
+def _step(stack: list[_Variable | None], each: Step, captured: dict[str, dict[str, Any]]) -> None:
+    name, argument, effect = each.name, each.arg, each.effect
+    if name in _LOADS and each.value in captured[name[5:]]:
         stack += [None] * (effect - 1)
-        stack.append(_Variable(each.argval, captured[name[5:]][each.argval]))
+        stack.append(_Variable(each.value, captured[name[5:]][each.value]))
     elif name == "COPY" and len(stack) >= argument:
         stack.append(stack[-argument])
     elif name == "SWAP" and len(stack) >= argument:

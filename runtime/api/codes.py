@@ -1,12 +1,34 @@
-"""Code of functions, as Python has it: what lies inside, and the instructions that do something."""
+"""Code of functions: what lies inside, and its instructions in one vocabulary, whichever Python compiled it.
+
+Python 3.11 has `PRECALL` and `LOAD_METHOD`; 3.12 has `RETURN_CONST`; 3.13 loads two variables at once. What is asked
+here of a user's code is the same in each, so it is asked of steps, and not of `dis`.
+"""
 
 from __future__ import annotations
 
 import dis
+import re
 from collections.abc import Iterator
 from types import CodeType
+from typing import Any, NamedTuple
 
-_BETWEEN = frozenset({"EXTENDED_ARG", "CACHE", "PRECALL", "PUSH_NULL"})
+_SAME_AS = {"LOAD_METHOD": "LOAD_ATTR", "CALL_KW": "CALL", "LOAD_SMALL_INT": "LOAD_CONST"}
+_SLOT = re.compile("(LOAD|STORE)_FAST")
+_BEFORE_CALL = "PRECALL"
+"""Takes the arguments from the stack for the CALL behind it: one step here."""
+
+
+class Step(NamedTuple):
+    """`name`: the instruction's, as 3.12 has it. `value`: what its argument stands for. `effect`: on the stack's depth,
+    if it does not jump. `line`: of the source.
+    """
+
+    name: str
+    value: Any
+    arg: int
+    effect: int
+    line: int
+    is_jump_target: bool
 
 
 def codes_of(code: CodeType) -> Iterator[CodeType]:
@@ -20,10 +42,36 @@ def inner_codes(code: CodeType) -> Iterator[CodeType]:
     return (each for each in code.co_consts if isinstance(each, CodeType))
 
 
-def placed_instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, str]]:
-    """Those that do something, each with where it stands: `file:line`."""
-    line = 0
+def steps(code: CodeType) -> Iterator[Step]:
+    """In their order. One instruction that does two things is two steps."""
+    line, taken, is_target = code.co_firstlineno, 0, False
     for each in dis.get_instructions(code):
-        line = each.starts_line or line
-        if each.opname not in _BETWEEN:
-            yield each, f"{code.co_filename}:{line}"
+        line = (each.positions.lineno if each.positions else None) or line
+        is_target |= each.is_jump_target
+        if each.opname == "EXTENDED_ARG":
+            continue
+        effect = dis.stack_effect(each.opcode, each.arg, jump=False)
+        if each.opname == _BEFORE_CALL:
+            taken = effect
+            continue
+        for name, value, part in _divided(each, effect + taken):
+            yield Step(name, value, each.arg or 0, part, line, is_target)
+            is_target = False
+        taken = 0
+
+
+def placed_steps(code: CodeType) -> Iterator[tuple[Step, str]]:
+    """Each with where it stands: `file:line`."""
+    return ((each, f"{code.co_filename}:{each.line}") for each in steps(code))
+
+
+def _divided(each: dis.Instruction, effect: int) -> Iterator[tuple[str, Any, int]]:
+    """Names, values and effects of the one step, or two, that an instruction is."""
+    if each.opname == "RETURN_CONST":
+        yield "LOAD_CONST", each.argval, 1
+        yield "RETURN_VALUE", None, -1
+    elif len(slots := _SLOT.findall(each.opname)) == 2:
+        for what, variable in zip(slots, each.argval, strict=True):
+            yield f"{what}_FAST", variable, 1 if what == "LOAD" else -1
+    else:
+        yield f"{slots[0]}_FAST" if slots else _SAME_AS.get(each.opname, each.opname), each.argval, effect

@@ -11,7 +11,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ...state.kinds.declared_states import declared_states
-from .codes import codes_of, placed_instructions
+from .codes import codes_of, placed_steps
 from .errors import InvalidOperator
 from .private_names import is_ours
 
@@ -40,8 +40,8 @@ def check_forgotten_lists(kind: type) -> None:
 def _changed_in(code: CodeType) -> Iterator[tuple[str, str, str]]:
     """Attribute, method and place of each `x.attribute.get().method`."""
     last: list[tuple[str, Any, int]] = [("", None, 0)] * 3
-    for each, place in placed_instructions(code):
+    for each, place in placed_steps(code):
         (_, name, _), (_, get, _), (call, _, count) = last
-        if each.argval in _CHANGES and get == "get" and call == "CALL" and count == 0:
-            yield str(name), each.argval, place
-        last = [*last[1:], (each.opname, each.argval, each.arg or 0)]
+        if each.value in _CHANGES and get == "get" and call == "CALL" and count == 0:
+            yield str(name), each.value, place
+        last = [*last[1:], (each.name, each.value, each.arg)]

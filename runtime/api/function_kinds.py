@@ -7,16 +7,17 @@ to its end. The result of such a function is checked when the job runs (actors/u
 
 from __future__ import annotations
 
-import dis
 import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from ...messages.shown import place_of_code
+from .codes import Step, steps
 
 _WITH_A_FUNCTION = (MethodType, staticmethod, classmethod)
 _IN_PLACE = frozenset({"update", "append", "extend", "insert", "sort", "reverse", "clear", "add", "discard"})
@@ -100,7 +101,7 @@ def _kind(function: Any) -> FunctionKind:
 def _where(code: Any, kind: FunctionKind) -> str:
     line = None
     if kind is FunctionKind.GENERATOR:
-        line = next((each.positions.lineno for each in _yields(code) if each.positions and each.positions.lineno), None)
+        line = next((each.line for each in steps(code) if each.name == "YIELD_VALUE"), None)
     return place_of_code(code, line) or "of unknown source"
 
 
@@ -108,12 +109,7 @@ def _returns_nothing(code: Any, kind: FunctionKind) -> bool:
     """False also for one that only raises, and where Python shows no code."""
     if not isinstance(code, CodeType) or kind in (FunctionKind.GENERATOR, FunctionKind.ASYNC_GENERATOR):
         return False
-    steps = list(dis.get_instructions(code))
-    returned = [
-        each.argval if each.opname == "RETURN_CONST" else _constant(before)
-        for before, each in zip([None, *steps], steps, strict=False)
-        if each.opname in ("RETURN_VALUE", "RETURN_CONST")
-    ]
+    returned = [_constant(before) for before, each in pairwise(steps(code)) if each.name == "RETURN_VALUE"]
     return bool(returned) and all(each is None for each in returned)
 
 
@@ -123,34 +119,30 @@ def _only_prints(function: Any, code: Any) -> bool:
         return function is print
     if code.co_name != "<lambda>" or "print" in (*code.co_varnames, *code.co_freevars):
         return False
-    steps = [(each.opname, each.argval) for each in dis.get_instructions(code)]
-    loaded = [name for name, value in steps if name == "LOAD_GLOBAL" and value == "print"]
+    done = list(steps(code))
+    loads = any(each.name == "LOAD_GLOBAL" and each.value == "print" for each in done)
     is_python_s = function.__globals__.get("print", print) is print
-    return bool(loaded) and is_python_s and _calls_one(steps)
+    return loads and is_python_s and _calls_one(done)
 
 
-def _calls_one(steps: list[tuple[str, Any]]) -> bool:
+def _calls_one(done: list[Step]) -> bool:
     """Whether a lambda of these steps makes one call, always, and returns its result."""
-    if len(steps) < 2 or any("JUMP" in name for name, _ in steps):
+    if len(done) < 2 or any("JUMP" in each.name for each in done):
         return False
-    return sum(name.startswith("CALL") for name, _ in steps) == 1 and steps[-2][0].startswith("CALL")
+    return sum(each.name.startswith("CALL") for each in done) == 1 and done[-2].name.startswith("CALL")
 
 
 def _in_place(code: Any) -> str:
     """The one method that a lambda calls, if it is one that changes a dict, list or set in place."""
     if not isinstance(code, CodeType) or code.co_name != "<lambda>":
         return ""
-    steps = [(each.opname, each.argval) for each in dis.get_instructions(code)]
-    if not _calls_one(steps):
+    done = list(steps(code))
+    if not _calls_one(done):
         return ""
-    called = [value for name, value in steps if name in ("LOAD_METHOD", "LOAD_ATTR") and value in _IN_PLACE]
+    called = [each.value for each in done if each.name == "LOAD_ATTR" and each.value in _IN_PLACE]
     return str(called[0]) if called else ""
 
 
-def _constant(step: dis.Instruction | None) -> Any:
+def _constant(step: Step) -> Any:
     """What it puts on the stack; some text for what is not known before it runs."""
-    return step.argval if step is not None and step.opname == "LOAD_CONST" else "not a constant"
-
-
-def _yields(code: CodeType) -> list[dis.Instruction]:
-    return [each for each in dis.get_instructions(code) if each.opname == "YIELD_VALUE"]
+    return step.value if step.name == "LOAD_CONST" else "not a constant"

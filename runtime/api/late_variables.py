@@ -4,7 +4,6 @@ and the submit, as by a loop whose lambdas all see the last value. Whoever submi
 
 from __future__ import annotations
 
-import dis
 import logging
 from collections.abc import Iterable, Mapping
 from types import FunctionType
@@ -13,7 +12,7 @@ from typing import Any
 from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.operator import Operator
 from .captured_changes import captured_by, functions_of, is_copied
-from .codes import codes_of
+from .codes import codes_of, steps
 
 log = logging.getLogger(__name__)
 
@@ -62,9 +61,9 @@ def _read_by(function: FunctionType) -> dict[str, Any]:
     captured = captured_by(function)
     cells, variables = captured["DEREF"], captured["GLOBAL"]
     named = {
-        each.argval
+        each.value
         for code in codes_of(function.__code__)
-        for each in dis.get_instructions(code)
-        if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+        for each in steps(code)
+        if each.name in ("LOAD_GLOBAL", "LOAD_NAME")
     }
     return {name: variables[name] for name in named if name in variables} | cells

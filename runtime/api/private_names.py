@@ -11,7 +11,7 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from .codes import inner_codes, placed_instructions
+from .codes import inner_codes, placed_steps
 from .errors import InvalidOperator
 
 _OURS = __name__.partition(".")[0] + "."
@@ -73,12 +73,12 @@ def assigned(value: Any) -> Iterator[tuple[str, str]]:
 def _assigned_in(code: CodeType, itself: str) -> Iterator[tuple[str, str]]:
     """In functions within it, too. `x += 1` takes x of a copy of the object, and swaps the sum and the object."""
     before, added_to = ("", ""), set[str]()
-    for each, place in placed_instructions(code):
-        if each.opname == "LOAD_ATTR" and before == ("COPY", itself):
-            added_to.add(each.argval)
-        elif each.opname == "STORE_ATTR" and (before[1] == itself or (before[0] == "SWAP" and each.argval in added_to)):
-            yield each.argval, place
-        before = (each.opname, before[1] if each.opname == "COPY" else each.argval)
+    for each, place in placed_steps(code):
+        if each.name == "LOAD_ATTR" and before == ("COPY", itself):
+            added_to.add(each.value)
+        elif each.name == "STORE_ATTR" and (before[1] == itself or (before[0] == "SWAP" and each.value in added_to)):
+            yield each.value, place
+        before = (each.name, before[1] if each.name == "COPY" else each.value)
     for inner in inner_codes(code):
         if itself in inner.co_freevars:
             yield from _assigned_in(inner, itself)

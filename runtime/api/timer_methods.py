@@ -8,18 +8,17 @@ way, as by a function elsewhere, are refused when they are set (actors/operators
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dis import Instruction
 from itertools import takewhile
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
-from .codes import placed_instructions
+from .codes import Step, placed_steps
 from .private_names import is_ours
 
 _SET = frozenset({"at_event_time", "at_processing_time"})
 
 
-_Placed: TypeAlias = "tuple[Instruction, str]"
+_Placed: TypeAlias = "tuple[Step, str]"
 
 
 def sets_a_timer(kind: type) -> str | None:
@@ -31,7 +30,7 @@ def sets_a_timer(kind: type) -> str | None:
         for certain in _called(bases, waiting.pop()):
             if (place := _sets_timers(certain)) is not None:
                 return place
-            used = {str(each.argval) for each, _ in certain} - seen
+            used = {str(each.value) for each, _ in certain} - seen
             waiting += sorted(used)
             seen |= used
     return None
@@ -64,21 +63,21 @@ def _called(bases: list[type], name: str) -> Iterator[list[_Placed]]:
 
 def _instructions(code: CodeType, itself: str, *, whole: bool) -> Iterator[_Placed]:
     """Of a method, or of what lies within it and uses the same object; if not `whole`, those before a condition."""
-    for each, place in placed_instructions(code):
-        if not whole and "JUMP" in each.opname and "_IF_" in each.opname:
+    for each, place in placed_steps(code):
+        if not whole and "JUMP" in each.name and "_IF_" in each.name:
             return
         yield each, place
-        if isinstance(inner := each.argval, CodeType) and itself in inner.co_freevars:
+        if isinstance(inner := each.value, CodeType) and itself in inner.co_freevars:
             yield from _instructions(inner, itself, whole=whole)
 
 
 def _sets_timers(instructions: list[_Placed]) -> str | None:
     """Where it calls `self.timers.at_event_time` or its twin, or one of a variable `timers`: `file:line`."""
-    before: list[Instruction] = []
+    before: list[Step] = []
     for each, place in instructions:
-        if each.argval in _SET and before and before[-1].argval == "timers":
-            of_object = before[-1].opname == "LOAD_ATTR"
-            if not of_object or (len(before) > 1 and before[-2].opname != "LOAD_ATTR"):
+        if each.value in _SET and before and before[-1].value == "timers":
+            of_object = before[-1].name == "LOAD_ATTR"
+            if not of_object or (len(before) > 1 and before[-2].name != "LOAD_ATTR"):
                 return place
         before = [*before[-1:], each]
     return None

@@ -6,7 +6,6 @@ Known from their bytecode, so a call through a variable of a function or an attr
 from __future__ import annotations
 
 import datetime
-import dis
 import os
 import random
 import secrets
@@ -20,7 +19,7 @@ import numpy as np
 
 from ....actors.operators.operator import Operator
 from ...api.captured_changes import functions_of
-from ...api.codes import codes_of
+from ...api.codes import codes_of, steps
 
 _CALLS: dict[Callable[..., Any], str] = {
     getattr(module, name): f"{module.__name__}.{name}"
@@ -61,17 +60,16 @@ def unsteady_calls(operator: Operator) -> Iterator[UnsteadyCall]:
 
 
 def _found(code: CodeType, variables: dict[str, Any]) -> Iterator[tuple[int, str]]:
-    line, value = code.co_firstlineno, None
-    for each in dis.get_instructions(code):
-        line = (each.positions.lineno if each.positions else None) or line
-        if each.opname == "LOAD_GLOBAL":
-            value = variables.get(each.argval)
-        elif each.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, ModuleType | type):
-            value = getattr(value, each.argval, None)
+    value = None
+    for each in steps(code):
+        if each.name == "LOAD_GLOBAL":
+            value = variables.get(each.value)
+        elif each.name == "LOAD_ATTR" and isinstance(value, ModuleType | type):
+            value = getattr(value, each.value, None)
         else:
             value = None
         if asks := _asks(value):
-            yield line, asks
+            yield each.line, asks
 
 
 def _asks(value: Any) -> str:
