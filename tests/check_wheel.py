@@ -1,6 +1,7 @@
 """Build the wheel, install it into an empty virtual environment, and run a job from another directory.
 
-Run by `make wheel`. What builds and installs it, and its dependencies, are this environment's: nothing is downloaded.
+Run by `make wheel`. What builds and installs it, and its dependencies, are this environment's: nothing is downloaded,
+but for other versions of Python that are found on the machine (other_pythons.py).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import tempfile
 import venv
 import zipfile
 from pathlib import Path
+
+import other_pythons
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,6 +65,8 @@ def main() -> None:
         (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
         (folder / "job.py").write_text(JOB)
         subprocess.run([python, "job.py"], cwd=folder, check=True)
+        for other in other_pythons.found():
+            other_pythons.run_first_job(other, wheel, folder)
 
 
 def _unpackaged(wheel: Path) -> list[str]:

@@ -1,7 +1,7 @@
 """Code of functions: what lies inside, and its instructions in one vocabulary, whichever Python compiled it.
 
-Python 3.11 has `PRECALL` and `LOAD_METHOD`; 3.12 has `RETURN_CONST`; 3.13 loads two variables at once. What is asked
-here of a user's code is the same in each, so it is asked of steps, and not of `dis`.
+Python 3.11 has `PRECALL` and `LOAD_METHOD`; 3.12 has `RETURN_CONST`; 3.13 loads two variables at once. Whoever looks
+at a user's code asks for its steps, and not `dis`.
 """
 
 from __future__ import annotations

@@ -48,6 +48,13 @@ class _RelayHandler(logging.Handler):
         """None: the outbox has its own, and user code that formats a record holds no other thread up."""
         self.lock = None
 
+    def handle(self, record: logging.LogRecord) -> bool:
+        """As logging's own, which from Python 3.13 on wants a lock."""
+        admitted = bool(self.filter(record))
+        if admitted:
+            self.emit(record)
+        return admitted
+
     def emit(self, record: logging.LogRecord) -> None:
         if getattr(self._inside, "active", False):
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -216,16 +217,14 @@ def test_a_job_goes_whole_though_others_delete_its_files_at_the_same_time(
     local: CheckpointStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found by a chaos run: removing a tree stops at a file or folder that has gone since it was listed."""
-    handles = {f"chk-{number}": local.write(f"job-1/chk-{number}/a", b"x") for number in (1, 2)}
-    remove = os.rmdir
+    first, _ = (local.write(f"job-1/chk-{number}/a", b"x") for number in (1, 2))
 
     def others_are_quicker(path: str, **options: Any) -> None:
         monkeypatch.undo()
-        handles.pop(os.path.basename(path))
-        local.delete(*handles.values())
-        remove(path, **options)
+        local.delete(first)
+        raise FileNotFoundError(first.path)
 
-    monkeypatch.setattr(os, "rmdir", others_are_quicker)
+    monkeypatch.setattr(shutil, "rmtree", others_are_quicker)
     local.delete_job(JOB)
     assert not on_disk(local, "job-1").exists()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -46,7 +47,8 @@ def test_attributes_of_an_operator_that_has_travelled_are_found_quickly(opened: 
     assert out.drain() == [[("a", 3), ("b", 6), ("a", 12)]]
     assert not has_a_dict_of_its_own(operator)
     vars(operator)
-    assert has_a_dict_of_its_own(operator)
+    if sys.version_info < (3, 13):  # from then on attributes stay where they are, and are found as quickly
+        assert has_a_dict_of_its_own(operator)
 
 
 def test_no_class_attribute_stands_before_the_key() -> None:
