@@ -160,7 +160,7 @@ class LakeSource(PacedSource):
 
 
 def without_first(rows: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches behind the first so many rows."""
+    """The batches without their first `rows`."""
     for batch in batches:
         if rows < batch.num_rows:
             yield batch.slice(rows)

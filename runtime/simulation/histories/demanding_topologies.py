@@ -26,7 +26,7 @@ from ...api.environment import StreamEnvironment
 from ...connectors.files.file_readers import FileSplit
 from ...connectors.files.split_source import SplitSource
 from ...connectors.paced_source import PacedSource
-from .topologies import MAX_PARALLELISM, OUTPUT, Counter, Same, Topology, Workload, _counted, environment
+from .topologies import MAX_PARALLELISM, OUTPUT, Counter, Same, Topology, Workload, by_name, counted, environment
 
 _REMEMBERED = 3
 
@@ -196,16 +196,12 @@ def _tallies(workload: Workload) -> list[tuple[int, int]]:
 
 
 def _counts(workload: Workload) -> list[tuple[int, int]]:
-    return [(_key(key, workload.keys), seen) for key, seen in _counted(range(workload.records), workload.keys)]
+    return [(_key(key, workload.keys), seen) for key, seen in counted(range(workload.records), workload.keys)]
 
 
-DEMANDING: dict[str, Topology] = {
-    each.name: each
-    for each in (
-        Topology("ordered", _ordered, _followed, counts_up=True),
-        Topology("held", _held, _counts),
-        Topology("splits", _splits, _counts),
-        Topology("tallied", _tallied, _tallies, tells_at_the_end=True),
-    )
-}
-"""By name."""
+DEMANDING = by_name(
+    Topology("ordered", _ordered, _followed, counts_up=True),
+    Topology("held", _held, _counts),
+    Topology("splits", _splits, _counts),
+    Topology("tallied", _tallied, _tallies, tells_at_the_end=True),
+)

@@ -15,7 +15,7 @@ from ...api.environment import StreamEnvironment
 from .event_times import DISORDER_MS, TICK_MS, by_key, key_of, one_source, timed
 from .theme_parts import ALL_KEYS
 from .timed_topologies import Watching
-from .topologies import OUTPUT, Topology, Workload, environment
+from .topologies import OUTPUT, Topology, Workload, by_name, environment
 
 TTL_MS = ALL_KEYS * TICK_MS + DISORDER_MS + 1
 """So far apart, or less, are the times of a key's numbers that follow each other: there are no more keys than these."""
@@ -67,7 +67,4 @@ def _expired(workload: Workload) -> list[Any]:
     return [(key_of(number, workload.keys), number) for number in range(workload.records)]
 
 
-EXPIRING: dict[str, Topology] = {
-    each.name: each for each in (Topology("expiring", _expiring, _expired, tells_at_the_end=True),)
-}
-"""By name."""
+EXPIRING = by_name(Topology("expiring", _expiring, _expired, tells_at_the_end=True))

@@ -31,7 +31,7 @@ from .event_times import (
     time_of,
     timed,
 )
-from .topologies import OUTPUT, Topology, Workload, environment
+from .topologies import OUTPUT, Topology, Workload, by_name, environment
 
 IDLE_AFTER_MS = 1_000
 
@@ -294,13 +294,9 @@ def _kept(workload: Workload) -> list[Any]:
     return [(key_of(number, workload.keys), number) for number in range(workload.records)]
 
 
-TIMED: dict[str, Topology] = {
-    each.name: each
-    for each in (
-        Topology("reminders", _reminders, _reminded, tells_at_the_end=True),
-        Topology("apart", _apart, _apart_sums, tells_at_the_end=True),
-        Topology("quiet", _quiet, _quiet_sums, tells_at_the_end=True, emits_meanwhile=True),
-        Topology("clocked", _clocked, _kept, counts_up=True),
-    )
-}
-"""By name."""
+TIMED = by_name(
+    Topology("reminders", _reminders, _reminded, tells_at_the_end=True),
+    Topology("apart", _apart, _apart_sums, tells_at_the_end=True),
+    Topology("quiet", _quiet, _quiet_sums, tells_at_the_end=True, emits_meanwhile=True),
+    Topology("clocked", _clocked, _kept, counts_up=True),
+)

@@ -292,13 +292,13 @@ def _at_least_once(workload: Workload) -> StreamEnvironment:
     return env
 
 
-def _counted(numbers: Iterable[int], keys: int) -> list[tuple[int, int]]:
+def counted(numbers: Iterable[int], keys: int) -> list[tuple[int, int]]:
     seen = dict.fromkeys(range(keys), 0)
-    counted = []
+    found = []
     for number in numbers:
         seen[number % keys] += 1
-        counted.append((number % keys, seen[number % keys]))
-    return counted
+        found.append((number % keys, seen[number % keys]))
+    return found
 
 
 def _totals(workload: Workload) -> list[tuple[int, int, int]]:
@@ -323,7 +323,7 @@ def _both(workload: Workload) -> list[int]:
 
 def all_counts(workload: Workload) -> list[tuple[int, int]]:
     """What a counting job must commit."""
-    return _counted(_all(workload), workload.keys)
+    return counted(_all(workload), workload.keys)
 
 
 def wrong_counts(found: Iterable[Any], workload: Workload, *, is_whole: bool) -> str:
@@ -332,39 +332,38 @@ def wrong_counts(found: Iterable[Any], workload: Workload, *, is_whole: bool) ->
     return "" if violation is None else violation.problem
 
 
-TOPOLOGIES: dict[str, Topology] = {
-    each.name: each
-    for each in (
-        Topology(
-            "chain", _chain, lambda work: [3 * number for number in _all(work) if number % 2 == 0], counts_up=True
-        ),
-        Topology("pipeline", _pipeline, lambda work: [-number for number in _all(work, 2)], counts_up=True),
-        Topology("keyed", _keyed, all_counts, counts_up=True),
-        Topology("spread", _spread, all_counts),
-        Topology("fan-in", _fan_in, lambda work: _counted(_both(work), work.keys)),
-        Topology(
-            "diamond",
-            _diamond,
-            lambda work: _counted([*_all(work), *range(1, work.records + 1)], work.keys),
-            counts_up=True,
-        ),
-        Topology(
-            "two-inputs",
-            _two_inputs,
-            lambda work: [
-                *(("left", *each) for each in all_counts(work)),
-                *(("right", *each) for each in _counted(_half(work), work.keys)),
-            ],
-        ),
-        Topology(
-            "states",
-            _states,
-            lambda work: [(key, n, n, n, n, n) for key, n in all_counts(work)],
-            counts_up=True,
-        ),
-        Topology("columnar", _columnar, _totals, tells_at_the_end=True),
-        Topology("columnar-updates", _columnar_updates, all_counts),
-        Topology("at-least-once", _at_least_once, _both, exactly_once=False),
-    )
-}
-"""The standard ones, by name."""
+def by_name(*topologies: Topology) -> dict[str, Topology]:
+    return {each.name: each for each in topologies}
+
+
+TOPOLOGIES = by_name(
+    Topology("chain", _chain, lambda work: [3 * number for number in _all(work) if number % 2 == 0], counts_up=True),
+    Topology("pipeline", _pipeline, lambda work: [-number for number in _all(work, 2)], counts_up=True),
+    Topology("keyed", _keyed, all_counts, counts_up=True),
+    Topology("spread", _spread, all_counts),
+    Topology("fan-in", _fan_in, lambda work: counted(_both(work), work.keys)),
+    Topology(
+        "diamond",
+        _diamond,
+        lambda work: counted([*_all(work), *range(1, work.records + 1)], work.keys),
+        counts_up=True,
+    ),
+    Topology(
+        "two-inputs",
+        _two_inputs,
+        lambda work: [
+            *(("left", *each) for each in all_counts(work)),
+            *(("right", *each) for each in counted(_half(work), work.keys)),
+        ],
+    ),
+    Topology(
+        "states",
+        _states,
+        lambda work: [(key, n, n, n, n, n) for key, n in all_counts(work)],
+        counts_up=True,
+    ),
+    Topology("columnar", _columnar, _totals, tells_at_the_end=True),
+    Topology("columnar-updates", _columnar_updates, all_counts),
+    Topology("at-least-once", _at_least_once, _both, exactly_once=False),
+)
+"""The standard ones."""

@@ -32,7 +32,7 @@ from .event_times import (
     timed,
 )
 from .timed_topologies import Onward
-from .topologies import OUTPUT, Topology, Workload, environment
+from .topologies import OUTPUT, Topology, Workload, by_name, environment
 
 WIDE_DISORDER_MS = 10_200
 
@@ -202,16 +202,12 @@ def _pairs_and_others(workload: Workload) -> list[Any]:
     return [*found, *((None, number) for number in range(workload.records // 2) if number not in rights)]
 
 
-WINDOWED: dict[str, Topology] = {
-    each.name: each
-    for each in (
-        Topology("windows", _windows, lambda work: _with_records(_slid(work)), tells_at_the_end=True),
-        Topology("sessions", _sessions, lambda work: _with_records(_gathered(work)), tells_at_the_end=True),
-        Topology("panes", _panes, lambda work: _with_sums(_slid(work)), tells_at_the_end=True),
-        Topology("visits", _visits, lambda work: _with_sums(_gathered(work)), tells_at_the_end=True),
-        Topology("latecomers", _latecomers, _sorted_out),
-        Topology("pairs", _joined("inner"), _pairs),
-        Topology("either", _joined("full"), _pairs_and_others, tells_at_the_end=True),
-    )
-}
-"""By name."""
+WINDOWED = by_name(
+    Topology("windows", _windows, lambda work: _with_records(_slid(work)), tells_at_the_end=True),
+    Topology("sessions", _sessions, lambda work: _with_records(_gathered(work)), tells_at_the_end=True),
+    Topology("panes", _panes, lambda work: _with_sums(_slid(work)), tells_at_the_end=True),
+    Topology("visits", _visits, lambda work: _with_sums(_gathered(work)), tells_at_the_end=True),
+    Topology("latecomers", _latecomers, _sorted_out),
+    Topology("pairs", _joined("inner"), _pairs),
+    Topology("either", _joined("full"), _pairs_and_others, tells_at_the_end=True),
+)
