@@ -36,9 +36,10 @@ from .async_operators import (
     Waking,
     service,
 )
-from .event_times import WINDOW_MS, by_key, everywhere, key_of, one_source, time_of, timed
+from .event_times import WINDOW_MS, time_of, timed
+from .keyed_numbers import by_key, everywhere, key_of, with_keys
 from .timed_topologies import due_of
-from .topologies import OUTPUT, Topology, Workload, by_name, environment
+from .topologies import OUTPUT, Topology, Workload, by_name, environment, one_source
 
 # ---- the jobs
 
@@ -196,10 +197,6 @@ def _of_each(workload: Workload) -> list[Any]:
     return [(number, 3 * number) for number in range(workload.records)]
 
 
-def _keyed(workload: Workload) -> list[Any]:
-    return [(key_of(number, workload.keys), number) for number in range(workload.records)]
-
-
 def _paid_and_asked(workload: Workload) -> list[Any]:
     return [(key_of(number, workload.keys), 3 * number, 9 * number) for number in range(workload.records)]
 
@@ -234,5 +231,5 @@ ASYNC = by_name(
     _asking("batched", _batched, _of_each, counts_up=True),
     _asking("refused", _refused, _given_up, counts_up=True),
     _asking("paid", _paid, _paid_and_asked, counts_up=True, outside=_payments),
-    _asking("waking", _waking, _keyed, counts_up=True),
+    _asking("waking", _waking, with_keys, counts_up=True),
 )

@@ -180,23 +180,23 @@ def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvi
     return env
 
 
-def _numbers(environment: StreamEnvironment, workload: Workload, name: str = "numbers", share: int = 1) -> Any:
+def one_source(env: StreamEnvironment, workload: Workload, name: str = "numbers", share: int = 1) -> Any:
     """The workload's numbers, or one `share`-th of them: a source that ends before the other."""
-    return environment.from_collection(
+    return env.from_collection(
         range(workload.records // share), records_per_second=workload.records_per_second, name=name, parallelism=1
     )
 
 
 def _chain(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
-    tripled = _numbers(env, workload).map(lambda number: 3 * number, name="tripled", parallelism=1)
+    tripled = one_source(env, workload).map(lambda number: 3 * number, name="tripled", parallelism=1)
     tripled.filter(lambda number: number % 2 == 0, name="even", parallelism=1).collect(name=OUTPUT, parallelism=1)
     return env
 
 
 def _pipeline(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
-    negated = _numbers(env, workload).rebalance().map(lambda number: -number, name="negated")
+    negated = one_source(env, workload).rebalance().map(lambda number: -number, name="negated")
     negated.rebalance().flat_map(lambda number: [number, number], name="twice").collect(name=OUTPUT)
     return env
 
@@ -204,7 +204,7 @@ def _pipeline(workload: Workload) -> StreamEnvironment:
 def counting_job(workload: Workload) -> tuple[StreamEnvironment, Any]:
     """A job that counts the numbers by key, and its counts, which it collects: they may go elsewhere too."""
     env, keys = environment(workload), workload.keys
-    counts = _numbers(env, workload).key_by(lambda number: number % keys).process(Counter, name="count")
+    counts = one_source(env, workload).key_by(lambda number: number % keys).process(Counter, name="count")
     counts.collect(name=OUTPUT)
     return env, counts
 
@@ -227,7 +227,7 @@ def _spread(workload: Workload) -> StreamEnvironment:
 def _fan_in(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     keys = workload.keys
-    both = _numbers(env, workload, "one").union(_numbers(env, workload, "other", 2))
+    both = one_source(env, workload, "one").union(one_source(env, workload, "other", 2))
     both.key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
     return env
 
@@ -235,7 +235,7 @@ def _fan_in(workload: Workload) -> StreamEnvironment:
 def _diamond(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     keys = workload.keys
-    numbers = _numbers(env, workload)
+    numbers = one_source(env, workload)
     upper = numbers.rebalance().map(lambda number: number, name="upper")
     lower = numbers.rebalance().map(lambda number: number + 1, name="lower", parallelism=1)
     upper.union(lower).key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
@@ -245,8 +245,8 @@ def _diamond(workload: Workload) -> StreamEnvironment:
 def _two_inputs(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     keys = workload.keys
-    left = _numbers(env, workload, "left numbers").key_by(lambda number: number % keys)
-    right = _numbers(env, workload, "right numbers", 2).key_by(lambda number: number % keys)
+    left = one_source(env, workload, "left numbers").key_by(lambda number: number % keys)
+    right = one_source(env, workload, "right numbers", 2).key_by(lambda number: number % keys)
     left.connect(right).process(Sides, name="sides").collect(name=OUTPUT)
     return env
 
@@ -254,7 +254,9 @@ def _two_inputs(workload: Workload) -> StreamEnvironment:
 def _states(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     keys = workload.keys
-    _numbers(env, workload).key_by(lambda number: number % keys).process(EveryState, name="states").collect(name=OUTPUT)
+    one_source(env, workload).key_by(lambda number: number % keys).process(EveryState, name="states").collect(
+        name=OUTPUT
+    )
     return env
 
 
@@ -287,7 +289,7 @@ def _columnar_updates(workload: Workload) -> StreamEnvironment:
 def _at_least_once(workload: Workload) -> StreamEnvironment:
     env = environment(workload, mode="at-least-once")
     keys = workload.keys
-    both = _numbers(env, workload, "one").union(_numbers(env, workload, "other", 2))
+    both = one_source(env, workload, "one").union(one_source(env, workload, "other", 2))
     both.key_by(lambda number: number % keys).process(Same, name="same").collect(name=OUTPUT)
     return env
 

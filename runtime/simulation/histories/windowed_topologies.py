@@ -18,21 +18,10 @@ from ....actors.operators.collector import Collector
 from ....actors.windows.window import TimeWindow
 from ....actors.windows.window_makers import session, sliding, tumbling
 from ...api.environment import StreamEnvironment
-from .event_times import (
-    APART_MS,
-    DISORDER_MS,
-    TICK_MS,
-    WINDOW_MS,
-    by_key,
-    everywhere,
-    key_of,
-    one_source,
-    time_behind,
-    time_of,
-    timed,
-)
+from .event_times import APART_MS, DISORDER_MS, TICK_MS, WINDOW_MS, time_behind, time_of, timed
+from .keyed_numbers import by_key, everywhere, key_of
 from .timed_topologies import Onward
-from .topologies import OUTPUT, Topology, Workload, by_name, environment
+from .topologies import OUTPUT, Topology, Workload, by_name, environment, one_source
 
 WIDE_DISORDER_MS = 10_200
 
