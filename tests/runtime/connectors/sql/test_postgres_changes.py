@@ -175,12 +175,11 @@ def test_a_snapshot_that_the_server_ends_while_records_wait_is_read_on(
 ) -> None:
     """What is behind the source may be slower than the server lets a transaction be idle."""
     monkeypatch.setattr("understudy.runtime.connectors.sql.changes.postgres_changes._PAGE_ROWS", 2)
-    slow = source(pg_url, batch_rows=1)
     db.execute(f"ALTER DATABASE {pg_url.rpartition('/')[2]} SET idle_in_transaction_session_timeout = 100")
     run(db, "INSERT INTO t SELECT i, 'x' FROM generate_series(1, 30) i")
     ended = "terminating connection due to idle-in-transaction timeout"
     before = postgresql.log().count(ended)
-    with Driven(slow) as driven:
+    with Driven(source(pg_url, batch_rows=1)) as driven:
         taken = driven.take(1)
         deadline = time.monotonic() + 30
         while postgresql.log().count(ended) == before:
