@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,24 +61,35 @@ def dataset(cache: Path, rows: int, keys: int = 100_000, skew: float = SKEW) -> 
     if rows < HALVES or rows % HALVES:
         raise ValueError(f"rows: wanted an even number of at least {HALVES}, found {rows}")
     folder = cache / "data" / f"v{LAYOUT}-zipf{skew}-{keys}keys-{rows}rows"
-    made = Dataset(folder, rows, keys)
+    make_once(folder, lambda into: _write(Dataset(into, rows, keys), skew))
+    return Dataset(folder, rows, keys)
+
+
+def make_once(folder: Path, write: Callable[[Path], None]) -> None:
+    """Write its files, unless it is there."""
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as name:
-            _write(Dataset(Path(name), rows, keys), skew)
+            write(Path(name))
             shutil.copytree(name, folder, dirs_exist_ok=True)
-    return made
 
 
 def raw_pairs(data: Dataset) -> Path:
-    """The same rows as little-endian int64 pairs (key, value, key, value, …) in a folder with one file per half."""
+    """The same rows as `pairs_of` has them."""
+    return pairs_of(data, read)
+
+
+def pairs_of(data: Dataset, read_half: Callable[[list[Path]], Iterable[tuple[Any, Any]]]) -> Path:
+    """A folder with one file per half of little-endian int64 pairs: (key, value, key, value, …), from two columns at a
+    time. Made now unless it is there.
+    """
     folder = data.folder / "pairs"
     folder.mkdir(exist_ok=True)
     for half in range(HALVES):
         path, part = folder / f"half-{half}.bin", folder / f".half-{half}.part"
         if not path.exists():
             with part.open("wb") as file:
-                for pair in read(data.half(half)):
+                for pair in read_half(data.half(half)):
                     file.write(np.column_stack(pair).astype("<i8").tobytes())
             part.rename(path)
     return folder

@@ -7,26 +7,20 @@ one right answer serves all.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .data import FILE_ROWS, SCHEMA, Dataset
+from .data import FILE_ROWS, SCHEMA, Dataset, make_once
 from .digest import combined, digest
 
 
 def even_dataset(cache: Path, rows: int, keys: int) -> Dataset:
     """The data, made now unless it is there: Parquet files, and the same rows as raw pairs in one file."""
     folder = cache / "data" / f"even-{keys}keys-{rows}rows"
-    if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as name:
-            _write(Dataset(Path(name), rows, keys))
-            shutil.copytree(name, folder, dirs_exist_ok=True)
+    make_once(folder, lambda into: _write(Dataset(into, rows, keys)))
     return Dataset(folder, rows, keys)
 
 

@@ -8,8 +8,6 @@ the key, and of time and value in one number: `(time - START_MS) * VALUES + valu
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .data import FILE_ROWS, HALVES, LAYOUT, SEED, SKEW, VALUES, Dataset, dataset, read
+from .data import FILE_ROWS, HALVES, LAYOUT, SEED, SKEW, VALUES, Dataset, dataset, make_once, pairs_of, read
 from .digest import combined, digest
 
 RATE = 100_000
@@ -48,28 +46,18 @@ class Answer:
 def timed_dataset(cache: Path, rows: int, keys: int, rate: int = RATE) -> Dataset:
     """The data, made now unless it is there. `rows` must be even."""
     folder = cache / "data" / f"v{LAYOUT}-timed{rate}-zipf{SKEW}-{keys}keys-{rows}rows"
-    made = Dataset(folder, rows, keys)
-    if not folder.exists():
-        plain = dataset(cache, rows, keys)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as name:
-            _write(plain, Path(name), rate)
-            shutil.copytree(name, folder, dirs_exist_ok=True)
-    return made
+    make_once(folder, lambda into: _write(dataset(cache, rows, keys), into, rate))
+    return Dataset(folder, rows, keys)
 
 
 def packed_pairs(data: Dataset) -> Path:
     """The same rows as pairs of key and packed time and value, in a folder with one file per half."""
-    folder = data.folder / "pairs"
-    folder.mkdir(exist_ok=True)
-    for half in range(HALVES):
-        path, part = folder / f"half-{half}.bin", folder / f".half-{half}.part"
-        if not path.exists():
-            with part.open("wb") as file:
-                for keys, values, times in _read(data.half(half)):
-                    packed = (times - START_MS) * VALUES + values
-                    file.write(np.column_stack((keys, packed)).astype("<i8").tobytes())
-            part.rename(path)
-    return folder
+    return pairs_of(data, _packed)
+
+
+def _packed(half: list[Path]) -> Iterator[tuple[Any, Any]]:
+    for keys, values, times in _read(half):
+        yield keys, (times - START_MS) * VALUES + values
 
 
 def right_answer(data: Dataset, shape: str) -> Answer:

@@ -81,7 +81,8 @@ def _text_of(cause: BaseException) -> str:
 # -- what may be declared
 
 
-def check_declaration(cls: type) -> None:
+def declared(cls: type) -> dict[str, Any]:
+    """The types of its fields by their names. Raises UnsupportedValue for one that no message can have."""
     try:
         hints = typing.get_type_hints(cls)
     except NameError as error:
@@ -89,11 +90,18 @@ def check_declaration(cls: type) -> None:
     for name, hint in hints.items():
         if not _is_carried(hint):
             raise UnsupportedValue(f"{cls.__qualname__}.{name}: messages have no fields of type {hint}; see @message")
+    return hints
+
+
+def meant(hint: Any) -> Any:
+    """The type that a NewType is another name of."""
+    while isinstance(hint, NewType):
+        hint = hint.__supertype__
+    return hint
 
 
 def _is_carried(hint: Any) -> bool:
-    if isinstance(hint, NewType):
-        return _is_carried(hint.__supertype__)
+    hint = meant(hint)
     arguments = typing.get_args(hint)
     if is_union(hint):
         arms = arms_of(hint)
@@ -162,7 +170,7 @@ def _read_enum(value: Any, wanted: type[Enum]) -> Enum:
 def _tuple_reader(hint: Any) -> Read:
     inner = typing.get_args(hint)[0]
     read = converter.get_structure_hook(inner)
-    fast = {_plainly(inner)}
+    fast = {meant(inner)}.intersection(PRIMITIVES)  # values of this very type need no reading
 
     def read_tuple(raw: Any, _: Any) -> tuple[Any, ...]:
         _expect(list, raw)
@@ -177,13 +185,6 @@ def _tuple_reader(hint: Any) -> Read:
         return tuple(items)
 
     return read_tuple
-
-
-def _plainly(hint: Any) -> Any:
-    """The primitive that a type is by another name; values of this very type need no reading."""
-    while isinstance(hint, NewType):
-        hint = hint.__supertype__
-    return hint if hint in PRIMITIVES else None
 
 
 def _dict_reader(hint: Any) -> Read:
@@ -209,7 +210,7 @@ def _at(index: Any, error: Exception, hint: Any) -> IterableValidationError:
 
 
 def _message_reader(cls: type) -> Read:
-    check_declaration(cls)
+    declared(cls)
     inner: Read = make_dict_structure_fn(cls, converter)
 
     def read_message(raw: Any, hint: Any) -> Any:
@@ -221,7 +222,7 @@ def _message_reader(cls: type) -> Read:
 
 
 def _message_writer(cls: type) -> Callable[[Any], Mapping[str, Any]]:
-    check_declaration(cls)
+    declared(cls)
     return make_dict_unstructure_fn(cls, converter)
 
 

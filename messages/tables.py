@@ -27,9 +27,9 @@ from typing import Any, TypeVar
 import msgpack
 
 from .errors import MalformedMessage, MessageError, UnsupportedValue
-from .fields import PRIMITIVES, arms_of, found, is_tuple, is_union
+from .fields import PRIMITIVES, arms_of, found, is_tuple, is_union, meant
 from .registry import is_message
-from .usual_fields import maker, meant
+from .usual_fields import maker
 
 T = TypeVar("T")
 

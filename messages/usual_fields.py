@@ -16,18 +16,20 @@ import typing
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from enum import Enum
-from typing import Any, NewType
+from functools import cache
+from typing import Any
 
 from .fields import (
     PRIMITIVES,
     arms_of,
-    check_declaration,
     converter,
+    declared,
     is_dict,
     is_enum,
     is_tuple,
     is_union,
     is_union_of_messages,
+    meant,
 )
 from .registry import CLASSES, TAGS, Message, Plain, is_made_plainly
 
@@ -60,13 +62,7 @@ def prepare(classes: Iterable[type]) -> None:
         if cls not in seen:
             seen.add(cls)
             _WRITERS[cls], _READERS[cls]
-            hints = typing.get_type_hints(cls)
-            waiting += [inner for field in fields(cls) for inner in _messages_in(meant(hints[field.name]))]
-
-
-def generated() -> frozenset[type]:
-    """The classes whose messages were read, written or prepared for so far."""
-    return frozenset(_READERS.keys() | _WRITERS.keys())
+            waiting += [inner for _, hint in _fields_of(cls) for inner in _messages_in(hint)]
 
 
 class _Generated(dict[Any, Convert]):
@@ -89,16 +85,21 @@ def _never(_: Any, __: int) -> Any:
     raise Unusual
 
 
+@cache
+def _fields_of(cls: Any) -> tuple[tuple[str, Any], ...]:
+    """Name and type of each field. Raises UnsupportedValue."""
+    hints = declared(cls)
+    return tuple((field.name, meant(hints[field.name])) for field in fields(cls))
+
+
 class _Source:
     """One function's source while it is put together, and the objects that it names."""
 
     def __init__(self, cls: Any) -> None:
-        check_declaration(cls)
+        self.cls = cls
+        self.fields = _fields_of(cls)
         if not all(field.init for field in fields(cls)):
             raise Unusual
-        hints = typing.get_type_hints(cls)
-        self.cls = cls
-        self.fields = [(field.name, meant(hints[field.name])) for field in fields(cls)]
         self.names: dict[str, Any] = {"Unusual": Unusual, "READERS": _READERS, "WRITERS": _WRITERS}
 
     def name(self, thing: Any) -> str:
@@ -119,13 +120,6 @@ class _Source:
         source = f"def convert({parameters}):\n    {body}\n"
         exec(compile(source, f"<fields of {self.cls.__qualname__}>", "exec"), self.names)
         return self.names["convert"]
-
-
-def meant(hint: Any) -> Any:
-    """The type that a NewType is another name of."""
-    while isinstance(hint, NewType):
-        hint = hint.__supertype__
-    return hint
 
 
 def _inner(hint: Any) -> list[Any]:

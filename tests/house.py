@@ -40,7 +40,6 @@ ROOMS = (
     "actors.joins",
     "actors.async_calls",
     "actors.compiled",
-    "actors.async_calls",
     "actors.tasks",
     "actors.checkpoints",
     "actors.restore",
@@ -90,7 +89,6 @@ TASK_MANAGERS = (
     "actors.joins",
     "actors.async_calls",
     "actors.compiled",
-    "actors.async_calls",
     "actors.tasks",
 )
 JOB_MANAGERS = ("actors.checkpoints", "actors.restore", "actors.jobs", "actors.job_manager")

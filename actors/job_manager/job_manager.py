@@ -1,8 +1,8 @@
 """JobManager: the actor behind the JobMasters. It carries their effects out and hands them what comes back.
 
-One per cluster. It routes messages to the JobMaster they are about, keeps timers, lets storage be written off its
-thread, tells listeners, and beats its heart to the TaskManagers. A message that directs state must carry the current
-leader session; another one is dropped and counted.
+One per cluster. It routes messages to the job they are about, answers clients, and starts and ends jobs. Its own parts:
+`TaskManagerLinks` hears the TaskManagers, a `ManagedJob` each has a job's timers and storage, and others have the
+submissions, restarts and savepoints.
 """
 
 from __future__ import annotations
@@ -11,36 +11,27 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ...messages import (
-    AcknowledgeRegistration,
-    AcknowledgeTogether,
     AskOperator,
     CancelJob,
     CancelWithSavepoint,
     DisposeSavepoint,
     DisposeSavepointFailure,
-    Heartbeat,
     JobDetails,
     JobId,
     JobList,
     JobStatus,
     JobSubmitted,
-    LeaderSessionId,
-    LeaderSessionMessage,
     ListenToJob,
     ListJobs,
     LogRecords,
-    MalformedMessage,
     MessageError,
-    OutletReport,
     PrintedText,
     ReadOutlet,
-    RefuseRegistration,
-    RegisterTaskManager,
     RequestCheckpoint,
     RequestCheckpointStatistics,
     RequestJobStatus,
@@ -49,15 +40,11 @@ from ...messages import (
     RequestWatermarks,
     RestartJob,
     SendToInlet,
-    StackTraceSample,
     StopJob,
     StopWithSavepoint,
     SubmitJob,
     TaskManagerAwaited,
-    TaskManagerExited,
-    TaskManagerFailing,
     TaskManagerId,
-    TaskReport,
     TriggerSavepoint,
 )
 from ...state.checkpoints.high_availability import HighAvailability
@@ -65,9 +52,8 @@ from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
 from ...state.errors import StateError
 from ...state.job_history import JobHistory
-from ..actor import Actor, SupervisorStrategy, Terminated
+from ..actor import Actor, SupervisorStrategy
 from ..ask_errors import NotRunning
-from ..context import Ref
 from ..errors import ActorError, UnknownJob
 from ..job_graph import validate
 from ..jobs.job_master import JobMaster, JobMasterSettings
@@ -90,17 +76,12 @@ from .owned_outputs import check_outputs, relatives
 from .savepoint_coordinator import SavepointCoordinator
 from .savepoint_orders import SavepointOrder, SavepointOrders
 from .storage_answers import Deposed, ForJob
-from .takeovers import AdoptionOverdue, LeaderPublished, Takeovers
+from .task_manager_links import LinkEvent, TaskManagerLinks
 
 log = logging.getLogger(__name__)
 
 ENDED_JOBS_KEPT = 100
 """The number of ended jobs that can still be asked about."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Beat:
-    pass
 
 
 class JobManager(Actor):
@@ -135,11 +116,7 @@ class JobManager(Actor):
         self._high_availability = high_availability
         self._claimant = claimant
         self._jobs: dict[JobId, ManagedJob] = {}
-        self._owner: dict[TaskManagerId, JobId] = {}
         self._ended_jobs: deque[JobId] = deque()
-        self._beats = 0
-        self.stale_messages = 0
-        """How many messages of another leader session were dropped."""
 
     def on_start(self) -> None:
         coordinator = SavepointCoordinator(self._savepoints, self.context.self_ref)
@@ -165,9 +142,9 @@ class JobManager(Actor):
             partial(self._submissions.submit, start=self._start),
             self._services.files.on,
         )
-        timeout_ms = self._settings.adoption_timeout_ms
-        self._takeovers = Takeovers(self.context, timeout_ms, self._admit, self._refuse, self._launcher.abandon)
-        self.context.schedule(self._settings.heartbeat_interval_ms, _Beat())
+        self._links = TaskManagerLinks(
+            self.context, self._settings, self._high_availability, self._jobs, self._output, self._launcher.abandon
+        )
 
     def on_stop(self) -> None:
         for job in self._jobs.values():
@@ -177,22 +154,10 @@ class JobManager(Actor):
 
     def on_receive(self, message: Any) -> Any:
         match message:
-            case LeaderSessionMessage(session, inner):
-                self._from_task_manager(session, inner)
-            case RegisterTaskManager():
-                self._register(message)
-            case TaskManagerExited():
-                self._exited(message)
-            case LeaderPublished():
-                self._takeovers.can_be_found()
-            case AdoptionOverdue():
-                self._takeovers.overdue(message)
+            case _ if isinstance(message, LinkEvent):
+                self._links.on(message)
             case TaskManagerAwaited(job_id=job_id):
                 self._on_job(job_id, message)
-            case Terminated(address=address, reason=reason):
-                self._terminated(address, reason)
-            case _Beat():
-                self._beat()
             case InletAnswered():
                 message.questions.answered(message)
             case ForJob(_, Deposed(error)):
@@ -327,94 +292,12 @@ class JobManager(Actor):
         self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted, lease, pointers)
         self._restarts.begun(message)
         self._launcher.expect(message)
-        if not (kept.is_taken_over and self._takeovers.begin(job, graph)):
+        if not (kept.is_taken_over and self._links.takeovers.begin(job, graph)):
             job.start()
         return submitted
 
     def _details(self, job_id: JobId) -> JobDetails:
         return self._restarts.details(self._job(job_id).master.report.details())
-
-    # -- TaskManagers
-
-    def _register(self, message: RegisterTaskManager) -> None:
-        try:
-            ref = self.context.actor_of(message.control_address)
-        except ValueError as error:
-            log.warning("%s cannot be registered: %s", message.task_manager_id, error)
-            return
-        job = self._jobs.get(message.job_id)
-        if job is None and self._high_availability.is_kept(message.job_id):
-            return  # of an earlier leader, and not begun yet: its TaskManagers ask again
-        if job is None:
-            self._refuse(message, ref, "unknown job")
-        elif self._takeovers.offered(message, ref):
-            return
-        elif not job.wants(message.task_manager_id, has_tasks=bool(message.tasks)):
-            self._refuse(message, ref, f"the job is {job.status.value} and does not want it, or not any more")
-        else:
-            self._admit(job, message, ref)
-            job.on(message)
-
-    def _admit(self, job: ManagedJob, message: RegisterTaskManager, ref: Ref) -> None:
-        if job.workers.add(message, ref):
-            self._owner[message.task_manager_id] = message.job_id
-            self.context.watch(ref)
-        pace = self._settings.heartbeat_interval_ms, self._settings.heartbeat_timeout_ms
-        ref.tell(AcknowledgeRegistration(self._services.session, message.task_manager_id, *pace, message.search))
-
-    def _refuse(self, message: RegisterTaskManager, ref: Ref, why: str) -> None:
-        ref.tell(RefuseRegistration(message.task_manager_id, why, self._services.session))
-
-    def _from_task_manager(self, session: LeaderSessionId, message: Any) -> None:
-        if session != self._services.session:
-            self.stale_messages += 1
-            log.warning("dropped %s of leader session %s", type(message).__name__, session)
-            return
-        match message:
-            case Heartbeat(sender=sender):
-                task_manager_id = TaskManagerId(sender)
-                if (job_id := self._owner.get(task_manager_id)) is not None:
-                    self._jobs[job_id].hear(task_manager_id, _readable(message))
-            case LogRecords() | PrintedText():
-                self._output(message)
-                if isinstance(message, LogRecords) and message.job_id in self._jobs:
-                    self._jobs[message.job_id].watch.logs.add(message)
-            case TaskManagerFailing(task_manager_id, reason):
-                self._lose(task_manager_id, reason)
-            case _ if isinstance(message, TaskReport | OutletReport | StackTraceSample):
-                self._on_job(message.job_id, message)
-            case AcknowledgeTogether(acknowledgements):
-                for each in acknowledgements:
-                    self._on_job(each.job_id, each)
-            case _:
-                log.warning("dropped %s, which no TaskManager sends", type(message).__name__)
-
-    def _exited(self, message: TaskManagerExited) -> None:
-        job = self._jobs.get(message.job_id)
-        if job is None or self._takeovers.exited(message.job_id):
-            return
-        for task_manager_id in job.workers.at(index=message.index):
-            self._lose(task_manager_id, message.reason, process_ended=True)
-        job.on(message)
-        job.tidy_up()
-
-    def _terminated(self, address: str, reason: str) -> None:
-        for job in list(self._jobs.values()):
-            for task_manager_id in job.workers.at(address=address):
-                self._lose(task_manager_id, reason)
-
-    def _lose(self, task_manager_id: TaskManagerId, reason: str, *, process_ended: bool = False) -> None:
-        job_id = self._owner.pop(task_manager_id, None)
-        if job_id is not None:
-            self._jobs[job_id].lose_worker(task_manager_id, reason, process_ended=process_ended)
-
-    def _beat(self) -> None:
-        self._beats += 1
-        beat = Heartbeat("job-manager", self._beats)
-        for job in list(self._jobs.values()):
-            for task_manager_id, silent_ms in job.beat(beat, self._settings.heartbeat_timeout_ms):
-                self._lose(task_manager_id, f"no heartbeat for {silent_ms:.0f} ms")
-        self.context.schedule(self._settings.heartbeat_interval_ms, _Beat())
 
     # -- jobs
 
@@ -428,9 +311,7 @@ class JobManager(Actor):
         return job
 
     def _ended(self, job_id: JobId, released: tuple[TaskManagerId, ...]) -> None:
-        for task_manager_id in released:
-            self._owner.pop(task_manager_id, None)
-        self._takeovers.forget(job_id)
+        self._links.job_ended(job_id, released)
         self._savepoints.job_is_over(job_id)
         self._remove(job_id, self._jobs[job_id].status)
         self._ended_jobs.append(job_id)
@@ -447,12 +328,3 @@ class JobManager(Actor):
             self._services.files.on(Tidy(f"what is kept of job {job_id}", remove, done=done))
         else:
             remove()
-
-
-def _readable(beat: Heartbeat) -> Heartbeat:
-    """With its figures; with none, if nobody can read them: it beats all the same."""
-    try:
-        return beat.unpacked()
-    except MalformedMessage as error:
-        log.warning("dropped the figures of a heartbeat of %.200s: %s", beat.sender, error)
-        return replace(beat, metric_table=b"", is_last_part=False)

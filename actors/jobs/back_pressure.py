@@ -1,8 +1,8 @@
 """BackPressure: how much of its time each subtask of a vertex waits for its consumers, to show to users.
 
-A subtask's ratio is the share of its samples in which its thread waited for output credit, or that share of a second by
-its own clocks. The tracker keeps the latest figures of each vertex: it answers at once with what it has, says whether
-that is out of date, and has new samples taken then. Figures that nobody asks for any more are forgotten.
+A subtask's ratio is the share of its samples in which its thread waited for output credit. The tracker keeps the latest
+figures of each vertex: it answers at once with what it has, says whether that is out of date, and has new samples taken
+then. Figures that nobody asks for any more are forgotten.
 
     nothing known --request--> samples pending --all taken--> known --refresh interval--> known, but out of date
 
@@ -11,7 +11,6 @@ A value machine: it takes no sample and knows no timer. Flink: BackPressureStats
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias, assert_never
@@ -36,21 +35,13 @@ class BackPressureLevel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SubtaskBackPressure:
-    """Shares of one subtask's time, 0 to 1. Idle and busy are known only where the subtask measures itself."""
-
     subtask_index: SubtaskIndex
     ratio: float
-    idle_ratio: float | None = None
-    busy_ratio: float | None = None
+    """A share of its time, 0 to 1."""
 
     @property
     def level(self) -> BackPressureLevel:
         return BackPressureLevel.of(self.ratio)
-
-    @classmethod
-    def of_times(cls, subtask: SubtaskIndex, back_pressured: float, idle: float, busy: float) -> SubtaskBackPressure:
-        """From milliseconds per second."""
-        return cls(subtask, back_pressured / 1000, idle / 1000, busy / 1000)
 
     @classmethod
     def of_samples(cls, subtask: SubtaskIndex, taken: list[bool]) -> SubtaskBackPressure:
@@ -60,14 +51,10 @@ class SubtaskBackPressure:
 
 @dataclass(frozen=True, slots=True)
 class VertexBackPressure:
-    """The subtasks that are known, by index, and the time of the last figure."""
+    """All subtasks, by index, and the time of the last sample."""
 
     subtasks: tuple[SubtaskBackPressure, ...]
     end_ms: float
-
-    @classmethod
-    def of(cls, subtasks: Iterable[SubtaskBackPressure], end_ms: float) -> VertexBackPressure:
-        return cls(tuple(sorted(subtasks, key=lambda subtask: subtask.subtask_index)), end_ms)
 
     @property
     def max_ratio(self) -> float:
@@ -119,19 +106,11 @@ class SamplingEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class BackPressureMeasured:
-    """Figures that the subtasks measured themselves."""
-
-    vertex_id: VertexId
-    figures: VertexBackPressure
-
-
-@dataclass(frozen=True, slots=True)
 class JobEnded:
     """Its status is terminal, or the tracker is to stop: no samples from now on, and late ones are dropped."""
 
 
-BackPressureEvent: TypeAlias = BackPressureRequested | SampleTaken | SamplingEnded | BackPressureMeasured | JobEnded
+BackPressureEvent: TypeAlias = BackPressureRequested | SampleTaken | SamplingEnded | JobEnded
 
 
 # ----------------------------------------------------------------------------------------------------- effects
@@ -185,8 +164,6 @@ class BackPressureTracker:
                 self._take(event, now_ms)
             case SamplingEnded(vertex_id):
                 self._complete(vertex_id, now_ms)
-            case BackPressureMeasured(vertex_id, figures):
-                self._keep(vertex_id, figures, now_ms)
             case JobEnded():
                 self._has_ended = True
                 self._pending.clear()
@@ -221,12 +198,8 @@ class BackPressureTracker:
     def _complete(self, vertex_id: VertexId, now_ms: float) -> None:
         sampling = self._pending.pop(vertex_id, None)
         if sampling is not None:
-            shares = (SubtaskBackPressure.of_samples(subtask, taken) for subtask, taken in sampling.items())
-            self._keep(vertex_id, VertexBackPressure.of(shares, now_ms), now_ms)
-
-    def _keep(self, vertex_id: VertexId, figures: VertexBackPressure, now_ms: float) -> None:
-        if not self._has_ended:
-            self._known[vertex_id] = _Known(figures, now_ms)
+            shares = tuple(SubtaskBackPressure.of_samples(subtask, taken) for subtask, taken in sampling.items())
+            self._known[vertex_id] = _Known(VertexBackPressure(shares, now_ms), now_ms)
 
     def _forget_unwanted(self, now_ms: float) -> None:
         oldest_ms = now_ms - self._settings.cleanup_interval_ms

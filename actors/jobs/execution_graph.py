@@ -136,13 +136,13 @@ class ExecutionGraph:
         """Whether every subtask, of these vertices or of all, has an attempt that runs."""
         return self._all_are({ExecutionState.RUNNING}, vertices)
 
-    def all_finished(self, vertices: Collection[VertexId] | None = None) -> bool:
-        """Whether every subtask, of these vertices or of all, has an attempt that finished."""
-        return self._all_are({ExecutionState.FINISHED}, vertices)
+    def all_finished(self) -> bool:
+        """Whether every subtask has an attempt that finished."""
+        return self._all_are({ExecutionState.FINISHED})
 
     def all_running_or_finished(self) -> bool:
         """Whether every subtask has an attempt that runs or has finished: nothing has yet to start."""
-        return self._all_are({ExecutionState.RUNNING, ExecutionState.FINISHED}, None)
+        return self._all_are({ExecutionState.RUNNING, ExecutionState.FINISHED})
 
     def new_attempts(self, vertices: Collection[VertexId], new_id: Callable[[str], str]) -> tuple[Execution, ...]:
         """Begin a new attempt of each subtask of these vertices; it waits for its deployment.
@@ -274,7 +274,7 @@ class ExecutionGraph:
     def _subtasks_in(self, vertices: Collection[VertexId] | None) -> Iterator[SubtaskKey]:
         return (subtask for subtask in self._subtasks if vertices is None or subtask.vertex_id in vertices)
 
-    def _all_are(self, states: Collection[ExecutionState], vertices: Collection[VertexId] | None) -> bool:
+    def _all_are(self, states: Collection[ExecutionState], vertices: Collection[VertexId] | None = None) -> bool:
         attempts = (self._current.get(subtask) for subtask in self._subtasks_in(vertices))
         return all(execution is not None and execution.state in states for execution in attempts)
 

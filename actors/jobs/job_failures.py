@@ -1,7 +1,8 @@
 """JobFailures: what becomes of a job's failures: they are remembered, counted, and made known.
 
 Each is made known once, by a `FailureKnown`, and by its root. The first word of it may be secondhand, as when a
-neighbour sees a broken channel; then it waits until it is explained, or until all tasks of its region have ended.
+neighbour sees a broken channel; then it waits until it is explained, or until all tasks of its region have ended. How
+the process of a lost TaskManager ended is known later than that it is lost, and sometimes after the job's end.
 A value machine of the JobMaster.
 """
 
@@ -11,14 +12,16 @@ from ...messages import CheckpointId, FailureCause, FailureKind, JobGraph
 from ..job_graph import Region
 from .execution_graph import ExecutionGraph
 from .failure_history import FailureHistory
-from .job_effects import FailureKnown, Restart
+from .job_effects import FailureKnown, ProcessEnded, Restart
 from .repeated_failures import RepeatedFailures
+from .task_manager_roster import TaskManagerRoster
 
 
 class JobFailures:
     """The failures of one job."""
 
-    def __init__(self, job: JobGraph) -> None:
+    def __init__(self, job: JobGraph, roster: TaskManagerRoster) -> None:
+        self._roster = roster
         self.history = FailureHistory(job.name)
         self._repeated = RepeatedFailures(job.max_same_failures)
         self._unsaid: dict[Region, FailureKnown] = {}
@@ -50,6 +53,22 @@ class JobFailures:
         lost, text = FailureKind.TASK_MANAGER_LOST, f"TaskManager {index}: {reason}"
         counted = self._repeated.add(FailureCause("TaskManagerLost", text, repeatable=True, kind=lost))
         return counted if counted.kind is FailureKind.REPEATED else None
+
+    def loss_explained(self, index: int, reason: str) -> list[ProcessEnded]:
+        """The process of this TaskManager has ended so. Nothing, if it was not lost before."""
+        lost = self._roster.lost_life(index)
+        if lost is None:
+            return []
+        self.history.process_ended(lost, reason)
+        return [ProcessEnded(index, reason, None)]
+
+    @property
+    def await_explanation(self) -> bool:
+        """Whether the latest is a lost TaskManager of which it is not known yet how its process ended."""
+        latest = self.history.latest
+        if latest is None or latest.kind is not FailureKind.TASK_MANAGER_LOST:
+            return False
+        return self._roster.awaits_end_of(latest.task_manager)
 
     def restarting(
         self, region: Region, cause: FailureCause, delay_ms: float, checkpoint: CheckpointId | None

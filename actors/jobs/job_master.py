@@ -59,7 +59,6 @@ from .job_effects import (
     JobEvent,
     OwnTimerEvent,
     PermitsDue,
-    ProcessEnded,
     RepeatFinalNotify,
     RestartDue,
     SlotsOverdue,
@@ -126,9 +125,9 @@ class JobMaster:
         plan, before = CheckpointPlan.of(graph), points.predecessors
         self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, plan, ids, store, files, before)
         self._job, self._settings = graph, settings
-        self._failures = JobFailures(graph)
         self._slots = SlotPool()
         self._roster = TaskManagerRoster(settings.task_managers)
+        self._failures = JobFailures(graph, self._roster)
         self._restarts = RegionRestarts(graph, self.graph, self._slots, restart, settings.slot_timeout_ms)
         self._ending = JobEnding(graph, self.graph)
         self._orders = AttemptOrders(graph.job_id, self.graph, self._ending)
@@ -244,7 +243,7 @@ class JobMaster:
         if isinstance(event, _HEARD_AFTER_THE_END):
             return self._coordinate(event)
         if isinstance(event, TaskManagerExited):
-            return [*self._explain_loss(event.index, event.reason)]
+            return [*self._failures.loss_explained(event.index, event.reason)]
         return []
 
     def _timer_due(self, timer: OwnTimerEvent) -> Effects:
@@ -308,7 +307,7 @@ class JobMaster:
         as it may.
         """
         index, reason = event.index, event.reason
-        told: Effects = [*self._explain_loss(index, reason)]
+        told: Effects = [*self._failures.loss_explained(index, reason)]
         if told and self._course.end() is JobStatus.FAILED:
             return [*told, *self._settle()]
         if self.status not in _ALIVE:  # another one would have nothing to do
@@ -319,14 +318,6 @@ class JobMaster:
         is_new = self.status is JobStatus.CREATED and self.coordinator.store.latest() is None
         failure = self._roster.cannot_start() if is_new else None
         return [*told, *(next_life if failure is None else self._fail_job(failure))]
-
-    def _explain_loss(self, index: int, reason: str) -> list[ProcessEnded]:
-        """How a process ended is known later than that its connection broke, and sometimes after the job's end."""
-        lost = self._roster.lost_life(index)
-        if lost is None:
-            return []
-        self._failures.history.process_ended(lost, reason)
-        return [ProcessEnded(index, reason, None)]
 
     # -- deployment
 
@@ -452,17 +443,9 @@ class JobMaster:
         """After an attempt's end: is the job over, or a region ready to be deployed again?"""
         effects: Effects = [*self._course.runs(self._wall_ms), *self._failures.settle(self.graph)]
         end = self._course.end()
-        if end is JobStatus.FAILED and self._awaits_cause:
+        if end is JobStatus.FAILED and self._failures.await_explanation:
             return [*effects, Schedule(EXIT_WAIT_MS, ExitOverdue())]
         return effects + (self._deploy_waiting() if end is None else self._conclude(end))
-
-    @property
-    def _awaits_cause(self) -> bool:
-        """Whether the job fails of a TaskManager whose process has ended nobody knows how, yet."""
-        cause = self.latest_failure
-        if cause is None or cause.kind is not FailureKind.TASK_MANAGER_LOST:
-            return False
-        return self._roster.awaits_end_of(cause.task_manager)
 
     def _conclude(self, status: JobStatus) -> Effects:
         cause = self.latest_failure if status is JobStatus.FAILED else None

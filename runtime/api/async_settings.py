@@ -18,11 +18,6 @@ from .private_names import is_ours
 _NAME: Final = "async_settings"
 
 
-def rate_of(operator: Operator) -> float | None:
-    """How many calls a second it may begin, over all its subtasks; None: it has no such limit."""
-    return getattr(getattr(operator, _NAME, None), "rate_per_second", None)
-
-
 def settings_of(operator: Operator) -> AsyncSettings:
     """Those of its class, or of this use. Raises InvalidOperator for something else in their place."""
     given = operator.async_settings

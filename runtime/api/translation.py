@@ -35,7 +35,7 @@ from ...state.keyring import Keyring
 from ..connectors import CollectSink, FileSink, OutletSink
 from ..connectors.spark.stream_query import SparkStream
 from ..connectors.spark.stream_source import SparkStreamSource
-from .async_settings import rate_of
+from .async_settings import settings_of
 from .chaining import Size, chains_of, key_sinks, partitioning_of, sizes_of
 from .checks import text
 from .environment import StreamEnvironment
@@ -314,7 +314,7 @@ def _description(node: StreamNode) -> OperatorDescription:
         raise InvalidOperator(f"operator {node.name!r}: {error}") from error
     operator = node.operator
     ends, is_async = operator._emits_at_end, operator._is_async
-    rate = rate_of(operator)
+    rate = settings_of(operator).rate_per_second
     return OperatorDescription(node.operator_id, node.name, node.role, states, ends, rate, is_async)
 
 

@@ -77,10 +77,10 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-def log_is_shown(name: str, level: int = logging.WARNING) -> bool:
-    """Whether records of this logger come to standard error, where whoever reads this command reads them."""
+def log_is_shown(name: str) -> bool:
+    """Whether warnings of this logger come to standard error, where whoever reads this command reads them."""
     logger: logging.Logger | None = logging.getLogger(name)
-    if logger is None or not logger.isEnabledFor(level):
+    if logger is None or not logger.isEnabledFor(logging.WARNING):
         return False
     handlers: list[logging.Handler] = []
     while logger is not None:

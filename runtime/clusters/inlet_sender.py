@@ -291,7 +291,7 @@ class InletSender(Actor):
                 self.closed = InletClosed(f"inlet {self._inlet!r} takes no more records: {why}; {SEND_AGAIN}")
                 self.refuse_all()
             elif answer.is_ready and not answer.is_full:
-                self._refuse_gaps(lane, asked, last_numbers)
+                self._refuse_gaps(lane, last_numbers)
         if answer.is_full:
             self._pause(lane)
 
@@ -325,7 +325,7 @@ class InletSender(Actor):
             else:
                 sender.next = max(sender.next, last + 1)
 
-    def _refuse_gaps(self, lane: _Lane, asked: Iterable[Item], last_numbers: dict[str, int]) -> None:
+    def _refuse_gaps(self, lane: _Lane, last_numbers: dict[str, int]) -> None:
         """A number is missing that nobody is going to send: what comes behind it cannot be taken."""
         for name, last in last_numbers.items():
             first = next((item for item in (*lane.open, *lane.waiting) if item.sender == name and item.count), None)

@@ -1,6 +1,6 @@
 """Leader: where the JobManager that leads is, and how others learn it. Flink: LeaderRetrievalService.
 
-How one becomes the leader is not at home here (`election.py`).
+How one becomes the leader is not at home here (`leadership.py`).
 """
 
 from __future__ import annotations

@@ -15,15 +15,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Any
 
-_OURS = {
-    "job_name": "job",
-    "task_manager": "task_manager",
-    "operator": "operator",
-    "subtask": "subtask",
-    "attempt": "attempt",
-}
-"""Attributes of a record, and what they are called here."""
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+from ..output.log_record import OURS, added_to, message_of
 
 
 class JsonLines(logging.Formatter):
@@ -37,20 +29,12 @@ class JsonLines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": _message(record),
+            "message": message_of(record),
         }
-        line |= {name: said[own] for own, name in _OURS.items() if said.get(own) not in (None, "", -1)}
+        line |= {name.removesuffix("_name"): said[name] for name in OURS if said.get(name) not in (None, "", -1)}
         line["place"] = f"{record.pathname}:{record.lineno}"
         if record.exc_text or record.exc_info:
             line["error"] = record.exc_text or self.formatException(record.exc_info or (None, None, None))
-        extra = {name: value for name, value in said.items() if name not in _STANDARD and name not in _OURS}
-        if extra:
+        if extra := added_to(record):
             line["extra"] = extra
         return json.dumps(line, default=str)
-
-
-def _message(record: logging.LogRecord) -> str:
-    try:
-        return record.getMessage()
-    except Exception as error:  # noqa: BLE001  (arguments of any kind)
-        return f"{record.msg!s} (its arguments cannot be formatted: {type(error).__name__}: {error})"

@@ -16,14 +16,13 @@ from typing import Any
 from ...actors.operators.operator import Operator
 from ...messages import LoggedRecord, SubtaskIndex
 from .log_levels import LogLevels
+from .log_record import added_to, message_of
 from .outbox import RelayOutbox
 from .running_code import running_operator
 
 MAX_TEXT = 64 * 1024
 """The number of characters sent of a record's message, of its traceback and of its stack."""
 _MAX_EXTRA = 1024
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
-_OURS = ("operator", "subtask", "attempt", "job_name", "task_manager")
 
 
 @contextlib.contextmanager
@@ -74,7 +73,7 @@ def _made(record: logging.LogRecord) -> LoggedRecord:
         logger=record.name[:_MAX_EXTRA],
         level=record.levelno,
         created_s=record.created,
-        text=_message(record)[:MAX_TEXT],
+        text=message_of(record)[:MAX_TEXT],
         path=record.pathname,
         line=record.lineno,
         function=record.funcName or "",
@@ -84,15 +83,8 @@ def _made(record: logging.LogRecord) -> LoggedRecord:
         operator=operator,
         subtask_index=SubtaskIndex(subtask),
         attempt_number=attempt,
-        extra=_extra(record) or None,
+        extra={str(name)[:_MAX_EXTRA]: _plain(value) for name, value in added_to(record).items()} or None,
     )
-
-
-def _message(record: logging.LogRecord) -> str:
-    try:
-        return record.getMessage()
-    except Exception as error:  # noqa: BLE001  (arguments of any kind)
-        return f"{record.msg!s} (its arguments cannot be formatted: {type(error).__name__}: {error})"
 
 
 def _traceback(record: logging.LogRecord) -> str:
@@ -115,15 +107,6 @@ def _logged_by(record: logging.LogRecord) -> tuple[str, int, int]:
 
 def _int(value: Any) -> int:
     return value if isinstance(value, int) else -1
-
-
-def _extra(record: logging.LogRecord) -> dict[str, Any]:
-    """What the user has added to the record."""
-    return {
-        str(name)[:_MAX_EXTRA]: _plain(value)
-        for name, value in vars(record).items()
-        if name not in _STANDARD and name not in _OURS
-    }
 
 
 def _plain(value: Any) -> Any:

@@ -33,7 +33,6 @@ class Found:
     storage: CheckpointStorage
     """That its handles' paths belong to."""
     checkpoint: CompletedCheckpoint
-    is_pointer: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def absolute(path: str | os.PathLike[str]) -> str:
 def find(path: str | os.PathLike[str]) -> Found:
     """Raises NotASavepoint, MissingSavepoint, MissingState, CorruptState, ForgedPointer, UnreachableRoot."""
     leads = follow(path)
-    return Found(leads.path, leads.storage, read_metadata(leads), leads.pointer is not None)
+    return Found(leads.path, leads.storage, read_metadata(leads))
 
 
 def follow(path: str | os.PathLike[str]) -> Leads:

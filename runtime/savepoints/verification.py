@@ -63,7 +63,7 @@ def verify(path: str | os.PathLike[str]) -> Verification:
         raise
     except StorageError as error:
         return Verification(os.fspath(path), files, 0, 0, (_problem(error, os.fspath(path)),))
-    savepoint = SavepointReader(Found(leads.path, leads.storage, checkpoint, leads.pointer is not None))
+    savepoint = SavepointReader(Found(leads.path, leads.storage, checkpoint))
     handles: dict[str, StateHandle] = {}
     inline = 0
     problems: list[Problem] = []

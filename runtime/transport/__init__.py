@@ -17,7 +17,6 @@ Small batches leave together: `actors/flow/output_buffer.py` keeps them until th
 """
 
 from .data_plane import ZmqDataPlane
-from .in_process import local_channel
 from .stats import DataPlaneStats
 
-__all__ = ["DataPlaneStats", "ZmqDataPlane", "local_channel"]
+__all__ = ["DataPlaneStats", "ZmqDataPlane"]

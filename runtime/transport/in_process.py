@@ -29,12 +29,6 @@ def nobody() -> None:
     """The wake-up of an end that nobody has opened yet."""
 
 
-def local_channel(window_bytes: int, wake_consumer: Wake, wake_producer: Wake) -> tuple[OutputChannel, InputChannel]:
-    """Both ends of a new channel that is available while the batches in it take less than `window_bytes`."""
-    shared = _Shared(window_bytes)
-    return _LocalOutput(shared, wake_producer), _LocalInput(shared, wake_consumer)
-
-
 def _cost_of(element: Element) -> int:
     """Its part of the window; that of control elements is nothing."""
     return FRAME_BYTES + estimated_bytes(element) if isinstance(element, (pa.RecordBatch, list, TimedBatch)) else 0

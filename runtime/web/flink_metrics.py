@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ...actors.jobs.back_pressure import BackPressureLevel
 from ...messages import (
     END_OF_TIME,
     NO_WATERMARK,
@@ -25,7 +26,6 @@ from .errors import bad_request
 
 Json = dict[str, Any]
 Values = dict[str, float]
-OK_UP_TO, LOW_UP_TO = 0.10, 0.50
 _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
     "min": min,
     "max": max,
@@ -131,56 +131,51 @@ def shown_time(watermark_ms: int) -> int | None:
 
 def back_pressure_of_view(view: JobView, vertex: JobVertex) -> Json:
     """/jobs/:jobid/vertices/:vertexid/backpressure, by what the subtasks measure themselves."""
-    rows = [each for each in view.subtasks if each.vertex_id == vertex.vertex_id]
-    greatest = max((each.back_pressured for each in rows), default=0.0)
-    shares = [
-        {
-            "subtask": each.subtask_index,
-            "attempt-number": each.attempt_number,
-            "backpressure-level": level(each.back_pressured),
-            "backpressureLevel": level(each.back_pressured),
-            "ratio": each.back_pressured,
-            "idleRatio": max(0.0, 1 - each.busy - each.back_pressured),
-            "busyRatio": each.busy,
-        }
-        for each in rows
+    found = [each for each in view.subtasks if each.vertex_id == vertex.vertex_id]
+    rows = [
+        _share(
+            each.subtask_index,
+            each.attempt_number,
+            BackPressureLevel.of(each.back_pressured).value,
+            each.back_pressured,
+            max(0.0, 1 - each.busy - each.back_pressured),
+            each.busy,
+        )
+        for each in found
     ]
-    return {
-        "status": "ok",
-        "backpressure-level": level(greatest),
-        "backpressureLevel": level(greatest),
-        "end-timestamp": view.at_ms,
-        "subtasks": shares,
-    }
+    greatest = max((each.back_pressured for each in found), default=0.0)
+    return _shares("ok", BackPressureLevel.of(greatest).value, view.at_ms, rows)
 
 
 def back_pressure(report: VertexBackPressureReport) -> Json:
     """The same, by samples."""
-    if not report.level:
-        return {"status": "deprecated", "subtasks": []}
     rows = [
-        {
-            "subtask": each.subtask_index,
-            "attempt-number": 0,
-            "backpressure-level": each.level,
-            "backpressureLevel": each.level,
-            "ratio": each.ratio,
-            "idleRatio": each.idle_ratio,
-            "busyRatio": each.busy_ratio,
-        }
+        _share(each.subtask_index, 0, each.level, each.ratio, each.idle_ratio, each.busy_ratio)
         for each in report.subtasks
     ]
+    return _shares(report.status, report.level, report.end_ms, rows)
+
+
+def _share(subtask: int, attempt_number: int, level: str, ratio: float, idle: float | None, busy: float | None) -> Json:
     return {
-        "status": report.status,
-        "backpressure-level": report.level,
-        "backpressureLevel": report.level,
-        "end-timestamp": report.end_ms,
-        "subtasks": rows,
+        "subtask": subtask,
+        "attempt-number": attempt_number,
+        "backpressure-level": level,
+        "backpressureLevel": level,
+        "ratio": ratio,
+        "idleRatio": idle,
+        "busyRatio": busy,
     }
 
 
-def level(ratio: float) -> str:
-    return "ok" if ratio <= OK_UP_TO else "low" if ratio <= LOW_UP_TO else "high"
+def _shares(status: str, level: str, end_ms: int, rows: list[Json]) -> Json:
+    return {
+        "status": status,
+        "backpressure-level": level,
+        "backpressureLevel": level,
+        "end-timestamp": end_ms,
+        "subtasks": rows,
+    }
 
 
 def flame_graph(graph: FlameGraph) -> Json:

@@ -115,8 +115,8 @@ class OperatorStateBackend(ReadOnlySwitch):
             items = [
                 item
                 for name in (declaration.name, *declaration.former_names)
-                for restored in self._restored.pop(name, ())
-                for item in _decode(declaration, *restored)
+                for _, packed in self._restored.pop(name, ())
+                for item in _decode(declaration, packed)
             ]
             known = self._states[declaration.name] = OperatorList(declaration, self, items)
         return cast(S, known)
@@ -149,7 +149,7 @@ def _packed(schema: bytes, item: Any) -> bytes:
 
 def read_list(declaration: OperatorListState[Any], handle: OperatorListHandle, read: ReadState) -> list[Any]:
     """The items of a list in a snapshot. Raises StateIncompatible, and what `read` raises."""
-    return list(_decode(declaration, handle, _items(handle, read(handle.handle))))
+    return list(_decode(declaration, _items(handle, read(handle.handle))))
 
 
 def packed_list(declaration: OperatorListState[Any], items: Iterable[Any]) -> OperatorListHandle:
@@ -172,7 +172,7 @@ def _items(handle: OperatorListHandle, data: bytes) -> list[bytes]:
     return [data[start:end] for start, end in pairwise(offsets)]
 
 
-def _decode(declaration: OperatorListState[Any], handle: OperatorListHandle, items: list[bytes]) -> Iterator[Any]:
+def _decode(declaration: OperatorListState[Any], items: list[bytes]) -> Iterator[Any]:
     node, name = declaration.node(), declaration.name
     decoders: dict[bytes, Convert] = {}
     for item in items:

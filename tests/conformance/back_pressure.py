@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from understudy.actors.jobs.back_pressure import (
-    BackPressureAnswer,
-    BackPressureLevel,
-    BackPressureMeasured,
-    BackPressureRequested,
-    BackPressureSettings,
-    BackPressureTracker,
-    SubtaskBackPressure,
-    TakeSamples,
-    VertexBackPressure,
+from understudy.actors.jobs.back_pressure import BackPressureAnswer, BackPressureLevel, BackPressureSettings
+from understudy.actors.jobs.vertex_samples import Ratios, TriggerSample, VertexSamples
+from understudy.messages import (
+    JobId,
+    StackTraceSample,
+    SubtaskBackPressureReport,
+    SubtaskIndex,
+    TriggerStackTraceSample,
+    VertexBackPressureReport,
+    VertexId,
 )
-from understudy.actors.jobs.vertex_samples import TriggerSample, VertexSamples
-from understudy.messages import JobId, StackTraceSample, SubtaskIndex, VertexId
 
 from ..actors.jobs import test_back_pressure as tests
 from .scenario import Difference, Scenario, Skipped, UnknownWord, Words, compare, scenarios_of
@@ -68,12 +66,12 @@ def _play(words: Words) -> Iterator[Difference]:
         case {"samples_blocked": _}:
             yield from _sample(words)
         case {"stats": None} | {"metrics_ms_per_second": None | []}:
-            yield from _ask(words, None, 0)
+            yield from _ask(words, None)
         case {"metrics_ms_per_second": metrics}:
-            yield from _ask(words, VertexBackPressure.of(map(_of_metrics, metrics), STARTED_MS), 0)
+            yield from _ask_of_metrics(words, metrics)
         case {"stats": {"ratios": ratios, "age_ms": age_ms}}:
-            shares = (SubtaskBackPressure(SubtaskIndex(index), ratio) for index, ratio in enumerate(ratios))
-            yield from _ask(words, VertexBackPressure.of(shares, STARTED_MS), age_ms)
+            taken_of = [_samples(100, round(100 * ratio)) for ratio in ratios]
+            yield from _ask(words, _Sampled(taken_of, words.get("refresh_interval_ms", 60_000)), age_ms)
         case {"name": name} if name in PROOFS:
             for proof in PROOFS[name]:
                 proof()
@@ -81,48 +79,78 @@ def _play(words: Words) -> Iterator[Difference]:
             raise Skipped(f"told in words, and no test is known to hold it: scenarios/{words['name']}")
 
 
-def _of_metrics(metrics: Words) -> SubtaskBackPressure:
-    return SubtaskBackPressure.of_times(
-        SubtaskIndex(metrics["subtask"]), metrics["backPressured"], metrics["idle"], metrics["busy"]
-    )
+def _samples(number: int, blocked: int) -> list[bool]:
+    return [True] * blocked + [False] * (number - blocked)
+
+
+class _Sampled:
+    """A vertex in the part of the JobManager that has tasks sampled, with what their TaskManagers would answer."""
+
+    def __init__(self, taken_of: Sequence[Sequence[bool]], refresh_interval_ms: int = 60_000) -> None:
+        self._taken_of = taken_of
+        self._running = tests.running_subtasks(VERTEX, len(taken_of))
+        self._vertex = tests.vertex(VERTEX, len(taken_of))
+        most = max(map(len, taken_of), default=1)
+        self._book = VertexSamples(JOB, BackPressureSettings(samples=most, refresh_interval_ms=refresh_interval_ms))
+
+    def ask(self, now_ms: float) -> tuple[BackPressureAnswer, list[TriggerStackTraceSample]]:
+        answer, effects = self._book.request(self._vertex, self._running, now_ms)
+        return answer, [effect.message for effect in effects if isinstance(effect, TriggerSample)]
+
+    def take(self, orders: Sequence[TriggerStackTraceSample]) -> None:
+        for order, taken in zip(orders, self._taken_of, strict=True):
+            self._book.heard(StackTraceSample(JOB, order.attempt_id, order.number, tuple(taken), ()), STARTED_MS, 0)
+
+    def report(self, answer: BackPressureAnswer, ratios: Ratios | None = None) -> VertexBackPressureReport:
+        return self._book.report(self._vertex, answer, ratios or {}, STARTED_MS, 0)
 
 
 # ------------------------------------------------------------------------------------------------- asking
 
 
-def _ask(words: Words, figures: VertexBackPressure | None, age_ms: float) -> Iterator[Difference]:
-    settings = BackPressureSettings(refresh_interval_ms=words.get("refresh_interval_ms", 60_000))
-    tracker = BackPressureTracker(settings)
-    if figures is not None:
-        tracker.on(BackPressureMeasured(VERTEX, figures), STARTED_MS)
-    effects = tracker.on(BackPressureRequested(VERTEX, 4), STARTED_MS + age_ms)
-    (answer,) = (effect for effect in effects if isinstance(effect, BackPressureAnswer))
-    found = _response_of(answer)
+def _ask(
+    words: Words, vertex: _Sampled | None, age_ms: float = 0, ratios: Ratios | None = None
+) -> Iterator[Difference]:
+    """`vertex`: one to sample first; None: nothing is known."""
+    if vertex is None:
+        vertex = _Sampled([[]])
+    else:
+        vertex.take(vertex.ask(STARTED_MS)[1])
+    answer, orders = vertex.ask(STARTED_MS + age_ms)
+    found = _response_of(vertex.report(answer, ratios), ratios)
     if "end-timestamp" in found:  # the file gives a name to the time at which the figures were complete
         found["end-timestamp"] = (words.get("stats") or {}).get("end_timestamp")
     if "end-timestamp" not in words["response"]:
         found.pop("end-timestamp", None)
     yield from compare("response", words["response"], found)
-    is_sampled = any(isinstance(effect, TakeSamples) for effect in effects)
+    is_sampled = bool(orders)
     yield from compare("sample_triggered", words.get("sample_triggered", is_sampled), is_sampled)
 
 
-def _response_of(answer: BackPressureAnswer) -> Words:
+def _ask_of_metrics(words: Words, metrics: Sequence[Words]) -> Iterator[Difference]:
+    """As many samples as a second has ms; subtasks that the file leaves out are not compared."""
+    blocked = {each["subtask"]: each["backPressured"] for each in metrics}
+    taken_of = [_samples(1000, blocked.get(index, 0)) for index in range(max(blocked) + 1)]
+    ratios = {SubtaskIndex(each["subtask"]): (each["idle"] / 1000, each["busy"] / 1000) for each in metrics}
+    yield from _ask(words, _Sampled(taken_of), ratios=ratios)
+
+
+def _response_of(report: VertexBackPressureReport, wanted: Ratios | None) -> Words:
     """As Flink's REST answer says it."""
-    response: Words = {"status": "deprecated" if answer.is_outdated else "ok"}
-    if answer.figures is None:
+    response: Words = {"status": report.status}
+    if not report.level:
         return response
     return response | {
-        "backpressure-level": answer.figures.level.value,
-        "end-timestamp": answer.figures.end_ms,
-        "subtasks": [_subtask(subtask) for subtask in answer.figures.subtasks],
+        "backpressure-level": report.level,
+        "end-timestamp": report.end_ms,
+        "subtasks": [_subtask(each) for each in report.subtasks if wanted is None or each.subtask_index in wanted],
     }
 
 
-def _subtask(subtask: SubtaskBackPressure) -> Words:
+def _subtask(subtask: SubtaskBackPressureReport) -> Words:
     found: Words = {
         "subtask": subtask.subtask_index,
-        "backpressure-level": subtask.level.value,
+        "backpressure-level": subtask.level,
         "ratio": subtask.ratio,
     }
     if subtask.idle_ratio is not None:
@@ -136,20 +164,13 @@ def _subtask(subtask: SubtaskBackPressure) -> Words:
 
 
 def _sample(words: Words) -> Iterator[Difference]:
-    """By the part of the JobManager that has tasks sampled, with what their TaskManagers would answer."""
     taken_of = words["samples_blocked"]
-    rounds = [*taken_of, *[[]] * (words.get("subtasks", 0) - len(taken_of))]
-    settings = BackPressureSettings(samples=max(map(len, rounds), default=1))
-    running = tests.running_subtasks(VERTEX, len(rounds))
-    vertex, samples = tests.vertex(VERTEX, len(running)), VertexSamples(JOB, settings)
-    first, triggered = samples.request(vertex, running, STARTED_MS)
-    second, again = samples.request(vertex, running, STARTED_MS)
-    orders = [effect.message for effect in triggered if isinstance(effect, TriggerSample)]
-    for order, taken in zip(orders, rounds, strict=True):
-        answer = StackTraceSample(JOB, order.attempt_id, order.number, tuple(taken), ())
-        samples.heard(answer, STARTED_MS, 0)
-    known, _ = samples.request(vertex, running, STARTED_MS)
-    report = samples.report(vertex, known, {}, STARTED_MS, 0)
+    vertex = _Sampled([*taken_of, *[[]] * (words.get("subtasks", 0) - len(taken_of))])
+    first, orders = vertex.ask(STARTED_MS)
+    second, again = vertex.ask(STARTED_MS)
+    vertex.take(orders)
+    known, _ = vertex.ask(STARTED_MS)
+    report = vertex.report(known)
     found = {
         "first_trigger": first.figures is None and bool(orders),
         "second_trigger_while_pending": bool(again),

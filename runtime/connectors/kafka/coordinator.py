@@ -2,7 +2,7 @@
 
 Each call finds the broker that coordinates the transactional id, and tries again where the broker says that it may, or
 cannot be reached, until its time is over. Blocks. It knows nothing of sinks: what an error means for the output is
-decided in `prepared_transaction.py`.
+decided in `recovery.py`.
 """
 
 from __future__ import annotations

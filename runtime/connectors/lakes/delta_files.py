@@ -25,6 +25,7 @@ from ..errors import UnreadableInput
 from ..files.file_writers import repeating_columns
 from .delta_table import TableFiles
 from .errors import VersionGone
+from .lake_source import without_first
 
 INDEXED_COLUMNS = 32
 """How many columns have statistics, the first ones: Delta's default."""
@@ -88,10 +89,10 @@ def read_file(
                 if skipped >= rows:
                     skipped -= rows
                     continue
-                for batch in parquet.iter_batches(batch_rows, row_groups=[group], columns=names):
-                    if skipped < batch.num_rows:
-                        yield _completed(batch.slice(skipped), file, schema)
-                    skipped = max(0, skipped - batch.num_rows)
+                batches = parquet.iter_batches(batch_rows, row_groups=[group], columns=names)
+                for batch in without_first(skipped, batches):
+                    yield _completed(batch, file, schema)
+                skipped = 0
     except FileNotFoundError as error:
         raise VersionGone(
             f"{file.path}: a file of the version that is read is gone: a vacuum removed it. Let vacuums keep files for "

@@ -18,8 +18,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ....actors.errors import MarkerMoved
-from ....actors.operators.committer import Committer
 from ....actors.operators.marker import Marker
 from ....state.file_locations import absolute
 from ..errors import check_extra, require
@@ -31,7 +29,6 @@ from .delta_table import (
     check_writable,
     delta_schema,
     find_table,
-    first_line,
     make_table,
     open_table,
     reached,
@@ -39,10 +36,10 @@ from .delta_table import (
     to_look,
     told,
 )
-from .errors import ColumnConflict, LostDataFile, NoTable
-from .lake_sink import COMMIT_ROUNDS, FILE_BYTES, LakeSink, LakeWriter, added_columns
+from .errors import ColumnConflict, NoTable
+from .lake_sink import FILE_BYTES, LakeCommitter, LakeSink, LakeWriter, added_columns
 from .partitions import partitions_of
-from .upkeep import Upkeep, check_commits_per_compaction
+from .upkeep import check_commits_per_compaction
 
 log = logging.getLogger(__name__)
 
@@ -143,57 +140,41 @@ class DeltaWriter(LakeWriter):
         return stored_schema(pa.schema([field]), self.table).field(0).with_nullable(True)
 
 
-class DeltaCommitter(Committer):
-    """One for all writers. Makes the table when it opens, if there is none."""
-
+class DeltaCommitter(LakeCommitter):
     def __init__(self, sink: DeltaSink) -> None:
-        self._path, self._options, self._evolve = sink.path, sink.storage_options, sink.evolve
-        self._schema, self._partition_by, self._commits_per_compaction = (
-            sink.schema,
-            sink.partition_by,
-            sink.commits_per_compaction,
-        )
+        super().__init__(sink.path, sink.commits_per_compaction)
+        self._options, self._evolve = sink.storage_options, sink.evolve
+        self._schema, self._partition_by = sink.schema, sink.partition_by
 
     def open(self) -> None:
-        self._files = TableFiles(self._path, self._options, "DeltaSink")
-        if find_table(self._path, self._options, "DeltaSink") is None:
-            make_table(self._path, self._options, self._schema, self._partition_by)
-        self._table: Any = open_table(self._path, self._options, "DeltaSink")
-        check_writable(self._table, self._path)
-        self._upkeep = Upkeep("delta-compaction", self._commits_per_compaction, self._compact)
-
-    def close(self) -> None:
-        if (upkeep := getattr(self, "_upkeep", None)) is not None:
-            upkeep.join(timeout=60)
+        self._files = TableFiles(self.table, self._options, "DeltaSink")
+        if find_table(self.table, self._options, "DeltaSink") is None:
+            make_table(self.table, self._options, self._schema, self._partition_by)
+        self._table: Any = open_table(self.table, self._options, "DeltaSink")
+        check_writable(self._table, self.table)
+        super().open()
 
     def last_marker(self, writer: str) -> int | None:
-        with reached(self._path, self._options):
+        with reached(self.table, self._options):
             self._table.update_incremental()
             found: int | None = self._table.transaction_version(writer)
         return found
 
-    def commit(self, committables: list[dict[str, Any]], marker: Marker) -> None:
-        deltalake = require("deltalake", extra="delta", wanted_by="DeltaSink")
-        with reached(self._path, self._options):
-            lost = self._files.missing([each["path"] for each in committables])
-        if lost:
-            raise LostDataFile(self._path, lost)
-        for left in reversed(range(COMMIT_ROUNDS)):
-            found = self.last_marker(marker.writer) or 0
-            if found != marker.after:
-                raise MarkerMoved(marker.writer, marker.after, found)
-            try:
-                with reached(self._path, self._options):
-                    self._add_columns(committables)
-                    self._commit_now(deltalake, committables, marker)
-                break
-            except deltalake.exceptions.CommitFailedError as error:
-                if not left:
-                    raise
-                log.info("%s: others commit too, trying again: %s", self._path, first_line(error))
-        self._upkeep.committed()
+    def missing(self, committables: list[dict[str, Any]]) -> list[str]:
+        with reached(self.table, self._options):
+            return self._files.missing([each["path"] for each in committables])
 
-    def _commit_now(self, deltalake: Any, committables: list[dict[str, Any]], marker: Marker) -> None:
+    def commit_once(self, committables: list[dict[str, Any]], marker: Marker) -> None:
+        with reached(self.table, self._options):
+            self._add_columns(committables)
+            self._commit_now(committables, marker)
+
+    def conflict(self) -> type[Exception]:
+        found: type[Exception] = _deltalake().exceptions.CommitFailedError
+        return found
+
+    def _commit_now(self, committables: list[dict[str, Any]], marker: Marker) -> None:
+        deltalake = _deltalake()
         now_ms = self.context.clock.wall_ms()
         actions = [
             deltalake.transaction.AddAction(
@@ -213,17 +194,21 @@ class DeltaCommitter(Committer):
         """A commit of its own, before that of the files; where somebody else has added them it does nothing."""
         for serialized in {each["columns"] for each in committables} - {None}:
             wanted = pa.ipc.read_schema(pa.py_buffer(serialized))
-            new = added_columns(self._path, arrow_schema(self._table), wanted, self._evolve)
+            new = added_columns(self.table, arrow_schema(self._table), wanted, self._evolve)
             if new:
-                self._table.alter.add_columns(delta_schema(pa.schema(new), self._path).fields)
+                self._table.alter.add_columns(delta_schema(pa.schema(new), self.table).fields)
                 self._table.update_incremental()
 
-    def _compact(self) -> None:
-        """On a thread of its own, with a table of its own. A failure costs nothing: small files stay small."""
+    def look_after(self) -> None:
+        """With a table of its own. A failure costs nothing: small files stay small."""
         began = time.monotonic()
         try:
-            done = open_table(self._path, self._options, "DeltaSink").optimize.compact()
+            done = open_table(self.table, self._options, "DeltaSink").optimize.compact()
             taken = f"{done['numFilesRemoved']} files are {done['numFilesAdded']} now, {time.monotonic() - began:.1f} s"
-            log.info("%s: %s", self._path, taken)
+            log.info("%s: %s", self.table, taken)
         except Exception as error:  # noqa: BLE001 - whatever delta-rs raises
-            log.warning("%s: small files were not compacted: %s", self._path, told(error))
+            log.warning("%s: small files were not compacted: %s", self.table, told(error))
+
+
+def _deltalake() -> Any:
+    return require("deltalake", extra="delta", wanted_by="DeltaSink")

@@ -16,13 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from ....actors.errors import MarkerMoved
-from ....actors.operators.committer import Committer
 from ....actors.operators.marker import Marker
 from ....actors.setting_limits import duration_setting
 from ..errors import check_extra, require
 from ..names import one_name
-from .errors import ColumnConflict, LostDataFile, NoTable
+from .errors import ColumnConflict, NoTable
 from .iceberg_table import (
     MARKER,
     Catalog,
@@ -36,8 +34,8 @@ from .iceberg_table import (
     without_retries,
 )
 from .iceberg_upkeep import look_after
-from .lake_sink import COMMIT_ROUNDS, FILE_BYTES, LakeSink, LakeWriter, added_columns
-from .upkeep import Upkeep, check_commits_per_compaction
+from .lake_sink import COMMIT_ROUNDS, FILE_BYTES, LakeCommitter, LakeSink, LakeWriter, added_columns
+from .upkeep import check_commits_per_compaction
 
 log = logging.getLogger(__name__)
 
@@ -167,68 +165,54 @@ class IcebergWriter(LakeWriter):
             table.refresh()
 
 
-class IcebergCommitter(Committer):
-    """One for all writers. Makes the table when it opens, if there is none."""
-
+class IcebergCommitter(LakeCommitter):
     def __init__(self, sink: IcebergSink) -> None:
-        self._name, self._catalog = sink.table, sink.catalog
+        super().__init__(sink.table, sink.commits_per_compaction)
+        self._catalog, self._keep_snapshots_ms = sink.catalog, sink.keep_snapshots_ms
         self._schema, self._partition_by = sink.schema, sink.partition_by
-        self._commits_per_compaction, self._keep_snapshots_ms = sink.commits_per_compaction, sink.keep_snapshots_ms
 
     def open(self) -> None:
         self._table = self._table_now()
-        self._upkeep = Upkeep("iceberg-upkeep", self._commits_per_compaction, self._look_after)
-
-    def close(self) -> None:
-        if (upkeep := getattr(self, "_upkeep", None)) is not None:
-            upkeep.join(timeout=60)
+        super().open()
 
     def last_marker(self, writer: str) -> int | None:
-        with reached(self._name, self._table):
+        with reached(self.table, self._table):
             self._table.refresh()
         found = self._table.properties.get(MARKER + writer)
         return None if found is None else int(found)
 
-    def commit(self, committables: list[dict[str, Any]], marker: Marker) -> None:
-        with reached(self._name, self._table):
-            self._commit_in_rounds(committables, marker)
-        self._upkeep.committed()
-
-    def _commit_in_rounds(self, committables: list[dict[str, Any]], marker: Marker) -> None:
-        errors = require("pyiceberg.exceptions", extra="iceberg", wanted_by="IcebergSink")
+    def missing(self, committables: list[dict[str, Any]]) -> list[str]:
         paths = [each["file_path"] for each in committables]
-        if lost := [path for path in paths if not self._table.io.new_input(path).exists()]:
-            raise LostDataFile(self._name, lost)
-        for left in reversed(range(COMMIT_ROUNDS)):
-            found = self.last_marker(marker.writer) or 0
-            if found != marker.after:
-                raise MarkerMoved(marker.writer, marker.after, found)
-            try:
-                self._commit_now(committables, marker)
-                break
-            except errors.CommitFailedException as error:
-                if not left:
-                    raise
-                log.info("%s: others commit too, trying again: %s", self._name, error)
+        with reached(self.table, self._table):
+            return [path for path in paths if not self._table.io.new_input(path).exists()]
+
+    def commit_once(self, committables: list[dict[str, Any]], marker: Marker) -> None:
+        with reached(self.table, self._table):
+            self._commit_now(committables, marker)
+
+    def conflict(self) -> type[Exception]:
+        errors = require("pyiceberg.exceptions", extra="iceberg", wanted_by="IcebergSink")
+        found: type[Exception] = errors.CommitFailedException
+        return found
 
     def _table_now(self) -> Any:
         catalog = load_catalog(self._catalog, "IcebergSink")
-        return open_or_make(catalog, self._name, self._schema, self._partition_by)
+        return open_or_make(catalog, self.table, self._schema, self._partition_by)
 
-    def _look_after(self) -> None:
-        """On a thread of its own, with a table of its own."""
+    def look_after(self) -> None:
+        """With a table of its own."""
         try:
             table = self._table_now()
         except Exception as error:  # noqa: BLE001 - the next commit says it, if it lasts
-            log.warning("%s: small files were not compacted: %s", self._name, error)
+            log.warning("%s: small files were not compacted: %s", self.table, error)
         else:
-            look_after(table, self._name, self._keep_snapshots_ms)
+            look_after(table, self.table, self._keep_snapshots_ms)
 
     def _commit_now(self, committables: list[dict[str, Any]], marker: Marker) -> None:
         table, spec = self._table, self._table.spec().spec_id
         if other := [each["spec"] for each in committables if each["spec"] != spec]:
             raise ColumnConflict(
-                f"{self._name}: files were written for partitioning {other[0]}, and the table has {spec} now: put it "
+                f"{self.table}: files were written for partitioning {other[0]}, and the table has {spec} now: put it "
                 "back until they are committed, and change it while no job writes"
             )
         without_retries(table)

@@ -12,7 +12,7 @@ from ..errors import UnreadableInput, check_extra, require
 from ..names import one_name
 from .errors import LakeUnreachable, RowsChanged, VersionGone
 from .iceberg_table import Catalog, arrow_schema, load_catalog, open_table, reached
-from .lake_source import LakeSource, check_following, chosen
+from .lake_source import LakeSource, check_following, chosen, without_first
 
 EMPTY = 0
 """The version of a table that has no snapshot yet."""
@@ -127,10 +127,8 @@ class IcebergVersions:
         scan = arrow.ArrowScan(self._table.metadata, self._table.io, wanted, expressions.AlwaysTrue())
         try:
             with reached(self._name, self._table):
-                for batch in scan.to_record_batches([file]):
-                    if skipped < batch.num_rows:
-                        yield conform(batch.slice(skipped), schema)
-                    skipped = max(0, skipped - batch.num_rows)
+                for batch in without_first(skipped, scan.to_record_batches([file])):
+                    yield conform(batch, schema)
         except LakeUnreachable:
             raise
         except FileNotFoundError as error:

@@ -17,11 +17,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from ....actors.errors import MarkerMoved
 from ....actors.flow.elements import Batch
 from ....actors.flow.records import RecordMismatch, batch_of, conform, mapping_of, schema_problem
 from ....actors.operators.committer import CommittableWriter, Committer
+from ....actors.operators.marker import Marker
 from ..files.output_trial import output_named
-from .errors import ColumnConflict
+from .errors import ColumnConflict, LostDataFile
+from .upkeep import Upkeep
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +40,7 @@ class LakeSink:
     def writer(self) -> LakeWriter:
         raise NotImplementedError(f"{type(self).__name__}.writer is not defined")  # abstract
 
-    def committer(self) -> Committer:
+    def committer(self) -> LakeCommitter:
         raise NotImplementedError(f"{type(self).__name__}.committer is not defined")  # abstract
 
 
@@ -149,6 +152,60 @@ class LakeWriter(CommittableWriter):
         for field in missing:
             batch = batch.append_column(field, pa.nulls(batch.num_rows, field.type))
         return conform(batch, self.schema)
+
+
+class LakeCommitter(Committer):
+    """One for all writers. Makes the table when it opens, if there is none.
+
+    Others, jobs or people, may commit at the same time. Where that is a conflict nothing was written, and the commit
+    goes out once more, from the newest version and with its marker.
+    """
+
+    def __init__(self, table: str, commits_per_compaction: int | None) -> None:
+        self.table, self._commits_per_compaction = table, commits_per_compaction
+
+    # -- what a subclass supplies, beside `last_marker`, which reads the newest version
+
+    def missing(self, committables: list[Any]) -> list[str]:
+        """The files that are not there any more."""
+        raise NotImplementedError(f"{type(self).__name__}.missing is not defined")  # abstract
+
+    def commit_once(self, committables: list[Any], marker: Marker) -> None:
+        """Commit to the version that `last_marker` has read. Raises `conflict()` if that is not the newest."""
+        raise NotImplementedError(f"{type(self).__name__}.commit_once is not defined")  # abstract
+
+    def conflict(self) -> type[Exception]:
+        """What the table's library raises where somebody else has committed meanwhile."""
+        raise NotImplementedError(f"{type(self).__name__}.conflict is not defined")  # abstract
+
+    def look_after(self) -> None:
+        """Upkeep, on a thread of its own: keep the table quick to read. Raises nothing."""
+
+    # -- how it goes
+
+    def open(self) -> None:
+        self._upkeep = Upkeep("upkeep of a table", self._commits_per_compaction, self.look_after)
+
+    def close(self) -> None:
+        if (upkeep := getattr(self, "_upkeep", None)) is not None:
+            upkeep.join(timeout=60)
+
+    def commit(self, committables: list[Any], marker: Marker) -> None:
+        if lost := self.missing(committables):
+            raise LostDataFile(self.table, lost)
+        conflict = self.conflict()
+        for left in reversed(range(COMMIT_ROUNDS)):
+            found = self.last_marker(marker.writer) or 0
+            if found != marker.after:
+                raise MarkerMoved(marker.writer, marker.after, found)
+            try:
+                self.commit_once(committables, marker)
+                break
+            except conflict as error:
+                if not left:
+                    raise
+                log.info("%s: others commit too, trying again: %s", self.table, str(error).partition("\n")[0])
+        self._upkeep.committed()
 
 
 def added_columns(where: str, table: pa.Schema, wanted: pa.Schema, evolve: bool) -> list[pa.Field]:

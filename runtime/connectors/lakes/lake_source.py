@@ -7,7 +7,7 @@ The columns are those that the table has then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
 import pyarrow as pa
@@ -157,6 +157,14 @@ class LakeSource(PacedSource):
     def _chain_after(self, seen: int, shares: Sequence[Share]) -> Sequence[int]:
         """Where all have seen the same, nothing is asked of the table."""
         return self._versions.after(seen) if any(share.seen != seen for share in shares) else ()
+
+
+def without_first(rows: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches without their first `rows`."""
+    for batch in batches:
+        if rows < batch.num_rows:
+            yield batch.slice(rows)
+        rows = max(0, rows - batch.num_rows)
 
 
 def check_following(watch_ms: float | None, only_new: bool, changes: str) -> None:

@@ -16,7 +16,7 @@ from ....actors.flow.records import RecordMismatch, conform
 from ....actors.operators.source import END, Source, SourceState
 from ....messages import CheckpointId
 from ..errors import SparkQueryFailed, SpoolMismatch, UnreadableFile, UnreadableInput
-from ..lakes.lake_source import LakeSource
+from ..lakes.lake_source import LakeSource, without_first
 from ..lakes.spans import Share
 from .spool import Spool
 
@@ -170,10 +170,8 @@ class SpooledBatches:
 
         try:
             with parquet.ParquetFile(file) as opened:
-                for batch in opened.iter_batches():
-                    if skipped < batch.num_rows:
-                        yield self._as_wanted(batch.slice(skipped), schema, file)
-                    skipped = max(0, skipped - batch.num_rows)
+                for batch in without_first(skipped, opened.iter_batches()):
+                    yield self._as_wanted(batch, schema, file)
         except FileNotFoundError as error:
             raise SpoolMismatch(f"{file}: a file of a batch that is to be read is gone: put it back") from error
         except RecordMismatch as error:

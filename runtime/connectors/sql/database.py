@@ -246,7 +246,7 @@ def _kind_of(error: BaseException, is_lost: bool) -> type[SqlError]:
     state = getattr(error, "sqlstate", None)
     words = str(error).lower()
     if isinstance(error, sqlite3.Error):
-        return _kind_of_sqlite(error, words)
+        return _kind_of_sqlite(words)
     if state is not None:
         if state.startswith(_REFUSING):
             return DatabaseRefused
@@ -260,7 +260,7 @@ def _kind_of(error: BaseException, is_lost: bool) -> type[SqlError]:
     return StatementFailed
 
 
-def _kind_of_sqlite(error: BaseException, words: str) -> type[SqlError]:
+def _kind_of_sqlite(words: str) -> type[SqlError]:
     if "no such table" in words:
         return NoSuchTable
     if any(each in words for each in ("readonly", "read-only", "not a database", "unable to open")):

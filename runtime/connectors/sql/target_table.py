@@ -68,6 +68,8 @@ class TargetTable:
             )
             for each in found
         }
+        self._may_redirect: bool | None = None
+        """Whether other tables inherit of it; None: it was not looked at."""
         if key:
             self._check_key(inspector)
 
@@ -135,9 +137,6 @@ class TargetTable:
         connection.execute(found, rows)
 
     # -- details
-
-    _may_redirect: bool | None = None
-    """Whether other tables inherit of it; None: it was not looked at."""
 
     def _has_heirs(self, connection: Connection, sent: int, got_in: int) -> bool:
         """Whether a trigger may have put the rows that are missing into tables that inherit of this one, as tables were

@@ -1,4 +1,4 @@
-"""What SinkContract and SourceContract have in common: points, and what is said when something is wrong."""
+"""What SinkContract and SourceContract have in common: tests at each call, and what is said when one fails."""
 
 from __future__ import annotations
 
@@ -33,6 +33,20 @@ class Contract:
     def error(self) -> BaseException:
         """The error of a call that fails, or loses its answer."""
         return ConnectionError("the connection was lost (by the contract)")
+
+    # -- the tests of both
+
+    def test_a_kill_before_and_after_each_call(self) -> None:
+        self._at_each_call("kill", "it was killed")
+
+    def test_two_kills(self) -> None:
+        self._two_at_a_time()
+
+    def test_a_call_that_fails_and_one_whose_answer_is_lost(self) -> None:
+        self._at_each_call("fail", "a call failed")
+
+    def test_a_zombie_that_wakes_up_after_its_successor(self) -> None:
+        self._at_each_call("freeze", "it was frozen")
 
     # -- for the two
 

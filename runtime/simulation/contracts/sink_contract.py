@@ -63,18 +63,9 @@ class SinkContract(Contract):
         self._print(f"{len(calls)} calls to the outside are recorded")
         assert calls, "no call to the outside was seen: name the module that is called, as in outside = ('psycopg',)"
 
-    def test_a_kill_before_and_after_each_call(self) -> None:
-        self._at_each_call("kill", "it was killed")
-
-    def test_two_kills(self) -> None:
-        self._two_at_a_time()
-
-    def test_a_call_that_fails_and_one_whose_answer_is_lost(self) -> None:
-        self._at_each_call("fail", "a call failed")
-
     def test_a_zombie_that_wakes_up_after_its_successor(self) -> None:
         if self.guarantee != "upsert":
-            self._at_each_call("freeze", "it was frozen")
+            super().test_a_zombie_that_wakes_up_after_its_successor()
 
     def test_a_rescale_from_four_to_two_to_three(self) -> None:
         """Each time before the checkpoint was committed, and after it was."""

@@ -77,18 +77,6 @@ class SourceContract(Contract):
         life = self._undisturbed()
         self._print(f"{len(life.calls[0].names)} calls are recorded")
 
-    def test_a_kill_before_and_after_each_call(self) -> None:
-        self._at_each_call("kill", "it was killed")
-
-    def test_two_kills(self) -> None:
-        self._two_at_a_time()
-
-    def test_a_call_that_fails_and_one_whose_answer_is_lost(self) -> None:
-        self._at_each_call("fail", "a call failed")
-
-    def test_a_zombie_that_wakes_up_after_its_successor(self) -> None:
-        self._at_each_call("freeze", "it was frozen")
-
     def test_its_threads_have_their_turns_in_other_orders(self) -> None:
         """Nothing goes wrong but, perhaps, what they do at the same time as the task."""
         threads = self._undisturbed_source().threads[0]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter as Multiset
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ....actors.operators.collector import Collector
@@ -35,9 +36,10 @@ from .async_operators import (
     Waking,
     service,
 )
-from .event_times import WINDOW_MS, by_key, everywhere, key_of, one_source, time_of, timed
+from .event_times import WINDOW_MS, time_of, timed
+from .keyed_numbers import by_key, everywhere, key_of, with_keys
 from .timed_topologies import due_of
-from .topologies import OUTPUT, Topology, Workload, environment
+from .topologies import OUTPUT, Topology, Workload, by_name, environment, one_source
 
 # ---- the jobs
 
@@ -195,10 +197,6 @@ def _of_each(workload: Workload) -> list[Any]:
     return [(number, 3 * number) for number in range(workload.records)]
 
 
-def _keyed(workload: Workload) -> list[Any]:
-    return [(key_of(number, workload.keys), number) for number in range(workload.records)]
-
-
 def _paid_and_asked(workload: Workload) -> list[Any]:
     return [(key_of(number, workload.keys), 3 * number, 9 * number) for number in range(workload.records)]
 
@@ -221,19 +219,17 @@ def _payments(workload: Workload, is_whole: bool) -> str:
     return _ledger(workload, is_whole)
 
 
-ASYNC: dict[str, Topology] = {
-    each.name: replace(each, answer_ms=2_000.0, outside=_payments if each.name == "paid" else _ledger)
-    for each in (
-        Topology("asked", _asked, _in_turn, counts_up=True),
-        Topology("bursts", _bursts, _in_fives, counts_up=True),
-        Topology("answered", _answered, _in_place, counts_up=True),
-        Topology("silent", _silent, _in_place, counts_up=True),
-        Topology("reminded", _reminded, _reminders, tells_at_the_end=True),
-        Topology("gathered", _gathered, _windows, tells_at_the_end=True),
-        Topology("batched", _batched, _of_each, counts_up=True),
-        Topology("refused", _refused, _given_up, counts_up=True),
-        Topology("paid", _paid, _paid_and_asked, counts_up=True),
-        Topology("waking", _waking, _keyed, counts_up=True),
-    )
-}
-"""By name."""
+_asking = partial(Topology, answer_ms=2_000.0, outside=_ledger)
+
+ASYNC = by_name(
+    _asking("asked", _asked, _in_turn, counts_up=True),
+    _asking("bursts", _bursts, _in_fives, counts_up=True),
+    _asking("answered", _answered, _in_place, counts_up=True),
+    _asking("silent", _silent, _in_place, counts_up=True),
+    _asking("reminded", _reminded, _reminders, tells_at_the_end=True),
+    _asking("gathered", _gathered, _windows, tells_at_the_end=True),
+    _asking("batched", _batched, _of_each, counts_up=True),
+    _asking("refused", _refused, _given_up, counts_up=True),
+    _asking("paid", _paid, _paid_and_asked, counts_up=True, outside=_payments),
+    _asking("waking", _waking, with_keys, counts_up=True),
+)

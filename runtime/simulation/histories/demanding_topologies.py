@@ -9,72 +9,25 @@ does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import count
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
-from ....actors.flow.elements import Batch
 from ....actors.operators.collector import Collector
 from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
-from ....actors.operators.source import END, SourceState
 from ....state import ListState, OperatorListState, ValueState
-from ....state.keys.key_groups import key_group
 from ...api.environment import StreamEnvironment
 from ...connectors.files.file_readers import FileSplit
 from ...connectors.files.split_source import SplitSource
-from ...connectors.paced_source import PacedSource
-from .topologies import MAX_PARALLELISM, OUTPUT, Counter, Same, Topology, Workload, _counted, environment
+from .keyed_numbers import everywhere, key_of
+from .topologies import OUTPUT, Counter, Same, Topology, Workload, by_name, counted, environment
 
 _REMEMBERED = 3
 
 _SPLIT_ROWS, _READ_ROWS = 7, 3
 _NUMBERS = pa.schema([("number", pa.int64())])
-
-_GROUPS = (0, 15, 7, 8, 5, 10, 3, 12, 6, 11, 1, 14, 4, 9, 2, 13)
-"""All, those first between which a rescale divides."""
-
-_KEYS = tuple(next(key for key in count() if key_group(key, MAX_PARALLELISM) == group) for group in _GROUPS)
-"""One of each key group."""
-
-
-class Ragged(PacedSource):
-    """Numbers one by one; the first of several subtasks has a quarter of them. Its offset is what is left."""
-
-    left: list[int]
-
-    def __init__(self, records: int, records_per_second: float) -> None:
-        super().__init__(1, records_per_second)
-        self.records = records
-
-    def open(self) -> None:
-        super().open()
-        self._take_share_of(list(range(self.records)))
-
-    def read(self, max_records: int) -> Batch | Literal[SourceState.END]:
-        if not self.left:
-            return END
-        taken, self.left = self.left[:max_records], self.left[max_records:]
-        return taken
-
-    def offset(self) -> list[int]:
-        return self.left
-
-    def seek(self, offset: list[int]) -> None:
-        self.left = offset
-
-    def rescale(self, offsets: Sequence[list[int]]) -> None:
-        self._take_share_of(sorted(number for left in offsets for number in left))
-
-    def _take_share_of(self, numbers: list[int]) -> None:
-        index, others = self.context.subtask_index, self.context.parallelism - 1
-        quarter = len(numbers) // 4
-        if others == 0:
-            self.left = numbers
-        else:
-            self.left = numbers[:quarter] if index == 0 else numbers[quarter:][index - 1 :: others]
 
 
 class Splits(SplitSource):
@@ -133,37 +86,25 @@ class Tally(KeyedOperator):
             out.collect((key, self.count.value()))
 
 
-def _key(number: int, keys: int) -> int:
-    """One of this number of keys: the first ones are of all key groups."""
-    place = number % keys
-    return _KEYS[place] if place < len(_KEYS) else 1_000 + place
-
-
-def _everywhere(env: StreamEnvironment, workload: Workload) -> Any:
-    """The numbers, from as many subtasks as the job has: the first one ends long before the others."""
-    numbers = Ragged(workload.records, workload.records_per_second)
-    return env.from_source(numbers, name="numbers", parallelism=workload.parallelism)
-
-
 def _ordered(workload: Workload) -> StreamEnvironment:
     env, keys = environment(workload), workload.keys
     numbers = env.from_collection(
         range(workload.records), records_per_second=workload.records_per_second, name="numbers", parallelism=1
     )
-    numbers.key_by(lambda number: _key(number, keys)).process(Follows, name="follows").collect(name=OUTPUT)
+    numbers.key_by(lambda number: key_of(number, keys)).process(Follows, name="follows").collect(name=OUTPUT)
     return env
 
 
 def _held(workload: Workload) -> StreamEnvironment:
     env, keys = environment(workload), workload.keys
-    held = _everywhere(env, workload).process(Hold, name="hold")
-    held.key_by(lambda number: _key(number, keys)).process(Counter, name="count").collect(name=OUTPUT)
+    held = everywhere(env, workload).process(Hold, name="hold")
+    held.key_by(lambda number: key_of(number, keys)).process(Counter, name="count").collect(name=OUTPUT)
     return env
 
 
 def _tallied(workload: Workload) -> StreamEnvironment:
     env, keys = environment(workload), workload.keys
-    tallies = _everywhere(env, workload).key_by(lambda number: _key(number, keys)).process(Tally, name="tally")
+    tallies = everywhere(env, workload).key_by(lambda number: key_of(number, keys)).process(Tally, name="tally")
     tallies.key_by(lambda tally: tally[0]).process(Same, name="same").collect(name=OUTPUT)
     return env
 
@@ -174,7 +115,7 @@ def _splits(workload: Workload) -> StreamEnvironment:
         Splits(workload.records, workload.records_per_second), name="numbers", parallelism=workload.parallelism
     )
     plain = numbers.map(lambda row: row["number"], name="plain")
-    plain.key_by(lambda number: _key(number, keys)).process(Counter, name="count").collect(name=OUTPUT)
+    plain.key_by(lambda number: key_of(number, keys)).process(Counter, name="count").collect(name=OUTPUT)
     return env
 
 
@@ -183,7 +124,7 @@ def _followed(workload: Workload) -> list[tuple[int, ...]]:
     step = workload.keys
     return [
         (
-            _key(number, step),
+            key_of(number, step),
             *(each for each in range(number - (_REMEMBERED - 1) * step, number + 1, step) if each >= 0),
         )
         for number in range(workload.records)
@@ -192,20 +133,16 @@ def _followed(workload: Workload) -> list[tuple[int, ...]]:
 
 def _tallies(workload: Workload) -> list[tuple[int, int]]:
     keys = range(min(workload.keys, workload.records))
-    return [(_key(key, workload.keys), len(range(key, workload.records, workload.keys))) for key in keys]
+    return [(key_of(key, workload.keys), len(range(key, workload.records, workload.keys))) for key in keys]
 
 
 def _counts(workload: Workload) -> list[tuple[int, int]]:
-    return [(_key(key, workload.keys), seen) for key, seen in _counted(range(workload.records), workload.keys)]
+    return [(key_of(key, workload.keys), seen) for key, seen in counted(range(workload.records), workload.keys)]
 
 
-DEMANDING: dict[str, Topology] = {
-    each.name: each
-    for each in (
-        Topology("ordered", _ordered, _followed, counts_up=True),
-        Topology("held", _held, _counts),
-        Topology("splits", _splits, _counts),
-        Topology("tallied", _tallied, _tallies, tells_at_the_end=True),
-    )
-}
-"""By name."""
+DEMANDING = by_name(
+    Topology("ordered", _ordered, _followed, counts_up=True),
+    Topology("held", _held, _counts),
+    Topology("splits", _splits, _counts),
+    Topology("tallied", _tallied, _tallies, tells_at_the_end=True),
+)

@@ -1,4 +1,4 @@
-"""Event times of the records of our own jobs, and the sources that give them: what jobs with event time share.
+"""Event times of the numbers of our own jobs: what jobs with event time share.
 
 Times are out of order, but by no more than the watermarks of `timed` allow for.
 """
@@ -9,9 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ....actors.operators.watermark_generators import bounded_out_of_orderness
-from ...api.environment import StreamEnvironment
-from .demanding_topologies import Ragged, _key
-from .topologies import Workload
 
 TICK_MS = 1_000
 """From one number to the next, but for the disorder."""
@@ -35,31 +32,8 @@ def time_behind(number: int) -> int:
     return time_of(number) - APART_MS
 
 
-def one_source(env: StreamEnvironment, workload: Workload, name: str = "numbers", share: int = 1) -> Any:
-    """The numbers in their order, or one `share`-th of them."""
-    return env.from_collection(
-        range(workload.records // share), records_per_second=workload.records_per_second, name=name, parallelism=1
-    )
-
-
-def everywhere(env: StreamEnvironment, workload: Workload) -> Any:
-    """The numbers from as many subtasks as the job has: the first one has the smallest, and ends first."""
-    numbers = Ragged(workload.records, workload.records_per_second)
-    return env.from_source(numbers, name="numbers", parallelism=workload.parallelism)
-
-
 def timed(
     stream: Any, time: Callable[[int], int] = time_of, delay_ms: int = DISORDER_MS, idle_after_ms: int | None = None
 ) -> Any:
     """With event times, and watermarks so far behind the newest one."""
     return stream.assign_timestamps(time, watermarks=bounded_out_of_orderness(delay_ms), idle_after_ms=idle_after_ms)
-
-
-def by_key(stream: Any, workload: Workload) -> Any:
-    keys = workload.keys
-    return stream.key_by(lambda number: key_of(number, keys))
-
-
-def key_of(number: int, keys: int) -> int:
-    """One of this number of keys, of all key groups if there are enough."""
-    return _key(number, keys)

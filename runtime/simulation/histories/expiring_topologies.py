@@ -6,16 +6,15 @@ event time has: a timer looks then. Processing time has no such moments: when a 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....actors.operators.collector import Collector
 from ....actors.operators.timers import KeyedTimer
 from ....state import MapState, Ttl, ValueState
 from ...api.environment import StreamEnvironment
-from .event_times import DISORDER_MS, TICK_MS, by_key, key_of, one_source, timed
+from .event_times import DISORDER_MS, TICK_MS, timed
+from .keyed_numbers import by_key, with_keys
 from .theme_parts import ALL_KEYS
 from .timed_topologies import Watching
-from .topologies import OUTPUT, Topology, Workload, environment
+from .topologies import OUTPUT, Topology, Workload, by_name, environment, one_source
 
 TTL_MS = ALL_KEYS * TICK_MS + DISORDER_MS + 1
 """So far apart, or less, are the times of a key's numbers that follow each other: there are no more keys than these."""
@@ -63,11 +62,4 @@ def _expiring(workload: Workload) -> StreamEnvironment:
     return env
 
 
-def _expired(workload: Workload) -> list[Any]:
-    return [(key_of(number, workload.keys), number) for number in range(workload.records)]
-
-
-EXPIRING: dict[str, Topology] = {
-    each.name: each for each in (Topology("expiring", _expiring, _expired, tells_at_the_end=True),)
-}
-"""By name."""
+EXPIRING = by_name(Topology("expiring", _expiring, with_keys, tells_at_the_end=True))

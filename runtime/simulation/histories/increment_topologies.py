@@ -9,7 +9,7 @@ from ....actors.operators.collector import Collector
 from ....actors.operators.keyed_operator import KeyedOperator
 from ....state import ValueState
 from ...api.environment import StreamEnvironment
-from .topologies import OUTPUT, Topology, Workload, environment
+from .topologies import OUTPUT, Topology, Workload, by_name, environment
 
 KEYS = 48
 HOT = 8
@@ -54,7 +54,4 @@ def _toggled(workload: Workload) -> list[tuple[int, int]]:
     return found
 
 
-INCREMENTS: dict[str, Topology] = {
-    each.name: each for each in (Topology("forgetful", _forgetful, _toggled, counts_up=True),)
-}
-"""By name."""
+INCREMENTS = by_name(Topology("forgetful", _forgetful, _toggled, counts_up=True))

@@ -26,7 +26,7 @@ from ...clusters.job_errors import InletClosed
 from ...clusters.job_handle import JobHandle
 from ...clusters.sent import Sent
 from ..world.cluster import SimulatedCluster
-from .topologies import OUTPUT, Topology, Workload, environment
+from .topologies import OUTPUT, Topology, Workload, by_name, environment
 
 _INLET = "numbers"
 _SENDERS = 3
@@ -175,11 +175,7 @@ def _expected(workload: Workload) -> list[tuple[str, int, int]]:
     return [(name, number, number - 1) for name, total in _totals(workload).items() for number in range(1, total + 1)]
 
 
-INLETS: dict[str, Topology] = {
-    each.name: each
-    for each in (
-        Topology("inlet", lambda work: _build(work, None), _expected, feed=_feed),
-        Topology("inlet-columns", lambda work: _build(work, _SCHEMA), _expected, feed=_feed),
-    )
-}
-"""By name."""
+INLETS = by_name(
+    Topology("inlet", lambda work: _build(work, None), _expected, feed=_feed),
+    Topology("inlet-columns", lambda work: _build(work, _SCHEMA), _expected, feed=_feed),
+)

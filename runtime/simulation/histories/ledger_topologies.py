@@ -16,7 +16,7 @@ from ....actors.operators.ledger_sink import LedgerSink
 from ....actors.operators.marker import Marker
 from ...api.environment import StreamEnvironment
 from ..world.fake_ledger import FakeLedger, NotThere
-from .topologies import Topology, Workload, all_counts, counting_job, wrong_counts
+from .topologies import Topology, Workload, all_counts, by_name, counting_job, wrong_counts
 
 LEDGER = FakeLedger("ledger")
 EVER = 1 << 60
@@ -99,17 +99,4 @@ def _what_is_wrong(workload: Workload, is_whole: bool) -> str:
     return wrong_counts(found, workload, is_whole=is_whole)
 
 
-LEDGERS: dict[str, Topology] = {
-    each.name: each
-    for each in (
-        Topology(
-            "booked",
-            _booked,
-            all_counts,
-            counts_up=True,
-            answer_ms=2_000.0,
-            outside=_what_is_wrong,
-        ),
-    )
-}
-"""By name."""
+LEDGERS = by_name(Topology("booked", _booked, all_counts, counts_up=True, answer_ms=2_000.0, outside=_what_is_wrong))

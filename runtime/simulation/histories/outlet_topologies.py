@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ...api.environment import StreamEnvironment
-from .topologies import Topology, Workload, all_counts, counting_job
+from .topologies import Topology, Workload, all_counts, by_name, counting_job
 
 OUTLET = "outlet"
 
@@ -16,7 +16,4 @@ def _followed(workload: Workload) -> StreamEnvironment:
     return env
 
 
-OUTLETS: dict[str, Topology] = {
-    each.name: each for each in (Topology("followed", _followed, all_counts, counts_up=True, has_outlet=True),)
-}
-"""By name."""
+OUTLETS = by_name(Topology("followed", _followed, all_counts, counts_up=True, has_outlet=True))

@@ -18,20 +18,9 @@ from ....actors.operators.timers import KeyedTimer
 from ....messages import CheckpointId
 from ....state import ListState, MapState, OperatorListState, ValueState
 from ...api.environment import StreamEnvironment
-from .demanding_topologies import Ragged
-from .event_times import (
-    DISORDER_MS,
-    TICK_MS,
-    WINDOW_MS,
-    by_key,
-    everywhere,
-    key_of,
-    one_source,
-    time_behind,
-    time_of,
-    timed,
-)
-from .topologies import OUTPUT, Topology, Workload, environment
+from .event_times import DISORDER_MS, TICK_MS, WINDOW_MS, time_behind, time_of, timed
+from .keyed_numbers import Ragged, by_key, everywhere, key_of, with_keys
+from .topologies import OUTPUT, Topology, Workload, by_name, environment, one_source
 
 IDLE_AFTER_MS = 1_000
 
@@ -290,17 +279,9 @@ def _summed(workload: Workload, events: list[tuple[int, int]]) -> list[Any]:
     return [(key, start, len(numbers), sum(numbers)) for (key, start), numbers in held.items()]
 
 
-def _kept(workload: Workload) -> list[Any]:
-    return [(key_of(number, workload.keys), number) for number in range(workload.records)]
-
-
-TIMED: dict[str, Topology] = {
-    each.name: each
-    for each in (
-        Topology("reminders", _reminders, _reminded, tells_at_the_end=True),
-        Topology("apart", _apart, _apart_sums, tells_at_the_end=True),
-        Topology("quiet", _quiet, _quiet_sums, tells_at_the_end=True, emits_meanwhile=True),
-        Topology("clocked", _clocked, _kept, counts_up=True),
-    )
-}
-"""By name."""
+TIMED = by_name(
+    Topology("reminders", _reminders, _reminded, tells_at_the_end=True),
+    Topology("apart", _apart, _apart_sums, tells_at_the_end=True),
+    Topology("quiet", _quiet, _quiet_sums, tells_at_the_end=True, emits_meanwhile=True),
+    Topology("clocked", _clocked, with_keys, counts_up=True),
+)

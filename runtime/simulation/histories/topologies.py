@@ -180,23 +180,23 @@ def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvi
     return env
 
 
-def _numbers(environment: StreamEnvironment, workload: Workload, name: str = "numbers", share: int = 1) -> Any:
+def one_source(env: StreamEnvironment, workload: Workload, name: str = "numbers", share: int = 1) -> Any:
     """The workload's numbers, or one `share`-th of them: a source that ends before the other."""
-    return environment.from_collection(
+    return env.from_collection(
         range(workload.records // share), records_per_second=workload.records_per_second, name=name, parallelism=1
     )
 
 
 def _chain(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
-    tripled = _numbers(env, workload).map(lambda number: 3 * number, name="tripled", parallelism=1)
+    tripled = one_source(env, workload).map(lambda number: 3 * number, name="tripled", parallelism=1)
     tripled.filter(lambda number: number % 2 == 0, name="even", parallelism=1).collect(name=OUTPUT, parallelism=1)
     return env
 
 
 def _pipeline(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
-    negated = _numbers(env, workload).rebalance().map(lambda number: -number, name="negated")
+    negated = one_source(env, workload).rebalance().map(lambda number: -number, name="negated")
     negated.rebalance().flat_map(lambda number: [number, number], name="twice").collect(name=OUTPUT)
     return env
 
@@ -204,7 +204,7 @@ def _pipeline(workload: Workload) -> StreamEnvironment:
 def counting_job(workload: Workload) -> tuple[StreamEnvironment, Any]:
     """A job that counts the numbers by key, and its counts, which it collects: they may go elsewhere too."""
     env, keys = environment(workload), workload.keys
-    counts = _numbers(env, workload).key_by(lambda number: number % keys).process(Counter, name="count")
+    counts = one_source(env, workload).key_by(lambda number: number % keys).process(Counter, name="count")
     counts.collect(name=OUTPUT)
     return env, counts
 
@@ -227,7 +227,7 @@ def _spread(workload: Workload) -> StreamEnvironment:
 def _fan_in(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     keys = workload.keys
-    both = _numbers(env, workload, "one").union(_numbers(env, workload, "other", 2))
+    both = one_source(env, workload, "one").union(one_source(env, workload, "other", 2))
     both.key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
     return env
 
@@ -235,7 +235,7 @@ def _fan_in(workload: Workload) -> StreamEnvironment:
 def _diamond(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     keys = workload.keys
-    numbers = _numbers(env, workload)
+    numbers = one_source(env, workload)
     upper = numbers.rebalance().map(lambda number: number, name="upper")
     lower = numbers.rebalance().map(lambda number: number + 1, name="lower", parallelism=1)
     upper.union(lower).key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
@@ -245,8 +245,8 @@ def _diamond(workload: Workload) -> StreamEnvironment:
 def _two_inputs(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     keys = workload.keys
-    left = _numbers(env, workload, "left numbers").key_by(lambda number: number % keys)
-    right = _numbers(env, workload, "right numbers", 2).key_by(lambda number: number % keys)
+    left = one_source(env, workload, "left numbers").key_by(lambda number: number % keys)
+    right = one_source(env, workload, "right numbers", 2).key_by(lambda number: number % keys)
     left.connect(right).process(Sides, name="sides").collect(name=OUTPUT)
     return env
 
@@ -254,7 +254,9 @@ def _two_inputs(workload: Workload) -> StreamEnvironment:
 def _states(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     keys = workload.keys
-    _numbers(env, workload).key_by(lambda number: number % keys).process(EveryState, name="states").collect(name=OUTPUT)
+    one_source(env, workload).key_by(lambda number: number % keys).process(EveryState, name="states").collect(
+        name=OUTPUT
+    )
     return env
 
 
@@ -287,18 +289,18 @@ def _columnar_updates(workload: Workload) -> StreamEnvironment:
 def _at_least_once(workload: Workload) -> StreamEnvironment:
     env = environment(workload, mode="at-least-once")
     keys = workload.keys
-    both = _numbers(env, workload, "one").union(_numbers(env, workload, "other", 2))
+    both = one_source(env, workload, "one").union(one_source(env, workload, "other", 2))
     both.key_by(lambda number: number % keys).process(Same, name="same").collect(name=OUTPUT)
     return env
 
 
-def _counted(numbers: Iterable[int], keys: int) -> list[tuple[int, int]]:
+def counted(numbers: Iterable[int], keys: int) -> list[tuple[int, int]]:
     seen = dict.fromkeys(range(keys), 0)
-    counted = []
+    found = []
     for number in numbers:
         seen[number % keys] += 1
-        counted.append((number % keys, seen[number % keys]))
-    return counted
+        found.append((number % keys, seen[number % keys]))
+    return found
 
 
 def _totals(workload: Workload) -> list[tuple[int, int, int]]:
@@ -323,7 +325,7 @@ def _both(workload: Workload) -> list[int]:
 
 def all_counts(workload: Workload) -> list[tuple[int, int]]:
     """What a counting job must commit."""
-    return _counted(_all(workload), workload.keys)
+    return counted(_all(workload), workload.keys)
 
 
 def wrong_counts(found: Iterable[Any], workload: Workload, *, is_whole: bool) -> str:
@@ -332,39 +334,38 @@ def wrong_counts(found: Iterable[Any], workload: Workload, *, is_whole: bool) ->
     return "" if violation is None else violation.problem
 
 
-TOPOLOGIES: dict[str, Topology] = {
-    each.name: each
-    for each in (
-        Topology(
-            "chain", _chain, lambda work: [3 * number for number in _all(work) if number % 2 == 0], counts_up=True
-        ),
-        Topology("pipeline", _pipeline, lambda work: [-number for number in _all(work, 2)], counts_up=True),
-        Topology("keyed", _keyed, all_counts, counts_up=True),
-        Topology("spread", _spread, all_counts),
-        Topology("fan-in", _fan_in, lambda work: _counted(_both(work), work.keys)),
-        Topology(
-            "diamond",
-            _diamond,
-            lambda work: _counted([*_all(work), *range(1, work.records + 1)], work.keys),
-            counts_up=True,
-        ),
-        Topology(
-            "two-inputs",
-            _two_inputs,
-            lambda work: [
-                *(("left", *each) for each in all_counts(work)),
-                *(("right", *each) for each in _counted(_half(work), work.keys)),
-            ],
-        ),
-        Topology(
-            "states",
-            _states,
-            lambda work: [(key, n, n, n, n, n) for key, n in all_counts(work)],
-            counts_up=True,
-        ),
-        Topology("columnar", _columnar, _totals, tells_at_the_end=True),
-        Topology("columnar-updates", _columnar_updates, all_counts),
-        Topology("at-least-once", _at_least_once, _both, exactly_once=False),
-    )
-}
-"""The standard ones, by name."""
+def by_name(*topologies: Topology) -> dict[str, Topology]:
+    return {each.name: each for each in topologies}
+
+
+TOPOLOGIES = by_name(
+    Topology("chain", _chain, lambda work: [3 * number for number in _all(work) if number % 2 == 0], counts_up=True),
+    Topology("pipeline", _pipeline, lambda work: [-number for number in _all(work, 2)], counts_up=True),
+    Topology("keyed", _keyed, all_counts, counts_up=True),
+    Topology("spread", _spread, all_counts),
+    Topology("fan-in", _fan_in, lambda work: counted(_both(work), work.keys)),
+    Topology(
+        "diamond",
+        _diamond,
+        lambda work: counted([*_all(work), *range(1, work.records + 1)], work.keys),
+        counts_up=True,
+    ),
+    Topology(
+        "two-inputs",
+        _two_inputs,
+        lambda work: [
+            *(("left", *each) for each in all_counts(work)),
+            *(("right", *each) for each in counted(_half(work), work.keys)),
+        ],
+    ),
+    Topology(
+        "states",
+        _states,
+        lambda work: [(key, n, n, n, n, n) for key, n in all_counts(work)],
+        counts_up=True,
+    ),
+    Topology("columnar", _columnar, _totals, tells_at_the_end=True),
+    Topology("columnar-updates", _columnar_updates, all_counts),
+    Topology("at-least-once", _at_least_once, _both, exactly_once=False),
+)
+"""The standard ones."""

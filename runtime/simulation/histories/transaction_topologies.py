@@ -17,7 +17,7 @@ from ....messages import CheckpointId
 from ....state import OperatorListState
 from ...api.environment import StreamEnvironment
 from ..world.transactional_log import TransactionalLog, TransactionError
-from .topologies import Topology, Workload, all_counts, counting_job, wrong_counts
+from .topologies import Topology, Workload, all_counts, by_name, counting_job, wrong_counts
 
 ROWS, ORIGINS = TransactionalLog("transacted"), TransactionalLog("origins of transacted")
 _PREPARED = "prepared"
@@ -99,17 +99,6 @@ def _what_is_wrong(workload: Workload, is_whole: bool) -> str:
     return wrong_counts(found, workload, is_whole=is_whole)
 
 
-TRANSACTED: dict[str, Topology] = {
-    each.name: each
-    for each in (
-        Topology(
-            "transacted",
-            _transacted,
-            all_counts,
-            counts_up=True,
-            outside=_what_is_wrong,
-            takes_nothing_back=True,
-        ),
-    )
-}
-"""By name."""
+TRANSACTED = by_name(
+    Topology("transacted", _transacted, all_counts, counts_up=True, outside=_what_is_wrong, takes_nothing_back=True)
+)

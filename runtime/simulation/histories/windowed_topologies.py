@@ -18,21 +18,10 @@ from ....actors.operators.collector import Collector
 from ....actors.windows.window import TimeWindow
 from ....actors.windows.window_makers import session, sliding, tumbling
 from ...api.environment import StreamEnvironment
-from .event_times import (
-    APART_MS,
-    DISORDER_MS,
-    TICK_MS,
-    WINDOW_MS,
-    by_key,
-    everywhere,
-    key_of,
-    one_source,
-    time_behind,
-    time_of,
-    timed,
-)
+from .event_times import APART_MS, DISORDER_MS, TICK_MS, WINDOW_MS, time_behind, time_of, timed
+from .keyed_numbers import by_key, everywhere, key_of
 from .timed_topologies import Onward
-from .topologies import OUTPUT, Topology, Workload, environment
+from .topologies import OUTPUT, Topology, Workload, by_name, environment, one_source
 
 WIDE_DISORDER_MS = 10_200
 
@@ -202,16 +191,12 @@ def _pairs_and_others(workload: Workload) -> list[Any]:
     return [*found, *((None, number) for number in range(workload.records // 2) if number not in rights)]
 
 
-WINDOWED: dict[str, Topology] = {
-    each.name: each
-    for each in (
-        Topology("windows", _windows, lambda work: _with_records(_slid(work)), tells_at_the_end=True),
-        Topology("sessions", _sessions, lambda work: _with_records(_gathered(work)), tells_at_the_end=True),
-        Topology("panes", _panes, lambda work: _with_sums(_slid(work)), tells_at_the_end=True),
-        Topology("visits", _visits, lambda work: _with_sums(_gathered(work)), tells_at_the_end=True),
-        Topology("latecomers", _latecomers, _sorted_out),
-        Topology("pairs", _joined("inner"), _pairs),
-        Topology("either", _joined("full"), _pairs_and_others, tells_at_the_end=True),
-    )
-}
-"""By name."""
+WINDOWED = by_name(
+    Topology("windows", _windows, lambda work: _with_records(_slid(work)), tells_at_the_end=True),
+    Topology("sessions", _sessions, lambda work: _with_records(_gathered(work)), tells_at_the_end=True),
+    Topology("panes", _panes, lambda work: _with_sums(_slid(work)), tells_at_the_end=True),
+    Topology("visits", _visits, lambda work: _with_sums(_gathered(work)), tells_at_the_end=True),
+    Topology("latecomers", _latecomers, _sorted_out),
+    Topology("pairs", _joined("inner"), _pairs),
+    Topology("either", _joined("full"), _pairs_and_others, tells_at_the_end=True),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors.job_manager.job_manager import _readable
+from understudy.actors.job_manager.task_manager_links import _readable
 from understudy.messages import ExecutionAttemptId, Heartbeat, SubtaskIndex, TaskMetrics, VertexId, packed_heartbeat
 
 TASK = TaskMetrics(ExecutionAttemptId("a"), VertexId("v"), "v", SubtaskIndex(0), 1, 2, 3, 4, 5, "running")

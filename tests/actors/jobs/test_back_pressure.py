@@ -9,7 +9,6 @@ from understudy.actors.job_graph import SubtaskKey
 from understudy.actors.jobs.back_pressure import (
     BackPressureAnswer,
     BackPressureLevel,
-    BackPressureMeasured,
     BackPressureRequested,
     BackPressureSettings,
     BackPressureTracker,
@@ -45,7 +44,7 @@ def sample(index: int, is_blocked: bool) -> SampleTaken:
 
 def sampled(*ratios: float, end_ms: float) -> VertexBackPressure:
     shares = (SubtaskBackPressure(SubtaskIndex(index), ratio) for index, ratio in enumerate(ratios))
-    return VertexBackPressure.of(shares, end_ms)
+    return VertexBackPressure(tuple(shares), end_ms)
 
 
 def vertex(vertex_id: VertexId, parallelism: int) -> JobVertex:
@@ -83,7 +82,6 @@ def test_after_the_jobs_end_no_samples_are_taken_and_late_ones_are_dropped() -> 
     tracker.on(ASK, 0)
     tracker.on(JobEnded(), 1)
     tell_samples(tracker, 2)
-    tracker.on(BackPressureMeasured(VERTEX, sampled(0.5, end_ms=2)), 2)
     assert tracker.on(ASK, 3) == [UNKNOWN]
 
 
@@ -98,8 +96,9 @@ def test_figures_are_up_to_date_until_the_refresh_interval_is_over_and_are_still
 
 def test_figures_that_nobody_asks_for_are_forgotten() -> None:
     tracker = BackPressureTracker(TWO_EACH)
-    tracker.on(BackPressureMeasured(VERTEX, sampled(0.5, end_ms=0)), 0)
-    assert tracker.on(ASK, 999)[0] == BackPressureAnswer(VERTEX, sampled(0.5, end_ms=0), is_outdated=True)
+    tracker.on(ASK, 0)
+    tell_samples(tracker, 0)
+    assert tracker.on(ASK, 999)[0] == BackPressureAnswer(VERTEX, sampled(0.5, 0.0, end_ms=0), is_outdated=True)
     assert tracker.on(ASK, 1999) == [UNKNOWN]  # its samples are still pending
 
 
@@ -122,14 +121,6 @@ def test_samples_that_nobody_waits_for_are_dropped() -> None:
     tracker.on(sample(7, True), 2)
     tracker.on(SamplingEnded(VERTEX), 3)
     assert tracker.on(ASK, 4)[0] == BackPressureAnswer(VERTEX, sampled(1.0, 0.0, end_ms=3), is_outdated=False)
-
-
-def test_subtasks_stand_in_the_order_of_their_indexes() -> None:
-    two, zero = (SubtaskBackPressure.of_times(SubtaskIndex(index), 500, 100, 400) for index in (2, 0))
-    figures = VertexBackPressure.of([two, zero], 0)
-    assert figures.subtasks == (zero, two)
-    assert (zero.ratio, zero.idle_ratio, zero.busy_ratio) == (0.5, 0.1, 0.4)
-    assert VertexBackPressure.of([], 0).level is BackPressureLevel.OK
 
 
 @given(ratios=st.lists(st.floats(0, 1), min_size=1, max_size=8))

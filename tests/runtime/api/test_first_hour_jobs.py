@@ -5,6 +5,7 @@ beside its own, what its functions return.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +104,14 @@ def test_a_cluster_that_an_interrupt_closes_does_not_advise_to_wait(caplog: pyte
     assert "wait for its end" not in caplog.text
 
 
-def test_a_job_that_begins_beside_the_files_of_another_is_warned(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    def warned(**options: Any) -> tuple[list[str], str]:
+Warned = Callable[..., tuple[list[str], str]]
+
+
+@pytest.fixture
+def warned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Warned:
+    """Runs a job into a folder; returns the lines of its log with these words, and a savepoint of it."""
+
+    def run(words: str, **options: Any) -> tuple[list[str], str]:
         caplog.clear()
         env = StreamEnvironment(checkpoint_dir=str(tmp_path / "checkpoints"), checkpoint_interval_ms=50)
         numbers = env.generate(lambda n: {"n": n}, records_per_second=100)
@@ -116,37 +121,28 @@ def test_a_job_that_begins_beside_the_files_of_another_is_warned(
             job.ready().result(timeout=5)
             savepoint = job.stop_with_savepoint().result(timeout=5)
             job.wait()
-        return [text for each in caplog.records if "earlier jobs" in (text := each.getMessage())], savepoint
+        return [text for each in caplog.records if words in (text := each.getMessage())], savepoint
 
-    texts, savepoint = warned()
+    return run
+
+
+def test_a_job_that_begins_beside_the_files_of_another_is_warned(tmp_path: Path, warned: Warned) -> None:
+    said = "earlier jobs"
+    texts, savepoint = warned(said)
     assert texts == []
-    (text,), _ = warned()
+    (text,), _ = warned(said)
     assert text.startswith(
         f"sink 'sink': {tmp_path / 'out'} holds 1 file of earlier jobs, and this job starts from the"
     )
-    assert warned(from_savepoint=savepoint)[0] == []
+    assert warned(said, from_savepoint=savepoint)[0] == []
 
 
-def test_a_job_that_repeats_what_its_folder_holds_already_is_warned(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_job_that_repeats_what_its_folder_holds_already_is_warned(tmp_path: Path, warned: Warned) -> None:
     """The second job to go on from one savepoint; its folder holds what the first made of the same records."""
-
-    def warned(**options: Any) -> tuple[list[str], str]:
-        caplog.clear()
-        env = StreamEnvironment(checkpoint_dir=str(tmp_path / "checkpoints"), checkpoint_interval_ms=50)
-        numbers = env.generate(lambda n: {"n": n}, records_per_second=100)
-        numbers.sink_to(FileSink(str(tmp_path / "out"), format="jsonl"), name="sink")
-        with LocalCluster(debug=True) as cluster:
-            job = cluster.submit(env, **options)
-            job.ready().result(timeout=5)
-            savepoint = job.stop_with_savepoint().result(timeout=5)
-            job.wait()
-        return [text for each in caplog.records if "goes on from" in (text := each.getMessage())], savepoint
-
-    _, savepoint = warned()
-    assert warned(from_savepoint=savepoint)[0] == []
-    (text,), _ = warned(from_savepoint=savepoint)
+    said = "goes on from"
+    _, savepoint = warned(said)
+    assert warned(said, from_savepoint=savepoint)[0] == []
+    (text,), _ = warned(said, from_savepoint=savepoint)
     assert text.startswith(f"sink 'sink': {tmp_path / 'out'} holds 1 file of other jobs, or of job job-")
 
 

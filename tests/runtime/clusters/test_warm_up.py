@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from understudy import KeyedOperator, LocalCluster, Operator, StreamEnvironment
-from understudy.messages.usual_fields import generated
 from understudy.runtime.api.translation import translate
 from understudy.runtime.clusters.interface import load
 from understudy.runtime.clusters.preload import warm_up_of
 
+from ...messages.generated import generated
 from .jobs import WAIT_S
 
 pytest.importorskip("numba")

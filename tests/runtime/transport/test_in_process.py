@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from understudy.actors.errors import ChannelBroken
+from understudy.actors.flow.channels import InputChannel, OutputChannel
 from understudy.actors.flow.elements import Element, EndOfData, EndOfPartition, TimedBatch
 from understudy.messages import ChannelId
-from understudy.runtime.transport import local_channel
 from understudy.runtime.transport.in_process import LocalChannels
 from understudy.runtime.transport.limits import FRAME_BYTES
 
@@ -20,10 +20,16 @@ from .ends import WINDOW, Ends, Waker
 FIRST, SECOND, THIRD = map(ChannelId, (1, 2, 3))
 
 
+def both_ends(window_bytes: int, consumer: Waker, producer: Waker) -> tuple[OutputChannel, InputChannel]:
+    channels = LocalChannels(window_bytes, max_waiting=1)
+    output = channels.open_output(FIRST, producer)
+    return output, channels.open_input(FIRST, consumer, window_bytes)
+
+
 @pytest.mark.parametrize("window_bytes", [1, 2 * FRAME_BYTES, 7 * FRAME_BYTES])
 def test_no_wake_up_is_lost_between_two_threads(window_bytes: int) -> None:
     producer, consumer = Waker(), Waker()
-    ends = Ends(*local_channel(window_bytes, consumer, producer), producer, consumer)
+    ends = Ends(*both_ends(window_bytes, consumer, producer), producer, consumer)
 
     def produce() -> None:
         for n in range(20_000):
@@ -38,7 +44,7 @@ def test_no_wake_up_is_lost_between_two_threads(window_bytes: int) -> None:
 
 def test_records_with_event_times_take_their_part_of_the_window() -> None:
     """They took none: within a process nothing held the producer of a stream with event time back."""
-    output, input_ = local_channel(2 * FRAME_BYTES, Waker(), Waker())
+    output, input_ = both_ends(2 * FRAME_BYTES, Waker(), Waker())
     output.send(TimedBatch([1, 2], np.array([5, 6])))
     assert output.is_available()
     output.send(TimedBatch([3], np.array([7])))
@@ -50,7 +56,7 @@ def test_records_with_event_times_take_their_part_of_the_window() -> None:
 
 
 def test_elements_are_handed_over_as_they_are() -> None:
-    output, input_ = local_channel(1, Waker(), Waker())
+    output, input_ = both_ends(1, Waker(), Waker())
     batch = [object()]
     output.send(batch)
     assert input_.poll() is batch
@@ -100,7 +106,7 @@ def test_a_consumer_closed_before_the_producer_came_breaks_it() -> None:
 
 def test_a_batch_counts_as_what_it_takes_and_a_control_element_as_nothing() -> None:
     producer = Waker()
-    output, input_ = local_channel(100_000, Waker(), producer)
+    output, input_ = both_ends(100_000, Waker(), producer)
     for _ in range(1_000):
         output.send(EndOfData())
     output.send(pa.record_batch({"n": pa.array([0] * 12_000, pa.int64())}))
@@ -126,4 +132,4 @@ def test_the_consumer_says_how_large_the_window_is() -> None:
 
 def test_a_window_has_at_least_one_byte() -> None:
     with pytest.raises(ValueError, match="window_bytes: wanted at least 1, found 0"):
-        local_channel(0, Waker(), Waker())
+        both_ends(0, Waker(), Waker())

@@ -16,7 +16,7 @@ import pytest
 from tests.contracts.increments import MakeBackend, compiled, heap, play
 from tests.contracts.keyed_state import MAX_PARALLELISM
 from understudy import ListState, Ttl, ValueState
-from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, SubtaskIndex, VertexId
+from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, KeyedStateHandle, SubtaskIndex, VertexId
 from understudy.state.backends import heap_backend
 from understudy.state.backends.backend import NO_TIME, SnapshotTarget
 from understudy.state.backends.changed_keys import ChangedKeys
@@ -121,34 +121,50 @@ class Hands:
         return self.now_ms - self.late_ms
 
 
+class Expiring:
+    """A backend with one state that expires. Each of its checkpoints is an increment."""
+
+    def __init__(self, declaration: Any, place: str) -> None:
+        self.hands, self.storage = Hands(), CheckpointStorage(f"memory://expiring-{place}")
+        self.backend = heap(range(MAX_PARALLELISM))
+        self.backend.clock = self.hands
+        self.backend.track_changes("op")
+        self.state: Any = self.backend.state(declaration)
+        self.handle: KeyedStateHandle | None = None
+        """Of the newest checkpoint."""
+
+    def checkpoint(self, number: int) -> None:
+        attempt, checkpoint = ExecutionAttemptId("a"), CheckpointId(number)
+        store = self.backend.increment(checkpoint)
+        target = SnapshotTarget(self.storage, JobId("j"), checkpoint, VertexId("v"), SubtaskIndex(0), attempt, 1)
+        self.handle = store(target)
+        self.backend.checkpoint_complete(checkpoint)
+
+    def restored(self, declaration: Any) -> tuple[Any, Any]:
+        """Another backend with that state in place of its own, from the newest checkpoint."""
+        assert self.handle is not None
+        again = heap(range(MAX_PARALLELISM))
+        again.restore([self.handle], handle_reader(self.storage))
+        again.clock = Hands()
+        return again, again.state(declaration)
+
+
 @pytest.mark.parametrize("reads", [0, 200])
 @pytest.mark.parametrize("clock", ["processing", "event"])
 def test_what_has_expired_since_the_last_run_does_not_come_back_without_a_ttl(
     clock: Literal["processing", "event"], reads: int
 ) -> None:
     """`reads`: so many that the backend has removed it by then."""
-    hands, storage = Hands(), CheckpointStorage("memory://expiring")
-    backend, expiring = heap(range(MAX_PARALLELISM)), ValueState(int, name="seen", ttl=Ttl(100, clock=clock))
-    backend.clock = hands
-    backend.track_changes("op")
-    state = backend.state(expiring)
-    handle = None
+    one = Expiring(ValueState(int, name="seen", ttl=Ttl(100, clock=clock)), "values")
     for number, (time_ms, keys) in enumerate([(0, range(50)), (60, range(40)), (120, range(40, 42))], 1):
-        hands.now_ms = time_ms
-        backend.read_ahead(keys)
-        for backend.current_key in keys:
-            state.update(number)
+        one.hands.now_ms = time_ms
+        one.backend.read_ahead(keys)
+        for one.backend.current_key in keys:
+            one.state.update(number)
         for _ in range(reads):
-            state.value()
-        attempt, checkpoint = ExecutionAttemptId("a"), CheckpointId(number)
-        write = backend.increment(checkpoint)
-        handle = write(SnapshotTarget(storage, JobId("j"), checkpoint, VertexId("v"), SubtaskIndex(0), attempt, 1))
-        backend.checkpoint_complete(checkpoint)
-    assert handle is not None
-    again = heap(range(MAX_PARALLELISM))
-    again.restore([handle], handle_reader(storage))
-    again.clock = Hands()
-    again.state(ValueState(int, name="seen", ttl=Ttl(10_000, clock=clock)))
+            one.state.value()
+        one.checkpoint(number)
+    again, _ = one.restored(ValueState(int, name="seen", ttl=Ttl(10_000, clock=clock)))
     assert sorted(again.keys("seen")) == list(range(42))
 
 
@@ -157,88 +173,53 @@ def test_what_has_expired_since_the_last_run_does_not_come_back_without_a_ttl(
 def test_items_that_have_expired_since_the_last_run_do_not_come_back_either(
     clock: Literal["processing", "event"], reads: int
 ) -> None:
-    hands, storage = Hands(), CheckpointStorage("memory://expiring-items")
-    backend, expiring = heap(range(MAX_PARALLELISM)), ListState(int, name="seen", ttl=Ttl(100, clock=clock))
-    backend.clock = hands
-    backend.track_changes("op")
-    state = backend.state(expiring)
-    handle = None
+    one = Expiring(ListState(int, name="seen", ttl=Ttl(100, clock=clock)), "items")
     for number, (time_ms, keys) in enumerate([(0, range(5)), (60, range(200)), (120, range(200, 202))]):
-        hands.now_ms = time_ms
-        backend.read_ahead(keys)
-        for backend.current_key in keys:
-            state.add(number)
+        one.hands.now_ms = time_ms
+        one.backend.read_ahead(keys)
+        for one.backend.current_key in keys:
+            one.state.add(number)
         for _ in range(reads):
-            state.get()
-        if not number:
-            continue
-        attempt, checkpoint = ExecutionAttemptId("a"), CheckpointId(number)
-        write = backend.increment(checkpoint)
-        handle = write(SnapshotTarget(storage, JobId("j"), checkpoint, VertexId("v"), SubtaskIndex(0), attempt, 1))
-        backend.checkpoint_complete(checkpoint)
-    assert handle is not None
-    again = heap(range(MAX_PARALLELISM))
-    again.restore([handle], handle_reader(storage))
-    again.clock = Hands()
-    longer = again.state(ListState(int, name="seen", ttl=Ttl(10_000, clock=clock)))
+            one.state.get()
+        if number:
+            one.checkpoint(number)
+    again, longer = one.restored(ListState(int, name="seen", ttl=Ttl(10_000, clock=clock)))
     again.current_key = 0
     assert list(longer.get()) == [1]
 
 
 def test_what_a_late_record_wrote_expires_early_and_does_not_come_back_either() -> None:
     """All that is as old had been removed before it came."""
-    hands, storage = Hands(), CheckpointStorage("memory://expiring-late")
-    backend, expiring = heap(range(MAX_PARALLELISM)), ValueState(int, name="seen", ttl=Ttl(100, clock="event"))
-    backend.clock = hands
-    backend.track_changes("op")
-    state = backend.state(expiring)
-    handle = None
+    one = Expiring(ValueState(int, name="seen", ttl=Ttl(100, clock="event")), "late")
     for number, (time_ms, keys, late_keys) in enumerate([(200, range(50), range(50, 52)), (260, range(2), ())], 1):
-        hands.now_ms = time_ms
-        backend.read_ahead([*keys, *late_keys])
-        for hands.late_ms, some in ((0, keys), (50, late_keys)):
-            for backend.current_key in some:
-                state.update(number)
+        one.hands.now_ms = time_ms
+        one.backend.read_ahead([*keys, *late_keys])
+        for one.hands.late_ms, some in ((0, keys), (50, late_keys)):
+            for one.backend.current_key in some:
+                one.state.update(number)
             for _ in range(200):
-                state.value()
-        attempt, checkpoint = ExecutionAttemptId("a"), CheckpointId(number)
-        write = backend.increment(checkpoint)
-        handle = write(SnapshotTarget(storage, JobId("j"), checkpoint, VertexId("v"), SubtaskIndex(0), attempt, 1))
-        backend.checkpoint_complete(checkpoint)
-    assert handle is not None
-    assert len(handle.shared) == 2, "the newer run says only what has changed"
-    again = heap(range(MAX_PARALLELISM))
-    again.restore([handle], handle_reader(storage))
-    again.clock = Hands()
-    again.state(ValueState(int, name="seen", ttl=Ttl(10_000, clock="event")))
+                one.state.value()
+        one.checkpoint(number)
+    assert one.handle is not None
+    assert len(one.handle.shared) == 2, "the newer run says only what has changed"
+    again, _ = one.restored(ValueState(int, name="seen", ttl=Ttl(10_000, clock="event")))
     assert sorted(again.keys("seen")) == list(range(50))
 
 
 def test_what_was_written_before_event_time_was_known_gets_no_younger_with_a_restore() -> None:
     """It has the time at which event time was known first, in the next checkpoint, too."""
-    hands, storage = Hands(), CheckpointStorage("memory://expiring-unknown")
-    backend, expiring = heap(range(MAX_PARALLELISM)), ValueState(int, name="seen", ttl=Ttl(100, clock="event"))
-    backend.clock = hands
-    backend.track_changes("op")
-    state = backend.state(expiring)
-    handle = None
+    expiring = ValueState(int, name="seen", ttl=Ttl(100, clock="event"))
+    one = Expiring(expiring, "unknown")
     for number, (time_ms, keys) in enumerate([(NO_TIME, range(50)), (1_000, range(50, 52))], 1):
-        hands.now_ms = time_ms
-        backend.read_ahead(keys)
-        for backend.current_key in keys:
-            state.update(number)
-        backend.current_key = 0
-        state.value()
-        attempt, checkpoint = ExecutionAttemptId("a"), CheckpointId(number)
-        write = backend.increment(checkpoint)
-        handle = write(SnapshotTarget(storage, JobId("j"), checkpoint, VertexId("v"), SubtaskIndex(0), attempt, 1))
-        backend.checkpoint_complete(checkpoint)
-    assert handle is not None
-    again = heap(range(MAX_PARALLELISM))
-    again.restore([handle], handle_reader(storage))
-    again.clock = later = Hands()
-    later.now_ms = 1_090
-    again.state(expiring)
+        one.hands.now_ms = time_ms
+        one.backend.read_ahead(keys)
+        for one.backend.current_key in keys:
+            one.state.update(number)
+        one.backend.current_key = 0
+        one.state.value()
+        one.checkpoint(number)
+    again, _ = one.restored(expiring)
+    again.clock.now_ms = 1_090
     assert len(list(again.keys("seen"))) == 52
-    later.now_ms = 1_100
+    again.clock.now_ms = 1_100
     assert not list(again.keys("seen"))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +20,7 @@ from understudy.runtime.connectors import (
 from understudy.runtime.connectors.files.folder_owner import FOLDER as OWNER
 from understudy.runtime.connectors.files.upload_directory import UploadDirectory
 
+from ....systems.faulty_s3 import FaultyS3
 from ....systems.s3 import S3Server
 from ..harness import ManualClock, Running, make_context
 
@@ -153,81 +152,11 @@ def test_files_that_come_in_a_bucket_are_read_when_they_are_there(s3: S3Server, 
         assert source.poll() is None
 
 
-class Faulty:
-    """Stands before the server and does to chosen requests what a bad network or a busy server does.
-
-    `fault(first line of the request)`: "500", "cut" (the request does not arrive), "lost" (its answer does not), None.
-    """
-
-    def __init__(self, server: S3Server) -> None:
-        self.fault: Callable[[str], str | None] = lambda _: None
-        self.done: list[tuple[str, str]] = []
-        self._server = server
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._accept, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
-        self._thread.join()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listening.accept()
-            except OSError:
-                return
-            with connection:
-                self._serve(connection)
-
-    def _serve(self, connection: socket.socket) -> None:
-        """One request a connection."""
-        request = _message(connection)
-        line = request.partition(b"\r\n")[0].decode()
-        fault = self.fault(line)
-        if fault is not None:
-            self.done.append((line.split(" ")[0], fault))
-        if fault == "cut":
-            return
-        if fault == "500":
-            body = b"<Error><Code>InternalError</Code><Message>try again</Message></Error>"
-            connection.sendall(b"HTTP/1.1 500 X\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-            return
-        with socket.create_connection(("127.0.0.1", self._server.port)) as upstream:
-            head, _, body = request.partition(b"\r\n\r\n")
-            upstream.sendall(head + b"\r\nConnection: close\r\n\r\n" + body)
-            answer = b"".join(iter(lambda: upstream.recv(1 << 16), b""))
-        if fault != "lost":
-            head, _, body = answer.partition(b"\r\n\r\n")
-            connection.sendall(head + b"\r\nConnection: close\r\n\r\n" + body if b"onnection:" not in head else answer)
-
-
-def _message(connection: socket.socket) -> bytes:
-    data = b""
-    while b"\r\n\r\n" not in data:
-        more = connection.recv(1 << 16)
-        if not more:
-            return data
-        data += more
-    head, _, body = data.partition(b"\r\n\r\n")
-    if b"100-continue" in head.lower():
-        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        head = b"\r\n".join(each for each in head.split(b"\r\n") if b"100-continue" not in each.lower())
-    lengths = [
-        int(each.partition(b":")[2]) for each in head.split(b"\r\n") if each.lower().startswith(b"content-length")
-    ]
-    while len(body) < sum(lengths):
-        body += connection.recv(1 << 16)
-    return head + b"\r\n\r\n" + body
-
-
 @pytest.fixture
-def faulty(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Faulty]:
+def faulty(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3]:
     from s3fs import S3FileSystem
 
-    proxy = Faulty(s3)
+    proxy = FaultyS3(s3)
     monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
     S3FileSystem.clear_instance_cache()
     yield proxy
@@ -243,7 +172,7 @@ def faulty(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Faulty]:
     ],
 )
 def test_a_request_that_fails_once_does_no_harm(
-    s3: S3Server, bucket: str, faulty: Faulty, fault: str, request_kind: str
+    s3: S3Server, bucket: str, faulty: FaultyS3, fault: str, request_kind: str
 ) -> None:
     def once(line: str) -> str | None:
         is_meant = {

@@ -1,5 +1,5 @@
 """LakeSinkContract: what a sink into any lake's table does, on real tables. Writer and committer run in one chain here;
-that many writers and one committer meet in a job is seen in test_lake_jobs.py.
+that many writers and one committer meet in a job is seen in clusters/test_lakes.py.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import psycopg
-
 from understudy import JobHandle, StreamEnvironment, fixed_delay
 
 from ...clusters.jobs import Witness, eventually
@@ -18,11 +16,6 @@ SEED = random.randrange(2**32)
 def environment(**settings: Any) -> StreamEnvironment:
     chosen = {"checkpoint_interval_ms": 100, "restart_strategy": fixed_delay(attempts=200, delay_ms=50)} | settings
     return StreamEnvironment(**chosen)
-
-
-def one(url: str, statement: str, *parameters: Any) -> Any:
-    with psycopg.connect(url) as connection:
-        return connection.execute(statement, parameters).fetchone()[0]  # type: ignore[arg-type, index, unused-ignore]
 
 
 class Killer:

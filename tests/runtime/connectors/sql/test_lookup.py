@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from understudy import LocalCluster, StreamEnvironment
@@ -15,6 +12,7 @@ from understudy.runtime.connectors.sql.errors import NoSuchTable, TableMismatch
 from understudy.runtime.connectors.sql.lookup import LookupCache, SqlTable
 
 from ..harness import ManualClock
+from .databases import asked
 
 pytestmark = pytest.mark.processes
 
@@ -53,21 +51,14 @@ def test_what_is_not_to_be_kept_is_not(most: int, miss_ms: int) -> None:
 # -- the join
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    statements = (
+@pytest.fixture
+def url(url: str) -> str:
+    """With a table."""
+    asked(
+        url,
         "CREATE TABLE products (shop integer, product varchar(9), origin varchar(9))",
         "INSERT INTO products VALUES (1, 'tea', 'Assam'), (1, 'milk', 'Jura'), (2, 'tea', 'Nuwara'), (1, 'tea', 'Uji')",
     )
-    if request.param == "sqlite":
-        with sqlite3.connect(tmp_path / "db") as connection:
-            for statement in statements:
-                connection.execute(statement)
-        return f"sqlite:///{tmp_path / 'db'}"
-    url = str(request.getfixturevalue("pg_url"))
-    with psycopg.connect(url) as connection:
-        for statement in statements:
-            connection.execute(statement)
     return url
 
 

@@ -24,7 +24,8 @@ from ....systems.postgresql import PostgreSQL
 from ...clusters.jobs import WAIT_S, eventually, visible_files
 from ..kafka.topics import put
 from . import clusters
-from .clusters import Killer, environment, one
+from .clusters import Killer, environment
+from .databases import asked
 
 pytestmark = [pytest.mark.processes, pytest.mark.chaos]
 
@@ -52,8 +53,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def appended(cluster: LocalCluster, url: str, count: int, rate: float) -> Any:
-    with psycopg.connect(url) as connection:
-        connection.execute("CREATE TABLE t (id bigint, text text)")  # no key: nothing but the ledger keeps it exact
+    asked(url, "CREATE TABLE t (id bigint, text text)")  # no key: nothing but the ledger keeps it exact
     env = environment()
     source = GeneratorSource(rows, count, rate, schema=SCHEMA)
     env.from_source(source, parallelism=2).to_sql(url, "t")
@@ -61,7 +61,7 @@ def appended(cluster: LocalCluster, url: str, count: int, rate: float) -> Any:
 
 
 def assert_appended(url: str, count: int) -> None:
-    found = one(url, "SELECT array[count(*), count(DISTINCT id), min(id), max(id)] FROM t")
+    ((found,),) = asked(url, "SELECT array[count(*), count(DISTINCT id), min(id), max(id)] FROM t")
     assert found == [count, count, 0, count - 1]
 
 
@@ -185,9 +185,9 @@ class Table:
 def followed(
     cluster: LocalCluster, postgresql: PostgreSQL, url: str, into: Files | Table, kills: int, server_kills: int
 ) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY, n int)")
-        connection.execute("INSERT INTO t SELECT i, 1 FROM generate_series(1, 2000) i")
+    asked(
+        url, "CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t SELECT i, 1 FROM generate_series(1, 2000) i"
+    )
     writer = Writer(url, clusters.SEED)
     writer.start()
     env = environment()
@@ -204,14 +204,13 @@ def followed(
             postgresql.start()
     killer.checkpoints(1)
     transactions = writer.end()
-    end = one(url, "SELECT pg_current_wal_lsn()::text")
-    slots = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = current_database()"
-    slot = f"{slots} AND confirmed_flush_lsn >= %s::pg_lsn"
-    eventually(lambda: one(url, slot, end), "the last change to be confirmed")
+    ((end,),) = asked(url, "SELECT pg_current_wal_lsn()::text")
+    slots = "SELECT 1 FROM pg_replication_slots WHERE slot_name = current_database()"
+    confirmed = f"{slots} AND confirmed_flush_lsn >= '{end}'"
+    eventually(lambda: asked(url, confirmed), "the last change to be confirmed")
     job.stop()
     found = into.read()
-    with psycopg.connect(url) as connection:
-        assert replayed(found) == dict(connection.execute("SELECT id, n FROM t").fetchall())
+    assert replayed(found) == dict(asked(url, "SELECT id, n FROM t"))
     assert transactions
     places = Counter(
         (row["commit_lsn"], row["commit_place"], row["kind"]) for row in found if row["commit_place"] is not None
@@ -239,8 +238,7 @@ def test_records_of_kafka_are_in_a_table_once_after_fifty_kills(
     cluster: LocalCluster, kafka: KafkaBroker, postgresql: PostgreSQL, pg_url: str
 ) -> None:
     """Three of the kills are the server's."""
-    with psycopg.connect(pg_url) as connection:
-        connection.execute("CREATE TABLE t (id bigint, text text)")
+    asked(pg_url, "CREATE TABLE t (id bigint, text text)")
     topic, env = kafka.create_topic(4), environment()
     env.from_kafka(topic, kafka.bootstrap, schema=SCHEMA, parallelism=2).to_sql(pg_url, "t")
     job = cluster.submit(env)
@@ -252,7 +250,7 @@ def test_records_of_kafka_are_in_a_table_once_after_fifty_kills(
         if number % 20 == 9:
             postgresql.kill()
             postgresql.start()
-    eventually(lambda: one(pg_url, "SELECT count(*) FROM t") >= given, "the last rows")
+    eventually(lambda: asked(pg_url, "SELECT count(*) FROM t") >= [(given,)], "the last rows")
     job.stop()
     job.wait(timeout=WAIT_S)
     assert_appended(pg_url, given)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import datetime
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pyarrow as pa
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine
 
 from understudy import LocalCluster, StreamEnvironment
 from understudy.actors.errors import MarkerMismatch, OutsideUnavailable
@@ -31,31 +30,21 @@ from understudy.runtime.connectors.sql.sql_sinks import LEDGER, SqlSink, SqlUpse
 from understudy.testing import OperatorHarness
 
 from ....systems.postgresql import PASSWORD, PostgreSQL
+from .databases import asked, lite
 
 pytestmark = pytest.mark.processes
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'db'}"
-    return str(request.getfixturevalue("pg_url"))
+TABLE = "CREATE TABLE t (id bigint NOT NULL PRIMARY KEY, b varchar(20), n numeric(10, 2))"
 
 
 @pytest.fixture
 def ask(url: str) -> Ask:
-    def run(statement: str) -> list[tuple[Any, ...]]:
-        engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
-        with engine.begin() as connection:
-            result = connection.execute(text(statement))
-            rows = [tuple(row) for row in result] if result.returns_rows else []
-        engine.dispose()
-        return rows
-
-    run("CREATE TABLE t (id bigint NOT NULL PRIMARY KEY, b varchar(20), n numeric(10, 2))")
-    return run
+    """For the rows of a statement, in a database with the table."""
+    asked(url, TABLE)
+    return partial(asked, url)
 
 
 def written(sink: Any, *records: Any) -> OperatorHarness:
@@ -124,12 +113,10 @@ def test_a_zombie_writes_nothing_after_its_successor(url: str, ask: Ask) -> None
 
 
 def test_the_ledger_lies_in_the_schema_of_the_table(pg_url: str) -> None:
-    with psycopg.connect(pg_url, autocommit=True) as connection:
-        connection.execute('CREATE SCHEMA "Other"')
-        connection.execute('CREATE TABLE "Other"."T t" ("I d" int)')
-        written(SqlSink(pg_url, "T t", db_schema="Other"), {"I d": 1}).close()
-        assert connection.execute('SELECT "I d" FROM "Other"."T t"').fetchall() == [(1,)]
-        assert connection.execute('SELECT sequence FROM "Other".understudy_ledger').fetchall() == [(1,)]
+    asked(pg_url, 'CREATE SCHEMA "Other"', 'CREATE TABLE "Other"."T t" ("I d" int)')
+    written(SqlSink(pg_url, "T t", db_schema="Other"), {"I d": 1}).close()
+    assert asked(pg_url, 'SELECT "I d" FROM "Other"."T t"') == [(1,)]
+    assert asked(pg_url, 'SELECT sequence FROM "Other".understudy_ledger') == [(1,)]
 
 
 # -- values
@@ -150,15 +137,13 @@ def test_values_of_every_type_arrive(pg_url: str) -> None:
         "q": 'a"\n,\\N\té',
         "e": "",
     }
-    with psycopg.connect(pg_url, autocommit=True) as connection:
-        connection.execute("SET timezone = 'UTC'")
-        connection.execute(
-            "CREATE TABLE v (n numeric, f double precision, ok boolean, day date, at timestamp, utc "
-            "timestamptz, o time, "
-            "raw bytea, j jsonb, u uuid, q text, e text)"
-        )
-        written(SqlSink(pg_url, "v"), record, dict.fromkeys(record)).close()
-        first, second = connection.execute("SELECT * FROM v").fetchall()
+    asked(
+        pg_url,
+        "CREATE TABLE v (n numeric, f double precision, ok boolean, day date, at timestamp, utc timestamptz, o time, "
+        "raw bytea, j jsonb, u uuid, q text, e text)",
+    )
+    written(SqlSink(pg_url, "v"), record, dict.fromkeys(record)).close()
+    first, second = asked(pg_url, "SET timezone = 'UTC'", "SELECT * FROM v")
     assert str(first[1]) == "nan"
     found = dict(zip(record, first, strict=True)) | {"f": record["f"], "u": str(first[9])}
     assert found == record
@@ -239,32 +224,27 @@ def test_a_mistake_is_found_at_submit(url: str, ask: Ask) -> None:
 
 def test_a_read_only_database_refuses_and_the_password_does_not_show(pg_url: str, postgresql: PostgreSQL) -> None:
     name = pg_url.rpartition("/")[2]
-    with psycopg.connect(pg_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id int)")
-        connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    asked(pg_url, "CREATE TABLE t (id int)", f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     with failing(DatabaseRefused, r"read-only transaction.*CREATE TABLE understudy_ledger"):
         OperatorHarness(SqlSink(pg_url, "t"))
     assert PASSWORD not in repr(SqlSink(pg_url, "t"))
 
 
 def test_a_read_only_file_refuses(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "db") as connection:
-        connection.execute("CREATE TABLE t (id int)")
+    lite(tmp_path, "CREATE TABLE t (id int)")
     url = f"sqlite:///file:{tmp_path / 'db'}?mode=ro&uri=true"
     with failing(DatabaseRefused, r"readonly"):
         OperatorHarness(SqlSink(url, "t"))
 
 
 def test_a_full_disk_is_tried_again_and_is_an_error_in_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE t (id integer, b text)")
+    url = lite(tmp_path, "CREATE TABLE t (id integer, b text)")
 
     def small() -> Any:
         from sqlalchemy import event
         from sqlalchemy.pool import NullPool
 
-        engine = create_engine(f"sqlite:///{path}", poolclass=NullPool)
+        engine = create_engine(url, poolclass=NullPool)
         event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA max_page_count = 8"))
         return engine
 
@@ -274,13 +254,11 @@ def test_a_full_disk_is_tried_again_and_is_an_error_in_the_end(tmp_path: Path) -
     with failing(OutsideUnavailable, r"full"):
         harness.advance(60_000)
     harness.crash()
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
+    assert asked(url, "SELECT count(*) FROM t") == [(0,)]
 
 
 def test_a_server_that_is_away_for_a_while_is_tried_again(postgresql: PostgreSQL, pg_url: str) -> None:
-    with psycopg.connect(pg_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id int)")
+    asked(pg_url, "CREATE TABLE t (id int)")
     with OperatorHarness(SqlSink(pg_url, "t")) as harness:
         harness.process([{"id": 1}])
         snapshot = harness.snapshot()
@@ -289,8 +267,7 @@ def test_a_server_that_is_away_for_a_while_is_tried_again(postgresql: PostgreSQL
         postgresql.start()
         harness.advance(10_000)
         harness.process([{"id": 2}])
-        with psycopg.connect(pg_url) as connection:
-            assert connection.execute("SELECT id FROM t").fetchall() == [(1,)]
+        assert asked(pg_url, "SELECT id FROM t") == [(1,)]
 
 
 def test_a_ledger_that_was_lost_is_an_error(url: str, ask: Ask) -> None:
@@ -324,19 +301,16 @@ LANGUAGE plpgsql
 
 
 def _with_a_trigger_that_swallows(pg_url: str) -> None:
-    with psycopg.connect(pg_url) as connection:
-        connection.execute("CREATE TABLE t (id bigint NOT NULL PRIMARY KEY, b varchar(20), n numeric(10, 2))")
-        connection.execute(SWALLOWS)
-        connection.execute("CREATE TRIGGER even BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION even()")
+    trigger = "CREATE TRIGGER even BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION even()"
+    asked(pg_url, TABLE, SWALLOWS, trigger)
 
 
 def test_rows_that_a_trigger_leaves_out_are_an_error_and_none_of_them_is_committed(pg_url: str) -> None:
     _with_a_trigger_that_swallows(pg_url)
     with failing(RowsLeftOut, "of 3 rows that were sent to table t it has taken 1, .* a BEFORE INSERT trigger"):
         written(SqlSink(pg_url, "t"), row(1), row(2), row(3))
-    with psycopg.connect(pg_url) as connection:
-        assert connection.execute("SELECT id FROM t").fetchall() == []
-        assert connection.execute(f"SELECT sequence FROM {LEDGER}").fetchall() == []
+    assert asked(pg_url, "SELECT id FROM t") == []
+    assert asked(pg_url, f"SELECT sequence FROM {LEDGER}") == []
 
 
 def test_a_trigger_may_leave_out_upserts(pg_url: str) -> None:
@@ -344,8 +318,7 @@ def test_a_trigger_may_leave_out_upserts(pg_url: str) -> None:
     _with_a_trigger_that_swallows(pg_url)
     with written(SqlSink(pg_url, "t", key="id"), row(1), row(2)):
         pass
-    with psycopg.connect(pg_url) as connection:
-        assert connection.execute("SELECT id FROM t").fetchall() == [(2,)]
+    assert asked(pg_url, "SELECT id FROM t") == [(2,)]
 
 
 REDIRECTS = """
@@ -363,35 +336,31 @@ def test_rows_that_a_trigger_puts_into_tables_which_inherit_are_not_left_out(
     pg_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As tables were parted before PostgreSQL 10, and as pg_partman did it. Whether a row is there is not known."""
-    with psycopg.connect(pg_url) as connection:
-        connection.execute("CREATE TABLE t (id bigint NOT NULL, b varchar(20), n numeric(10, 2))")
-        connection.execute(REDIRECTS)
+    asked(pg_url, "CREATE TABLE t (id bigint NOT NULL, b varchar(20), n numeric(10, 2))", REDIRECTS)
     with written(SqlSink(pg_url, "t"), row(1), row(2), row(3)):
         pass
-    with psycopg.connect(pg_url) as connection:
-        assert connection.execute("SELECT tableoid::regclass::text, id FROM t ORDER BY id").fetchall() == [
-            ("first", 1),
-            ("others", 2),
-            ("others", 3),
-        ]
+    assert asked(pg_url, "SELECT tableoid::regclass::text, id FROM t ORDER BY id") == [
+        ("first", 1),
+        ("others", 2),
+        ("others", 3),
+    ]
     (said,) = [each for each in caplog.messages if "table t" in each]
     assert "of 3 rows that were sent to table t it has taken 0; the others are not counted" in said
 
 
 def test_rows_of_partitions_and_of_a_view_with_a_trigger_are_counted(pg_url: str) -> None:
-    with psycopg.connect(pg_url) as connection:
-        connection.execute(
-            "CREATE TABLE t (id bigint NOT NULL, b varchar(20), n numeric(10, 2)) PARTITION BY RANGE (id);"
-            "CREATE TABLE first PARTITION OF t FOR VALUES FROM (0) TO (2);"
-            "CREATE TABLE others PARTITION OF t DEFAULT;"
-            "CREATE VIEW v AS SELECT id, b FROM t;"
-            "CREATE FUNCTION into_t() RETURNS trigger AS $$ BEGIN INSERT INTO t VALUES (NEW.id, NEW.b); RETURN NEW; END"
-            " $$ LANGUAGE plpgsql;"
-            "CREATE TRIGGER into_t INSTEAD OF INSERT ON v FOR EACH ROW EXECUTE FUNCTION into_t()"
-        )
+    asked(
+        pg_url,
+        "CREATE TABLE t (id bigint NOT NULL, b varchar(20), n numeric(10, 2)) PARTITION BY RANGE (id)",
+        "CREATE TABLE first PARTITION OF t FOR VALUES FROM (0) TO (2)",
+        "CREATE TABLE others PARTITION OF t DEFAULT",
+        "CREATE VIEW v AS SELECT id, b FROM t",
+        "CREATE FUNCTION into_t() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN INSERT INTO t VALUES (NEW.id, NEW.b); RETURN NEW; END $$",
+        "CREATE TRIGGER into_t INSTEAD OF INSERT ON v FOR EACH ROW EXECUTE FUNCTION into_t()",
+    )
     with written(SqlSink(pg_url, "t"), row(1), row(2), row(3)):
         pass
     with written(SqlSink(pg_url, "v"), {"id": 4, "b": "x"}):
         pass
-    with psycopg.connect(pg_url) as connection:
-        assert connection.execute("SELECT count(*) FROM t").fetchall() == [(4,)]
+    assert asked(pg_url, "SELECT count(*) FROM t") == [(4,)]

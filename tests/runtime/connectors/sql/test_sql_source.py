@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import datetime
 import pickle
-import sqlite3
 import threading
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pyarrow as pa
 import pytest
 
@@ -34,6 +32,7 @@ from understudy.runtime.connectors.sql.sql_source import SqlSource
 from ....contracts.source import RECORDS, SourceContract
 from ....systems.postgresql import PASSWORD, USER, PostgreSQL
 from ..harness import ManualClock
+from .databases import asked, lite
 from .driving import Driven
 
 pytestmark = pytest.mark.processes
@@ -63,17 +62,17 @@ class SqlContract(SourceContract):
         source._background._thread.join(0.001)
 
 
-ROWS = [(i // 10, f"é{i % 10}", i / 4) for i in range(RECORDS)]
-TABLE = "CREATE TABLE t (a int NOT NULL, b varchar(10) NOT NULL, c real, PRIMARY KEY (a, b))"
+VALUES = ", ".join(f"({i // 10}, 'é{i % 10}', {i / 4})" for i in range(RECORDS))
+TABLE = (
+    "CREATE TABLE t (a int NOT NULL, b varchar(10) NOT NULL, c real, PRIMARY KEY (a, b))",
+    f"INSERT INTO t VALUES {VALUES}",
+)
 
 
 class TestSqliteSource(SqlContract):
     @pytest.fixture(autouse=True)
     def _table(self, tmp_path: Path) -> None:
-        self.url = f"sqlite:///{tmp_path / 'db'}"
-        with sqlite3.connect(tmp_path / "db") as connection:
-            connection.execute(TABLE)
-            connection.executemany("INSERT INTO t VALUES (?, ?, ?)", ROWS)
+        self.url = lite(tmp_path, *TABLE)
 
 
 class TestPostgresqlSource(SqlContract):
@@ -83,16 +82,7 @@ class TestPostgresqlSource(SqlContract):
     @pytest.fixture(autouse=True)
     def _table(self, pg_url: str) -> None:
         self.url = pg_url
-        with psycopg.connect(pg_url) as connection:
-            connection.execute(TABLE)
-            connection.cursor().executemany("INSERT INTO t VALUES (%s, %s, %s)", ROWS)
-
-
-def lite(tmp_path: Path, *statements: str) -> str:
-    with sqlite3.connect(tmp_path / "db") as connection:
-        for statement in statements:
-            connection.execute(statement)
-    return f"sqlite:///{tmp_path / 'db'}"
+        asked(pg_url, *TABLE)
 
 
 def rows_of(source: SqlSource) -> list[dict[str, Any]]:
@@ -104,20 +94,16 @@ def rows_of(source: SqlSource) -> list[dict[str, Any]]:
 
 
 def test_types_of_postgresql_come_as_arrow_has_them(pg_url: str) -> None:
-    with psycopg.connect(pg_url) as connection:
-        connection.execute(
-            "CREATE TABLE t (id bigint PRIMARY KEY, s smallint, n numeric(10,2), m numeric, f real, d double "
-            "precision, "
-            "x text, v varchar(9), ok boolean, day date, at timestamp, utc timestamptz, o time, raw bytea, j "
-            "jsonb, u uuid, "
-            "l int[])"
-        )
-        connection.execute(
-            "INSERT INTO t VALUES (1, 2, 3.5, 4.125, 'NaN', 'Infinity', '', E'a\"\\n,b', true, '2026-01-02', "
-            "'2026-01-02 03:04:05.5', '2026-01-02 03:04:05+02', '03:04:05.25', '\\x00ff', '{\"a\": 1}', "
-            "'6f1b1a1e-0000-0000-0000-000000000001', '{1,2}')"
-        )
-        connection.execute("INSERT INTO t (id) VALUES (2)")
+    asked(
+        pg_url,
+        "CREATE TABLE t (id bigint PRIMARY KEY, s smallint, n numeric(10,2), m numeric, f real, d double precision, "
+        "x text, v varchar(9), ok boolean, day date, at timestamp, utc timestamptz, o time, raw bytea, j jsonb, "
+        "u uuid, l int[])",
+        "INSERT INTO t VALUES (1, 2, 3.5, 4.125, 'NaN', 'Infinity', '', E'a\"\\n,b', true, '2026-01-02', "
+        "'2026-01-02 03:04:05.5', '2026-01-02 03:04:05+02', '03:04:05.25', '\\x00ff', '{\"a\": 1}', "
+        "'6f1b1a1e-0000-0000-0000-000000000001', '{1,2}')",
+        "INSERT INTO t (id) VALUES (2)",
+    )
     source = SqlSource(pg_url, "t")
     first, second = rows_of(source)
     assert str(first.pop("f")) == "nan"
@@ -144,11 +130,9 @@ def test_types_of_postgresql_come_as_arrow_has_them(pg_url: str) -> None:
     assert source.source_schema().field("utc").type == pa.timestamp("us", tz="UTC")
 
 
-def test_an_empty_table_ends_at_once(pg_url: str, tmp_path: Path) -> None:
-    with psycopg.connect(pg_url) as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY, b text)")
-    for url in (pg_url, lite(tmp_path, "CREATE TABLE t (id integer PRIMARY KEY, b text)")):
-        assert rows_of(SqlSource(url, "t", splits=5)) == []
+def test_an_empty_table_ends_at_once(url: str) -> None:
+    asked(url, "CREATE TABLE t (id integer PRIMARY KEY, b text)")
+    assert rows_of(SqlSource(url, "t", splits=5)) == []
 
 
 def test_some_columns_are_read_without_the_key(tmp_path: Path) -> None:
@@ -156,49 +140,53 @@ def test_some_columns_are_read_without_the_key(tmp_path: Path) -> None:
     assert rows_of(SqlSource(url, "t", columns=["b"], page_rows=1)) == [{"b": "x"}, {"b": None}]
 
 
-def test_a_query_is_read_by_its_key(pg_url: str, tmp_path: Path) -> None:
-    made = ("CREATE TABLE t (id integer, b text)", "INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, 'z')")
-    with psycopg.connect(pg_url) as connection:
-        for statement in made:
-            connection.execute(statement)
-    for url in (pg_url, lite(tmp_path, *made)):
-        source = SqlSource(url, query="SELECT id * 10 AS big, b FROM t WHERE id <> 2", key="big", page_rows=1)
-        assert rows_of(source) == [{"big": 10, "b": "x"}, {"big": 30, "b": "z"}]
+def test_a_query_is_read_by_its_key(url: str) -> None:
+    asked(url, "CREATE TABLE t (id integer, b text)", "INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, 'z')")
+    source = SqlSource(url, query="SELECT id * 10 AS big, b FROM t WHERE id <> 2", key="big", page_rows=1)
+    assert rows_of(source) == [{"big": 10, "b": "x"}, {"big": 30, "b": "z"}]
 
 
 def test_a_table_of_another_schema_is_read(pg_url: str) -> None:
-    with psycopg.connect(pg_url) as connection:
-        connection.execute('CREATE SCHEMA "Other"')
-        connection.execute('CREATE TABLE "Other"."T able" ("I d" uuid PRIMARY KEY DEFAULT gen_random_uuid(), b int)')
-        connection.execute('INSERT INTO "Other"."T able" (b) SELECT generate_series(1, 20)')
+    asked(
+        pg_url,
+        'CREATE SCHEMA "Other"',
+        'CREATE TABLE "Other"."T able" ("I d" uuid PRIMARY KEY DEFAULT gen_random_uuid(), b int)',
+        'INSERT INTO "Other"."T able" (b) SELECT generate_series(1, 20)',
+    )
     rows = rows_of(SqlSource(pg_url, "T able", db_schema="Other", splits=3, page_rows=4))
     assert sorted(row["b"] for row in rows) == list(range(1, 21))
 
 
 def test_texts_are_read_in_the_order_of_the_column_s_own_collation(pg_url: str) -> None:
     words = ["b", "A", "a", "B", "é", "e", "z", "_"]
-    with psycopg.connect(pg_url) as connection:
-        connection.execute('CREATE TABLE t (w text COLLATE "en-x-icu" PRIMARY KEY)')
-        connection.cursor().executemany("INSERT INTO t VALUES (%s)", [(word,) for word in words])
-        (ordered,) = zip(*connection.execute("SELECT w FROM t ORDER BY w").fetchall(), strict=True)
-    assert [row["w"] for row in rows_of(SqlSource(pg_url, "t", splits=3, page_rows=2))] == list(ordered)
+    values = ", ".join(f"('{word}')" for word in words)
+    ordered = asked(
+        pg_url,
+        'CREATE TABLE t (w text COLLATE "en-x-icu" PRIMARY KEY)',
+        f"INSERT INTO t VALUES {values}",
+        "SELECT w FROM t ORDER BY w",
+    )
+    assert [(row["w"],) for row in rows_of(SqlSource(pg_url, "t", splits=3, page_rows=2))] == ordered
 
 
 # -- while it changes, and after a restart
 
 
 def test_rows_behind_the_offset_are_read_once_while_others_come_and_go(pg_url: str) -> None:
-    with psycopg.connect(pg_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY, b int)")
-        connection.execute("INSERT INTO t SELECT i, 0 FROM generate_series(1, 20) i")
-        with Driven(SqlSource(pg_url, "t", page_rows=4, batch_rows=4)) as first:
-            taken = first.take(8)
-            offset = first.source.offset()
-        connection.execute("DELETE FROM t WHERE id IN (3, 12)")
-        connection.execute("INSERT INTO t VALUES (0, 0), (99, 0)")
-        connection.execute("UPDATE t SET b = 1")
-        with Driven(SqlSource(pg_url, "t", page_rows=5), offset) as second:
-            rest = second.rows()
+    asked(
+        pg_url, "CREATE TABLE t (id int PRIMARY KEY, b int)", "INSERT INTO t SELECT i, 0 FROM generate_series(1, 20) i"
+    )
+    with Driven(SqlSource(pg_url, "t", page_rows=4, batch_rows=4)) as first:
+        taken = first.take(8)
+        offset = first.source.offset()
+    asked(
+        pg_url,
+        "DELETE FROM t WHERE id IN (3, 12)",
+        "INSERT INTO t VALUES (0, 0), (99, 0)",
+        "UPDATE t SET b = 1",
+    )
+    with Driven(SqlSource(pg_url, "t", page_rows=5), offset) as second:
+        rest = second.rows()
     assert [row["id"] for row in taken] == list(range(1, 9))
     assert [(row["id"], row["b"]) for row in rest] == [(i, 1) for i in (9, 10, 11, *range(13, 21), 99)]
 
@@ -231,9 +219,7 @@ def test_all_ranges_that_are_left_hold_the_watermark_back(tmp_path: Path) -> Non
 
 
 def test_a_server_that_dies_while_it_is_read_is_waited_for(postgresql: PostgreSQL, pg_url: str) -> None:
-    with psycopg.connect(pg_url) as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
-        connection.execute("INSERT INTO t SELECT generate_series(1, 1000)")
+    asked(pg_url, "CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 1000)")
     with Driven(SqlSource(pg_url, "t", page_rows=100, batch_rows=100)) as driven:
         taken = driven.take(100)
         postgresql.kill()
@@ -247,14 +233,8 @@ def test_a_server_that_dies_while_it_is_read_is_waited_for(postgresql: PostgreSQ
 # -- what is refused
 
 
-@pytest.mark.parametrize("of", ["postgresql", "sqlite"])
-def test_null_and_equal_keys_are_refused_when_the_source_is_made(of: str, pg_url: str, tmp_path: Path) -> None:
-    made = ("CREATE TABLE t (k integer, b integer)", "INSERT INTO t VALUES (1, 1), (NULL, 2), (1, 3)")
-    if of == "postgresql":
-        with psycopg.connect(pg_url) as connection:
-            for statement in made:
-                connection.execute(statement)
-    url = pg_url if of == "postgresql" else lite(tmp_path, *made)
+def test_null_and_equal_keys_are_refused_when_the_source_is_made(url: str) -> None:
+    asked(url, "CREATE TABLE t (k integer, b integer)", "INSERT INTO t VALUES (1, 1), (NULL, 2), (1, 3)")
     with pytest.raises(TableMismatch, match="has no primary key: say by which columns"):
         SqlSource(url, "t")
     with pytest.raises(KeyNotUnique, match="key k is NULL in some rows"):
@@ -265,8 +245,7 @@ def test_null_and_equal_keys_are_refused_when_the_source_is_made(of: str, pg_url
 
 
 def test_a_missing_table_and_column_are_named_with_those_there_are(pg_url: str) -> None:
-    with psycopg.connect(pg_url) as connection:
-        connection.execute("CREATE TABLE orders (id int PRIMARY KEY, amount int)")
+    asked(pg_url, "CREATE TABLE orders (id int PRIMARY KEY, amount int)")
     with pytest.raises(NoSuchTable, match="no table order; it has orders; did you mean 'orders'"):
         SqlSource(pg_url, "order")
     with pytest.raises(TableMismatch, match=r"no column 'amont'.*did you mean 'amount'"):
@@ -278,8 +257,7 @@ def test_a_missing_table_and_column_are_named_with_those_there_are(pg_url: str) 
 
 
 def test_no_error_and_no_name_shows_the_password(pg_url: str, postgresql: PostgreSQL) -> None:
-    with psycopg.connect(pg_url) as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    asked(pg_url, "CREATE TABLE t (id int PRIMARY KEY)")
     source = SqlSource(pg_url, "t")
     assert PASSWORD not in repr(source)
     assert "***" in repr(source)
@@ -295,13 +273,12 @@ def test_no_error_and_no_name_shows_the_password(pg_url: str, postgresql: Postgr
 
 
 def test_a_role_that_may_not_log_in_is_refused_at_once(pg_url: str) -> None:
-    with psycopg.connect(pg_url, autocommit=True) as connection:
-        connection.execute(f"CREATE ROLE locked NOLOGIN PASSWORD '{PASSWORD}'")
-        try:
-            with pytest.raises(DatabaseRefused, match='"locked" is not permitted to log in'):
-                SqlSource(pg_url.replace(f"{USER}:", "locked:"), "t")
-        finally:
-            connection.execute("DROP ROLE locked")
+    asked(pg_url, f"CREATE ROLE locked NOLOGIN PASSWORD '{PASSWORD}'")
+    try:
+        with pytest.raises(DatabaseRefused, match='"locked" is not permitted to log in'):
+            SqlSource(pg_url.replace(f"{USER}:", "locked:"), "t")
+    finally:
+        asked(pg_url, "DROP ROLE locked")
 
 
 def test_a_statement_that_takes_too_long_is_named(pg_url: str) -> None:

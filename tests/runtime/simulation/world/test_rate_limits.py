@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from understudy import END, Operator, OperatorListState, Source, StreamEnvironment
+from understudy import END, AsyncSettings, Operator, OperatorListState, Source, StreamEnvironment
 from understudy.actors.async_calls.permits import Permits
 from understudy.messages import JobStatus, ReportThrottled, RequestPermits
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
@@ -26,12 +26,6 @@ class Begun(NamedTuple):
 
 BEGUN: list[Begun] = []
 CLUSTER: list[SimulatedCluster] = []
-
-
-class Settings:
-    """As AsyncSettings has it."""
-
-    rate_per_second = RATE
 
 
 class Numbers(Source):
@@ -97,7 +91,8 @@ def program(throttling: int | None = None) -> StreamEnvironment:
     env = StreamEnvironment(checkpoint_interval_ms=500, parallelism=2)
     numbers = env.from_source(Numbers(), name="numbers")
     calling = numbers.rebalance().process(Calling(throttling), name="calling")
-    calling._own_node().operator.async_settings = Settings()  # it runs no coroutines, and asks for permits by itself
+    settings = AsyncSettings(rate_per_second=RATE)
+    calling._own_node().operator.async_settings = settings  # it runs no coroutines, and asks for permits by itself
     calling.collect(name="out")
     return env
 
