@@ -104,9 +104,7 @@ def test_settings_reach_the_checkpoint_config() -> None:
 
 
 def test_a_collection_is_not_a_string(env: StreamEnvironment) -> None:
-    with pytest.raises(
-        InvalidSetting, match="^from_collection: wanted a list or .*, found 'abc'"
-    ):
+    with pytest.raises(InvalidSetting, match=r"^from_collection: wanted a list or .*, found 'abc'"):
         env.from_collection("abc")
     with pytest.raises(InvalidSetting, match="found 3"):
         env.from_collection(3)  # type: ignore[arg-type]
