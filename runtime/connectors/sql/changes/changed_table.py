@@ -185,8 +185,8 @@ class ChangedTable:
         if self.published(connection) != known:
             raise ChangesLost(
                 f"{self._where}: {self.relation.name} was taken out of publication {self.publication!r} and put in "
-                "again (another list of columns or another filter is that to the server, too): what has changed in "
-                "between is not sent. Drop the slot and start the job without state: it reads the table again"
+                "again (another list of columns or another filter is that to the server, too): the changes in "
+                "between are not sent. Drop the slot and start the job without state: it reads the table again"
             )
 
     # -- slot

@@ -157,7 +157,7 @@ def test_a_table_that_was_taken_out_of_the_publication_for_a_while_is_noticed(
 ) -> None:
     with reading(pg_url, db) as driven:
         out_for_a_while(pg_url, db)
-        with pytest.raises(ChangesLost, match="taken out of publication '.*_publication' and put in again"):
+        with pytest.raises(ChangesLost, match=r"taken out of publication '.*_publication' and put in again"):
             driven.take(1)
 
 
