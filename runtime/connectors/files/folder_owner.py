@@ -73,7 +73,7 @@ class FolderOwner:
             self._files.create(path).close()
 
     def absent(self, subtasks: int) -> list[int]:
-        """Those of the `subtasks` that have left no sign here: what they call by this name is another folder, of another
+        """Those of the `subtasks` that have left no sign here: their folder of this name is another one, on another
         machine.
         """
         look = f"{self._seat(0)}-look"
