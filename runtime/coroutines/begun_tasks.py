@@ -13,17 +13,20 @@ import sys
 from collections.abc import Callable, Iterable
 from contextvars import Context, copy_context
 from functools import cache, partial
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet, ref
 
 from ...state.backends.unit_of_work import CURRENT, UnitOfWork
-from ..library_code import is_library_file
+from ..library_code import is_library, is_library_file
 from .waiting_code import each_once, shown_line
 
 log = logging.getLogger(__name__)
 
 F = TypeVar("F", bound="asyncio.Future[Any]")
+
+_SEEN_WITHIN_S = 1.0
+"""Whoever awaits a task that fails knows it by then."""
 
 _BETWEEN = frozenset({asyncio.__name__, __name__.partition(".")[0]})
 
@@ -146,7 +149,40 @@ def note(task: F, context: Context | None) -> F:
             frame = caller
         known = caller is not None
         unit.has_begun(BegunTask(task, unit, frame.f_code if known else None, frame.f_lasti))
+    elif isinstance(task, asyncio.Task):
+        _watch(task)
     return task
+
+
+def _watch(task: asyncio.Task[Any]) -> None:
+    """One that goes on beside the records, as `open` begins it: asyncio says nothing of a failure while it is kept."""
+    beginner: FrameType | None = sys._getframe(3)
+    while beginner is not None and beginner.f_globals.get("__name__", "").partition(".")[0] == asyncio.__name__:
+        beginner = beginner.f_back
+    if beginner is not None and not is_library(beginner):
+        line = shown_line(beginner.f_code.co_filename, beginner.f_lineno)
+        task.add_done_callback(partial(_look_at_failure, line))
+
+
+def _look_at_failure(line: str, task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and _is_unseen(task):
+        task.get_loop().call_later(_SEEN_WITHIN_S, _say_failure, line, task)
+
+
+def _say_failure(line: str, task: asyncio.Task[Any]) -> None:
+    if _is_unseen(task) and (error := task.exception()) is not None:
+        log.error(
+            "the task that was begun at %s has failed, and nothing awaits it: %s: %s",
+            line,
+            type(error).__name__,
+            error,
+            exc_info=error,
+        )
+
+
+def _is_unseen(task: asyncio.Task[Any]) -> bool:
+    """Whether it has an exception that nobody has asked for: by this asyncio knows what to say when it is gone."""
+    return bool(getattr(task, "_log_traceback", False))
 
 
 def context_of_unit() -> Context | None:

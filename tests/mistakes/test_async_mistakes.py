@@ -630,6 +630,43 @@ def test_what_is_collected_later_by_the_method_alone_is_no_silent_loss(record: s
     assert "# it was to be later" in str(caught.value.__cause__)
 
 
+class Refreshing(Operator):
+    """What it has begun beside the records fails; it keeps the task, so that asyncio never says it."""
+
+    is_awaited = False
+
+    async def open(self) -> None:
+        self.task = asyncio.create_task(self.refresh())  # it fails
+        if self.is_awaited:
+            with suppress(ConnectionError):
+                await self.task
+
+    async def refresh(self) -> None:
+        await asyncio.sleep(1)
+        raise ConnectionError("no table of rates")
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_a_task_beside_the_records_that_fails_is_logged_unless_it_is_awaited(
+    is_awaited: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    operator = Refreshing()
+    operator.is_awaited = is_awaited
+    with OperatorHarness(operator) as harness:
+        harness.process([1])
+        harness.advance(5_000)
+        assert harness.output() == [1]
+    said = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert len(said) == (not is_awaited)
+    for each in said:
+        assert "# it fails" in each.getMessage()
+        assert "has failed, and nothing awaits it: ConnectionError: no table of rates" in each.getMessage()
+        assert each.exc_info is not None
+
+
 class GoingOn(Operator):
     """Begins what has nothing to do with the record, once for all."""
 
