@@ -1,6 +1,6 @@
 """Methods of an operator that bear the name of another library's hook, as of Flink or Beam, and that nothing calls.
 
-All that such a method would have done is lost in silence, as the last results of `def end(self, out)`.
+All that such a method would have done is lost, and no error says so, as the last results of `def end(self, out)`.
 """
 
 from __future__ import annotations
