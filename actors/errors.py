@@ -4,6 +4,7 @@ ActorError
 ├── UserCodeError           a user's function raised; the cause is its exception
 │   └── RecordNotSent       an operator emitted a record that cannot travel; the cause says why
 ├── UnusableRecord          a record that the program made cannot be keyed, or fits no column; says which and why
+│   └── RecordMismatch      it does not fit the wanted columns
 ├── UnwantedResult          a user's function returned what would be lost; says what to write instead
 ├── CannotLoad              a TaskManager has not the code that an operator needs, or another; says where from
 ├── SuperNotCalled          a method of a subclass stands before one that has to run; says what to call
@@ -68,6 +69,10 @@ class RecordNotSent(UserCodeError):
 
 class UnusableRecord(ActorError, ValueError):
     """A record, as the program made it, cannot be used: a base that says so of errors of the rooms above."""
+
+
+class RecordMismatch(UnusableRecord):
+    """A record or a batch does not fit the wanted columns; says which record and column, what was found and wanted."""
 
 
 class UnwantedResult(ActorError, TypeError):

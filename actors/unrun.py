@@ -12,6 +12,7 @@ from dis import get_instructions
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any, NoReturn, TypeVar
 
+from ..messages import DictRow
 from .errors import UnwantedResult
 
 T = TypeVar("T")
@@ -108,7 +109,7 @@ def _collecting(operator: Any) -> str:
     return f", at {' or '.join(lines)}" if lines else ""
 
 
-ONE_RECORD = frozenset({dict, str, bytes})
+ONE_RECORD = frozenset({dict, DictRow, str, bytes})
 """They are iterable, and whoever returns one for many records means it as a record."""
 
 

@@ -122,7 +122,7 @@ class CallIsOver(StateError, RuntimeError):
     """Something was used on behalf of a record whose `process` has ended, or was cancelled.
 
     `used` says what; `was_kept`: it is an `out` that the operator kept beyond a call, or gave to a thread; `begun_at`:
-    the line that began the task which used it, if that is known.
+    the line that began the task, or set the timer, which used it, if that is known.
     """
 
     def __init__(self, used: str, operator: str = "", was_kept: bool = False, begun_at: str = "") -> None:
@@ -137,7 +137,7 @@ class CallIsOver(StateError, RuntimeError):
                 "or an `out` that was kept; emit before process (or on_timer, on_end, ...) returns, or write "
                 "`async def process` and await there what takes long"
             )
-        what = f"the task that was begun at {self.begun_at}" if self.begun_at else "what it began"
+        what = f"what was begun at {self.begun_at}" if self.begun_at else "what it began"
         return (
             f"{found}by code that outlived its record: `async def process` has returned, or was cancelled, and {what} "
             "went on; await all that it begins, as with asyncio.gather(...) or asyncio.TaskGroup()"

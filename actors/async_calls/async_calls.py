@@ -12,7 +12,6 @@ Flink: AsyncWaitOperator, with the keyed state of FLIP-425.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from inspect import iscoroutinefunction
 from itertools import chain
 from math import ceil
@@ -35,6 +34,7 @@ from .call_table import CallTable
 from .event_loop import CallLoop, CallRunner
 from .failed_tries import FailedTries
 from .frozen_calls import NAME, CallInFlight, FrozenCalls, calls_of, in_their_order
+from .kept_outs import KeptOuts
 from .permits import Permits
 from .retry import Retry
 from .run import Run
@@ -83,6 +83,7 @@ class AsyncCalls:
         self._runs = Runs(operator, settings, backend, host)
         self._has_ended_well = False
         """Whether some coroutine has, in this attempt."""
+        self._kept_outs = KeptOuts(backend)
         self._is_open = False
         self._failure: BaseException | None = None
         """What `open` has raised; or code that went on when its record was done."""
@@ -254,6 +255,7 @@ class AsyncCalls:
 
     def settle(self) -> None:
         """At a barrier; the task stands still meanwhile, so no more than some. In the snapshot the others run still."""
+        self._kept_outs.look()
         self._raise_failure()
         self._settle_ended(_SETTLED_AT_BARRIER)
 
@@ -350,7 +352,7 @@ class AsyncCalls:
         unit = call.retried or call
         self._backend.commit(unit)
         self._timers.finished(call)
-        call.out.close_kept(partial(self._backend.refuse, unit, "out"))
+        self._kept_outs.close(call, unit)
         self._table.finish(call)
 
     def _let_out(self, out: Collector) -> None:
@@ -372,6 +374,7 @@ class AsyncCalls:
             if reached_ms == END_OF_TIME:
                 if self._awaits_begun():
                     return
+                self._kept_outs.look()
                 self._raise_failure()  # of the last one that was waited for
             self._pass(reached_ms, out)
 
@@ -389,6 +392,7 @@ class AsyncCalls:
     def _end_run(self, run: Run) -> None:
         """What it has emitted leaves next; the call that ended it is in flight."""
         call = self._runs.end(run, self._backlog, self._table.next_number)
+        self._kept_outs.add(run.kept)
         self._has_ended_well |= run.number - self._table.next_number > (call is not None)
         self._table.next_number = run.number
         if call is None:

@@ -29,8 +29,8 @@ class CallRunner(Protocol):
         ...
 
     def awaits_begun(self, within_ms: float) -> bool:
-        """Whether tasks that calls have begun, and not awaited, still run, at most for this long after it was first
-        asked; those that then still run are logged.
+        """Whether what calls have begun, and not awaited, still runs or waits, at most for this long after it was first
+        asked; what then still does is logged.
         """
         ...
 
@@ -66,8 +66,8 @@ class CallLoop(Protocol):
         ...
 
     @property
-    def tasks_made(self) -> int:
-        """A number that grows with each asyncio.Task that is made on the loop."""
+    def begun_so_far(self) -> int:
+        """A number that grows with all that coroutines begin on it: tasks, timers, work for executors."""
         ...
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Hashable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from itertools import islice
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import numpy as np
@@ -25,10 +26,11 @@ from ...state.backends.unit_of_work import CURRENT
 from ...state.kinds.declared_states import declared_states
 from ...state.kinds.descriptors import ValueState
 from ..flow.elements import NO_WATERMARK, TimedBatch
-from ..operators.collector import Collector
+from ..operators.collector import OWN_REFERENCES, Collector
 from ..operators.operator import Operator
 from .call import CHANGEABLE, Call
 from .frozen_calls import CallInFlight, Results
+from .kept_outs import KeptOut
 
 if TYPE_CHECKING:
     from .backlog import Piece
@@ -192,12 +194,12 @@ class _PlainState:
         self._shared.set_namespace(namespace)
 
 
-class MadeTasks(Protocol):
+class CountsBegun(Protocol):
     """A loop."""
 
     @property
-    def tasks_made(self) -> int:
-        """A number that grows with each asyncio.Task that is made on it."""
+    def begun_so_far(self) -> int:
+        """A number that grows with all that coroutines begin on it: tasks, timers, work for executors."""
         ...
 
 
@@ -212,7 +214,7 @@ class Run:
         process: Callable[..., Any],
         prefix: str,
         plain: PlainStates | None,
-        tasks: MadeTasks,
+        loop: CountsBegun,
         limit_ms: float | None,
         has_timers: bool,
     ) -> None:
@@ -231,12 +233,14 @@ class Run:
         self._prefix = prefix
         """Of idempotency keys."""
         self._plain = plain
-        self._tasks = tasks
+        self._loop = loop
         self._has_timers = has_timers
         self._limit_ms = limit_ms
         """Of the call that ends it."""
         self.begun: list[Any] = []
-        """Tasks that its records have begun and not awaited, each a BegunTask."""
+        """What its records have begun and not awaited."""
+        self.kept: list[KeptOut] = []
+        """Collectors that code of its records still holds."""
         self._out = Collector()
 
     def go_on(self, refuse: Callable[[Any], BaseException]) -> tuple[Coroutine[Any, Any, Any], Any] | None:
@@ -260,7 +264,7 @@ class Run:
         """
         process, out, piece, plain, has_timers = self._process, self._out, self.piece, self._plain, self._has_timers
         results, current, prefix, new = self.results, CURRENT.set, self._prefix, object.__new__
-        is_timed, tasks, made = piece.times is not None, self._tasks, self._tasks.tasks_made
+        is_timed, loop, made = piece.times is not None, self._loop, self._loop.begun_so_far
         inner, read = self._backend.inner, plain.read if plain is not None and plain.has_any else None
         number, start, end = self.number, len(results.records), 0
         for key, record, time_ms, watermark_ms in islice(self._left, LOCKED_RECORDS):
@@ -299,7 +303,7 @@ class Run:
                     results.times += [call.time_ms or 0] * (len(out) - end)
                 end = len(out)
                 results.ends.append((key, number, start + end))
-            if made != (now := tasks.tasks_made):  # one of them may have it, and live on
+            if made != (now := loop.begun_so_far):  # some of that may have it, and live on
                 made = now
                 self.begun += call.left_running()
                 out, start, end = self._close_out(call), len(results.records), 0
@@ -326,8 +330,11 @@ class Run:
     def _close_out(self, call: Call) -> Collector:
         """Behind this call: what it has left behind, or one before it, emits nothing any more. Returns the next one."""
         self._keep()
-        self._out.close_kept(partial(self._backend.refuse, call, "out"))
-        self._out = Collector()
+        out, self._out = self._out, Collector()
+        misuse = partial(self._backend.refuse, call, "out", call.begun)
+        out.close_kept(misuse)
+        if getrefcount(out) > OWN_REFERENCES:
+            self.kept.append((out, misuse))
         return self._out
 
     def _keep_others(self, call: Call) -> None:

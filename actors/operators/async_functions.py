@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from inspect import isasyncgen
 from typing import Any
 
+from ...messages import Row
 from ..unrun import ONE_RECORD, check_records, has_run, refuse_single
 from .collector import Collector
 from .operator import Operator
@@ -43,7 +44,7 @@ class AsyncFlatMap(AsyncFunction):
                 out.collect(has_run("the async generator of flat_map", item))
             return
         given = await made
-        if type(given) in ONE_RECORD or not isinstance(given, Iterable):
+        if type(given) in ONE_RECORD or isinstance(given, Row) or not isinstance(given, Iterable):
             refuse_single("the function of flat_map", given)
         items = list(given)
         check_records("the iterable of flat_map", items, "yield its items, with `yield from`", one_each=False)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -253,3 +254,14 @@ class KeptCollector(Collector):
         self._misuse()
 
     collect = collect_to = emit = emit_to = _refuse
+
+
+def _references(holding: list[Collector]) -> int:
+    collector = holding[0]
+    return getrefcount(collector)
+
+
+OWN_REFERENCES: Final = _references([Collector()])
+"""To a collector whose output is taken: its owner's, a variable's, and that of the call which counts them. With more,
+the operator has kept it. Not every release of Python counts all of these.
+"""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...messages import Row
 from ...messages.shown import place_of_function
 from ..flow.elements import Batch, TimedBatch
 from ..unrun import ONE_RECORD, UNRUN, check_records, refuse, refuse_single
@@ -37,7 +38,7 @@ class FlatMap(RecordFunction):
         before = 0
         for record in records:
             made = function(record)
-            if type(made) in ONE_RECORD:
+            if type(made) in ONE_RECORD or isinstance(made, Row):
                 refuse_single(f"{_FUNCTION}{place_of_function(function)}", made)
             try:
                 items.extend(made)

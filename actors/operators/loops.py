@@ -37,6 +37,8 @@ from .operator import Operator, Takes
 log = logging.getLogger(__name__)
 
 MANY_ROUNDS = 1_000
+LONG_LOOP_MS = 10 * 60_000
+"""From the end of the input on."""
 MUCH_IN_LOOP_BYTES = 64 * 1024 * 1024
 """On its way back to a subtask of a head at a checkpoint: more than in a loop whose records leave it as they come."""
 
@@ -68,6 +70,11 @@ class LoopHead(Operator):
     _emits_at_end = False
 
     _said_much = False
+    _began_ms = 0.0
+    """When rounds began, in this attempt."""
+    _said_after_ms = 0.0
+    _said: RoundMark | None = None
+    """When it was said last that the rounds take long, and what the last one of them said then."""
 
     number = 0
     """Of the round that it is in; 0: rounds have not begun."""
@@ -80,9 +87,9 @@ class LoopHead(Operator):
         self._in_loop.update([])
         return [unpack_batch(each) for each in packed]
 
-    @abstractmethod
     def begin_rounds(self) -> None:
-        """All input has ended: it is in the round `number` now, whose mark is not sent."""
+        """All input has ended: it is in the round `number` now, that of the snapshot, whose mark is not sent."""
+        self._began_ms = self.context.clock.now_ms()
 
     @abstractmethod
     def round_over(self, over: RoundMark, out: Collector) -> bool:
@@ -110,7 +117,11 @@ class LoopHead(Operator):
         self.metrics.gauge("round", lambda: self.number)
 
     def _look_at(self, over: RoundMark) -> None:
-        """Say that the loop may have no end, in the log: in rounds 1,000, 10,000, ..."""
+        """Say that the loop may have no end, in the log: in rounds 1,000, 10,000, ...; and after 10 minutes, 20, ...
+        All heads get the same marks, and the first one says it.
+        """
+        if self.context.subtask_index:
+            return
         if over.number >= MANY_ROUNDS and str(over.number).strip("0") == "1":
             log.warning(
                 "loop %r has gone round %d times since its input ended, and in the last round %d records were sent "
@@ -119,6 +130,24 @@ class LoopHead(Operator):
                 over.number,
                 over.records,
             )
+        for_ms = self.context.clock.now_ms() - self._began_ms
+        if self._may_be_endless and for_ms >= max(LONG_LOOP_MS, 2 * self._said_after_ms):
+            before, self._said, self._said_after_ms = self._said, over, for_ms
+            log.warning(
+                "loop %r goes round since its input ended %d min ago: %d rounds so far, and in the last one %d records "
+                "were sent back%s. If that does not come to 0 by itself, look which records never leave; "
+                "delta_iterate takes max_rounds",
+                self.context.name,
+                for_ms // 60_000,
+                over.number,
+                over.records,
+                "" if before is None else f", {before.records} in round {before.number}",
+            )
+
+    @property
+    def _may_be_endless(self) -> bool:
+        """Whether its rounds have no limit."""
+        return True
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         """That of the input; what is sent back has the same columns."""
@@ -138,6 +167,7 @@ class StreamHead(LoopHead):
         out.emit_element(_timed(self, batch, self.timestamps))
 
     def begin_rounds(self) -> None:
+        super().begin_rounds()
         self.number = 1
 
     def round_over(self, over: RoundMark, out: Collector) -> bool:
@@ -184,9 +214,6 @@ class RoundsHead(LoopHead):
         assert self.timestamps is not None, "a tail says the round of all that it sends back"
         self._returned[int(self.timestamps[0])].append(batch)
 
-    def begin_rounds(self) -> None:
-        """It goes on in the round of the snapshot."""
-
     def round_over(self, over: RoundMark, out: Collector) -> bool:
         self._look_at(over)
         returned = self._returned.pop(over.number, [])
@@ -210,6 +237,10 @@ class RoundsHead(LoopHead):
         kept = {**self._returned, self.number - 1: self._to_send}
         self._round.update([self.number])
         self._kept.update((number, pack_batch(batch)) for number, batches in kept.items() for batch in batches)
+
+    @property
+    def _may_be_endless(self) -> bool:
+        return self.max_rounds is None
 
     def _send(self, batch: Batch, out: Collector) -> None:
         out.emit(batch, np.full(len(batch), self.number, np.int64))

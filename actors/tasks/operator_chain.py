@@ -20,7 +20,7 @@ from ...state.errors import CallIsOver
 from ..errors import UserCodeError
 from ..flow.elements import END_OF_TIME, AnyBatch, Batch, RoundMark, TimedBatch, Times, Watermark, WatermarkStatus
 from ..flow.records import batch_of, rows_of
-from ..operators.collector import Collector
+from ..operators.collector import OWN_REFERENCES, Collector
 from ..operators.loops import LoopHead, LoopTail
 from ..operators.operator import Operator, RecordCalls, Takes
 from ..unrun import check_emitted, refuse
@@ -336,7 +336,7 @@ class OperatorChain:
         if collector.has_sides:
             for tag, batch in collector.sides():
                 self._emit(batch, tag)
-        if getrefcount(collector) > _OWN_REFERENCES:
+        if getrefcount(collector) > OWN_REFERENCES:
             self._close_kept(index)
         if self._misused:
             self._refuse_misuse()
@@ -371,7 +371,7 @@ class OperatorChain:
             if collector or any(collector.sides()):
                 with blame(operator):
                     misuse()
-            if getrefcount(collector) > _OWN_REFERENCES:
+            if getrefcount(collector) > OWN_REFERENCES:
                 self._kept.append((operator, collector, misuse))
         if self._misused:
             self._refuse_misuse()
@@ -381,17 +381,6 @@ class OperatorChain:
         operator, error = self._misused[0]
         with blame(operator):
             raise error
-
-
-def _references(holding: list[Collector]) -> int:
-    collector = holding[0]
-    return getrefcount(collector)
-
-
-_OWN_REFERENCES = _references([Collector()])
-"""To a collector whose output is taken: the chain's, a variable's, and that of the call which counts them. Not every
-release of Python counts all of these.
-"""
 
 
 def _take(calls: RecordCalls, input_index: int, batch: Batch, _out: Collector) -> None:

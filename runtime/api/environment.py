@@ -29,6 +29,7 @@ from ..connectors import (
     scan_plan,
 )
 from ..connectors.errors import check_extra
+from ..connectors.frames import is_frame, other_reader
 from .checks import at_least, at_least_or_none, check_records, one_of, rate, text, yes_or_no
 from .errors import InvalidSetting
 from .file_sources import FileSources
@@ -233,8 +234,11 @@ class StreamEnvironment(
         Raises InvalidSetting for an item that is no record (docs/records.md), as far as the first 100 items, and the
         first one of each type, tell.
         """
-        if isinstance(items, str | bytes) or not isinstance(items, Iterable):
-            raise InvalidSetting(f"from_collection: wanted a list or other iterable, found {shown(items)}")
+        if isinstance(items, str | bytes) or not isinstance(items, Iterable) or is_frame(items):
+            raise InvalidSetting(
+                f"from_collection: wanted a list or other iterable of records, found {shown(items)}"
+                f"{other_reader(items)}"
+            )
         if isinstance(items, Mapping | Set):
             better = "list(d.items()), or [d] for one record" if isinstance(items, Mapping) else "sorted(...) of it"
             found = type(items).__name__

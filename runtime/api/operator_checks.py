@@ -23,6 +23,7 @@ from .errors import InvalidOperator
 from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_function, check_hooks, check_runs
 from .names_set_by_us import check_names_set_by_us
+from .other_hooks import other_hooks
 from .private_names import check_private_names, is_ours
 from .timer_methods import out_of_reach, sets_a_timer
 
@@ -173,13 +174,19 @@ def _warn_of_misspelt_hooks(operator: Operator) -> None:
         for name, value in vars(each).items():
             is_new = name.startswith(_HOOKS) and inspect.isfunction(value) and name not in known
             if is_new and (close := get_close_matches(name, known, 1, cutoff=0.85)):
-                log.warning(
-                    "%s.%s is called by nothing here; is %s meant? If it is a method of your own, another name would "
-                    "not look like one of ours",
-                    kind.__name__,
-                    name,
-                    close[0],
-                )
+                _warn_of_name(kind, name, close[0])
+    for name, meant in other_hooks(kind):
+        _warn_of_name(kind, name, meant)
+
+
+def _warn_of_name(kind: type[Operator], name: str, meant: str) -> None:
+    log.warning(
+        "%s.%s is called by nothing here; is %s meant? If it is a method of your own, another name would not look like "
+        "a hook",
+        kind.__name__,
+        name,
+        meant,
+    )
 
 
 def _overrides(operator: Operator, base: type[Operator], method: str) -> bool:

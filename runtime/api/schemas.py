@@ -13,6 +13,7 @@ from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...messages import those_there_are
 from ...messages.shown import columns_shown
+from ..connectors.frames import other_reader
 from .errors import InvalidProgram, InvalidSetting, SchemaMismatch, UnknownColumn
 from .hook_checks import check_function
 from .no_keys import how_to_name, why_no_key
@@ -147,10 +148,11 @@ def streaming_schema(dataframe: Any) -> pa.Schema:
 
 
 def _spark_schema(dataframe: Any, method: str) -> Any:
-    schema: Any = getattr(dataframe, "schema", None)
+    is_polars = type(dataframe).__module__.partition(".")[0] == "polars"  # a lazy one finds its schema out
+    schema: Any = None if is_polars else getattr(dataframe, "schema", None)
     if not hasattr(schema, "fieldNames"):
         found = f"{type(dataframe).__module__}.{type(dataframe).__qualname__}"
-        raise InvalidSetting(f"{method}: wanted a PySpark DataFrame, found a {found}")
+        raise InvalidSetting(f"{method}: wanted a PySpark DataFrame, found a {found}{other_reader(dataframe)}")
     return schema
 
 

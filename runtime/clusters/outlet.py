@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from ...actors.flow.map_columns import with_dicts
 from ...actors.timeouts import timeout_seconds
 from ...messages import JobId, OutletAnswer, OutletPart, ReadOutlet
 from ...state.outlets.segments import records_of
@@ -48,7 +49,7 @@ class OutletBatch:
 
     def __iter__(self) -> Iterator[Any]:
         """Record by record; of columns, a dict for each row."""
-        return iter(self.records.to_pylist() if isinstance(self.records, pa.RecordBatch) else self.records)
+        return iter(with_dicts(self.records) if isinstance(self.records, pa.RecordBatch) else self.records)
 
 
 class OutletSource(Protocol):

@@ -6,7 +6,8 @@ they are wanted. What becomes of a table in a job: `table_source`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
@@ -34,12 +35,60 @@ def table_of(frame: Any, wanted_by: str) -> pa.Table:
     return pa.Table.from_arrays(columns, names).cast(pa.schema(fields))
 
 
+def reader_of(found: Any) -> str:
+    """Which method of the environment reads this, and how; "" where that is not known."""
+    kind = type(found)
+    library, frame = kind.__module__.partition(".")[0], kind.__name__
+    match library:
+        case "pyspark" if kind.__module__.startswith("pyspark.pandas"):
+            return "from_dataframe(frame.to_spark())"
+        case "pyspark" if frame == "RDD":
+            return "from_dataframe(rdd.toDF(...))"
+        case "pyspark" if getattr(found, "isStreaming", False) is True:
+            return "from_spark_stream(dataframe)"
+        case "pyspark" if hasattr(found, "schema"):
+            return "from_dataframe(dataframe)"
+        case "pandas" | "polars" if frame == "Series":
+            return f"from_{library}(series.to_frame())"
+        case "pandas" if frame == "DataFrame":
+            return "from_pandas(frame)"
+        case "polars" if frame == "LazyFrame":
+            return "from_polars(frame.collect())"
+        case "polars" if frame == "DataFrame":
+            return "from_polars(frame)"
+    if isinstance(found, pa.Array | pa.ChunkedArray):
+        return "from_arrow(pa.table({'value': array}))"
+    if hasattr(found, "__arrow_c_stream__") or isinstance(found, pa.RecordBatch):
+        return "from_arrow(table)"
+    if isinstance(found, str | PurePath):
+        return "from_parquet(path), from_csv(path), from_jsonl(path) or from_text(path)"
+    if isinstance(found, Mapping):
+        return "from_arrow(pa.table(columns))"
+    return "from_collection(records)" if isinstance(found, Iterable) else ""
+
+
+def is_frame(found: Any) -> bool:
+    """Whether it is a DataFrame of pandas or Polars, which is iterable: its columns come, or their names."""
+    kind = type(found)
+    return kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] in ("pandas", "polars")
+
+
+def other_reader(found: Any) -> str:
+    """The same, to stand at the end of a refusal."""
+    reader = reader_of(found)
+    return f"; env.{reader} reads this" if reader else ""
+
+
 def _as_table(frame: Any, wanted_by: str) -> pa.Table:
     if isinstance(frame, pa.Table):
         return frame
     if isinstance(frame, pa.RecordBatch):
         return pa.Table.from_batches([frame])
     library = type(frame).__module__.partition(".")[0]
+    if library == "pyspark":  # some of its releases hand out Arrow's C stream: all rows, through this process
+        raise UnreadableInput(
+            f"{wanted_by}: wanted a table in this process, found a {type(frame).__name__} of Spark{other_reader(frame)}"
+        )
     try:
         if library == "pandas" and hasattr(frame, "columns"):
             return pa.Table.from_pandas(_named_by_texts(frame), preserve_index=False)
@@ -49,10 +98,9 @@ def _as_table(frame: Any, wanted_by: str) -> pa.Table:
             return pa.Table.from_batches(frame)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise UnreadableInput(f"{wanted_by}: this {type(frame).__name__} has no columns of Arrow: {error}") from error
-    lazy = ": collect() it first" if hasattr(frame, "collect") else ""
     raise UnreadableInput(
         f"{wanted_by}: wanted a table of columns (Arrow, pandas, Polars, DuckDB, or anything with __arrow_c_stream__), "
-        f"found {shown(frame)}{lazy}"
+        f"found {shown(frame)}{other_reader(frame)}"
     )
 
 

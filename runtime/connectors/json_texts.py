@@ -47,8 +47,25 @@ def to_json(value: Any) -> Any:
     raise TypeError(f"a {type(value).__qualname__} cannot be written as JSON: {value!r:.80}")
 
 
-json_text: Callable[[Any], str] = json.JSONEncoder(default=to_json, ensure_ascii=False).encode
-"""Of one value or record."""
+_encode: Callable[[Any], str] = json.JSONEncoder(default=to_json, ensure_ascii=False).encode
+
+
+def json_text(value: Any) -> str:
+    """Of one value or record."""
+    try:
+        return _encode(value)
+    except TypeError:
+        return _encode(with_text_keys(value))  # or raises the same again
+
+
+def with_text_keys(value: Any) -> Any:
+    """The same with a text for each key that JSON cannot have, as a date is."""
+    if isinstance(value, dict):
+        return {
+            key if isinstance(key, str | int | float | None) else str(to_json(key)): with_text_keys(own)
+            for key, own in value.items()
+        }
+    return [with_text_keys(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def json_texts(columns: pa.RecordBatch, end: str = "") -> pa.LargeStringArray:
@@ -73,7 +90,7 @@ def _texts_of(column: pa.Array) -> pa.Array:
     elif pa.types.is_float64(kind) and _are_finite(column):
         texts = pa.array(map(float.__repr__, values_of(column)), _TEXT)
     else:
-        texts = pa.array(map(json_text, column.to_pylist()), _TEXT)
+        texts = pa.array(map(json_text, values_of(column)), _TEXT)
     return texts.fill_null("null") if texts.null_count else texts
 
 

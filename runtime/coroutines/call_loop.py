@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as NotDone
 from contextvars import Context
+from functools import partial
 from typing import Any, Self
 
 from ...actors.async_calls.event_loop import Begin
 from ...state.errors import CallIsOver
-from ..system.event_loop import SystemLoop, UnendingLoop
-from .begun_tasks import note
+from ..system.event_loop import SharedLoop, SystemLoop, UnendingLoop
+from .begun_tasks import BegunTimer, note, noted
 from .call_runner import LoopRunner
 
 
@@ -25,7 +26,7 @@ class CallLoopThread:
         self._began = began
         self._lock = threading.Lock()
         self._started: SystemLoop | None = None
-        self.tasks_made = 0
+        self.begun_so_far = 0
 
     def __enter__(self) -> Self:
         return self
@@ -44,7 +45,7 @@ class CallLoopThread:
         """It runs, from the first time that it is asked for."""
         with self._lock:
             if self._started is None:
-                self._started = UnendingLoop("understudy-coroutines")
+                self._started = UnendingLoop("understudy-coroutines", partial(_NotingLoop, self._began_something))
                 self._started.start()
                 self._started.loop.set_task_factory(self._make_task)
                 self._started.loop.set_exception_handler(_tell)
@@ -60,8 +61,11 @@ class CallLoopThread:
     def _make_task(
         self, loop: asyncio.AbstractEventLoop, coroutine: Any, context: Context | None = None
     ) -> asyncio.Task[Any]:
-        self.tasks_made += 1
+        self._began_something()
         return note(asyncio.Task(coroutine, loop=loop, context=context), context)
+
+    def _began_something(self) -> None:
+        self.begun_so_far += 1
 
     def _complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
         with self._lock:
@@ -78,6 +82,39 @@ class CallLoopThread:
             future.cancel()
             return False
         return True
+
+
+class _NotingLoop(SharedLoop):
+    """Notes what records begin on it beside tasks, of which its task factory hears."""
+
+    def __init__(self, began: Callable[[], None]) -> None:
+        """`began`: called for each."""
+        super().__init__()
+        self._began = began
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer = noted(callback, context)
+        return self._noted(timer, super().call_later(delay, timer or callback, *args, context=context))
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer = noted(callback, context)
+        return self._noted(timer, super().call_at(when, timer or callback, *args, context=context))
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Executor | None, function: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        self._began()
+        return note(super().run_in_executor(executor, function, *args), None)
+
+    def _noted(self, timer: BegunTimer | None, handle: asyncio.TimerHandle) -> asyncio.TimerHandle:
+        if timer is not None:
+            timer.set(handle)
+            self._began()
+        return handle
 
 
 def _tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

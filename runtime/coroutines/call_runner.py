@@ -22,7 +22,7 @@ from ...actors.async_calls.event_loop import Begin, Ended
 from ...actors.async_calls.run import Run
 from ...actors.errors import CallTimedOut
 from ...actors.unrun import refuse
-from ...state.backends.unit_of_work import CURRENT
+from ...state.backends.unit_of_work import CURRENT, UnitOfWork
 from .begun_tasks import LeftTasks, context_of_no_unit
 from .timer_wheel import TimerWheel
 from .waiting_code import waiting_at, waiting_lines
@@ -43,11 +43,13 @@ _OPENED_WITHIN_S: Final = 10
 class _Worker:
     """One asyncio task, and what it waits for when there is no call."""
 
-    __slots__ = ("coroutine", "task", "woken")
+    __slots__ = ("coroutine", "task", "unit", "woken")
 
     def __init__(self) -> None:
         self.coroutine: Coroutine[Any, Any, Any] | None = None
         """The one that waits."""
+        self.unit: UnitOfWork | None = None
+        """Its own."""
         self.task: asyncio.Task[None] | None = None
         self.woken: asyncio.Future[None] | None = None
 
@@ -79,8 +81,8 @@ class LoopRunner:
     # -- on the task's thread
 
     def awaits_begun(self, within_ms: float) -> bool:
-        """Whether tasks that calls have begun, and not awaited, still run, at most for this long after it was first
-        asked; those that then still run are logged.
+        """Whether what calls have begun, and not awaited, still runs or waits, at most for this long after it was first
+        asked; what then still does is logged.
         """
         return self._left.awaits(within_ms)
 
@@ -134,18 +136,22 @@ class LoopRunner:
         self._left.close()
         if not self._complete(self._close(last), within_ms):
             left = sum(1 for worker in self._workers if worker.task is not None and not worker.task.done())
+            begun = [each for each in self._left.not_ended if isinstance(each, asyncio.Task)]
             log.warning(
                 "%s: the operator has been closed, and %d of its coroutines still run after %.1f s, at %s: they caught "
                 "their CancelledError, or `close` takes longer",
                 self._what,
-                left,
+                left + len(begun),
                 within_ms / 1000,
-                self.waiting_at(),
+                waiting_lines([*self._waiting(), *(each.get_coro() for each in begun)]),
             )
 
     def waiting_at(self) -> str:
         """The lines at which coroutines wait."""
-        return waiting_lines(each.coroutine for each in tuple(self._workers) if each.coroutine is not None)
+        return waiting_lines(self._waiting())
+
+    def _waiting(self) -> list[Coroutine[Any, Any, Any]]:
+        return [each.coroutine for each in tuple(self._workers) if each.coroutine is not None]
 
     # -- on the loop's
 
@@ -154,12 +160,20 @@ class LoopRunner:
         self._incoming.clear()
         of_workers = (worker.task for worker in self._workers)
         tasks = [task for task in (self._opening, *of_workers) if task is not None]
+        for worker in self._workers:
+            if worker.unit is not None:
+                self._left.add_undone(worker.unit.left_running())
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-        if last is not None:
-            await last()
+        try:
+            if tasks:
+                await asyncio.wait(tasks)
+            if last is not None:
+                await last()  # it may want to end by itself what records have begun
+        finally:
+            left = self._left.cancel()
+        if left:
+            await asyncio.wait(left)
 
     @staticmethod
     def _tell_of(coroutine: Coroutine[Any, Any, Any]) -> None:
@@ -254,7 +268,7 @@ class LoopRunner:
     ) -> Generator[Any, Any, None]:
         """The rest of a call that waits."""
         self._let_another_work()
-        call.task, worker.coroutine = worker.task, coroutine
+        call.task, worker.coroutine, worker.unit = worker.task, coroutine, call.retried or call
         if call.limit_ms is not None:
             self._wheel.add((call, call.tries), call.limit_ms)
         is_gone = False
@@ -292,7 +306,7 @@ class LoopRunner:
             call.error = error
             if call.is_expired:
                 _forget_cancellation(worker)
-        call.task = worker.coroutine = None
+        call.task = worker.coroutine = worker.unit = None
         self._end(call)
 
     def _refused(self, result: Any) -> BaseException:
@@ -310,7 +324,10 @@ class LoopRunner:
             self._left.add(ended.begun)
         elif (unit := ended.retried or ended).begun is not None:
             left = unit.left_running()
-            self._left.add(left if ended.error is None else ())
+            if ended.error is None:
+                self._left.add(left)
+            else:
+                self._left.add_undone(left)
         self._ended.append(ended)
         if not self._is_woken:
             self._is_woken = True

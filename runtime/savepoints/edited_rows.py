@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...actors.flow.map_columns import with_dicts
 from ..connectors.frames import table_of
 from .errors import InvalidEdit
 
@@ -39,7 +40,7 @@ def _each(rows: Any, what: str) -> Iterator[Any]:
         rows = rows.toArrow()
     if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__dataframe__"):
         for batch in table_of(rows, what).to_batches(max_chunksize=_AT_ONCE):
-            yield from batch.to_pylist()
+            yield from with_dicts(batch)
         return
     if not isinstance(rows, Iterable) or isinstance(rows, str | bytes):
         raise InvalidEdit(f"{what}: wanted a table, a mapping, or rows, found {type(rows).__name__}")

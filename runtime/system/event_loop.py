@@ -145,14 +145,18 @@ class UnendingLoop(SystemLoop):
     the loop, as asyncio has it; and none of them may stop it.
     """
 
+    def __init__(self, name: str, kind: Callable[[], SharedLoop]) -> None:
+        super().__init__(name)
+        self._kind = kind
+
     def stop(self) -> None:
         if self._thread is not None:
-            assert isinstance(self.loop, _SharedLoop)
+            assert isinstance(self.loop, SharedLoop)
             self.loop.may_stop = True
         super().stop()
 
     def _made_loop(self) -> asyncio.AbstractEventLoop:
-        return _SharedLoop()
+        return self._kind()
 
     def _run_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         while True:
@@ -164,7 +168,9 @@ class UnendingLoop(SystemLoop):
                 return
 
 
-class _SharedLoop(asyncio.SelectorEventLoop):
+class SharedLoop(asyncio.SelectorEventLoop):
+    """One that no task of a user's may stop."""
+
     may_stop = False
 
     def stop(self) -> None:

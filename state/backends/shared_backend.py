@@ -123,9 +123,12 @@ class SharedBackend:
                 return forgotten(slot[0].inner.declaration, unit.key, self.operator_name, "a copy, as in any coroutine")
         return None
 
-    def refuse(self, unit: UnitOfWork, used: str) -> NoReturn:
-        """The unit is over, and its code has used this. Raises CallIsOver."""
-        lines = dict.fromkeys(each.line for each in unit.begun or () if not each.is_done)
+    def refuse(self, unit: UnitOfWork, used: str, begun: Sequence[Any] | None = None) -> NoReturn:
+        """The unit is over, and its code has used this. Raises CallIsOver. `begun`: what it had left running; by
+        default what it has now.
+        """
+        running = [each for each in unit.begun or () if not each.is_done] if begun is None else begun
+        lines = dict.fromkeys(each.line for each in running)
         error = CallIsOver(used, self.operator_name, begun_at=" and ".join(filter(None, lines)))
         if not unit.is_undone:
             self.misused(error)

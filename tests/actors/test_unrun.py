@@ -20,6 +20,7 @@ from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.reduce import KeyedReduce
 from understudy.actors.operators.source import END, Source
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from understudy.messages import dict_rows, make_rows
 from understudy.runtime.connectors import GeneratorSource
 from understudy.testing import OperatorHarness
 
@@ -113,7 +114,7 @@ def test_flat_map_of_coroutines_and_of_generators_in_a_generator() -> None:
     assert str(nested).endswith("none of whose code has run: yield its items, with `yield from`")
 
 
-@pytest.mark.parametrize("one", [1, None, {"a": 1}, "abc"])
+@pytest.mark.parametrize("one", [1, None, {"a": 1}, "abc", *dict_rows([{"a": 1}]), *make_rows(("a",), [(1,)])])
 def test_a_flat_map_that_returns_one_record_is_told_what_is_wanted(one: Any) -> None:
     text = str(refused(FlatMap(lambda _: one), [1]).__cause__)
     assert text.startswith(f"the function of flat_map ({__file__}:")

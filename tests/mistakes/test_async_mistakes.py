@@ -8,6 +8,7 @@ import logging
 import re
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -165,6 +166,38 @@ class NeverAwaitedTwice(NeverAwaitedOut):
         asyncio.create_task(self.later(record, out))  # noqa: RUF006 - it is begun here
 
 
+class LeftTimer(Operator):
+    """Emits when all data has ended, if nobody waits for it."""
+
+    async def process(self, record: Any, out: Collector) -> None:
+        asyncio.get_running_loop().call_later(0.3, out.collect, record)  # - it is begun here
+
+
+class LeftTimerOfState(KeyedOperator):
+    seen = ValueState(int, default=0)
+
+    async def process(self, record: Any, out: Collector) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(0)
+        loop.call_at(loop.time() + 0.3, lambda: self.seen.update(1))  # - it is begun here
+
+
+class LeftTimerOfATimer(Operator):
+    async def process(self, record: Any, out: Collector) -> None:
+        loop = asyncio.get_running_loop()
+        later = lambda: loop.call_later(0.15, out.collect, record)  # noqa: E731 - it is begun here
+        loop.call_later(0.15, later)
+
+
+class LeftThread(Operator):
+    async def process(self, record: Any, out: Collector) -> None:
+        asyncio.get_running_loop().run_in_executor(None, self.later, record, out)  # - it is begun here
+
+    def later(self, record: Any, out: Collector) -> None:
+        time.sleep(0.3)
+        out.collect(record)
+
+
 def plain_lambda(numbers: DataStream) -> DataStream:
     return numbers.map(lambda n: fetch(n), name="op")
 
@@ -224,6 +257,13 @@ FOUND: dict[str, tuple[Callable[[DataStream], DataStream], list[str]]] = {
         )
         for each in (NeverAwaitedState, NeverAwaitedOut, NeverAwaitedAfterAWait, NeverAwaitedTwice)
     },
+    **{
+        f"a callback of the loop is never awaited: {each.__name__}": (
+            using(each),
+            ["was used by code that outlived its record", "mistakes.py:", "- it is begun here", "await all"],
+        )
+        for each in (LeftTimer, LeftTimerOfState, LeftTimerOfATimer)
+    },
     "a plain lambda": (
         plain_lambda,
         ["returned a coroutine (fetch), which nothing awaits here", "`async def` function"],
@@ -243,6 +283,12 @@ def local() -> Iterator[Cluster]:
 @pytest.mark.processes
 def test_on_local_processes(local: Cluster, build: Callable[[DataStream], DataStream], told: list[str]) -> None:
     _fails(local, build, told)
+
+
+@pytest.mark.processes
+def test_a_thread_that_nobody_awaits_on_local_processes(local: Cluster) -> None:
+    """In the simulator it is done at once."""
+    _fails(local, using(LeftThread), ["out was used by code that outlived its record", "- it is begun here"])
 
 
 @pytest.mark.parametrize(("build", "told"), FOUND.values(), ids=FOUND)
@@ -545,10 +591,10 @@ class NeverAwaitedInASecondTry(NeverAwaitedOut):
 @pytest.mark.parametrize(
     ("operator", "what"),
     [
-        (NeverAwaitedOut, "the task that was begun at"),
-        (NeverAwaitedInASecondTry, "the task that was begun at"),
-        (LeftCallback, "what it began"),
-        (LeftCallbackAfterAWait, "what it began"),
+        (NeverAwaitedOut, "what was begun at"),
+        (NeverAwaitedInASecondTry, "what was begun at"),
+        (LeftCallback, "what was begun at"),
+        (LeftCallbackAfterAWait, "what was begun at"),
     ],
 )
 def test_the_harness_shows_what_code_does_that_nobody_awaits(operator: type[Operator], what: str) -> None:
@@ -557,6 +603,68 @@ def test_the_harness_shows_what_code_does_that_nobody_awaits(operator: type[Oper
     with pytest.raises(UserCodeError) as caught:
         harness.advance(100)
     assert f"or was cancelled, and {what}" in str(caught.value.__cause__)
+
+
+class LeftCollect(Operator):
+    """`out.collect` is a method of lists, which knows nothing of a record that is over."""
+
+    async def process(self, record: Any, out: Collector) -> None:
+        if record == "waits":
+            await asyncio.sleep(0.001)
+        out.collect(record)
+        asyncio.get_running_loop().call_later(0.01, out.collect, "late")  # it was to be later
+
+
+@pytest.mark.parametrize("record", ["waits", "never waits"])
+@pytest.mark.parametrize("when", ["checkpoint", "end"])
+def test_what_is_collected_later_by_the_method_alone_is_no_silent_loss(record: str, when: str) -> None:
+    harness = OperatorHarness(LeftCollect)
+    harness.process([record])
+    harness.advance(5)
+    assert harness.output() == [record]
+    if when == "checkpoint":
+        harness.advance(100)
+    with pytest.raises(UserCodeError) as caught:
+        harness.snapshot() if when == "checkpoint" else harness.end()
+    assert "out was used by code that outlived its record" in str(caught.value.__cause__)
+    assert "# it was to be later" in str(caught.value.__cause__)
+
+
+class Refreshing(Operator):
+    """What it has begun beside the records fails; it keeps the task, so that asyncio never says it."""
+
+    is_awaited = False
+
+    async def open(self) -> None:
+        self.task = asyncio.create_task(self.refresh())  # it fails
+        if self.is_awaited:
+            with suppress(ConnectionError):
+                await self.task
+
+    async def refresh(self) -> None:
+        await asyncio.sleep(1)
+        raise ConnectionError("no table of rates")
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_a_task_beside_the_records_that_fails_is_logged_unless_it_is_awaited(
+    is_awaited: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    operator = Refreshing()
+    operator.is_awaited = is_awaited
+    with OperatorHarness(operator) as harness:
+        harness.process([1])
+        harness.advance(5_000)
+        assert harness.output() == [1]
+    said = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert len(said) == (not is_awaited)
+    for each in said:
+        assert "# it fails" in each.getMessage()
+        assert "has failed, and nothing awaits it: ConnectionError: no table of rates" in each.getMessage()
+        assert each.exc_info is not None
 
 
 class GoingOn(Operator):
@@ -579,7 +687,7 @@ def test_a_task_that_goes_on_at_the_end_of_the_data_is_waited_for_as_long_as_at_
         harness.end()
         assert harness.output() == [1, 2]
     (said,) = [each.getMessage() for each in caplog.records]
-    assert "1 tasks that it has begun still run 0.5 s after the last record" in said
+    assert "1 tasks or callbacks that it has begun are not over 0.5 s after the last record" in said
     assert "# it goes on" in said
 
 

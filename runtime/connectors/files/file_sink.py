@@ -38,6 +38,7 @@ from ....messages import CheckpointId, JobId, Predecessor
 from ....messages.known_names import known_arguments
 from ....state import DurableFiles, OperatorListState
 from ....state.file_locations import absolute
+from ...system.this_process import this_process
 from ..errors import UnusableOutput
 from .committed_files import fingerprint, others_than, slug
 from .file_writers import FILE_FORMATS, WRITE_FORMATS, BatchWriter
@@ -108,6 +109,8 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         self._format_problem(schema)
         self._directory: _Directory | None = None
         self._owner: FolderOwner | None = None
+        self._looks_for_others = False
+        """Whether all subtasks have this folder is still to be seen."""
         self._earlier_directories: dict[str, _Directory] = {}
         self._file: BinaryIO | None = None
         self._writer: BatchWriter | None = None
@@ -173,6 +176,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         recorded = self._recorded.get()
         claim = self._take_folder()
         self._lineage, self._generation = self._place_in_lineage(recorded, claim)
+        self._take_seat(is_first=not recorded)
         self._generations = {fingerprint(each["job_id"]): each["generation"] for each in recorded}
         self._generations[fingerprint(self.context.job_id)] = self._generation
         own = [each["checkpoint_id"] for each in recorded if each["job_id"] == self.context.job_id]
@@ -203,6 +207,8 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         if self._owner is not None and any(each["final"] for each in self.transactions()[:waiting]):
             with explained(self.path):
                 self._owner.check()
+        if self._looks_for_others:
+            self._look_for_others()
         super().on_checkpoint_complete(checkpoint_id)
         if len(self._pending) < waiting:  # one that this attempt took part in: all have committed what they restored
             self._needed = set()
@@ -320,6 +326,34 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         self._owner = FolderOwner(self.path, self.context.job_id, self.context.name)
         with explained(self.path), output_named(self.path):
             return self._owner.take(self.context.clock.wall_ms())
+
+    def _take_seat(self, *, is_first: bool) -> None:
+        """In a local folder, which may be another one on each machine: subtask 0 looks for the others' signs when the
+        first checkpoint of the job is complete, as all are open then.
+        """
+        if self._owner is None or self.context.parallelism == 1 or not is_local(self.path):
+            return
+        with output_named(self.path):
+            self._owner.sit(self.context.subtask_index)
+        self._looks_for_others = is_first and self.context.subtask_index == 0
+
+    def _look_for_others(self) -> None:
+        self._looks_for_others = False
+        owner, context = self._owner, self.context
+        assert owner is not None
+        with suppress(OSError):
+            if absent := owner.absent(context.parallelism):
+                log.warning(
+                    "sink %r: %d of its %d subtasks (%s) write to a folder %s that is not the one of %s: they run on "
+                    "other machines, and each of those keeps its part of the files, which a restart on another one "
+                    "does not find. Give a folder that all machines share, or a URL such as s3://bucket/folder",
+                    context.name,
+                    len(absent),
+                    context.parallelism,
+                    ", ".join(map(str, absent[:8])) + ", ..." * (len(absent) > 8),
+                    self.path,
+                    this_process().host,
+                )
 
     def _place_in_lineage(self, recorded: list[dict[str, Any]], claim: int) -> tuple[str, int]:
         """A fresh job founds a lineage, which all its subtasks call alike; a restored job continues its origin's.

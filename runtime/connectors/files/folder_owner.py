@@ -1,6 +1,7 @@
 """FolderOwner: which job may make files visible in an output folder, as small files in a hidden folder of it.
 
     <output>/.understudy-owner/<number>-<job>      one per job that writes there; the highest owns the folder
+                               .seat-<job>-<n>     of a local folder: subtask n of the job's sink has it, too
 
 A job claims the folder with the next number when it begins to write. All its subtasks, sinks and attempts have that one
 claim. Before files become visible the sink looks whether the claim is the highest still. One that is not is a job that
@@ -16,6 +17,7 @@ docs/decisions/0055 has what was considered.
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -55,6 +57,7 @@ class FolderOwner:
             self._write(f"{number:08d}-{self._own}", wall_ms)
             for old, job in claims[:-CLAIMS_KEPT]:
                 self._files.remove(f"{self._folder}/{old:08d}-{job}")
+                self._remove_seats(job)
             claims = self._claims()
         self._check(claims)
         return max((number for number, job in claims if job == self._own), default=1)
@@ -62,6 +65,22 @@ class FolderOwner:
     def check(self) -> None:
         """Raises OutputTakenOver when another job owns the folder."""
         self._check(self._claims())
+
+    def sit(self, subtask: int) -> None:
+        """Leave a sign for `absent`, of a job that has a claim. It need not last."""
+        path = self._seat(subtask)
+        if not self._files.exists(path):
+            self._files.create(path).close()
+
+    def absent(self, subtasks: int) -> list[int]:
+        """Those of the `subtasks` that have left no sign here: their folder of this name is another one, on another
+        machine.
+        """
+        look = f"{self._seat(0)}-look"
+        self._files.create(look).close()  # with a change of its own a machine reads a mounted folder again
+        self._files.remove(look)
+        names = set(self._files.names(self._folder))
+        return [each for each in range(subtasks) if posixpath.basename(self._seat(each)) not in names]
 
     def rival(self, others: Iterable[JobId]) -> str:
         """The job whose folder it is, if it may still run: its process, another one of this machine, is not gone. Empty
@@ -81,6 +100,14 @@ class FolderOwner:
         return f"{self._said(name)}, in process {process.pid} on {process.host}"
 
     # -- inside
+
+    def _seat(self, subtask: int) -> str:
+        return f"{self._folder}/.seat-{self._own}-{fingerprint(self._sink)}-{subtask}"
+
+    def _remove_seats(self, job: str) -> None:
+        for name in self._files.names(self._folder):
+            if name.startswith(f".seat-{job}-"):
+                self._files.remove(f"{self._folder}/{name}")
 
     def _claims(self) -> list[tuple[int, str]]:
         """Number and job of each, the highest last."""

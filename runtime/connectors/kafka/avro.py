@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....actors.flow.elements import Batch
+from ....actors.flow.map_columns import with_dicts
 from ....actors.flow.records import mapping_of
 from ....messages import dict_rows
 from ..errors import check_extra, require
@@ -74,7 +75,7 @@ class AvroFormat:
         if wanted is None:
             raise ValueError("AvroFormat: to write, a schema is needed")
         head = b"" if self._registry is None else _HEAD.pack(0, self._put_down())
-        rows = batch.to_pylist() if isinstance(batch, pa.RecordBatch) else map(mapping_of, batch)
+        rows = with_dicts(batch) if isinstance(batch, pa.RecordBatch) else map(mapping_of, batch)
         values = []
         for row in rows:
             stream = io.BytesIO()

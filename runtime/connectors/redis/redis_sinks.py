@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ....actors.errors import MarkerMoved
 from ....actors.flow.elements import Batch
+from ....actors.flow.map_columns import with_dicts
 from ....actors.flow.records import RecordMismatch, mapping_of
 from ....actors.operators.idempotent_sink import IdempotentSink, KeyOfRecord
 from ....actors.operators.ledger_sink import LedgerSink
@@ -238,7 +239,7 @@ class RedisUpsertSink(IdempotentSink):
 
 
 def _mappings(batch: Batch) -> list[dict[str, Any]]:
-    return batch.to_pylist() if isinstance(batch, pa.RecordBatch) else [mapping_of(record) for record in batch]
+    return with_dicts(batch) if isinstance(batch, pa.RecordBatch) else [mapping_of(record) for record in batch]
 
 
 def _texts(record: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....actors.flow.records import values_of
 from ....messages import those_there_are
 from ....messages.shown import columns_shown
 from .column_types import arrow_type_of, may_become, sql_type_of
@@ -261,6 +262,6 @@ def last_of_each_key(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch
 def _python_rows(rows: pa.RecordBatch) -> list[dict[str, Any]]:
     columns = {}
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        values = column.to_pylist()
+        values = values_of(column)
         columns[name] = list(map(json_text, values)) if pa.types.is_nested(column.type) else values
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

@@ -14,7 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as csv
 
+from ....actors.flow.records import values_of
 from ....messages.shown import columns_shown
+from ..json_texts import with_text_keys
 from .errors import StatementFailed
 
 _MIN_BLOCK = 1 << 20
@@ -85,7 +87,7 @@ def _writable(column: pa.Array) -> pa.Array:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return pa.array([None if value is None else f"\\x{value.hex()}" for value in column.to_pylist()], pa.string())
     if pa.types.is_nested(kind):
-        return pa.array(list(map(json_text, column.to_pylist())), pa.string())
+        return pa.array(list(map(json_text, values_of(column))), pa.string())
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return column.cast(pa.timestamp("us", kind.tz), safe=False)
     return column
@@ -93,7 +95,7 @@ def _writable(column: pa.Array) -> pa.Array:
 
 def json_text(value: Any) -> str | None:
     """A list or dict as a json column takes it."""
-    return None if value is None else json.dumps(value, default=str)
+    return None if value is None else json.dumps(with_text_keys(value), default=str)
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

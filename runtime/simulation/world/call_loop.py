@@ -29,8 +29,8 @@ class SimulatedCallLoop:
         return nullcontext()
 
     @property
-    def tasks_made(self) -> int:
-        """As if one were made between any two questions."""
+    def begun_so_far(self) -> int:
+        """As if something were begun between any two questions."""
         self._asked += 1
         return self._asked
 

@@ -10,10 +10,10 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Coroutine
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any, NoReturn
 
-from ...coroutines.begun_tasks import note
+from ...coroutines.begun_tasks import BegunTimer, context_of_unit, note, noted
 from .process import Event, Process, Timeline
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         return self._world.now_ms / 1000
 
     def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> Event:  # type: ignore[override]
-        event = Event(self._process, callback, args, self._world.now_ms, context)
+        event = Event(self._process, callback, args, self._world.now_ms, context or context_of_unit())
         self._world.soon(event)
         return event
 
@@ -64,13 +64,27 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Event:
-        return self._world.schedule(Event(self._process, callback, args, when * 1000, context))
+        return self._timer(when * 1000, noted(callback, context), callback, args, context)
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Event:
-        world = self._world
-        return world.schedule(Event(self._process, callback, args, world.now_ms + delay * 1000, context))
+        when_ms = self._world.now_ms + delay * 1000
+        return self._timer(when_ms, noted(callback, context), callback, args, context)
+
+    def _timer(
+        self,
+        when_ms: float,
+        timer: BegunTimer | None,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context | None,
+    ) -> Event:
+        if timer is None:
+            return self._world.schedule(Event(self._process, callback, args, when_ms, context))
+        event = Event(self._process, timer, args, when_ms, context or copy_context())
+        timer.set(event)
+        return self._world.schedule(event)
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)

@@ -71,7 +71,7 @@ class Hand:
         return nullcontext()
 
     @property
-    def tasks_made(self) -> int:
+    def begun_so_far(self) -> int:
         self.made += 1
         return self.made
 

@@ -42,7 +42,7 @@ Emitted = list[tuple[str, Any, int | None]]
 class Loop:
     """Its records say when one makes an asyncio.Task."""
 
-    tasks_made: int = 0
+    begun_so_far: int = 0
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Follows(KeyedOperator):
                 case "emit":
                     out.emit([what])
                 case "task":
-                    self._own_loop.tasks_made += 1
+                    self._own_loop.begun_so_far += 1
                 case "add":
                     self._add()
                 case "add elsewhere":

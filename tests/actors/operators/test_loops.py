@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import pytest
 
 from understudy.actors.flow.elements import END_OF_TIME, RoundMark, Watermark
-from understudy.actors.operators.loops import RoundsHead, StreamHead
+from understudy.actors.operators.loops import LoopHead, RoundsHead, StreamHead
 from understudy.testing import OperatorHarness
+
+H = TypeVar("H", bound=LoopHead)
+
+
+def in_context(head: H, subtask_index: int = 0) -> H:
+    now = SimpleNamespace(ms=0.0)
+    head.context = SimpleNamespace(  # type: ignore[assignment]
+        name="loop", subtask_index=subtask_index, now=now, clock=SimpleNamespace(now_ms=lambda: now.ms)
+    )
+    return head
 
 
 class Sent:
@@ -21,7 +35,7 @@ class Sent:
 
 def test_a_first_round_in_which_nothing_was_sent_back_says_nothing() -> None:
     """What had been sent back before a restore is not counted, and may still go round."""
-    head, sent = StreamHead(), Sent()
+    head, sent = in_context(StreamHead()), Sent()
     head.begin_rounds()
     goes_on = []
     for number in (1, 2):
@@ -43,3 +57,37 @@ def test_heads_that_were_in_different_rounds_go_on_in_the_earlier_one() -> None:
     assert [each.operator.number for each in restored] == [3, 3]
     for each in (ahead, behind, *restored):
         each.close()
+
+
+@pytest.mark.parametrize("head", [StreamHead(), RoundsHead(None)])
+def test_slow_rounds_without_a_limit_are_named_after_ten_minutes_and_then_as_their_time_doubles(
+    head: LoopHead, caplog: pytest.LogCaptureFixture
+) -> None:
+    now: Any = in_context(head).context
+    now.now.ms = 5_000_000.0
+    if isinstance(head, RoundsHead):
+        head._returned, head._to_send = {}, []  # type: ignore[assignment]
+    head.begin_rounds()
+    with caplog.at_level(logging.WARNING):
+        for number in range(1, 15):
+            now.now.ms += 3 * 60_000
+            assert head.round_over(RoundMark(number, 100 - number), Sent())  # type: ignore[arg-type]
+    assert caplog.messages == [
+        f"loop 'loop' goes round since its input ended {minutes} min ago: {rounds} rounds so far, and in the last one "
+        f"{100 - rounds} records were sent back{before}. If that does not come to 0 by itself, look which records "
+        "never leave; delta_iterate takes max_rounds"
+        for minutes, rounds, before in [(12, 4, ""), (24, 8, ", 96 in round 4")]
+    ]
+
+
+@pytest.mark.parametrize(("head", "subtask"), [(RoundsHead(20), 0), (StreamHead(), 1)])
+def test_rounds_that_will_end_are_not_and_neither_are_those_that_another_head_names(
+    head: LoopHead, subtask: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    now: Any = in_context(head, subtask).context
+    if isinstance(head, RoundsHead):
+        head._returned, head._to_send = {}, []  # type: ignore[assignment]
+    head.begin_rounds()
+    now.now.ms = 50_000_000.0
+    assert head.round_over(RoundMark(1, 3), Sent())  # type: ignore[arg-type]
+    assert caplog.messages == []

@@ -8,6 +8,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from understudy.messages import CheckpointRetention, RestartStrategyKind
@@ -100,10 +104,48 @@ def test_settings_reach_the_checkpoint_config() -> None:
 
 
 def test_a_collection_is_not_a_string(env: StreamEnvironment) -> None:
-    with pytest.raises(InvalidSetting, match="from_collection: wanted a list or other iterable, found 'abc'"):
+    with pytest.raises(InvalidSetting, match=r"^from_collection: wanted a list or .*, found 'abc'"):
         env.from_collection("abc")
     with pytest.raises(InvalidSetting, match="found 3"):
         env.from_collection(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("items", "meant"),
+    [
+        (pd.DataFrame({"a": [1]}), "from_pandas(frame)"),
+        (pl.DataFrame({"a": [1]}), "from_polars(frame)"),
+        (pa.table({"a": [1]}), "from_arrow(table)"),
+        ("flights.csv", "from_parquet(path), from_csv(path), from_jsonl(path) or from_text(path)"),
+    ],
+)
+def test_a_frame_or_a_path_is_no_collection(items: Any, meant: str, env: StreamEnvironment) -> None:
+    """A DataFrame would give the names of its columns."""
+    with pytest.raises(InvalidSetting, match=f"{re.escape(f'; env.{meant} reads this')}$"):
+        env.from_collection(items)
+
+
+@pytest.mark.parametrize("items", [pd.Series([1, 2]), pl.Series([1, 2]), np.array([1, 2])])
+def test_a_column_is_a_collection_of_its_values(items: Any, env: StreamEnvironment) -> None:
+    env.from_collection(items)
+
+
+@pytest.mark.parametrize("method", ["from_dataframe", "from_spark_stream"])
+@pytest.mark.parametrize(
+    ("frame", "meant"),
+    [
+        (pd.DataFrame({"a": [1]}), "from_pandas(frame)"),
+        (pl.DataFrame({"a": [1]}), "from_polars(frame)"),
+        (pl.LazyFrame({"a": [1]}), "from_polars(frame.collect())"),
+        (pa.table({"a": [1]}), "from_arrow(table)"),
+        ([{"a": 1}], "from_collection(records)"),
+    ],
+)
+def test_what_is_no_dataframe_of_spark_is_refused_with_the_method_that_reads_it(
+    method: str, frame: Any, meant: str, env: StreamEnvironment
+) -> None:
+    with pytest.raises(InvalidSetting, match=f"^{method}: .*{re.escape(f'; env.{meant} reads this')}$"):
+        getattr(env, method)(frame)
 
 
 def test_a_rate_is_above_zero(env: StreamEnvironment) -> None:

@@ -172,6 +172,31 @@ class TestOperators:
         assert len(said) == bool(meant)
         assert all(f"Keyed.{name} " in each and f"is {meant} meant?" in each for each in said)
 
+    @pytest.mark.parametrize(
+        ("name", "meant"),
+        [
+            ("end", "on_end(out), at the end of the data"),
+            ("setup", "open()"),
+            ("onClose", "close()"),
+            ("process_element", "process(record, out)"),
+            ("snapshot_state", "on_checkpoint(checkpoint_id)"),
+        ],
+    )
+    def test_a_hook_of_another_library_is_warned_of_unless_the_operator_calls_it(
+        self, env: StreamEnvironment, name: str, meant: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        class Calling(KeyedOperator):
+            def process(self, record: Any, out: Collector) -> None:
+                self.end(out)  # type: ignore[attr-defined]
+                self.setup(), self.onClose(), self.process_element(), self.snapshot_state()  # type: ignore[attr-defined]
+
+        body = {name: lambda self, *_: None}
+        env.from_collection([1]).key_by(0).process(type("Calls", (Calling,), body))
+        assert caplog.messages == []
+        env.from_collection([1]).key_by(0).process(type("Other", (KeyedOperator,), {**body, "process": _process}))
+        (said,) = caplog.messages
+        assert said.startswith(f"Other.{name} is called by nothing here; is {meant} meant?")
+
     def test_a_source_is_no_operator_and_no_sink(self, env: StreamEnvironment, program: Any) -> None:
         for method in ("process", "sink_to"):
             with pytest.raises(InvalidOperator, match="Flights is a source and takes no input"):
@@ -182,6 +207,10 @@ class TestOperators:
             env.from_collection([1]).map(3)  # type: ignore[arg-type]
         with pytest.raises(InvalidOperator, match=r"map: wanted a function, found the operator Empty: use process"):
             env.from_collection([1]).map(Empty)
+
+
+def _process(self: Any, record: Any, out: Collector) -> None:
+    out.collect(record)
 
 
 class TestConnect:

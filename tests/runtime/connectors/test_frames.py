@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -63,13 +64,35 @@ def test_dates_and_nulls_of_pandas() -> None:
     assert table_of(frame, "from_pandas").to_pylist() == [{"at": day, "x": 1.5}, {"at": None, "x": None}]
 
 
+class OfSpark:
+    """A DataFrame of Spark, as far as it is looked at. Newer releases hand out Arrow's stream, and read all for it."""
+
+    def __init__(self, isStreaming: bool = False) -> None:
+        self.isStreaming = isStreaming
+        self.schema = None
+
+    def __arrow_c_stream__(self, wanted: object = None) -> Any:
+        raise AssertionError("all rows were read")
+
+
+OfSpark.__module__ = "pyspark.sql.classic.dataframe"
+
+
 @pytest.mark.parametrize(
     ("frame", "said"),
     [
         ([1, 2], r"from_arrow: wanted a table of columns .*, found \[1, 2\]"),
         ([], r"wanted a table of columns .*, found \[\]"),
-        (pl.from_arrow(TABLE).lazy(), r"collect\(\) it first"),
-        (pd.Series([1, 2]), "wanted a table of columns|has no columns"),
+        (pl.from_arrow(TABLE).lazy(), r"; env.from_polars\(frame.collect\(\)\) reads this$"),
+        (pd.Series([1, 2]), r"; env.from_pandas\(series.to_frame\(\)\) reads this$"),
+        (pa.array([1]), r"; env.from_arrow\(pa.table\(.*\)\) reads this$"),
+        ([{"a": 1}], r"; env.from_collection\(records\) reads this$"),
+        ({"a": [1]}, r"; env.from_arrow\(pa.table\(columns\)\) reads this$"),
+        ("a.parquet", r"; env.from_parquet\(path\), .* reads this$"),
+        (Path("a.parquet"), r"; env.from_parquet\(path\), .* reads this$"),
+        (OfSpark(), r"wanted a table in this process, found a OfSpark of Spark; env.from_dataframe\(dataframe\) reads"),
+        (OfSpark(isStreaming=True), r"of Spark; env.from_spark_stream\(dataframe\) reads this$"),
+        (3, "found 3$"),
         (pd.DataFrame({0: [1]}), r"wanted columns named by texts, found \[0\]: rename them"),
         (pd.DataFrame({"a": [1, "x"]}), "has no columns of Arrow: .*a"),
         (pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]), "found 'a', 'a' .'a' is there twice.: rename"),

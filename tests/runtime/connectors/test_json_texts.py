@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from understudy.actors.flow.map_columns import with_dicts
 from understudy.runtime.connectors.json_texts import json_text, json_texts, text_bytes
 
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
@@ -30,6 +31,7 @@ VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.decimal128(10, 2): st.integers(-(10**9), 10**9).map(lambda cents: Decimal(cents) / 100),
     pa.list_(pa.int64()): st.lists(st.integers(0, 9), max_size=3),
     pa.struct([("a", pa.string())]): st.fixed_dictionaries({"a": st.text('ab"')}),
+    pa.map_(pa.date32(), pa.int64()): st.dictionaries(st.dates(), st.integers(0, 9), max_size=3),
     pa.dictionary(pa.int32(), pa.string()): st.sampled_from(["one", 'tw"o']),
 }
 NAMES = ("plain", "with space", 'qu"ote', "ümlaut", "%s", "back\\slash")
@@ -51,7 +53,7 @@ def batches(draw: st.DrawFn) -> pa.RecordBatch:
 
 @given(batches(), st.sampled_from(["", "\n"]))
 def test_columns_give_the_same_texts_as_rows(batch: pa.RecordBatch, end: str) -> None:
-    wanted = [json_text(row) + end for row in batch.to_pylist()]
+    wanted = [json_text(row) + end for row in with_dicts(batch)]
     texts = json_texts(batch, end)
     assert texts.to_pylist() == wanted
     assert text_bytes(texts) == "".join(wanted).encode()
@@ -80,3 +82,9 @@ def test_values_that_json_cannot_hold_are_refused() -> None:
 def test_a_date_in_columns_and_in_rows() -> None:
     batch = pa.record_batch({"day": [date(2026, 11, 27)]})
     assert json_texts(batch).to_pylist() == ['{"day": "2026-11-27"}']
+
+
+def test_a_key_that_json_cannot_have_is_a_text() -> None:
+    assert json_text({"m": {date(2024, 1, 2): [{b"\0": 1}], None: 2, 3: Decimal("1.5")}}) == (
+        '{"m": {"2024-01-02": [{"AA==": 1}], "null": 2, "3": "1.5"}}'
+    )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from contextvars import Context
 from typing import Any
 
 import pytest
 
 from understudy.runtime.coroutines.begun_tasks import BegunTask, LeftTasks, context_of_no_unit, note
+from understudy.runtime.coroutines.call_loop import CallLoopThread
 from understudy.state.backends.unit_of_work import CURRENT, UnitOfWork
 
 DEADLINE_S = 20.0
@@ -94,7 +96,7 @@ def test_a_task_that_ends_while_it_is_asked_for_wakes() -> None:
         begun = BegunTask(task, UnitOfWork("key"), ask.__code__, 0)
         left.add([begun])
         left._left = tasks = Ending(left._left)
-        tasks.end = lambda: left._is_done(begun, None)
+        tasks.end = lambda: left._is_done(begun)
         said = left.awaits(60_000)
         left.close()
         return said
@@ -166,7 +168,9 @@ def test_those_that_go_on_are_logged_once_and_awaited_no_longer(caplog: pytest.L
     with caplog.at_level(logging.WARNING):
         asyncio.run(ask())
     (said,) = caplog.messages
-    assert said.startswith("Test.process: 2 tasks that it has begun still run 0.0 s after the last record, begun at ")
+    assert said.startswith(
+        "Test.process: 2 tasks or callbacks that it has begun are not over 0.0 s after the last record, begun at "
+    )
 
 
 class Noting:
@@ -202,3 +206,101 @@ def test_when_the_wait_is_over_nothing_is_logged(over: str, caplog: pytest.LogCa
 
     assert asyncio.run(ask()) == ([] if over == "it is closed" else [None])
     assert caplog.messages == []
+
+
+class Timers:
+    """A unit of work that sets timers on the loop of coroutines."""
+
+    def __init__(self, thread: CallLoopThread) -> None:
+        self.loop = thread.loop
+        self.unit = UnitOfWork("key")
+
+    def do(self, work: Callable[[], Any]) -> Any:
+        """On the loop, as the unit."""
+
+        async def doing() -> Any:
+            CURRENT.set(self.unit)
+            return work()
+
+        return asyncio.run_coroutine_threadsafe(doing(), self.loop).result(DEADLINE_S)
+
+    def left(self) -> list[str]:
+        return [each.line for each in self.unit.left_running()]
+
+
+@pytest.fixture
+def timers() -> Iterator[Timers]:
+    with CallLoopThread() as thread:
+        yield Timers(thread)
+
+
+def test_a_timer_is_left_until_it_has_been_called_or_cancelled(timers: Timers) -> None:
+    happened = threading.Event()
+    handle = timers.do(lambda: timers.loop.call_later(3600, nothing))  # it stays
+    timers.do(lambda: timers.loop.call_later(3600, nothing).cancel())
+    timers.do(lambda: timers.loop.call_at(0, happened.set))
+    assert happened.wait(DEADLINE_S)
+    (line,) = timers.do(timers.left)
+    assert line.endswith("# it stays")
+    timers.do(handle.cancel)
+    assert timers.do(timers.left) == []
+
+
+def test_a_timer_of_asyncio_or_of_the_library_is_none_of_the_record(timers: Timers) -> None:
+    wait = library("def function(loop): loop.call_later(3600, print)")
+
+    async def pausing() -> list[str]:
+        CURRENT.set(timers.unit)
+        wait(timers.loop)
+        async with asyncio.timeout(3600):
+            pause = asyncio.ensure_future(asyncio.sleep(3600))
+            await asyncio.sleep(0)
+            left = [each for each in timers.unit.left_running() if each.held is not pause]
+            pause.cancel()
+        return left
+
+    assert asyncio.run_coroutine_threadsafe(pausing(), timers.loop).result(DEADLINE_S) == []
+
+
+def test_what_a_timer_raises_is_told_with_the_name_of_its_function(
+    timers: Timers, caplog: pytest.LogCaptureFixture
+) -> None:
+    happened = threading.Event()
+
+    def wrong() -> None:
+        timers.loop.call_soon(happened.set)
+        raise ValueError("no")
+
+    timers.do(lambda: timers.loop.call_later(0, wrong))
+    assert happened.wait(DEADLINE_S)
+    (said,) = [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR]
+    assert "wrong" in said
+
+
+@pytest.mark.parametrize("how", ["called", "cancelled"])
+def test_a_timer_that_is_over_wakes_who_waits(how: str, timers: Timers) -> None:
+    woken = threading.Event()
+    left = LeftTasks(timers.loop, "Test.process", woken.set)
+    handle = timers.do(lambda: timers.loop.call_later(0.2, lambda: None))
+    timers.do(lambda: left.add(timers.unit.left_running()))
+    assert left.awaits(60_000)
+    if how == "cancelled":
+        timers.do(handle.cancel)
+    assert woken.wait(DEADLINE_S)
+    assert not left.awaits(60_000)
+
+
+def test_what_is_left_is_cancelled_in_the_end() -> None:
+    async def cancelled() -> list[bool]:
+        waiting = Waiting(OWN, OWN, asyncio.sleep.__code__)
+        one, other, client = waiting.tasks
+        beside = [asyncio.get_running_loop().create_future() for _ in range(2)]
+        waiting.left.add_undone(
+            BegunTask(task, UnitOfWork("key"), code, 0)
+            for task, code in zip(beside, [OWN, asyncio.sleep.__code__], strict=True)
+        )
+        other.set_result(None)
+        assert set(waiting.left.cancel()) == set()  # futures end at once
+        return [each.cancelled() for each in (one, other, client, *beside)]
+
+    assert asyncio.run(cancelled()) == [True, False, False, True, False]

@@ -486,6 +486,43 @@ def test_a_task_that_a_call_leaves_running_is_awaited_at_the_end_if_it_ended_wel
     assert not running.runner.awaits_begun(60_000)
 
 
+@pytest.mark.parametrize("how", ["has ended", "has failed", "waits"])
+def test_what_a_call_leaves_running_is_cancelled_at_the_close_behind_the_operators_own(
+    loop: CallLoopThread, how: str
+) -> None:
+    happened: list[str] = []
+    began = threading.Event()
+
+    async def later() -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            happened.append("cancelled")
+            raise
+
+    async def work(_: Any) -> None:
+        task = asyncio.create_task(later())
+        await asyncio.sleep(0)
+        began.set()
+        if how == "has failed":
+            raise ValueError
+        if how == "waits":
+            await asyncio.wait([task])
+
+    async def last() -> None:
+        happened.append("closed")
+
+    running = Running(loop, work)
+    running.submit("a")
+    if how == "waits":
+        assert began.wait(DEADLINE_S)
+    else:
+        running.ended(1)
+    running.runner.close(DEADLINE_S * 1000, last)
+    assert happened == ["closed", "cancelled"]
+
+
 def test_an_error_that_nobody_has_awaited_is_logged_unless_its_record_was_over(
     loop: CallLoopThread, caplog: pytest.LogCaptureFixture
 ) -> None:

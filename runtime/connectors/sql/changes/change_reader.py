@@ -131,6 +131,10 @@ class ChangeReader:
             table.check_same(self._control, self._position.table)
         else:
             self._position = replace(self._position, table=table.oid(self._control))
+        if self._position.published:
+            table.check_still_published(self._control, self._position.published)
+        else:
+            self._position = replace(self._position, published=table.published(self._control))
         table.take_over(self._control, state, job_id, attempt, self._pause)
         if self._position.reading:
             self._read_table()
@@ -219,7 +223,7 @@ class ChangeReader:
                 self._pause(0.0)
                 if time.monotonic() >= look_at:
                     self._table.check_same(self._control, self._now.table)
-                    self._table.check_published(self._control)
+                    self._table.check_still_published(self._control, self._now.published)
                     look_at = time.monotonic() + _LOOK_S
             elif received.data is None:
                 if self._begin is None and received.lsn > self._now.lsn:

@@ -20,6 +20,8 @@ from .replication_stream import application_prefix
 
 log = logging.getLogger(__name__)
 
+_WITH_SCHEMAS = 150000
+"""The release of PostgreSQL whose publications may have all tables of a schema."""
 _HANDOVER_S = 15.0
 """How long the slot may still be held by a process that has ended."""
 
@@ -161,6 +163,30 @@ class ChangedTable:
                 f"{self._where}: publication {self.publication!r} leaves out {what} of {self.relation.name}, "
                 "so that the "
                 "changes would not fit what is read of the table"
+            )
+
+    def published(self, connection: Any) -> str:
+        """By what the table is in the publication: the numbers of the server's entries, which are new ones when it was
+        taken out and put in again. Raises NotReplicable where it is not.
+        """
+        self.check_published(connection)
+        schemas = "SELECT oid FROM pg_publication_namespace WHERE pnpubid = p.oid AND pnnspid = c.relnamespace"
+        asked = (
+            "SELECT p.oid, ARRAY(SELECT r.oid FROM pg_publication_rel r WHERE r.prpubid = p.oid AND (r.prrelid = c.oid "
+            "OR r.prrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid) relid)) ORDER BY r.oid)::text, "
+            f"ARRAY({schemas if connection.info.server_version >= _WITH_SCHEMAS else 'SELECT 0 WHERE false'})::text "
+            "FROM pg_publication p, pg_class c WHERE p.pubname = %s AND c.oid = %s::regclass"
+        )
+        row = connection.execute(asked, [self.publication, self._regclass]).fetchone()
+        return "" if row is None else " ".join(map(str, row))
+
+    def check_still_published(self, connection: Any, known: str) -> None:
+        """Whether it has been in the publication since `published` said this. Raises NotReplicable, ChangesLost."""
+        if self.published(connection) != known:
+            raise ChangesLost(
+                f"{self._where}: {self.relation.name} was taken out of publication {self.publication!r} and put in "
+                "again (another list of columns or another filter is that to the server, too): the changes in "
+                "between are not sent. Drop the slot and start the job without state: it reads the table again"
             )
 
     # -- slot

@@ -32,6 +32,7 @@ class Position:
     of one that is not done, 0: none; `done`: how many changes of it are. `ranges`: of the snapshot. `reading`: the last
     range is being read; `last_key`: and the key of the last row that was emitted of it, or of a range before it.
     `table`: its OID, which tells it from another one of the same name; 0: of a savepoint that does not have it.
+    `published`: how it is in the publication (`ChangedTable.published`); "": the same.
     """
 
     system: str
@@ -42,6 +43,7 @@ class Position:
     reading: bool = False
     last_key: Key | None = None
     table: int = 0
+    published: str = ""
 
     def interrupted(self) -> Position:
         """The snapshot of the last range is gone: the keys that were read are a range, the others will be another."""
@@ -70,6 +72,7 @@ class Position:
             "reading": self.reading,
             "last_key": self.last_key,
             "table": self.table,
+            "published": self.published,
         }
 
     @classmethod

@@ -150,6 +150,43 @@ def test_a_folder_that_was_emptied_by_hand_belongs_to_whoever_writes(tmp_path: P
     assert visible(str(tmp_path)) == ["a", "b", "c"]
 
 
+def sinks(folders: list[Path], **where: Any) -> list[Running[FileSink]]:
+    """The subtasks of one sink: each machine has another folder of the name, unless it is mounted on all."""
+    running = [
+        start(str(folder), parallelism=len(folders), subtask=index, **where) for index, folder in enumerate(folders)
+    ]
+    for each in running:
+        each.take("a")
+        each.checkpoint(1)
+    for each in running:
+        each.complete(1)
+    return running
+
+
+def test_a_folder_that_not_all_machines_share_is_named_at_the_first_commit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    sinks([here, there, here, there])
+    (said,) = caplog.messages
+    assert said.startswith(f"sink 'operator': 2 of its 4 subtasks (1, 3) write to a folder {here} that is not the one")
+    assert "a folder that all machines share" in said
+
+
+def test_a_folder_that_all_share_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sinks([tmp_path] * 3)
+    sinks([tmp_path] * 2, job="job-b")
+    sinks([tmp_path] * 2, job="job-c", shared=True)
+    assert caplog.messages == []
+
+
+def test_signs_go_with_the_claim_of_their_job(tmp_path: Path) -> None:
+    sinks([tmp_path] * 2, job="job-0")
+    for number in range(1, 102):
+        start(str(tmp_path), job=f"job-{number}")
+    assert not [path for path in (tmp_path / ".understudy-owner").iterdir() if path.name.startswith(".seat")]
+
+
 def test_one_place_has_one_url_however_it_is_written(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "out")
     for path in ("out", "out/", "x/../out", "link"):

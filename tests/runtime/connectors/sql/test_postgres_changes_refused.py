@@ -143,6 +143,59 @@ def test_a_table_whose_changes_come_no_more_is_said_while_nothing_comes(
             driven.take(1)
 
 
+OUT, IN = "ALTER PUBLICATION {0}_publication DROP TABLE t", "ALTER PUBLICATION {0}_publication ADD TABLE t"
+
+
+def out_for_a_while(pg_url: str, db: psycopg.Connection[Any]) -> None:
+    """What comes meanwhile is never sent, and nothing says so."""
+    name = pg_url.rpartition("/")[2]
+    run(db, OUT.format(name), "INSERT INTO t VALUES (2, 'lost')", IN.format(name))
+
+
+def test_a_table_that_was_taken_out_of_the_publication_for_a_while_is_noticed(
+    pg_url: str, db: psycopg.Connection[Any], look_often: None
+) -> None:
+    with reading(pg_url, db) as driven:
+        out_for_a_while(pg_url, db)
+        with pytest.raises(ChangesLost, match=r"taken out of publication '.*_publication' and put in again"):
+            driven.take(1)
+
+
+def test_a_table_that_was_out_of_the_publication_between_two_attempts_is_noticed(
+    pg_url: str, db: psycopg.Connection[Any]
+) -> None:
+    with reading(pg_url, db) as first:
+        offset = first.source.offset()
+    out_for_a_while(pg_url, db)
+    with Driven(source(pg_url), offset, attempt=1) as second, pytest.raises(ChangesLost, match="put in again"):
+        second.take(1)
+
+
+def test_other_tables_of_its_publication_may_come_and_go(
+    pg_url: str, db: psycopg.Connection[Any], look_often: None
+) -> None:
+    name = pg_url.rpartition("/")[2]
+    with reading(pg_url, db) as first:
+        run(db, "CREATE TABLE other (id int)", f"ALTER PUBLICATION {name}_publication SET TABLE other, t")
+        run(db, "INSERT INTO t VALUES (2, 'b')")
+        assert short(first.take(1)) == [("+I", 2, "b")]
+        offset = first.source.offset()
+    run(db, f"ALTER PUBLICATION {name}_publication DROP TABLE other")
+    with Driven(source(pg_url), offset, attempt=1) as second:
+        run(db, "INSERT INTO t VALUES (3, 'c')")
+        assert short(second.take(1)) == [("+I", 3, "c")]
+
+
+def test_an_offset_from_before_publications_were_told_apart_goes_on(pg_url: str, db: psycopg.Connection[Any]) -> None:
+    with reading(pg_url, db) as first:
+        offset = first.source.offset()
+    del offset["published"]
+    with Driven(source(pg_url), offset, attempt=1) as second:
+        run(db, "INSERT INTO t VALUES (2, 'b')")
+        assert short(second.take(1)) == [("+I", 2, "b")]
+        assert second.source.offset()["published"]
+
+
 def test_a_slot_of_another_job_is_not_taken(
     pg_url: str, db: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

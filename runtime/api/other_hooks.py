@@ -1,0 +1,49 @@
+"""Methods of an operator that bear the name of another library's hook, as of Flink or Beam, and that nothing calls.
+
+All that such a method would have done is lost, and no error says so, as the last results of `def end(self, out)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import FunctionType
+
+from ...actors.operators.keyed_operator import KeyedOperator
+from ...actors.operators.operator import Operator
+from .codes import codes_of
+from .private_names import is_ours
+
+_END, _TAKEN = "on_end(out), at the end of the data", "on_checkpoint(checkpoint_id)"
+_MEANT: Mapping[str, str] = {
+    **dict.fromkeys(("end", "onEnd", "end_input", "end_of_data", "on_finish", "finish_bundle", "on_complete"), _END),
+    **dict.fromkeys(("on_open", "onOpen", "setup", "initialize_state", "on_start"), "open()"),
+    **dict.fromkeys(("on_close", "onClose", "teardown", "on_stop", "dispose"), "close()"),
+    **dict.fromkeys(("snapshot_state", "snapshotState", "on_snapshot"), _TAKEN),
+    "notify_checkpoint_complete": "on_checkpoint_complete(checkpoint_id)",
+    "onWatermark": "on_watermark(timestamp_ms, out)",
+    "process_watermark": "on_watermark(timestamp_ms, out)",
+    "onReceive": "on_receive(message)",
+}
+_MEANT_BY_KEY: Mapping[str, str] = {
+    "process_element": "process(record, out)",
+    "processElement": "process(record, out)",
+    "process_element1": "process(record, out)",
+    "process_element2": "process_2(record, out)",
+}
+
+
+def other_hooks(kind: type[Operator]) -> Iterator[tuple[str, str]]:
+    """Each method that bears such a name, and that no method of its class calls; and what is meant."""
+    meant = {**_MEANT, **_MEANT_BY_KEY} if issubclass(kind, KeyedOperator) else _MEANT
+    ours = {name for base in kind.__mro__ if is_ours(base) for name in vars(base)}
+    own = [each for base in kind.__mro__ if not is_ours(base) for each in vars(base).items()]
+    methods = {name: each for name, each in own if isinstance(each, FunctionType)}
+    if found := methods.keys() & meant.keys() - ours:
+        for name in sorted(found - set(_used(methods.values()))):
+            yield name, meant[name]
+
+
+def _used(methods: Iterable[FunctionType]) -> Iterator[str]:
+    for method in methods:
+        for code in codes_of(method.__code__):
+            yield from code.co_names
