@@ -2,6 +2,7 @@
 
 From 3.1.3 on, cloudpickle leaves the name of a function's file out, so that its bytes are the same wherever the code
 was written. A traceback from a TaskManager, or the place of a slow step, would then show no file and no source line.
+An alias, as of `type Rows = list[Row]`, it takes for something that whoever loads it can import.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import io
 import sys
 import types
+import typing
 from collections import ChainMap
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import cloudpickle
@@ -60,6 +63,23 @@ def _reduce_interval(interval: pa.MonthDayNano) -> tuple[Any, ...]:
     return _interval, tuple(interval)
 
 
+def _alias(kind: Any, name: str, value: Any, parameters: tuple[Any, ...]) -> Any:
+    return kind(name, value, type_params=parameters)
+
+
+def _is_alias(value: Any) -> bool:
+    """Python's own from 3.12 on, or that of typing_extensions."""
+    kind = type(value)
+    return kind.__name__ == "TypeAliasType" and kind.__module__ in ("typing", "typing_extensions")
+
+
+def _is_imported(alias: Any) -> bool:
+    """Whether whoever loads it finds it in its module."""
+    module = alias.__module__
+    shipped = {"__main__", _RUN_BY_PATH, *cloudpickle.list_registry_pickle_by_value()}
+    return module not in shipped and getattr(sys.modules.get(module), alias.__name__, None) is alias
+
+
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     dispatch_table: ClassVar[ChainMap[type, Any]] = ChainMap(
         {types.CodeType: _reduce_code, pa.MonthDayNano: _reduce_interval}, cloudpickle.Pickler.dispatch_table
@@ -69,11 +89,14 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         super().__init__(file)
         self.named: set[str] = set()
         """Modules that travel by their name, and those of classes and functions that do."""
+        self._aliases: set[int] = set()
 
     def reducer_override(self, obj: Any) -> Any:
         is_run_by_path = isinstance(obj, (type, types.FunctionType)) and obj.__module__ == _RUN_BY_PATH
         if is_run_by_path and (module := sys.modules.get(_RUN_BY_PATH)) is not None:
             cloudpickle.register_pickle_by_value(module)
+        if _is_alias(obj) and not _is_imported(obj):
+            return self._reduce_alias(obj)
         reduced = super().reducer_override(obj)
         if isinstance(obj, types.ModuleType):
             self.named.add(obj.__name__)
@@ -81,3 +104,14 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         if is_named and isinstance(obj.__module__, str):  # a decorator may have left None
             self.named.add(obj.__module__)
         return reduced
+
+    def _reduce_alias(self, alias: Any) -> tuple[Any, ...]:
+        """One whose value names it is asked for again while it is being written: it stands for anything there. So does
+        one that names what is not there, which Python finds out only now.
+        """
+        value: Any = typing.Any
+        if id(alias) not in self._aliases:
+            self._aliases.add(id(alias))
+            with suppress(NameError):
+                value = alias.__value__
+        return _alias, (type(alias), alias.__name__, value, alias.__type_params__)

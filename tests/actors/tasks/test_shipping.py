@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import runpy
+import sys
 import traceback
 from pathlib import Path
 from typing import Any
@@ -92,3 +94,43 @@ def test_an_interval_of_arrow_is_shipped() -> None:
     interval = pa.MonthDayNano([1, 2, 3])
     (shipped,) = cloudpickle.loads(pickled([interval]))
     assert (type(shipped), tuple(shipped)) == (pa.MonthDayNano, (1, 2, 3))
+
+
+TYPE_STATEMENTS = """
+type Number = int | float
+type Pair[T] = tuple[T, T]
+type Json = dict[str, Json] | list[Json] | str
+type Later = list[NotThere]
+
+class Sums:
+    total: Number = 0
+    def add(self, pair: Pair[int], json: Json, later: Later) -> Number:
+        return sum(pair)
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="there is no `type` statement before Python 3.12")
+@pytest.mark.parametrize("module", ["__main__", "a_module_that_is_gone"])
+def test_aliases_of_a_type_statement_are_shipped(module: str) -> None:
+    namespace: dict[str, Any] = {"__name__": module}
+    exec(compile(TYPE_STATEMENTS, "script.py", "exec", dont_inherit=True), namespace)
+    arrived = cloudpickle.loads(pickled(namespace["Sums"]()))
+    assert arrived.add((1, 2), "", []) == 3
+    wanted = arrived.add.__annotations__
+    assert wanted["return"].__value__ == int | float
+    (parameter,) = wanted["pair"].__origin__.__type_params__
+    assert wanted["pair"].__origin__.__value__ == tuple[parameter, parameter]
+    assert wanted["json"].__value__ is wanted["later"].__value__ is Any
+
+
+def test_an_alias_of_a_module_goes_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("typing_extensions")
+    source = "from typing_extensions import TypeAliasType\nNumber = TypeAliasType('Number', int)\n"
+    (tmp_path / "module_of_aliases.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    number = importlib.import_module("module_of_aliases").Number
+    assert cloudpickle.loads(pickled(number)) is number
+    monkeypatch.delitem(sys.modules, "module_of_aliases")
+    arrived = cloudpickle.loads(pickled(number))
+    assert arrived is not number
+    assert (arrived.__name__, arrived.__value__) == ("Number", int)
