@@ -11,6 +11,7 @@ says so by another `_aside`.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 import warnings
 from collections.abc import Callable, Coroutine
@@ -24,9 +25,18 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-def _is_cell(frame: FrameType) -> bool:
-    """Whether this is the code of a cell itself, as IPython runs it, and no function that stands in one."""
-    return "get_ipython" in frame.f_globals and frame.f_code.co_name.startswith(("<module", "<cell"))
+_IN_A_LOOP = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+
+
+def _is_of_cell(frame: FrameType | None) -> bool:
+    """Whether a cell, as IPython runs it, has called this through plain functions alone."""
+    while frame is not None:
+        if "get_ipython" in frame.f_globals and frame.f_code.co_name.startswith(("<module", "<cell")):
+            return True
+        if frame.f_code.co_flags & _IN_A_LOOP:
+            return False
+        frame = frame.f_back
+    return False
 
 
 def warn_of_event_loop(call: str, instead: str) -> None:
@@ -37,7 +47,7 @@ def warn_of_event_loop(call: str, instead: str) -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         return
-    if _is_cell(sys._getframe(2)):
+    if _is_of_cell(sys._getframe(2)):
         return
     warnings.warn(f"{call} blocks the event loop of this thread: write {instead}", RuntimeWarning, stacklevel=3)
 

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import threading
 import warnings
+from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -183,16 +184,18 @@ class Waiting:
     ("code", "names", "warned"),
     [
         ("waiting.wait()", {"get_ipython": None}, 0),
-        ("def first():\n    waiting.wait()\nfirst()", {"get_ipython": None}, 1),
+        ("def first():\n    waiting.wait()\nfirst()", {"get_ipython": None}, 0),
+        ("async def first():\n    waiting.wait()\nfirst().send(None)", {"get_ipython": None}, 1),
         ("waiting.wait()", {}, 1),
     ],
-    ids=["a cell", "a function in a cell", "a program"],
+    ids=["a cell", "a function in a cell", "a coroutine of a cell", "a program"],
 )
 def test_whoever_blocks_an_event_loop_is_warned_but_for_the_cell_of_a_notebook(
     code: str, names: dict[str, Any], warned: int
 ) -> None:
     async def kernel() -> None:
-        exec(code, {"waiting": Waiting(), **names})
+        with suppress(StopIteration):  # a coroutine has ended
+            exec(code, {"waiting": Waiting(), **names})
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
