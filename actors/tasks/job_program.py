@@ -32,7 +32,7 @@ from ..errors import ActorError, CannotLoad
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
 from .module_source import ModuleSource
-from .shipping import file_of, pickled
+from .shipping import CodeOrigins, file_of, know_cells, pickled
 
 if TYPE_CHECKING:
     from ..flow.key_selector import KeySelector
@@ -71,6 +71,8 @@ class JobProgram:
     """Those that the user registered."""
     modules: Mapping[str, str] = field(default_factory=dict)
     """What the operators name and a TaskManager imports, and from which files the driver has it."""
+    cells: Mapping[str, str] = field(default_factory=dict)
+    """Source text of code of a notebook, by the names of its files, which nobody has."""
     sources: Mapping[str, ModuleSource] = field(default_factory=dict)
     """Which text of its modules a TaskManager may import; empty: any."""
     python: str = ""
@@ -85,16 +87,17 @@ class JobProgram:
         max_parallelism: int,
     ) -> JobProgram:
         """`edge_selectors`: by index of the JobEdge, for each HASH edge. Raises what cloudpickle raises."""
-        modules: dict[str, str] = {}
+        origins = CodeOrigins()
         return JobProgram(
-            chains={vertex_id: pickled(tuple(chain), modules) for vertex_id, chain in chains.items()},
-            edge_selectors={edge: pickled(selector, modules) for edge, selector in edge_selectors.items()},
-            message_types=pickled(registered_messages(own=False), modules),
-            record_types=_ship_record_types(modules),
+            chains={vertex_id: pickled(tuple(chain), origins) for vertex_id, chain in chains.items()},
+            edge_selectors={edge: pickled(selector, origins) for edge, selector in edge_selectors.items()},
+            message_types=pickled(registered_messages(own=False), origins),
+            record_types=_ship_record_types(origins),
             max_parallelism=max_parallelism,
             warm_up=_warm_up(chains),
-            serializers=tuple(_shipped(each, modules) for each in registered_serializers()),
-            modules=modules,
+            serializers=tuple(_shipped(each, origins) for each in registered_serializers()),
+            modules=origins.modules,
+            cells=origins.cells,
             python=PYTHON,
         )
 
@@ -128,6 +131,7 @@ class JobProgram:
         try:
             program._check_python()
             watch(program.sources)
+            know_cells(program.cells)
             program._register()
         except CannotLoad as error:
             return replace(program, refusal=error)
@@ -189,9 +193,9 @@ class NotShippable(ActorError, TypeError):
     """A registered serializer cannot be pickled, so that no TaskManager could have it."""
 
 
-def _shipped(serializer: Serializer, modules: dict[str, str]) -> bytes:
+def _shipped(serializer: Serializer, origins: CodeOrigins) -> bytes:
     try:
-        return pickled(serializer, modules)
+        return pickled(serializer, origins)
     except Exception as error:
         raise NotShippable(
             f"serializer {serializer.name!r} cannot be shipped to the TaskManagers: {type(error).__name__}: {error}; "
@@ -205,11 +209,11 @@ def _warm_up(chains: Mapping[VertexId, Sequence[ProgramOperator]]) -> tuple[str,
     return (f"{warm_up.__module__}:{warm_up.__name__}",) if is_compiled else ()
 
 
-def _ship_record_types(modules: dict[str, str]) -> tuple[bytes, ...]:
+def _ship_record_types(origins: CodeOrigins) -> tuple[bytes, ...]:
     """The script's record types, registered here too. One that cannot be pickled is refused when a record is sent."""
     shipped = []
     for cls in script_record_types():
         with suppress(Exception):  # whatever a class of the user's holds, perhaps no record of it ever travels
-            shipped.append(pickled(cls, modules))
+            shipped.append(pickled(cls, origins))
             register_record_type(cls)
     return tuple(shipped)

@@ -8,12 +8,14 @@ An alias, as of `type Rows = list[Row]`, it takes for something that whoever loa
 from __future__ import annotations
 
 import io
+import linecache
 import sys
 import types
 import typing
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import cloudpickle
@@ -27,17 +29,37 @@ that of `__main__` does.
 _reduced = cloudpickle.Pickler.dispatch_table[types.CodeType]
 
 
-def pickled(value: Any, modules: dict[str, str] | None = None) -> bytes:
-    """`value` in bytes for `cloudpickle.loads`, by a process that has Understudy. Raises what cloudpickle raises.
+@dataclass(frozen=True, slots=True)
+class CodeOrigins:
+    """Where code has come from that was pickled."""
 
-    `modules` gets the modules that `value` names, which whoever loads it imports, and their files here.
-    """
+    modules: dict[str, str] = field(default_factory=dict)
+    """What is named, and whoever loads it imports; and the files that this process has it from."""
+    cells: dict[str, str] = field(default_factory=dict)
+    """Source text by the name of a file that there is none of: of a notebook's cells, or typed into Python."""
+
+
+def pickled(value: Any, origins: CodeOrigins | None = None) -> bytes:
+    """`value` in bytes for `cloudpickle.loads`, by a process that has Understudy. Raises what cloudpickle raises."""
     file = io.BytesIO()
     pickler = _Pickler(file)
     pickler.dump(value)
-    if modules is not None:
-        modules.update((name, path) for name in sorted(pickler.named) if (path := file_of(name)))
+    if origins is not None:
+        origins.modules.update((name, path) for name in sorted(pickler.named) if (path := file_of(name)))
+        origins.cells.update((name, text) for name in sorted(pickler.files) if (text := _typed_text(name)))
     return file.getvalue()
+
+
+def know_cells(cells: Mapping[str, str]) -> None:
+    """Tracebacks of this process show lines of theirs."""
+    for name, text in cells.items():
+        linecache.cache.setdefault(name, (len(text), None, text.splitlines(keepends=True), name))
+
+
+def _typed_text(name: str) -> str:
+    """What whoever compiled it has kept for tracebacks: without a time, as there is no file. Empty for a file's."""
+    entry = linecache.cache.get(name, ())
+    return "".join(entry[2]) if len(entry) == 4 and entry[1] is None else ""
 
 
 def file_of(module: str) -> str:
@@ -89,6 +111,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         super().__init__(file)
         self.named: set[str] = set()
         """Modules that travel by their name, and those of classes and functions that do."""
+        self.files: set[str] = set()
+        """Of code that travels."""
         self._aliases: set[int] = set()
 
     def reducer_override(self, obj: Any) -> Any:
@@ -98,6 +122,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         if _is_alias(obj) and not _is_imported(obj):
             return self._reduce_alias(obj)
         reduced = super().reducer_override(obj)
+        if isinstance(obj, types.CodeType):
+            self.files.add(obj.co_filename)
         if isinstance(obj, types.ModuleType):
             self.named.add(obj.__name__)
         is_named = reduced is NotImplemented and isinstance(obj, (type, types.FunctionType))

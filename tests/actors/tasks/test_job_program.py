@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import linecache
 import sys
+import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -123,3 +125,24 @@ class Trap:
 
     def __reduce__(self) -> Any:
         return pytest.fail, ("it was unpickled",)
+
+
+def test_tracebacks_of_a_cells_code_show_its_lines_where_it_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As IPython has them, and Python for what is typed into it: no file, and the text in memory."""
+    name, text = "/tmp/ipykernel_1/2.py", "def half(record):\n    return record / 0  # far too little\n"
+    monkeypatch.setitem(linecache.cache, name, (len(text), None, text.splitlines(keepends=True), name))
+    cell: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(text, name, "exec"), cell)
+    made = JobProgram.of({VERTEX: [ProgramOperator(OperatorId("op"), Holder(cell["half"]))]}, {}, 128)
+    assert made.cells == {name: text}
+    data = made.dumps()
+    monkeypatch.delitem(linecache.cache, name)
+    (holder,) = JobProgram.loads(data).chain(VERTEX)
+    assert isinstance(holder, Holder)
+    with pytest.raises(ZeroDivisionError) as raised:
+        holder.held(1)
+    assert "return record / 0  # far too little" in "".join(traceback.format_exception(raised.value))
+
+
+def test_files_do_not_travel() -> None:
+    assert not JobProgram.of({VERTEX: [ProgramOperator(OperatorId("op"), Holder(lambda: 1))]}, {}, 128).cells

@@ -13,7 +13,7 @@ import cloudpickle
 import pyarrow as pa
 import pytest
 
-from understudy.actors.tasks.shipping import pickled
+from understudy.actors.tasks.shipping import CodeOrigins, pickled
 
 SCRIPT = """
 def price(record):
@@ -75,9 +75,9 @@ def nameless(record: Any) -> Any:
 
 def test_a_function_without_the_name_of_its_module_is_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nameless, "__module__", None)
-    modules: dict[str, str] = {}
-    assert cloudpickle.loads(pickled([nameless, Path], modules))[0](1) == 1
-    assert None not in modules
+    origins = CodeOrigins()
+    assert cloudpickle.loads(pickled([nameless, Path], origins))[0](1) == 1
+    assert None not in origins.modules
 
 
 def test_a_file_that_runpy_runs_under_no_name_is_shipped_by_value(tmp_path: Path) -> None:
