@@ -17,16 +17,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_NEARLY_THE_SAME = 0.9
+"""As one with an `s` too few."""
 _OPEN = (inspect.Parameter.VAR_KEYWORD,)
 
 
 def meant(found: str, known: Iterable[str]) -> str:
-    """The end of a text about a wrong name: those known that begin or end with it, or the one most like it; empty if
-    none is.
+    """The end of a text about a wrong name: the one that is nearly the same, those known that begin or end with it, or
+    the one most like it; empty if none is.
     """
     names = list(known)
     longer = [each for each in names if each.startswith(f"{found}_") or each.endswith(f"_{found}")]
-    close = longer or get_close_matches(found, names, 1)
+    close = get_close_matches(found, names, 1, _NEARLY_THE_SAME) or longer or get_close_matches(found, names, 1)
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from ....actors.flow.changelog import Changelog
 from ....messages import JobStatus
+from ....messages.known_names import known_arguments
 from ...api.environment import StreamEnvironment
 from ...oracles import Violation, at_least_once, exactly_once, nothing_extra
 from ..histories.actions import ClientAction
@@ -75,6 +76,12 @@ class TrialOptions(TypedDict, total=False):
     config: Mapping[str, str]
 
 
+_SEEDS = "histories=... says how many, and first_seed=... with which number they begin"
+_takes_options = known_arguments(
+    also=TrialOptions.__annotations__, elsewhere=dict.fromkeys(("seed", "seeds", "runs", "examples", "n"), _SEEDS)
+)
+
+
 @dataclass(slots=True)
 class Survived:
     """All histories of one assertion, in none of which anything was wrong."""
@@ -116,6 +123,7 @@ class Survived:
         self.virtual_ms += tried.virtual_ms
 
 
+@_takes_options
 def assert_exactly_once(job: Job, **options: Unpack[TrialOptions]) -> Survived:
     """What the job commits without faults it commits with them: each record once, and nothing else.
 
@@ -126,6 +134,7 @@ def assert_exactly_once(job: Job, **options: Unpack[TrialOptions]) -> Survived:
     return _Assertion("assert_exactly_once", job, options, exactly_once, nothing_extra).run()
 
 
+@_takes_options
 def assert_at_least_once(job: Job, **options: Unpack[TrialOptions]) -> Survived:
     """What the job commits without faults it commits with them, perhaps repeatedly; and no other record.
 

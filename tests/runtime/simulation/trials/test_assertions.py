@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -388,3 +389,19 @@ def test_a_timer_in_seconds_is_warned_of_once_for_all_histories(caplog: pytest.L
     assert_exactly_once(env, histories=2, faults=[KILL])
     (said,) = caplog.messages
     assert "If its time is in seconds, multiply it by 1000" in said
+
+
+@pytest.mark.parametrize("called", [assert_exactly_once, assert_at_least_once])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"seeds": 5}, "has no argument 'seeds': histories=... says how many"),
+        ({"task_manager": 3}, "has no argument 'task_manager'; did you mean 'task_managers'?"),
+        ({"kills": 3}, "has no argument 'kills'. There are job, expected, histories"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_those_that_there_are(
+    called: Callable[..., Any], options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(TypeError, match=rf"{called.__name__} {re.escape(said)}"):
+        called(StreamEnvironment(), **options)
