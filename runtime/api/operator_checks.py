@@ -26,6 +26,7 @@ from .names_set_by_us import check_names_set_by_us
 from .other_hooks import other_hooks
 from .private_names import check_private_names, is_ours
 from .timer_methods import out_of_reach, sets_a_timer
+from .uncalled_methods import check_uncalled_methods
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
     check_private_names(type(operator))
     check_names_set_by_us(type(operator))
     check_forgotten_lists(type(operator))
+    check_uncalled_methods(type(operator))
     check_hooks(operator)
     if (
         isinstance(operator, KeyedOperator)

@@ -1,0 +1,40 @@
+"""`self.seen.clear` or `out.collect`, as a statement without brackets: it does nothing, and no error says so.
+
+Found in an operator's methods when it is put into a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, takewhile
+from types import CodeType, FunctionType
+
+from ...state.backends.shared_backend import WRITES
+from .codes import codes_of, placed_instructions
+from .errors import InvalidOperator
+from .private_names import is_ours
+
+_METHODS = WRITES | {"collect", "collect_to", "emit", "emit_to", "at_event_time", "at_processing_time"}
+"""Of states, `out` and timers: those that are called for what they do."""
+
+
+def check_uncalled_methods(kind: type) -> None:
+    """Raises InvalidOperator, with the line, for a method of the user's that only names one of these."""
+    for cls in takewhile(lambda base: not is_ours(base), kind.__mro__):
+        for method, value in vars(cls).items():
+            codes = codes_of(value.__code__) if isinstance(value, FunctionType) else ()
+            for name, place in chain.from_iterable(map(_only_named, codes)):
+                raise InvalidOperator(
+                    f"{place}: {cls.__name__}.{method} names {name}, and does not call it: brackets are missing, as in "
+                    f"{name}(...)"
+                )
+
+
+def _only_named(code: CodeType) -> Iterator[tuple[str, str]]:
+    """Each `x.method` whose value is dropped, and its place."""
+    before = of = method = ""
+    for each, place in placed_instructions(code):
+        if each.opname == "POP_TOP" and method in _METHODS:
+            yield f"{of}.{method}", place
+        of, method = (before, str(each.argval)) if each.opname == "LOAD_ATTR" else ("", "")
+        before = str(each.argval)
