@@ -10,7 +10,7 @@ from itertools import chain, takewhile
 from types import CodeType, FunctionType
 
 from ...state.backends.shared_backend import WRITES
-from .codes import codes_of, placed_instructions
+from .codes import codes_of, placed_steps
 from .errors import InvalidOperator
 from .private_names import is_ours
 
@@ -33,8 +33,8 @@ def check_uncalled_methods(kind: type) -> None:
 def _only_named(code: CodeType) -> Iterator[tuple[str, str]]:
     """Each `x.method` whose value is dropped, and its place."""
     before = of = method = ""
-    for each, place in placed_instructions(code):
-        if each.opname == "POP_TOP" and method in _METHODS:
+    for each, place in placed_steps(code):
+        if each.name == "POP_TOP" and method in _METHODS:
             yield f"{of}.{method}", place
-        of, method = (before, str(each.argval)) if each.opname == "LOAD_ATTR" else ("", "")
-        before = str(each.argval)
+        of, method = (before, str(each.value)) if each.name == "LOAD_ATTR" else ("", "")
+        before = str(each.value)
