@@ -29,7 +29,7 @@ _LOADS = ("LOAD_GLOBAL", "LOAD_DEREF")
 _ASIDE = ("RESUME", "NOP", "JUMP", "COPY_FREE_VARS", "MAKE_CELL", "KW_NAMES", "NOT_TAKEN")
 """They leave the stack as it is."""
 _GOES_NOT_ON = ("RETURN", "RAISE", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE")
-"""What stands behind them is reached by jumps alone."""
+"""Only a jump reaches the step behind one of these."""
 _ITEM_CHANGES = {"STORE_SUBSCR": 2, "DELETE_SUBSCR": 2, "STORE_SLICE": 3}
 """With the place of the container on the stack, from the top."""
 _OWN = __name__.partition(".")[0]

@@ -146,7 +146,7 @@ def _in_place(code: Any) -> str:
 
 
 def _before(step: Step, returns: Step) -> Any:
-    """What is returned if it is the constant of the step before; some text for what is not known before it runs, as
-    what another branch has left, in `x or None`.
+    """The returned value if it is the constant of the step before; some text for one that is not known before it runs,
+    as that of another branch in `x or None`.
     """
     return step.value if step.name == "LOAD_CONST" and not returns.is_jump_target else "not a constant"
