@@ -27,6 +27,7 @@ _HINTS = {
     "IMPORT_NAME": "an import: move it to the top of the module",
 }
 """What words of Numba's mean."""
+_WALRUS = "Numba cannot compile a value that is given a name and used at once: write the assignment in a line before"
 
 
 def refuse(layout: Layout, text: str) -> NoReturn:
@@ -72,6 +73,8 @@ def refusal_of(error: Exception, function: Any, layout: Layout) -> CannotCompile
         if column.cell in cells:
             return refused(function, line, where + only_passed_on(column))
     hint = next((hint for word, hint in _HINTS.items() if word in said), None)
+    if hint is None and ":=" in source and "cannot be determined" in said:
+        hint = _WALRUS
     return refused(function, line, where + (hint or _first_words(said.splitlines())))
 
 

@@ -28,6 +28,10 @@ _CHANGING = _GROWING | {"clear", "discard", "pop", "popitem", "popleft", "remove
 _LOADS = ("LOAD_GLOBAL", "LOAD_DEREF")
 _ASIDE = ("RESUME", "NOP", "JUMP", "COPY_FREE_VARS", "MAKE_CELL", "KW_NAMES", "NOT_TAKEN")
 """They leave the stack as it is."""
+_GOES_NOT_ON = ("RETURN", "RAISE", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE")
+"""Only a jump reaches the step behind one of these."""
+_ITEM_CHANGES = {"STORE_SUBSCR": 2, "DELETE_SUBSCR": 2, "STORE_SLICE": 3}
+"""With the place of the container on the stack, from the top."""
 _OWN = __name__.partition(".")[0]
 
 
@@ -74,7 +78,11 @@ def changes_of(operator: Operator) -> Iterator[Change]:
 
 
 def changes(function: FunctionType) -> Iterator[Change]:
-    """Of variables that are not its own, in the order of its code."""
+    """Of variables that are not its own, in the order of its code; what Python has compiled twice counts once."""
+    return iter(dict.fromkeys(_changes(function)))
+
+
+def _changes(function: FunctionType) -> Iterator[Change]:
     named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"
     captured = captured_by(function)
     for code in codes_of(function.__code__):
@@ -111,24 +119,42 @@ def captured_by(function: FunctionType) -> dict[str, dict[str, Any]]:
 
 def _changed(code: CodeType, captured: dict[str, dict[str, Any]]) -> Iterator[tuple[int, _Variable]]:
     """With the line. Follows on the stack which value is that of a captured variable; None are the others."""
-    stack: list[_Variable | None] = []
+    stack: list[_Variable | None] | None = []
+    jumped: dict[int, list[_Variable | None]] = {}
     called = ""
     for each in steps(code):
-        if each.is_jump_target:
-            stack.clear()
+        stack = _joined(stack, jumped.get(each.offset)) if each.is_jump_target else stack or []
         line, name, top = each.line, each.name, stack[-1] if stack else None
-        below = stack[-2] if len(stack) > 1 else None
+        place = _ITEM_CHANGES.get(name, 0)
+        container = stack[-place] if 0 < place <= len(stack) else None
         if name in ("STORE_GLOBAL", "STORE_DEREF") and each.value in captured[name[6:]]:
             yield line, _Variable(each.value, None, is_assigned=True)
-        elif name in ("STORE_SUBSCR", "DELETE_SUBSCR") and below and isinstance(below.value, _CONTAINERS):
-            yield line, below
+        elif container and isinstance(container.value, _CONTAINERS):
+            yield line, container
         elif top and _changes_top(name, each.value, top.value):
             yield line, top
+        if each.jumps_to is not None:
+            jumped[each.jumps_to] = _moved(stack, each.jump_effect)
         _step(stack, each, captured)
         if called == "next" and name in _LOADS and stack[-1] and isinstance(stack[-1].value, Iterator):
             yield line, stack[-1]
         if name not in (*_ASIDE, "PUSH_NULL"):
             called = each.value if name == "LOAD_GLOBAL" else ""
+        if name.startswith(_GOES_NOT_ON):
+            stack = None
+
+
+def _joined(before: list[_Variable | None] | None, jumped: list[_Variable | None] | None) -> list[_Variable | None]:
+    """The stack at the target of a jump: what either way has left there, from the top. None: there is no such way."""
+    if before is None or jumped is None:
+        return before or jumped or []
+    depth = min(len(before), len(jumped))
+    pairs = zip(before[len(before) - depth :], jumped[len(jumped) - depth :], strict=True)
+    return [one or other for one, other in pairs]
+
+
+def _moved(stack: list[_Variable | None], effect: int) -> list[_Variable | None]:
+    return [*stack, *[None] * effect] if effect > 0 else stack[: len(stack) + effect]
 
 
 def _changes_top(name: str, argument: Any, value: Any) -> bool:

@@ -16,11 +16,14 @@ _SAME_AS = {"LOAD_METHOD": "LOAD_ATTR", "CALL_KW": "CALL", "LOAD_SMALL_INT": "LO
 _SLOT = re.compile("(LOAD|STORE)_FAST")
 _BEFORE_CALL = "PRECALL"
 """Takes the arguments from the stack for the CALL behind it: one step here."""
+_JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
 
 
 class Step(NamedTuple):
     """`name`: the instruction's, as 3.12 has it. `value`: what its argument stands for. `effect`: on the stack's depth,
-    if it does not jump. `line`: of the source.
+    if it does not jump, and `jump_effect`, if it does. `line`: of the source. `offset`: of its instruction, and
+    `jumps_to` that of another one. `is_inlined`: it belongs to a comprehension that is no code of its own, as from 3.12
+    on.
     """
 
     name: str
@@ -29,6 +32,10 @@ class Step(NamedTuple):
     effect: int
     line: int
     is_jump_target: bool
+    offset: int = 0
+    jumps_to: int | None = None
+    jump_effect: int = 0
+    is_inlined: bool = False
 
 
 def codes_of(code: CodeType) -> Iterator[CodeType]:
@@ -45,6 +52,7 @@ def inner_codes(code: CodeType) -> Iterator[CodeType]:
 def steps(code: CodeType) -> Iterator[Step]:
     """In their order. One instruction that does two things is two steps."""
     line, taken, is_target = code.co_firstlineno, 0, False
+    comprehension = _Inlined()
     for each in dis.get_instructions(code):
         line = (each.positions.lineno if each.positions else None) or line
         is_target |= each.is_jump_target
@@ -54,8 +62,13 @@ def steps(code: CodeType) -> Iterator[Step]:
         if each.opname == _BEFORE_CALL:
             taken = effect
             continue
+        jumps_to = each.argval if each.opcode in _JUMPS else None
+        jump_effect = 0 if jumps_to is None else dis.stack_effect(each.opcode, each.arg, jump=True)
+        is_inlined = comprehension.goes_on(each.opname)
         for name, value, part in _divided(each, effect + taken):
-            yield Step(name, value, each.arg or 0, part, line, is_target)
+            yield Step(
+                name, value, each.arg or 0, part, line, is_target, each.offset, jumps_to, jump_effect, is_inlined
+            )
             is_target = False
         taken = 0
 
@@ -63,6 +76,24 @@ def steps(code: CodeType) -> Iterator[Step]:
 def placed_steps(code: CodeType) -> Iterator[tuple[Step, str]]:
     """Each with where it stands: `file:line`."""
     return ((each, f"{code.co_filename}:{each.line}") for each in steps(code))
+
+
+class _Inlined:
+    """Whether the instructions, one after the other, belong to an inlined comprehension. Its own loops end it."""
+
+    def __init__(self) -> None:
+        self._is_begun = False
+        self._loops = 0
+
+    def goes_on(self, name: str) -> bool:
+        if name == "LOAD_FAST_AND_CLEAR":
+            self._is_begun = True
+        elif self._is_begun and name == "FOR_ITER":
+            self._loops += 1
+        elif self._is_begun and name == "END_FOR":
+            self._loops -= 1
+            self._is_begun = self._loops > 0
+        return self._loops > 0
 
 
 def _divided(each: dis.Instruction, effect: int) -> Iterator[tuple[str, Any, int]]:

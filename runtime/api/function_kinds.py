@@ -21,6 +21,8 @@ from .codes import Step, steps
 
 _WITH_A_FUNCTION = (MethodType, staticmethod, classmethod)
 _IN_PLACE = frozenset({"update", "append", "extend", "insert", "sort", "reverse", "clear", "add", "discard"})
+_CALLS = frozenset({"CALL", "CALL_FUNCTION_EX"})
+"""Not CALL_INTRINSIC_1, which is what 3.12 does for `+x` and `f(*a, b)`."""
 _CACHED = type(functools.cache(len))
 
 
@@ -109,7 +111,7 @@ def _returns_nothing(code: Any, kind: FunctionKind) -> bool:
     """False also for one that only raises, and where Python shows no code."""
     if not isinstance(code, CodeType) or kind in (FunctionKind.GENERATOR, FunctionKind.ASYNC_GENERATOR):
         return False
-    returned = [_constant(before) for before, each in pairwise(steps(code)) if each.name == "RETURN_VALUE"]
+    returned = [_before(before, each) for before, each in pairwise(steps(code)) if each.name == "RETURN_VALUE"]
     return bool(returned) and all(each is None for each in returned)
 
 
@@ -129,7 +131,7 @@ def _calls_one(done: list[Step]) -> bool:
     """Whether a lambda of these steps makes one call, always, and returns its result."""
     if len(done) < 2 or any("JUMP" in each.name for each in done):
         return False
-    return sum(each.name.startswith("CALL") for each in done) == 1 and done[-2].name.startswith("CALL")
+    return sum(each.name in _CALLS for each in done) == 1 and done[-2].name in _CALLS
 
 
 def _in_place(code: Any) -> str:
@@ -143,6 +145,8 @@ def _in_place(code: Any) -> str:
     return str(called[0]) if called else ""
 
 
-def _constant(step: Step) -> Any:
-    """What it puts on the stack; some text for what is not known before it runs."""
-    return step.value if step.name == "LOAD_CONST" else "not a constant"
+def _before(step: Step, returns: Step) -> Any:
+    """The returned value if it is the constant of the step before; some text for one that is not known before it runs,
+    as that of another branch in `x or None`.
+    """
+    return step.value if step.name == "LOAD_CONST" and not returns.is_jump_target else "not a constant"

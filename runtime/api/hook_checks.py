@@ -24,6 +24,7 @@ from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.unrun import COLLECT, NO_YIELD, NOT_ASYNC, RETURN
+from ...actors.windows.window_function import ProcessWindowFunction
 from ...state import InvalidState
 from ...state.kinds.declared_states import declared_states
 from ...state.kinds.descriptors import StateDeclaration
@@ -141,6 +142,7 @@ _RESULTS: Mapping[str, str] = {
 _SOUND: WeakKeyDictionary[FunctionType, set[tuple[type[Operator], str]]] = WeakKeyDictionary()
 """As which hooks a function may be called, as far as that was asked: operators of one program share most of theirs."""
 
+_OF_WINDOWS = {"open": NO_YIELD, "process": COLLECT, "clear": NO_YIELD, "close": NO_YIELD}
 _STATE_FUNCTIONS = ("reduce", "fold", "merge")
 
 
@@ -172,12 +174,19 @@ def check_hooks(operator: Operator) -> None:
                     check_runs(f"{kind}.{attribute}: the {name} function", function, RETURN)
 
 
+def check_window_function(function: ProcessWindowFunction) -> None:
+    """The same for the methods of a window function that the runtime calls."""
+    for hook, in_place_of_yield in _OF_WINDOWS.items():
+        check_runs(f"{type(function).__name__}.{hook}", getattr(function, hook), in_place_of_yield)
+        _check_arguments(function, ProcessWindowFunction, hook)
+
+
 def _is_own(method: Any, operator: Operator) -> bool:
     """Whether it is a plain method of the operator's class."""
     return isinstance(method, MethodType) and method.__self__ is operator and isinstance(method.__func__, FunctionType)
 
 
-def _check_arguments(operator: Operator, base: type[Operator], hook: str) -> None:
+def _check_arguments(operator: object, base: type, hook: str) -> None:
     """Raises InvalidOperator for a hook that cannot be called with the arguments that it will get."""
     parameters = inspect.signature(getattr(base, hook)).parameters.values()
     if any(each.kind is each.VAR_POSITIONAL for each in parameters):  # as many as there are inputs

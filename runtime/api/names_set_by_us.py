@@ -13,6 +13,7 @@ from itertools import takewhile
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.of_call import OfCall
 from ...actors.operators.operator import Operator
+from ...actors.windows.window_function import ProcessWindowFunction
 from ...state.kinds.declared_states import declared_states
 from .errors import InvalidOperator
 from .private_names import assigned, is_ours
@@ -36,9 +37,11 @@ _INSTEAD = {"MapState": "put(key, value)", "ReducingState": "add(value)", "Foldi
 """By kind of state; for the others it is `update`."""
 
 
-def check_names_set_by_us(kind: type[Operator]) -> None:
-    """Raises InvalidOperator for a class of the user's that defines such an attribute, or assigns to one."""
-    ours = _SET | _SET_BY_KEY if issubclass(kind, KeyedOperator) else _SET
+def check_names_set_by_us(kind: type[Operator | ProcessWindowFunction]) -> None:
+    """Raises InvalidOperator for a class of the user's that defines such an attribute, or assigns to one. Of a window
+    function those are its states.
+    """
+    ours = _SET | _SET_BY_KEY if issubclass(kind, KeyedOperator) else _SET if issubclass(kind, Operator) else {}
     states = declared_states(kind)
     for cls in takewhile(lambda base: not is_ours(base), kind.__mro__):
         for name in (name for name, value in vars(cls).items() if name in ours and not isinstance(value, OfCall)):

@@ -62,10 +62,18 @@ def _called(bases: list[type], name: str) -> Iterator[list[_Placed]]:
 
 
 def _instructions(code: CodeType, itself: str, *, whole: bool) -> Iterator[_Placed]:
-    """Of a method, or of what lies within it and uses the same object; if not `whole`, those before a condition."""
+    """Of a method, or of what lies within it and uses the same object; if not `whole`, those before a condition, which
+    in a comprehension is for that alone.
+    """
+    is_certain = True
     for each, place in placed_steps(code):
+        is_certain |= not each.is_inlined
         if not whole and "JUMP" in each.name and "_IF_" in each.name:
-            return
+            if not each.is_inlined:
+                return
+            is_certain = False
+        if not is_certain:
+            continue
         yield each, place
         if isinstance(inner := each.value, CodeType) and itself in inner.co_freevars:
             yield from _instructions(inner, itself, whole=whole)

@@ -28,7 +28,10 @@ from ...messages.known_names import known_arguments
 from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration, Units, duration_ms
 from .errors import InvalidOperator, InvalidProgram
+from .forgotten_lists import check_forgotten_lists
+from .hook_checks import check_window_function
 from .known_options import Options, check_results, known_options
+from .names_set_by_us import check_names_set_by_us
 from .operator_checks import function_of, instance_of
 from .samples import check_columns
 from .stream_graph import StreamEdge
@@ -205,6 +208,9 @@ def _function_of(given: Any) -> ProcessWindowFunction:
     if isinstance(given, ProcessWindowFunction):
         if type(given).process is ProcessWindowFunction.process:
             raise InvalidOperator(f"{type(given).__name__} does not define process(self, window, records, out)")
+        check_window_function(given)
+        check_forgotten_lists(type(given))
+        check_names_set_by_us(type(given))
         return given
     function = function_of(given, "process")
     if (number := _parameters(function)) not in (4, None):

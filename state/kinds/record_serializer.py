@@ -28,6 +28,7 @@ from ...messages import (
     serializer_for,
     shape_of,
 )
+from .named_types import meant_by
 from .schema_fit import Schema, misfit, stored_field, values_of
 
 Convert: TypeAlias = Callable[[Any], Any] | None
@@ -52,10 +53,14 @@ class TypeNode(Protocol):
         """Plain data written under `stored` to a value; raises SchemaMismatch."""
 
 
-def node_of(hint: Any, serializer: Serializer | str | None = None, within: tuple[type, ...] = ()) -> TypeNode:
-    """The node of a type as in an annotation. `within`: the records around it; a recursive one is plain inside."""
+def node_of(hint: Any, serializer: Serializer | str | None = None, within: tuple[Any, ...] = ()) -> TypeNode:
+    """The node of a type as in an annotation. `within`: the records and names around it; a recursive one is plain
+    inside.
+    """
     if serializer is not None:
         return CustomNode(type_name(hint), find_serializer(serializer))
+    if (meant := meant_by(hint)) is not hint and hint not in within:
+        return node_of(meant, within=(*within, hint))
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is list:
         return ListNode(node_of(arguments[0], within=within))

@@ -20,6 +20,7 @@ from uuid import UUID
 import numpy as np
 
 from ...messages import ADVICE, ALLOWED, RecordShape, Row, full_name, serializer_for, shape_of
+from .named_types import meant_by
 from .record_serializer import hints_of
 
 _CARRIED: tuple[type, ...] = (
@@ -62,10 +63,10 @@ def unstorable(hint: Any) -> str:
     return f"a {full_name(cls)}{where} cannot be stored; allowed are {ALLOWED}; {ADVICE}"
 
 
-def _refused_in(hint: Any, within: tuple[type, ...]) -> tuple[str, type] | None:
+def _refused_in(hint: Any, within: tuple[Any, ...]) -> tuple[str, type] | None:
     """The class at fault, and the field that leads to it."""
-    if isinstance(hint, typing.NewType):
-        return _refused_in(hint.__supertype__, within)
+    if (meant := meant_by(hint)) is not hint:
+        return None if hint in within else _refused_in(meant, (*within, hint))
     origin = typing.get_origin(hint)
     if origin is None:
         return _refused_class(hint, within) if isinstance(hint, type) else None

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...messages import serializer_for
+from .named_types import meant_by
 from .record_serializer import hints_of, type_name
 
 
@@ -287,11 +288,14 @@ _PLAIN_BASES = (dict, list, tuple, set, frozenset, str, bytes, int, float)
 """What a snapshot makes of instances of their subclasses, but for records and enums."""
 
 
-def fit_of(hint: Any, serializer: object = None, within: tuple[type, ...] = ()) -> Fit:
-    """The Fit of a type as in an annotation. `within`: the records around it; one in itself is not looked into.
+def fit_of(hint: Any, serializer: object = None, within: tuple[Any, ...] = ()) -> Fit:
+    """The Fit of a type as in an annotation. `within`: the records and names around it; one in itself is not looked
+    into.
 
     Of a type with a serializer, the content is not checked: its serializer does that.
     """
+    if serializer is None and (meant := meant_by(hint)) is not hint:
+        return fit_of(Any if hint in within else meant, within=(*within, hint))
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, type) and hint in _NUMBERS:
         return _NUMBERS[hint]
@@ -312,8 +316,6 @@ def fit_of(hint: Any, serializer: object = None, within: tuple[type, ...] = ()) 
         return Pairs(key, value)
     if origin is tuple and arguments:
         return _of_tuple(hint, arguments, within)
-    if not isinstance(hint, type) and (named := getattr(hint, "__supertype__", getattr(hint, "__value__", None))):
-        return fit_of(named, within=within)  # a NewType, or the name of a `type` statement
     if isinstance(hint, type) and origin is None and _is_record(hint) and hint not in within:
         return _of_record(hint, (*within, hint))
     return _of_class(hint if origin is None else origin, type_name(hint))

@@ -90,9 +90,9 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         return asyncio.Future(loop=self)
 
     def create_task(  # type: ignore[override]
-        self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None
+        self, coro: Coroutine[Any, Any, Any], *, context: Context | None = None, **options: Any
     ) -> asyncio.Task[Any]:
-        return note(asyncio.Task(coro, loop=self, name=name, context=context), context)
+        return note(asyncio.Task(coro, loop=self, context=context, **options), context)
 
     def close_unbegun(self, _reason: str) -> None:
         """The process has died: coroutines of tasks that have not begun never will, and Python is not to warn of it."""

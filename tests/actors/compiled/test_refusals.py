@@ -111,6 +111,11 @@ def catches(self: Any, record: Any, out: Any) -> None:
         out.collect(0)
 
 
+def names_at_once(self: Any, record: Any, out: Any) -> None:
+    if (number := record.n) > 3:
+        out.collect(number)
+
+
 def emits(self: Any, record: Any, out: Any) -> None:
     out.emit(record)
 
@@ -136,6 +141,7 @@ def emits(self: Any, record: Any, out: Any) -> None:
         (uses_a_list, 1, "it uses SHARED, of type list"),
         (sums, 1, "it uses the function sum"),
         (catches, 3, "a compiled function can catch Exception, and no narrower class"),
+        (names_at_once, 1, "a value that is given a name and used at once: write the assignment in a line before"),
         (emits, 1, "out.emit: a compiled function has only out.collect"),
     ],
     ids=lambda given: getattr(given, "__name__", None),

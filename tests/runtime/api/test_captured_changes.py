@@ -58,6 +58,34 @@ def takes_the_next_of_its_own(record: Any) -> Any:
     return next(iter(record)), next(each for each in seen)
 
 
+def replaces_a_part(record: Any) -> None:
+    seen[1:2] = [record]
+
+
+def replaces_all(record: Any) -> None:
+    seen[:] = []
+
+
+def adds_to_a_part(record: Any) -> None:
+    seen[1:] += [record]
+
+
+def by_a_key_of_a_comprehension(record: Any) -> None:
+    counts[",".join([each for each in record if each])] = {each: len(each) for each in record}
+
+
+def by_a_key_of_a_condition(record: Any) -> None:
+    counts[record["a"] if record else 0] = 1
+
+
+def by_a_key_with_a_default(record: Any) -> None:
+    counts[record or 0] += 1
+
+
+def changes_one_of_two(record: Any) -> None:
+    (counts if record else record)["a"] = 1
+
+
 def deletes(record: Any) -> None:
     del counts[record]
 
@@ -112,6 +140,13 @@ def changes_its_own(record: Any) -> Any:
         (in_a_branch, "the dict 'counts'"),
         (takes_the_next, "the count 'numbers'"),
         (takes_the_next_of_its_own, None),
+        (replaces_a_part, "the list 'seen'"),
+        (replaces_all, "the list 'seen'"),
+        (adds_to_a_part, "the list 'seen'"),
+        (by_a_key_of_a_comprehension, "the dict 'counts'"),
+        (by_a_key_of_a_condition, "the dict 'counts'"),
+        (by_a_key_with_a_default, "the dict 'counts'"),
+        (changes_one_of_two, "the dict 'counts'"),
         (deletes, "the dict 'counts'"),
         (within, "the list 'seen'"),
         (closure(), "the set 'own'"),

@@ -35,6 +35,18 @@ def forgotten(record: Any) -> Any:
     record > 3  # noqa: B015 - the mistake
 
 
+def either(record: Any) -> Any:
+    return record if record else None
+
+
+sometimes_none = [
+    either,
+    lambda record: record.get("at") or None,
+    lambda record: record["at"] if record else None,
+    lambda record: record and None,
+]
+
+
 async def forgotten_async(record: Any) -> Any:
     if record:
         await fetch(record)
@@ -160,11 +172,29 @@ class TestFunctions:
         with pytest.warns(UserWarning, match=r"map: .*<lambda> .* gives what \.\w+\(\.\.\.\) returns, which is None"):
             env.from_collection([1]).map(function)
 
+    def test_whatever_the_argument_is_made_of(self, env: StreamEnvironment) -> None:
+        with pytest.warns(UserWarning, match=r"filter: .* gives what \.update\(\.\.\.\) returns, which is None"):
+            env.from_collection([1]).filter(lambda record: record.update(x=+record["x"], y=(*record, 1)))
+
     def test_filter_warns_of_it_too(self, env: StreamEnvironment) -> None:
         with pytest.warns(UserWarning, match=r"filter: .*<lambda> .* returns, which is None .*: return True or False"):
             env.from_collection([1]).filter(lambda record: record.update(x=1))
 
-    @pytest.mark.parametrize("function", [print, lambda record: print(record), lambda record: print("seen", record)])
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("function", sometimes_none)
+    def test_one_that_returns_nothing_for_some_records_is_taken(self, env: StreamEnvironment, function: Any) -> None:
+        env.from_collection([{"at": 1}]).filter(function).map(function).key_by(function)
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            print,
+            lambda record: print(record),
+            lambda record: print("seen", record),
+            lambda record: print(*record, "seen"),
+            lambda record: print(+record),
+        ],
+    )
     def test_one_that_only_prints_keeps_nothing_and_says_so(self, env: StreamEnvironment, function: Any) -> None:
         text = (
             r"the function .* gives what print\(\.\.\.\) returns, which is None: return .*to see records, \.print\(\)"

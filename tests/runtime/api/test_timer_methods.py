@@ -100,6 +100,25 @@ class WithoutItsBasesReminders(RemindingIfWanted):
     pass
 
 
+class AfterAComprehension(KeyedOperator):
+    def process(self, record: Any, out: Any) -> None:
+        parts = {each: [part for part in each if part] for each in record if each}
+        self.timers.at_event_time(len(parts))  # it is set here
+
+
+class AsAfterAComprehension(AfterAComprehension):
+    pass
+
+
+class RemindingOfSome(KeyedOperator):
+    def process(self, record: Any, out: Any) -> None:
+        [self.timers.at_event_time(each) for each in record if each]  # type: ignore[func-returns-value]
+
+
+class WithoutThose(RemindingOfSome):
+    pass
+
+
 class Plan:
     """Another's `timers`."""
 
@@ -126,7 +145,7 @@ class MakingAnother(KeyedOperator):
         out.collect(Other)
 
 
-@pytest.mark.parametrize("kind", [Direct, OnTimerInCamelCase, ByAHelper, AsItsBase])
+@pytest.mark.parametrize("kind", [Direct, OnTimerInCamelCase, ByAHelper, AsItsBase, AsAfterAComprehension])
 def test_it_is_refused_with_its_line(kind: type[KeyedOperator]) -> None:
     stream = StreamEnvironment().from_collection([1]).key_by(lambda record: record)
     with pytest.raises(InvalidOperator, match=f"{kind.__name__} registers a timer and defines no on_timer") as caught:
@@ -181,6 +200,7 @@ def test_one_that_is_not_reached_is_named(kind: type[KeyedOperator], told: str) 
         OfItsOwnKind,
         WithOnTimer,
         WithoutItsBasesReminders,
+        WithoutThose,
         WithAPlan,
         MakingAnother,
     ],

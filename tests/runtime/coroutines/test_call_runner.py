@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -132,6 +133,39 @@ def test_what_it_raises_is_the_error_of_its_call_alone(loop: CallLoopThread, err
     running.submit(7)
     assert records_of(running.ended(1)) == [7]
     running.runner.close(1_000, None)
+
+
+def test_tasks_are_made_with_whatever_the_loop_of_this_python_gives(loop: CallLoopThread) -> None:
+    """3.13.3 and 3.14 give the task factory the name and more; before, the loop itself names the task."""
+
+    async def nothing() -> None: ...
+
+    async def made() -> list[str]:
+        running = asyncio.get_running_loop()
+        factory: Any = running.get_task_factory()
+        tasks = [
+            factory(running, nothing(), name="first", context=None),
+            asyncio.create_task(nothing(), name="second"),
+        ]
+        async with asyncio.TaskGroup() as group:
+            tasks.append(group.create_task(nothing(), name="third"))
+        await asyncio.gather(*tasks)
+        return [each.get_name() for each in tasks]
+
+    assert asyncio.run_coroutine_threadsafe(made(), loop.loop).result(DEADLINE_S) == ["first", "second", "third"]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="its tasks cannot begin at once")
+def test_a_task_that_begins_at_once_is_made(loop: CallLoopThread) -> None:
+    async def value() -> int:
+        return 1
+
+    async def made() -> bool:
+        running = asyncio.get_running_loop()
+        factory: Any = running.get_task_factory()
+        return bool(factory(running, value(), eager_start=True).done())
+
+    assert asyncio.run_coroutine_threadsafe(made(), loop.loop).result(DEADLINE_S)
 
 
 def test_none_may_stop_the_loop_that_all_share(loop: CallLoopThread) -> None:
