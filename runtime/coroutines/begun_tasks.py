@@ -28,6 +28,8 @@ F = TypeVar("F", bound="asyncio.Future[Any]")
 _SEEN_WITHIN_S = 1.0
 """Whoever awaits a task that fails knows it by then."""
 
+_OF_SLEEP = vars(asyncio.tasks)
+"""Those of the module whose timers there are most of: `asyncio.sleep` is called by many a record."""
 _BETWEEN = frozenset({asyncio.__name__, __name__.partition(".")[0]})
 
 
@@ -196,10 +198,12 @@ def noted(callback: Callable[..., object], context: Context | None) -> BegunTime
     """For a timer that is to be made in this context: to be called in place of the callback, and `set`. None where
     it is of no unit, or asyncio or Understudy makes it: who has asked for it waits for it.
     """
+    frame = sys._getframe(2)
+    if frame.f_globals is _OF_SLEEP:
+        return None
     unit = CURRENT.get() if context is None else context.get(CURRENT)
     if unit is None:
         return None
-    frame = sys._getframe(2)
     if _is_between(frame.f_globals.get("__name__")):
         return None
     return BegunTimer(callback, unit, frame.f_code, frame.f_lasti)

@@ -97,7 +97,7 @@ class _NotingLoop(SharedLoop):
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         timer = noted(callback, context)
-        return self._noted(timer, super().call_later(delay, timer or callback, *args, context=context))
+        return self._noted(timer, super().call_at(self.time() + delay, timer or callback, *args, context=context))
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
