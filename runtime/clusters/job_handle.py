@@ -376,7 +376,9 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
     def _way_into(self, name: str) -> InletWay:
         with self._lock:
             if (way := self._ways.get(name)) is None:
-                way = self._ways[name] = way_into(self._client, self._graph, self._operators, name)
+                way = self._ways[name] = way_into(
+                    self._client, self._graph, self._operators, name, self._results.record_types
+                )
             return way
 
     def _begin(self, status: JobStatus) -> None:
