@@ -1,6 +1,6 @@
 """The record types of a script or notebook that one job has: those that stood there when it was submitted.
 
-A cell that is run again defines its classes anew, while the job that runs, and what it has brought, have the earlier
+A cell that is run again replaces its classes, while the job that runs, and what it has brought, have the earlier
 ones. Whoever packs records for a job, or reads those that it has packed, does so with the job's own classes.
 """
 
@@ -53,8 +53,9 @@ def refused_by_job(cls: type, name: str) -> str:
     if _are_alike(known, cls):
         return ""
     return (
-        f"there are two classes {cls.__qualname__}, as its definition was run again and has changed: the job knows one, "
-        "and this record is of the other; run the code again that makes the records, builds the stream and submits it"
+        f"there are two classes {cls.__qualname__}, as its definition was run again and has changed: the job knows "
+        "one, and this record is of the other; run the code again that makes the records, builds the stream and "
+        "submits it"
     )
 
 

@@ -95,7 +95,7 @@ class Translation:
     operators: Mapping[str, Operator]
     """All of them, by name."""
     record_types: RecordTypes = field(default_factory=dict)
-    """Those of the script or notebook, as they are at the submit: it may define them anew later."""
+    """Those of the script or notebook, as they are at the submit: they may be replaced later."""
 
     def check_operators(self, on_this_machine: bool) -> None:
         """Let each operator say what would make it fail; raises OperatorCheckFailed, naming the operator."""
@@ -264,7 +264,7 @@ def _check(graph: JobGraph, nodes: Sequence[StreamNode]) -> None:
 
 
 def _check_collections(nodes: Sequence[StreamNode], types: RecordTypes) -> None:
-    """Raises InvalidOperator where a collection holds records of a class that has been defined anew since."""
+    """Raises InvalidOperator where a collection holds records of a class that has been replaced since."""
     for node in nodes:
         if isinstance(node.operator, CollectionSource) and (why := refused_record(node.operator.records, types)):
             raise InvalidOperator(f"operator {node.name!r}: {why}")

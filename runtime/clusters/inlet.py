@@ -118,7 +118,8 @@ class Inlet:
         `timeout`: seconds after which the wait fails with TimeoutError; the record is under way still.
 
         Raises RecordMismatch for a record that does not fit the schema, and UnsupportedValue for one that cannot be
-        sent, or whose class the job does not have, as it was defined after the submit. The wait fails with InletClosed once the job takes no more, and with NumberGap if `number` leaves one out.
+        sent, or whose class was defined after the submit. The wait fails with InletClosed once the job takes no more,
+        and with NumberGap if `number` leaves one out.
         """
         if number is not None:
             return self._put([(1, False, self._pack(record))], number, timeout)

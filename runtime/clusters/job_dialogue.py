@@ -132,7 +132,7 @@ class _OutletOfJob:
         return JobFuture(answer, f"the next batch of outlet {question.operator!r}", failed=self._job._or_lost)
 
     def ended(self) -> object:
-        return self._job.wait_as_cluster()  # whoever reads was warned of the event loop
+        return self._job.wait_as_cluster(is_heard=True)  # whoever reads was warned of the event loop
 
     def ended_async(self) -> Awaitable[object]:
         return self._job.wait_async()  # type: ignore[no-any-return]

@@ -1,9 +1,9 @@
-"""A script's record types as one job has them: a cell of a notebook that is run again defines them anew."""
+"""A script's record types as one job has them: a cell of a notebook that is run again replaces them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,7 +24,7 @@ Cell = Callable[[str, str], Any]
 
 
 @pytest.fixture
-def cell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
+def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
     """Runs code as a cell of a notebook does, and gives what stands under a name."""
     main = sys.modules["__main__"]
     monkeypatch.setattr(record_types, "_registered", {})
@@ -35,7 +35,7 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
         monkeypatch.setattr(main, name, names[name], raising=False)
         return names[name]
 
-    yield run
+    return run
 
 
 def test_what_a_job_has_packed_is_read_with_its_own_class(cell: Cell) -> None:
@@ -66,7 +66,7 @@ def test_a_record_of_the_other_class_is_refused(cell: Cell, changed: str) -> Non
     types = record_types_of_script()
     after = cell(changed, "Event")
     for job, kind in ((types, after), (record_types_of_script(), before)):
-        with pytest.raises(UnsupportedValue, match="at .0.: there are two classes Event, as its definition was run"):
+        with pytest.raises(UnsupportedValue, match=r"at .0.: there are two classes Event, as its definition was run"):
             with_record_types(job, pack_plain, [kind(1)])
 
 

@@ -1,9 +1,9 @@
-"""A notebook's cell that is run again defines its classes anew, while jobs, and what they have brought, have others."""
+"""A notebook's cell that is run again replaces its classes, while jobs, and what they have brought, have others."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ Cell = Callable[..., Any]
 
 
 @pytest.fixture
-def cell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
+def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
     """Runs code as a cell of a notebook does, and gives what stands under a name then."""
     monkeypatch.setattr(record_types, "_registered", {})
 
@@ -30,7 +30,7 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
         monkeypatch.setattr(sys.modules["__main__"], name, names[name], raising=False)
         return names[name]
 
-    yield run
+    return run
 
 
 def test_results_are_of_the_class_that_the_job_has(shared_cluster: LocalCluster, cell: Cell) -> None:
@@ -55,9 +55,9 @@ def test_a_stream_of_records_of_a_class_that_is_gone_is_refused(shared_cluster: 
     env = environment()
     env.from_collection([pair(1, 2)], name="pairs").collect(name="out")
     cell(SINGLE)
-    with pytest.raises(InvalidOperator, match="operator 'pairs': item 0 .*two classes Pair.*builds the stream"):
+    with pytest.raises(InvalidOperator, match=r"operator 'pairs': item 0 .*two classes Pair.*builds the stream"):
         shared_cluster.submit(env)
-    with pytest.raises(InvalidSetting, match="from_collection: item 0 .*two classes Pair"):
+    with pytest.raises(InvalidSetting, match=r"from_collection: item 0 .*two classes Pair"):
         env.from_collection([pair(1, 2)])
     cell(PAIR)
     job = shared_cluster.submit(env)
