@@ -66,8 +66,8 @@ def _are_alike(one: Any, other: Any) -> bool:
 
 
 def _outline(cls: Any) -> tuple[Any, ...]:
-    """What tells two classes of one name apart: their fields, and the code of their methods."""
-    shape, own = shape_of(cls), vars(cls)
+    """What tells two classes of one name apart: their fields, and the code of their methods, in whichever lines."""
+    shape, own = shape_of(cls), {name: value for name, value in vars(cls).items() if name != "__firstlineno__"}
     return (
         [(base.__module__, base.__qualname__) for base in cls.__bases__],
         repr(own.get("__annotations__")),
@@ -81,5 +81,5 @@ def _code_of(value: Any) -> Any:
     """Of a method, its code and defaults; a default of a field as it is; None for anything else."""
     function = getattr(value, "fget", None) or getattr(value, "__func__", value)
     if isinstance(function, FunctionType):
-        return function.__code__, repr(function.__defaults__)
+        return function.__code__.replace(co_firstlineno=1), repr(function.__defaults__)
     return value if isinstance(value, bool | int | float | str | bytes) else None

@@ -85,7 +85,7 @@ def test_a_record_of_the_other_class_is_refused(cell: Cell, changed: str) -> Non
 def test_a_cell_that_is_run_again_unchanged_changes_nothing(cell: Cell, code: str, value: str) -> None:
     cell(code, "Event")
     types = record_types_of_script()
-    after = cell(code, "Event")
+    after = cell(f"# in other lines\n{code}", "Event")
     assert with_record_types(types, pack_plain, eval(value, {"Event": after}))
 
 
