@@ -76,9 +76,9 @@ def check_records(name: str, records: Sequence[Any]) -> None:
         raise InvalidSetting(f"{name}: {why}")
 
 
-def refused_record(records: Sequence[Any], types: RecordTypes) -> str:
-    """The first record that cannot travel into a job with these types of the script, and why; empty: there is none, as
-    far as the first 100 and the first of each type tell.
+def refused_record(records: Sequence[Any], types: RecordTypes | None) -> str:
+    """The first record that cannot travel into a job with these types of the script (None: any), and why; empty: there
+    is none, as far as the first 100 and the first of each type tell.
     """
     last = len(records) - 1
     first_of_type = dict(zip(map(type, reversed(records)), range(last, -1, -1), strict=True))

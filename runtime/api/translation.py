@@ -264,9 +264,12 @@ def _check(graph: JobGraph, nodes: Sequence[StreamNode]) -> None:
 
 
 def _check_collections(nodes: Sequence[StreamNode], types: RecordTypes) -> None:
-    """Raises InvalidOperator where a collection holds records of a class that has been replaced since."""
+    """Raises InvalidOperator where a collection holds records of a class that has been replaced since. Others that
+    cannot travel are for `from_collection` to refuse: between operators of one chain they need not.
+    """
     for node in nodes:
-        if isinstance(node.operator, CollectionSource) and (why := refused_record(node.operator.records, types)):
+        records = node.operator.records if isinstance(node.operator, CollectionSource) else ()
+        if (why := refused_record(records, types)) and not refused_record(records, None):
             raise InvalidOperator(f"operator {node.name!r}: {why}")
 
 

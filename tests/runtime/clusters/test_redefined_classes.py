@@ -11,6 +11,7 @@ import pytest
 from understudy import LocalCluster
 from understudy.messages import UnsupportedValue, record_types
 from understudy.runtime.api.errors import InvalidOperator, InvalidSetting
+from understudy.runtime.connectors import CollectionSource
 
 from .jobs import WAIT_S, environment
 
@@ -81,3 +82,15 @@ def test_an_inlet_takes_no_record_that_its_job_cannot_read(shared_cluster: Local
     job.stop().result(WAIT_S)
     job.wait(WAIT_S)
     assert job.results("out") == [pair(1, 2)]
+
+
+class Odd:
+    """No record."""
+
+
+def test_what_stays_in_one_chain_need_not_travel(shared_cluster: LocalCluster) -> None:
+    env = environment()
+    env.from_source(CollectionSource([Odd()])).map(lambda odd: type(odd).__name__).collect(name="out")
+    job = shared_cluster.submit(env)
+    job.wait(WAIT_S)
+    assert job.results("out") == ["Odd"]
