@@ -350,7 +350,8 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
 
     def _asked_for_details(self) -> JobFuture[JobDetails]:
         """For whoever knows better what to do without a JobManager."""
-        return JobFuture(self._client.ask(RequestJobStatus(self.job_id)), f"the details of job {self.name!r}")
+        answer = self._client.ask(RequestJobStatus(self.job_id))
+        return JobFuture(answer, f"the question for the details of job {self.name!r}")
 
     def _outcome(self, details: JobDetails) -> JobDetails:
         self._status = details.status
