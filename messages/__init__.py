@@ -123,6 +123,7 @@ from .job_graph import (
     RestartStrategyKind,
     StateDescription,
 )
+from .job_record_types import RecordTypes, with_record_types
 from .job_status import JobStatus
 from .job_view import (
     EndedJob,
@@ -162,6 +163,7 @@ from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
 from .record_types import (
     own_record,
+    record_types_of_script,
     records_as_data,
     register_record_type,
     register_script_record_types,
@@ -361,6 +363,7 @@ __all__ = [
     "PutIntoInlet",
     "ReadOutlet",
     "RecordShape",
+    "RecordTypes",
     "RefuseRegistration",
     "RegisterHost",
     "RegisterTaskManager",
@@ -447,6 +450,7 @@ __all__ = [
     "pack_plain",
     "packed_heartbeat",
     "printable",
+    "record_types_of_script",
     "records_as_data",
     "refusal_of",
     "register",
@@ -463,4 +467,5 @@ __all__ = [
     "tag_of",
     "those_there_are",
     "unpack_plain",
+    "with_record_types",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Any
 
 from .event_time import TaskEventTime
 from .failures import FailureCause
@@ -199,6 +200,10 @@ class JobDetails:
     """Of a job that has ended and left its checkpoints: the newest that can be read, to start a job from. Absolute."""
     restarted_as: str = ""
     """The id of the job that goes on in its place, when it was restarted from a savepoint; see RestartJob."""
+
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        """As a cell of a notebook shows its value."""
+        printer.text(str(self))
 
     def __str__(self) -> str:
         """In a line, as `print` shows it; `repr` has all."""

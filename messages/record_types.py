@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from .errors import MalformedMessage, UnsupportedValue
+from .job_record_types import RecordTypes, refused_by_job, type_of_job
 from .record_shape import RecordShape, shape_of
 from .registry import is_message, is_own, module_name
 
@@ -53,13 +54,21 @@ def register_record_type(cls: type) -> None:
 
 
 def script_record_types() -> list[type]:
-    """The record types at the top level of the script or notebook that runs, which no other process can look up."""
-    found = list(vars(sys.modules["__main__"]).values())
-    return [
+    """The record types at the top level of the script or notebook that runs, which no other process can look up. Those
+    that have been replaced, and that a notebook keeps as `_3`, say, come first.
+    """
+    found = dict(vars(sys.modules["__main__"]))
+    types = [
         cls
-        for cls in found
+        for cls in found.values()
         if isinstance(cls, type) and module_name(cls) == "__main__" and not is_message(cls) and _is_harmless(cls)
     ]
+    return sorted(types, key=lambda cls: found.get(cls.__qualname__) is cls)
+
+
+def record_types_of_script() -> RecordTypes:
+    """The same by the names that they travel under: of several of one name the one that stands there under it."""
+    return {_full_name(cls): cls for cls in script_record_types()}
 
 
 def register_script_record_types() -> None:
@@ -79,6 +88,8 @@ def record_parts(value: Any) -> tuple[str, Any]:
     """The name of a record's class and what to make it from again; raises UnsupportedValue."""
     cls: Any = type(value)
     name = _full_name(cls)
+    if why := refused_by_job(cls, name):
+        raise UnsupportedValue(why)
     if _look_up(name) is None:
         if is_own(cls):
             fields = ", ".join(getattr(cls, "_fields", ())) or "fields"
@@ -161,7 +172,7 @@ def _full_name(cls: type) -> str:
 
 def _look_up(name: str) -> type | None:
     """The class of this name if it may travel."""
-    if (registered := _registered.get(name)) is not None:
+    if (registered := type_of_job(name) or _registered.get(name)) is not None:
         return registered
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)

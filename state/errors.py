@@ -40,6 +40,7 @@ StateError
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from types import FrameType
@@ -161,11 +162,21 @@ class ReadOnlyState(StateError, RuntimeError):
         super().__init__(f"state {state!r} is read-only while a question is answered")
 
 
+_TWO_OF_A_NAME = re.compile(r"wanted (?:\w+\.)*(\S+)(?: \| None)?, found \1 ")
+"""In what a Misfit says."""
+
+
 class WrongStateType(StateError, TypeError):
     """A value was put into a state that is declared for another type. `text`: what was wanted, and what was found."""
 
     def __init__(self, declared: str, text: str, operator: str = "") -> None:
-        todo = "store a value of the declared type, or declare the type of this value"
+        if two := _TWO_OF_A_NAME.search(text):
+            todo = (
+                f"there are two classes {two[1]}, as when the cell of one is run again in a notebook: run that of the "
+                "operator again, too, so that it declares the new class"
+            )
+        else:
+            todo = "store a value of the declared type, or declare the type of this value"
         super().__init__(f"{of_operator(operator)}{declared}: {text}; {todo}")
         self.operator = operator
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...actors.setting_limits import limits_in_words, most_of
-from ...messages import refusal_of, register_script_record_types
+from ...messages import RecordTypes, record_types_of_script, refusal_of, register_script_record_types, with_record_types
 from .errors import InvalidSetting
 
 _MOST_OF_A_RATE = 10**12
@@ -72,9 +72,18 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
 def check_records(name: str, records: Sequence[Any]) -> None:
     """Refuse a record that cannot travel, naming its position and what in it is of which type."""
     register_script_record_types()
+    if why := refused_record(records, record_types_of_script()):
+        raise InvalidSetting(f"{name}: {why}")
+
+
+def refused_record(records: Sequence[Any], types: RecordTypes | None) -> str:
+    """The first record that cannot travel into a job with these types of the script (None: any), and why; empty: there
+    is none, as far as the first 100 and the first of each type tell.
+    """
     last = len(records) - 1
     first_of_type = dict(zip(map(type, reversed(records)), range(last, -1, -1), strict=True))
     later = sorted(position for position in first_of_type.values() if position >= _FIRST_RECORDS)
     for position in (*range(min(_FIRST_RECORDS, len(records))), *later):
-        if why := refusal_of(records[position]):
-            raise InvalidSetting(f"{name}: item {position} is no record: {why}")
+        if why := with_record_types(types, refusal_of, records[position]):
+            return f"item {position} is no record: {why}"
+    return ""

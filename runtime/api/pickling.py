@@ -18,7 +18,10 @@ from .errors import NotPicklable
 
 _MAX_DEPTH = 10
 _DRIVER_ONLY = ("pyspark", "py4j")
+_NOTEBOOK = ("IPython", "ipykernel")
 """Packages whose objects are named as a whole: their content means nothing to the user."""
+_HANDLES = f"{__name__.partition('.')[0]}.runtime.clusters."
+"""So are ours of these modules."""
 
 
 def check_picklable(name: str, operator: Operator, selectors: tuple[KeySelector, ...]) -> None:
@@ -28,9 +31,10 @@ def check_picklable(name: str, operator: Operator, selectors: tuple[KeySelector,
         if error is not None:
             steps, culprit = _at_fault(value, _MAX_DEPTH)
             where = f" ({' -> '.join(steps)})" if steps else ""
+            why = "" if _is_handle(culprit) else f" Pickle says: {error}"
             raise NotPicklable(
                 f"operator {name!r} cannot be shipped to the TaskManagers: it holds a {_kind_of(culprit)}{where}. "
-                f"{_advice(culprit, operator)} Pickle says: {error}"
+                f"{_advice(culprit, operator)}{why}"
             ) from (error if _is_raised_by_user_code(error) else None)
 
 
@@ -50,7 +54,7 @@ def _failure(value: Any) -> Exception | None:
 
 def _at_fault(value: Any, depth: int) -> tuple[tuple[str, ...], Any]:
     """The innermost part that fails to pickle and the steps to it; the value itself when no part of it fails."""
-    if depth and not _is_driver_only(value):
+    if depth and not _is_driver_only(value) and not _is_handle(value):
         for step, part in _parts(value):
             if _failure(part) is not None:
                 steps, culprit = _at_fault(part, depth - 1)
@@ -88,15 +92,32 @@ def _captured(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _is_driver_only(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] in _DRIVER_ONLY
+    return type(value).__module__.partition(".")[0] in (*_DRIVER_ONLY, *_NOTEBOOK)
+
+
+def _is_handle(value: Any) -> bool:
+    """Whether it stands for a cluster or a job of one."""
+    return any(base.__module__.startswith(_HANDLES) for base in type(value).__mro__)
 
 
 def _kind_of(value: Any) -> str:
     kind = type(value)
+    if _is_handle(value):
+        return kind.__name__
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _advice(culprit: Any, operator: Operator) -> str:
+    if _is_handle(culprit):
+        return (
+            "A cluster, and a handle of its jobs, work only in the program that has made them: get there what the "
+            "operator needs, and let it hold that value."
+        )
+    if type(culprit).__module__.partition(".")[0] in _NOTEBOOK:
+        return (
+            "A notebook's shell, which get_ipython() gives and lines with ! or % use, works in the notebook only: use "
+            "a module such as subprocess in its place."
+        )
     if _is_driver_only(culprit):
         return (
             "Spark objects live on the driver only: read with from_dataframe, or collect what you need to plain data."

@@ -8,7 +8,7 @@ import math
 import os
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -28,16 +28,18 @@ from ...messages import (
     JobVertex,
     OperatorDescription,
     OwnedOutput,
+    RecordTypes,
     VertexId,
+    record_types_of_script,
 )
 from ...state import InvalidState
 from ...state.keyring import Keyring
-from ..connectors import CollectSink, FileSink, OutletSink
+from ..connectors import CollectionSource, CollectSink, FileSink, OutletSink
 from ..connectors.spark.stream_query import SparkStream
 from ..connectors.spark.stream_source import SparkStreamSource
 from .async_settings import settings_of
 from .chaining import Size, chains_of, key_sinks, partitioning_of, sizes_of
-from .checks import text
+from .checks import refused_record, text
 from .environment import StreamEnvironment
 from .errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NotPicklable, OperatorCheckFailed
 from .event_time import check_assigners, check_event_times
@@ -92,6 +94,8 @@ class Translation:
     """By name, as they are shipped; the handle knows from them where the results are."""
     operators: Mapping[str, Operator]
     """All of them, by name."""
+    record_types: RecordTypes = field(default_factory=dict)
+    """Those of the script or notebook, as they are at the submit: they may be replaced later."""
 
     def check_operators(self, on_this_machine: bool) -> None:
         """Let each operator say what would make it fail; raises OperatorCheckFailed, naming the operator."""
@@ -234,6 +238,8 @@ def translate(
         ),
     )
     _check(graph, nodes)
+    record_types = record_types_of_script()
+    _check_collections(nodes, record_types)
     warn_of_null_keys(runnable)
     warn_of_surprises(graph, nodes, sizes, operators)
     if slots is not None:
@@ -245,6 +251,7 @@ def translate(
         queries=queries,
         sinks={node.name: operators[node.position] for node in nodes if node.role == "sink"},
         operators={node.name: operators[node.position] for node in nodes},
+        record_types=record_types,
     )
 
 
@@ -254,6 +261,16 @@ def _check(graph: JobGraph, nodes: Sequence[StreamNode]) -> None:
     check_own_output(nodes)
     check_sinks_apart(nodes)
     _check_intervals(nodes, graph.checkpoints)
+
+
+def _check_collections(nodes: Sequence[StreamNode], types: RecordTypes) -> None:
+    """Raises InvalidOperator where a collection holds records of a class that has been replaced since. Others that
+    cannot travel are for `from_collection` to refuse: between operators of one chain they need not.
+    """
+    for node in nodes:
+        records = node.operator.records if isinstance(node.operator, CollectionSource) else ()
+        if (why := refused_record(records, types)) and not refused_record(records, None):
+            raise InvalidOperator(f"operator {node.name!r}: {why}")
 
 
 def _check_intervals(nodes: Sequence[StreamNode], checkpoints: CheckpointConfig) -> None:

@@ -8,9 +8,9 @@ import warnings
 _OURS = __name__.partition(".")[0]
 
 
-def warn(text: str) -> None:
-    """A UserWarning with the first line outside this library, however deep it is called."""
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """A warning with the first line outside this library, however deep it is called."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _OURS:
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)

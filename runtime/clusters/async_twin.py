@@ -41,15 +41,33 @@ def _is_of_cell(frame: FrameType | None) -> bool:
 
 def warn_of_event_loop(call: str, instead: str) -> None:
     """To wait is to stand still, and with it every coroutine of this thread: warns whoever called the caller. But for
-    the cell of a notebook, which runs while the loop of its kernel does, and which everything waits for anyway.
+    the cell of a notebook, which runs while the loop of its kernel does, and which everything waits for anyway, unless
+    a cell before it has begun a task.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return
+    blocked = "the event loop of this thread"
     if _is_of_cell(sys._getframe(2)):
-        return
-    warnings.warn(f"{call} blocks the event loop of this thread: write {instead}", RuntimeWarning, stacklevel=3)
+        if not (held := _tasks_of_notebook()):
+            return
+        blocked = f"{' and '.join(held)}, which this notebook has begun"
+    warnings.warn(f"{call} blocks {blocked}: write {instead}", RuntimeWarning, stacklevel=3)
+
+
+def _is_of_notebook(names: dict[str, Any]) -> bool:
+    return names.get("__name__") == "__main__" and "get_ipython" in names
+
+
+def _tasks_of_notebook() -> list[str]:
+    """The coroutines that cells have made tasks of, and that would go on if whoever asks did not block."""
+    own, found = asyncio.current_task(), list[str]()
+    for task in asyncio.all_tasks():
+        frame = getattr(task.get_coro(), "cr_frame", None)
+        if task is not own and frame is not None and _is_of_notebook(frame.f_globals):
+            found.append(f"{frame.f_code.co_name}()")
+    return sorted(found)
 
 
 class Blocking:

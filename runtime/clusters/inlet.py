@@ -19,7 +19,7 @@ import pyarrow as pa
 from ...actors.context import Ref
 from ...actors.flow.records import conform
 from ...actors.operators.operator import Operator
-from ...messages import JobGraph, JobId, UnsupportedValue, shown
+from ...messages import JobGraph, JobId, RecordTypes, UnsupportedValue, shown
 from ...messages.known_names import there_are
 from ..api.checks import text
 from ..api.errors import InvalidSetting
@@ -39,11 +39,20 @@ PART_BYTES = 512 * 1024
 class InletWay:
     """One inlet of a job, as one process reaches it: made once, and shared by all its senders here."""
 
-    def __init__(self, client: JobClient, job_id: JobId, name: str, source: InletSource, size: tuple[int, int]) -> None:
-        """`size`: parallelism and max_parallelism of the source."""
+    def __init__(
+        self,
+        client: JobClient,
+        job_id: JobId,
+        name: str,
+        source: InletSource,
+        size: tuple[int, int],
+        types: RecordTypes | None = None,
+    ) -> None:
+        """`size`: parallelism and max_parallelism of the source. `types`: the script's classes that the job has."""
         self.name = name
         self.source = source
         self.size = size
+        self.types = types
         self.promise: Promise | None = client.waits_by
         self._inbox: deque[tuple[Item, int, bool]] = deque()
         self._sender = InletSender(client.job_manager, job_id, name, self._inbox)
@@ -63,14 +72,20 @@ class InletWay:
             self._ref.tell(Wake())
 
 
-def way_into(client: JobClient, graph: JobGraph, operators: Mapping[str, Operator], name: str) -> InletWay:
+def way_into(
+    client: JobClient,
+    graph: JobGraph,
+    operators: Mapping[str, Operator],
+    name: str,
+    types: RecordTypes | None = None,
+) -> InletWay:
     """Raises UnknownInlet."""
     source = operators.get(name)
     if not isinstance(source, InletSource):
         inlets = [each for each, operator in operators.items() if isinstance(operator, InletSource)]
         raise UnknownInlet(f"job {graph.name!r} has no inlet {name!r}{there_are(name, inlets)}")
     vertex = next(each for each in graph.vertices if each.operators[0].name == name)
-    return InletWay(client, graph.job_id, name, source, (vertex.parallelism, vertex.max_parallelism))
+    return InletWay(client, graph.job_id, name, source, (vertex.parallelism, vertex.max_parallelism), types)
 
 
 class Inlet:
@@ -82,7 +97,7 @@ class Inlet:
         """The name that its numbers belong to."""
         self._is_new = sender is None
         self._subtask = subtask_of(self.sender, *way.size)
-        self._pack: Callable[[Any], bytes] = RecordPacker(way.source.schema).pack
+        self._pack: Callable[[Any], bytes] = RecordPacker(way.source.schema, way.types).pack
 
     def __repr__(self) -> str:
         return f"<inlet {self._way.name!r}, sender {self.sender!r}>"
@@ -103,7 +118,8 @@ class Inlet:
         `timeout`: seconds after which the wait fails with TimeoutError; the record is under way still.
 
         Raises RecordMismatch for a record that does not fit the schema, and UnsupportedValue for one that cannot be
-        sent. The wait fails with InletClosed once the job takes no more, and with NumberGap if `number` leaves one out.
+        sent, or whose class was defined after the submit. The wait fails with InletClosed once the job takes no more,
+        and with NumberGap if `number` leaves one out.
         """
         if number is not None:
             return self._put([(1, False, self._pack(record))], number, timeout)

@@ -89,7 +89,7 @@ class JobDialogue(Blocking):
             raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; an outlet is made by to_outlet(name)")
         if after is not None and (latest or not isinstance(after, str)):
             raise InvalidSetting(f"outlet: wanted a cursor (a str), or latest=True, found {after!r} and {latest!r}")
-        return Outlet(_OutletOfJob(self), self.job_id, name, after, latest)
+        return Outlet(_OutletOfJob(self), self.job_id, name, after, latest, self._results.record_types)
 
     @property
     def job_id(self) -> JobId:
@@ -132,7 +132,7 @@ class _OutletOfJob:
         return JobFuture(answer, f"the next batch of outlet {question.operator!r}", failed=self._job._or_lost)
 
     def ended(self) -> object:
-        return self._job.wait()
+        return self._job.wait_as_cluster(is_heard=True)  # whoever reads was warned of the event loop
 
     def ended_async(self) -> Awaitable[object]:
         return self._job.wait_async()  # type: ignore[no-any-return]

@@ -153,37 +153,41 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         Raises JobFailed, JobCanceled, JobLost, or TimeoutError after `timeout`, which says what failed last.
         """
         warn_of_event_loop(f"job.wait() of {self.name!r}", "`await job`, or `await job.wait_async(timeout)`")
-        return self.wait_as_cluster(timeout)
+        return self.wait_as_cluster(timeout, is_heard=True)
 
-    def wait_as_cluster(self, timeout: float | None = None) -> JobDetails:
-        """The same, when the cluster closes: what it waits for is not the user's to await."""
+    def wait_as_cluster(self, timeout: float | None = None, *, is_heard: bool = False) -> JobDetails:
+        """The same, when the cluster closes: what it waits for is not the user's to await. `is_heard`: its errors come
+        to the user.
+        """
         seconds = timeout_seconds(timeout)
         deadline = None if seconds is None else time.monotonic() + seconds
         try:
-            details = self._last_details or self.request_details().result(timeout=seconds)
+            details = self._last_details or self._asked_for_details().result(timeout=seconds)
             if not details.status.is_terminal:
                 self._ended.result(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
-                details = self.details()
+                details = self._asked_for_details().result(timeout=ANSWER_SECONDS)
         except (FutureTimeout, AskTimeout) as error:
             raise self._overdue(timeout, self._details_soon()) from error
         except (ActorDead, Unreachable) as error:
             details = self._details_without_job_manager(error)
         self._client.settle_output(_OUTPUT_SECONDS)
+        self._is_failure_known |= is_heard
         return self._outcome(details)
 
     async def wait_async(self, timeout: float | None = None) -> JobDetails:
         """The same without blocking; `await job` is short for it."""
         try:
             async with asyncio.timeout(timeout_seconds(timeout)):
-                details = self._last_details or await self.request_details()
+                details = self._last_details or await self._asked_for_details()
                 if not details.status.is_terminal:
                     await self._ended
-                    details = await self.request_details()
+                    details = await self._asked_for_details()
         except TimeoutError as error:
             raise self._overdue(timeout, None) from error
         except (ActorDead, Unreachable) as error:
             details = self._details_without_job_manager(error)
         await asyncio.to_thread(self._client.settle_output, _OUTPUT_SECONDS)
+        self._is_failure_known = True
         return self._outcome(details)
 
     def __await__(self) -> Generator[Any, None, JobDetails]:
@@ -233,8 +237,15 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         return self._future(RequestJobStatus(self.job_id), "the question for the details")
 
     def details(self, timeout: float = ANSWER_SECONDS) -> JobDetails:
-        """Status, restarts, failures, checkpoints and tasks, now."""
-        details: JobDetails = self.request_details().result(timeout=timeout)
+        """Status, restarts, failures, checkpoints and tasks, now. Once the cluster is closed they are those of the end,
+        if that is known; else it raises JobLost.
+        """
+        try:
+            details: JobDetails = self._asked_for_details().result(timeout=timeout)
+        except ActorDead as error:
+            if self._last_details is None:
+                raise self._or_lost(error) from error
+            details = self._last_details
         return details
 
     details_async = async_twin(details)
@@ -335,7 +346,12 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         return JobFuture(answer, f"the savepoint of job {self.name!r}", savepoint_path, savepoint_failure)
 
     def _future(self, message: object, what: str) -> JobFuture[Any]:
-        return JobFuture(self._client.ask(message), f"{what} of job {self.name!r}")
+        return JobFuture(self._client.ask(message), f"{what} of job {self.name!r}", failed=self._or_lost)
+
+    def _asked_for_details(self) -> JobFuture[JobDetails]:
+        """For whoever knows better what to do without a JobManager."""
+        answer = self._client.ask(RequestJobStatus(self.job_id))
+        return JobFuture(answer, f"the question for the details of job {self.name!r}")
 
     def _outcome(self, details: JobDetails) -> JobDetails:
         self._status = details.status
@@ -376,7 +392,9 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
     def _way_into(self, name: str) -> InletWay:
         with self._lock:
             if (way := self._ways.get(name)) is None:
-                way = self._ways[name] = way_into(self._client, self._graph, self._operators, name)
+                way = self._ways[name] = way_into(
+                    self._client, self._graph, self._operators, name, self._results.record_types
+                )
             return way
 
     def _begin(self, status: JobStatus) -> None:

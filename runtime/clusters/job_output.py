@@ -6,8 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...messages import JobGraph, JobStatus
+from ...actors.failure import tell_line
+from ...messages import FailureCause, JobDetails, JobGraph, JobStatus
 from ...messages.known_names import known_arguments
+from ..api.warned import warn
 from ..connectors.errors import require
 from .async_twin import Blocking, async_twin
 from .job_errors import ResultsUnavailable
@@ -24,6 +26,12 @@ class JobOutput(Blocking):
     _graph: JobGraph
     _results: JobResults
     _status: JobStatus
+    _last_details: JobDetails | None = None
+    """After the job's end."""
+    _heard_failure: FailureCause | None = None
+    """Of the latest event that had one."""
+    _is_failure_known = False
+    """Whether an error of the job has come to its user."""
 
     @known_arguments(first=1, example='job.results("delays"), the name of a collect(name=...)')
     def results(self, name: str, *, after: int = 0) -> list[Any]:
@@ -32,7 +40,9 @@ class JobOutput(Blocking):
         The list grows with the job, and all of it is read each time: for results that fit into memory. What is read
         while the job runs, or for long, wants `to_outlet`. `after`: leave out this number of records at the beginning.
         Of a collect with `parallelism=1`, whose records keep their order, these are the ones of an earlier call.
+        Of a failed job they are those committed before it failed: a RuntimeWarning says so to whoever has not waited.
         """
+        self._warn_of_failure()
         return self._results.collected(name, after)
 
     results_async = async_twin(results)
@@ -47,6 +57,7 @@ class JobOutput(Blocking):
         """
         if not self._results.is_collected(name):
             self._check_finished()
+        self._warn_of_failure()
         return self._results.table(name)
 
     to_arrow_async = async_twin(to_arrow)
@@ -86,6 +97,19 @@ class JobOutput(Blocking):
         return self._results.dataframe(name, spark)
 
     to_dataframe_async = async_twin(to_dataframe)
+
+    def _warn_of_failure(self) -> None:
+        """Once, of a job that has failed while nobody waited: so its results look like all there are."""
+        if self._status is not JobStatus.FAILED or self._is_failure_known:
+            return
+        self._is_failure_known = True
+        failures = (self._heard_failure,) if self._last_details is None else self._last_details.failures[-1:]
+        why = "".join(f": {tell_line(each)}" for each in failures if each is not None)
+        warn(
+            f"job {self._graph.name!r} has failed, and its results are what it had committed by then{why}; job.wait() "
+            "raises the error with its traceback",
+            RuntimeWarning,
+        )
 
     def _check_finished(self) -> None:
         if self._status is not JobStatus.FINISHED:

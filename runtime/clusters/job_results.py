@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...actors.flow.records import batch_of
 from ...actors.operators.operator import Operator
-from ...messages import Predecessor
+from ...messages import Predecessor, with_record_types
 from ...messages.known_names import there_are
 from ..api.errors import InvalidSetting
 from ..api.translation import Translation
@@ -39,6 +39,8 @@ class JobResults:
         self._graph = translation.graph
         self._sinks = translation.sinks
         self._predecessors = predecessors
+        self.record_types = translation.record_types
+        """The script's classes that the job has."""
         self._kept: dict[str, list[Any]] = {}
 
     def collected(self, name: str, after: int = 0) -> list[Any]:
@@ -54,7 +56,7 @@ class JobResults:
             raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; results come from collect(name=...)")
         if name in self._kept:
             return self._kept[name][after:]
-        return read_collected(sink.path, of=self._output_of(name))[after:]
+        return self._read(name, sink)[after:]
 
     def is_collected(self, name: str) -> bool:
         return isinstance(self.sink(name), CollectSink)
@@ -63,7 +65,10 @@ class JobResults:
         """Take the results home."""
         for name, sink in self._sinks.items():
             if isinstance(sink, CollectSink) and name not in self._kept:
-                self._kept[name] = read_collected(sink.path, of=self._output_of(name))
+                self._kept[name] = self._read(name, sink)
+
+    def _read(self, name: str, sink: CollectSink) -> list[Any]:
+        return with_record_types(self.record_types, read_collected, sink.path, of=self._output_of(name))
 
     def table(self, name: str) -> pa.Table:
         """The records of a `collect`, or the files of a FileSink, as columns. Raises as `collected`, and where there is

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from ...actors.flow.map_columns import with_dicts
 from ...actors.timeouts import timeout_seconds
-from ...messages import JobId, OutletAnswer, OutletPart, ReadOutlet
+from ...messages import JobId, OutletAnswer, OutletPart, ReadOutlet, RecordTypes, with_record_types
 from ...state.outlets.segments import records_of
 from ..system.errors import FutureTimeout
 from .async_twin import warn_of_event_loop
@@ -76,13 +76,23 @@ class Outlet:
     away, and what the job has failed with at the end of what it had committed.
     """
 
-    def __init__(self, source: OutletSource, job_id: JobId, name: str, after: str | None, latest: bool) -> None:
+    def __init__(
+        self,
+        source: OutletSource,
+        job_id: JobId,
+        name: str,
+        after: str | None,
+        latest: bool,
+        types: RecordTypes | None = None,
+    ) -> None:
+        """`types`: the script's classes that the job has, where that is known."""
         if after == "":
             raise InvalidCursor(f"outlet {name!r}: after='' is no cursor; None is the beginning")
         self._source = source
         self._job_id = job_id
         self._name = name
         self._latest = latest
+        self._types = types
         self._cursor = self._asked_from = after or ""
         self._parts: deque[OutletPart] = deque()
         self._answer: JobFuture[OutletAnswer] | None = None
@@ -164,7 +174,7 @@ class Outlet:
     def _given(self) -> OutletBatch:
         part = self._parts.popleft()
         self._cursor = part.cursor
-        return OutletBatch(records_of(part.data), part.cursor)
+        return OutletBatch(with_record_types(self._types, records_of, part.data), part.cursor)
 
     def _overdue(self, timeout: float | None) -> TimeoutError:
         return TimeoutError(f"outlet {self._name!r} has put out nothing new for {timeout} seconds")

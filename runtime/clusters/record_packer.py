@@ -16,7 +16,7 @@ import msgpack
 import pyarrow as pa
 
 from ...actors.flow.records import RecordMismatch, batch_of
-from ...messages import UnsupportedValue, pack_plain, shown
+from ...messages import RecordTypes, UnsupportedValue, pack_plain, shown, with_record_types
 
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 
@@ -71,15 +71,19 @@ def _lacking(record: dict[Any, Any], schema: pa.Schema) -> str:
 class RecordPacker:
     """For one inlet."""
 
-    def __init__(self, schema: pa.Schema | None) -> None:
+    def __init__(self, schema: pa.Schema | None, types: RecordTypes | None = None) -> None:
+        """`types`: the script's classes that the job has, if not any."""
         self._schema = schema
+        self._record_types = types
         self._names = () if schema is None else tuple(schema.names)
         self._types = [] if schema is None else [_USUAL.get(field.type) for field in schema]
         self._integers = [index for index, kind in enumerate(self._types) if kind is int]
 
     def pack(self, record: Any) -> bytes:
         """Raises RecordMismatch, which names the column, and UnsupportedValue."""
-        packed = self._usual(record) or pack_plain(record if self._schema is None else self._values(record))
+        packed = self._usual(record) or with_record_types(
+            self._record_types, pack_plain, record if self._schema is None else self._values(record)
+        )
         if len(packed) > MAX_RECORD_BYTES:
             raise UnsupportedValue(f"wanted a record of at most {MAX_RECORD_BYTES} bytes, found {len(packed)}")
         return packed

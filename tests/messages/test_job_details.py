@@ -20,3 +20,17 @@ def test_the_last_failure_and_what_is_left_are_named() -> None:
         "job 'orders' (job-7): failed, restarts: 1, completed checkpoints: 3, last failure: ValueError: no price, "
         "kept checkpoint: /ck/chk-3, restarted as job-8"
     )
+
+
+def test_a_cell_of_a_notebook_shows_the_line() -> None:
+    details = JobDetails(JobId("job-7"), "orders", JobStatus.FINISHED, 0, (), 12, CheckpointId(12), "/ck/chk-12", ())
+    shown: list[str] = []
+    details._repr_pretty_(Printer(shown), False)
+    assert shown == [str(details)]
+
+
+class Printer:
+    """IPython's, as far as it is used."""
+
+    def __init__(self, shown: list[str]) -> None:
+        self.text = shown.append

@@ -30,7 +30,7 @@ TORN_SAVEPOINT = "/savepoints/.writing-"
 def wait_for_the_end(job: JobHandle, limit_ms: float) -> str:
     """The job's status at its end, or LOST, or STALLED after so much virtual time."""
     try:
-        return job.wait(timeout=limit_ms / 1000).status.value
+        return job.wait_as_cluster(limit_ms / 1000).status.value
     except (JobFailed, JobCanceled) as error:
         return error.details.status.value
     except JobLost:

@@ -24,6 +24,7 @@ from ....messages import (
 )
 from ....messages import savepoints as wishes
 from ....state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ...clusters.job_errors import JobLost
 from ...clusters.job_handle import JobHandle
 from ...system import ActorFuture
 from ..world.cluster import SimulatedCluster
@@ -250,9 +251,10 @@ class User:
     def _details(self, job: JobHandle) -> JobDetails | None:
         """None when there is no JobManager any more that could tell."""
         try:
-            return None if self.is_alone else job.details()
-        except ActorDead:
+            details = None if self.is_alone else job.details()
+        except JobLost:
             return None
+        return None if self.is_alone else details
 
     def _end_the_latest(self) -> None:
         job = self._lineage.latest

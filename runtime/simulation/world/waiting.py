@@ -77,17 +77,17 @@ class SimulatedJobHandle(JobHandle):
         """Here there are no threads: the event loop waits, and the world goes on."""
         return work()
 
-    def wait_as_cluster(self, timeout: float | None = None) -> JobDetails:
+    def wait_as_cluster(self, timeout: float | None = None, *, is_heard: bool = False) -> JobDetails:
         seconds = timeout_seconds(timeout)
         if seconds is not None and self._last_details is None:
             self._wait_for_the_end(seconds)
-        return super().wait_as_cluster()
+        return super().wait_as_cluster(is_heard=is_heard)
 
     def _wait_for_the_end(self, timeout: float) -> None:
         """Raises TimeoutError; returns, too, when there is nobody left who could say how it ended."""
         deadline_ms = self._now_ms() + timeout * 1000
         try:
-            is_over = self.request_details().result(timeout=timeout).status.is_terminal
+            is_over = self._asked_for_details().result(timeout=timeout).status.is_terminal
         except (FutureTimeout, AskTimeout):
             is_over = False
         except ActorDead:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from understudy import JobHandle, LocalCluster
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 from understudy.runtime.api.environment import StreamEnvironment
@@ -46,6 +47,20 @@ def _session() -> Callable[[Any], Any]:
     return lambda record: (spark, record)
 
 
+def _shell() -> Any:
+    """What stands for that of a notebook."""
+    return type("Shell", (), {"__module__": "ipykernel.zmqshell", "__reduce__": _refuse})()
+
+
+class _Handle(JobHandle):
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+
+def _captured(held: Any) -> Callable[[Any], Any]:
+    return lambda record: (held, record)
+
+
 def _refuse(_self: Any) -> Any:
     raise RuntimeError("only valid on the driver")
 
@@ -62,6 +77,16 @@ def _refuse(_self: Any) -> Any:
         (
             functools.partial(_closure()),
             r"holds a _thread\.lock \(.*the partial's function -> variable 'lock' of guarded",
+        ),
+        (
+            _captured(LocalCluster()),
+            r"holds a LocalCluster \(.*variable 'held' of <lambda> .*\)\. A cluster, and a handle of its jobs, work "
+            r"only in the program that has made them: get there what the operator needs, and let it hold that value\.$",
+        ),
+        (_captured([_Handle()]), r"holds a _Handle \(.*item 0\)\. A cluster, and a handle of its jobs"),
+        (
+            _captured(_shell()),
+            r"holds a ipykernel\.zmqshell\.Shell \(.*\)\. A notebook's shell.*in the notebook only",
         ),
         (_session(), r"holds a pyspark\.sql\.session\.SparkSession \(.*\)\. Spark objects live on the driver only"),
     ],

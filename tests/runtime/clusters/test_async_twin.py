@@ -201,3 +201,25 @@ def test_whoever_blocks_an_event_loop_is_warned_but_for_the_cell_of_a_notebook(
         warnings.simplefilter("always")
         asyncio.run(kernel())
     assert [each.category for each in caught] == [RuntimeWarning] * warned
+
+
+@pytest.mark.parametrize(("code", "warned"), [("work()", True), ("theirs()", False)], ids=["a cell's", "the kernel's"])
+def test_a_cell_that_holds_up_a_task_of_an_earlier_one_is_warned(code: str, warned: bool) -> None:
+    """It would wait for ever for what that task does."""
+    cells: dict[str, Any] = {"__name__": "__main__", "get_ipython": None, "asyncio": asyncio, "waiting": Waiting()}
+
+    async def theirs() -> None:
+        await asyncio.sleep(60)
+
+    async def kernel() -> None:
+        exec("async def work():\n    await asyncio.sleep(60)", cells)
+        exec(f"task = asyncio.ensure_future({code})", cells | {"theirs": theirs}, cells)
+        await asyncio.sleep(0)
+        exec("waiting.wait()", cells)
+        cells["task"].cancel()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(kernel())
+    texts = ["waiting.wait() blocks work(), which this notebook has begun: write `await waiting`"]
+    assert [str(each.message) for each in caught] == texts * warned

@@ -67,6 +67,17 @@ class Declared:
     waiting_flights = OperatorListState(Flight)
 
 
+def redefined() -> Any:
+    """Flight, as the cell of a notebook makes it that is run again."""
+
+    @dataclass
+    class Flight:
+        dest: str
+
+    Flight.__qualname__ = "Flight"
+    return Flight
+
+
 @pytest.fixture
 def states() -> Any:
     """As an operator's task binds them; the current key is JFK."""
@@ -231,3 +242,12 @@ def test_a_default_that_does_not_fit_is_refused_where_it_is_declared(declare: Ca
     with pytest.raises(InvalidState) as caught:
         declare()
     assert text in str(caught.value)
+
+
+def test_two_classes_of_one_name_are_named(states: Any) -> None:
+    other = redefined()("JFK")
+    wanted = "there are two classes Flight, .* run that of the operator again, too"
+    for store in (states.flight.update, states.flights.add, lambda each: states.waiting_flights.update([each])):
+        with pytest.raises(WrongStateType, match=wanted) as raised:
+            store(other)
+        assert TO_DO not in str(raised.value)

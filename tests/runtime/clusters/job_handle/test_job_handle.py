@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from understudy.messages import (
     TriggerSavepointSuccess,
 )
 from understudy.runtime.api.environment import StreamEnvironment
+from understudy.runtime.clusters.job_dialogue import _OutletOfJob
 from understudy.runtime.clusters.job_errors import (
     JobCanceled,
     JobFailed,
@@ -333,3 +335,16 @@ def test_a_listener_that_raises_does_not_silence_the_others(
     client.move(JobStatus.FINISHED)
     assert [event.status for event in heard] == [JobStatus.FINISHED]
     assert "a listener of job job-7 failed on JobStatusChanged" in caplog.text
+
+
+def test_an_outlet_whose_job_is_over_does_not_warn_of_the_wait_that_it_does_itself(
+    job: JobHandle, client: Client
+) -> None:
+    client.move(JobStatus.FINISHED)
+
+    async def scenario() -> object:
+        return _OutletOfJob(job).ended()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert asyncio.run(scenario()) == job.details()

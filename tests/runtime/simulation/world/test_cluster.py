@@ -389,7 +389,7 @@ class TestTheEnd:
             job = cluster.submit(counting(records=100))
             with pytest.raises(JobLost, match="SIGKILL"):
                 job.wait()
-            with pytest.raises(Exception, match="shut down"):
+            with pytest.raises(JobLost, match="SIGKILL"):
                 job.details()
             cluster.run_for(30_000)
             assert list(cluster.processes()) == []  # a TaskManager without a JobManager must not go on
