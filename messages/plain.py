@@ -31,6 +31,7 @@ from .codec import decode_thoroughly, encode_thoroughly
 from .dict_row import DictRow
 from .errors import MalformedMessage, MessageError, UnsupportedValue
 from .fields import converter, found
+from .pandas_times import python_time
 from .record_types import are_records_data, is_record, make_record, record_parts
 from .refusal import MAX_NESTED, not_carried, where_refused
 from .registry import Plain, is_message
@@ -136,30 +137,9 @@ def _simpler(value: Any) -> Any:
     for base in _BASES:
         if isinstance(value, base):
             return base(value)
-    if (of_pandas := _TIMES_OF_PANDAS.get(full_name(type(value)))) is not None:
-        return of_pandas(value)
+    if (plain := python_time(value)) is not value:
+        return plain
     raise UnsupportedValue(not_carried(value))
-
-
-def _datetime_of(stamp: Any) -> datetime:
-    """A Timestamp of pandas, which the default type of its columns makes, as Python's; it may hold no nanoseconds."""
-    if stamp.nanosecond:
-        raise UnsupportedValue(not_carried(stamp))
-    return stamp.to_pydatetime()  # type: ignore[no-any-return]
-
-
-def _timedelta_of(took: Any) -> timedelta:
-    if took.nanoseconds:
-        raise UnsupportedValue(not_carried(took))
-    return took.to_pytimedelta()  # type: ignore[no-any-return]
-
-
-_TIMES_OF_PANDAS: dict[str, Callable[[Any], Any]] = {
-    "pandas._libs.tslibs.timestamps.Timestamp": _datetime_of,
-    "pandas._libs.tslibs.timedeltas.Timedelta": _timedelta_of,
-    "pandas._libs.tslibs.nattype.NaTType": lambda _: None,
-}
-"""By the names of their types: pandas need not be installed."""
 
 
 def _item_of(scalar: np.generic[Any]) -> Any:

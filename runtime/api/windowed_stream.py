@@ -29,7 +29,7 @@ from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration, Units, duration_ms
 from .errors import InvalidOperator, InvalidProgram
 from .known_options import Options, check_results, known_options
-from .operator_checks import function_of, instance_of
+from .operator_checks import class_meant, function_of, instance_of
 from .samples import check_columns
 from .stream_graph import StreamEdge
 
@@ -200,6 +200,7 @@ def _column_of(key: Any, schema: pa.Schema | None) -> str:
 
 def _function_of(given: Any) -> ProcessWindowFunction:
     """Raises InvalidOperator for what is no function of a window."""
+    given = class_meant(given)
     if isinstance(given, type) and issubclass(given, ProcessWindowFunction):
         given = instance_of(given)
     if isinstance(given, ProcessWindowFunction):
@@ -216,6 +217,7 @@ def _function_of(given: Any) -> ProcessWindowFunction:
 
 
 def _aggregate_of(given: Any) -> AggregateFunction:
+    given = class_meant(given)
     made = instance_of(given) if isinstance(given, type) else given
     if not isinstance(made, AggregateFunction):
         raise InvalidOperator(

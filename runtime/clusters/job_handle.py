@@ -84,6 +84,9 @@ _OUTPUT_SECONDS = 1.0
 class JobHandle(JobDialogue, JobFigures, JobOutput):
     """One job. Made by a cluster once the JobManager has taken the job."""
 
+    _goes_on_by_itself = True
+    """Also while nobody waits."""
+
     def __init__(self, client: JobClient, translation: Translation) -> None:
         self.submitted = JobSubmitted(translation.graph.job_id)
         """The checkpoint it was started from, which operators found their state, and what was left behind."""
@@ -153,7 +156,12 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         Raises JobFailed, JobCanceled, JobLost, or TimeoutError after `timeout`, which says what failed last.
         """
         warn_of_event_loop(f"job.wait() of {self.name!r}", "`await job`, or `await job.wait_async(timeout)`")
-        return self.wait_as_cluster(timeout)
+        try:
+            return self.wait_as_cluster(timeout)
+        except KeyboardInterrupt as error:
+            if self._goes_on_by_itself:
+                error.add_note(f"job {self.name!r} goes on, as long as its cluster runs: job.cancel() ends it")
+            raise
 
     def wait_as_cluster(self, timeout: float | None = None) -> JobDetails:
         """The same, when the cluster closes: what it waits for is not the user's to await."""

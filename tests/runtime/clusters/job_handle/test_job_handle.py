@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import threading
 from collections.abc import Callable
@@ -57,6 +58,13 @@ def test_wait_knows_a_job_that_had_ended_before_anybody_listened(job: JobHandle,
     client.status = JobStatus.FINISHED
     assert job.wait(timeout=10).status is JobStatus.FINISHED
     assert job.status is JobStatus.FINISHED
+
+
+def test_an_interrupted_wait_says_that_the_job_goes_on(job: JobHandle) -> None:
+    threading.Timer(0.05, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        job.wait(timeout=10)
+    assert caught.value.__notes__ == ["job 'worst-delay' goes on, as long as its cluster runs: job.cancel() ends it"]
 
 
 def test_wait_gives_up_after_its_timeout(job: JobHandle) -> None:
