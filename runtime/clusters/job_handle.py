@@ -48,7 +48,7 @@ from ..api.hook_checks import check_function
 from ..api.translation import Translation
 from ..system.errors import FutureTimeout
 from ..web.notebook import job_card
-from .async_twin import async_twin, warn_of_event_loop
+from .async_twin import async_twin, interruptible, warn_of_event_loop
 from .inlet import Inlet, InletWay, way_into
 from .job_client import (
     EventCallback,
@@ -185,7 +185,8 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
             async with asyncio.timeout(timeout_seconds(timeout)):
                 details = self._last_details or await self.request_details()
                 if not details.status.is_terminal:
-                    await self._ended
+                    with interruptible():
+                        await self._ended
                     details = await self.request_details()
         except TimeoutError as error:
             raise self._overdue(timeout, None) from error

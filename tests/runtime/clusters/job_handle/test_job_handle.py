@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import signal
+import sys
 import threading
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -65,6 +68,30 @@ def test_an_interrupted_wait_says_that_the_job_goes_on(job: JobHandle) -> None:
     with pytest.raises(KeyboardInterrupt) as caught:
         job.wait(timeout=10)
     assert caught.value.__notes__ == ["job 'worst-delay' goes on, as long as its cluster runs: job.cancel() ends it"]
+
+
+def test_an_await_in_a_notebook_can_be_interrupted(job: JobHandle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kernel cancels the cell's task from a signal handler, and wakes no event loop by that."""
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    too_late: list[bool] = []
+
+    async def cell() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        before = signal.signal(signal.SIGINT, lambda *_: loop.call_soon(task.cancel) and None)
+        interrupt = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+        guard = loop.call_later(20, too_late.append, True)
+        interrupt.start()
+        try:
+            await job
+        finally:
+            guard.cancel()
+            interrupt.join()
+            signal.signal(signal.SIGINT, before)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cell())
+    assert not too_late
 
 
 def test_wait_gives_up_after_its_timeout(job: JobHandle) -> None:
