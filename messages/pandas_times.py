@@ -1,4 +1,4 @@
-"""Times of pandas, as the usual columns of its frames hold them. They are known by name: pandas need not be installed."""
+"""Times of pandas, as columns of its frames hold them. They are known by name: pandas need not be installed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def kind_of_pandas(value: Any) -> str | None:
 
 
 def python_time(value: Any) -> Any:
-    """The datetime or timedelta that it is, None for NaT; the very value if it has nanoseconds, which Python's have not,
-    or is no time of pandas.
+    """The datetime or timedelta that it is, None for NaT. The very value if it has nanoseconds, which Python's times have
+    not, or is no time of pandas.
     """
     match kind_of_pandas(value):
         case "Timestamp" if not value.nanosecond:
