@@ -14,8 +14,8 @@ def kind_of_pandas(value: Any) -> str | None:
 
 
 def python_time(value: Any) -> Any:
-    """The datetime or timedelta that it is, None for NaT. The very value if it has nanoseconds, which Python's times have
-    not, or is no time of pandas.
+    """The datetime or timedelta that it is, None for NaT. The very value if it has nanoseconds, which Python's times
+    do not have, or is no time of pandas.
     """
     match kind_of_pandas(value):
         case "Timestamp" if not value.nanosecond:
