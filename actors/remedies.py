@@ -87,6 +87,8 @@ def remedy(error: BaseException) -> str:
             "what the coroutine awaited was cancelled, and not by its operator: whoever called cancel() meant it, or "
             "catch asyncio.CancelledError where it is awaited"
         )
+    if isinstance(error, EOFError) and "reading a line" in str(error):  # of input()
+        return "TaskManagers have no terminal: LocalCluster(debug=True) runs the job in your program"
     if isinstance(error, BdbQuit):
         return "TaskManagers have no terminal for a debugger: LocalCluster(debug=True) runs the job in this process"
     return ""

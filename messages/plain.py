@@ -31,6 +31,7 @@ from .codec import decode_thoroughly, encode_thoroughly
 from .dict_row import DictRow
 from .errors import MalformedMessage, MessageError, UnsupportedValue
 from .fields import converter, found
+from .pandas_times import python_time
 from .record_types import are_records_data, is_record, make_record, record_parts
 from .refusal import MAX_NESTED, not_carried, where_refused
 from .registry import Plain, is_message
@@ -136,6 +137,8 @@ def _simpler(value: Any) -> Any:
     for base in _BASES:
         if isinstance(value, base):
             return base(value)
+    if (plain := python_time(value)) is not value:
+        return plain
     raise UnsupportedValue(not_carried(value))
 
 

@@ -13,6 +13,7 @@ from types import BuiltinFunctionType, CoroutineType, FunctionType, GeneratorTyp
 from typing import Any
 
 from .errors import MessageError
+from .pandas_times import kind_of_pandas
 from .record_shape import shape_of
 from .record_types import is_record, record_parts
 from .registry import is_message, is_own
@@ -38,11 +39,7 @@ _REMEDIES: dict[type, str] = {
 }
 """What was most likely meant by a value of a type that nobody would send."""
 _FINER = "it has nanoseconds, and Python's go to microseconds: cast its column to"
-_REMEDIES_BY_NAME = {
-    "pandas._libs.tslibs.timestamps.Timestamp": f'{_FINER} pa.timestamp("us")',
-    "pandas._libs.tslibs.timedeltas.Timedelta": f'{_FINER} pa.duration("us")',
-}
-"""The same, of types that not everybody has."""
+_REMEDIES_OF_PANDAS = {"Timestamp": f'{_FINER} pa.timestamp("us")', "Timedelta": f'{_FINER} pa.duration("us")'}
 
 MAX_NESTED = 32
 """Tuples, sets and records inside one another; each level takes 40 kB of the reader's C stack."""
@@ -90,7 +87,7 @@ def not_carried(value: Any) -> str:
         return f"{value!r:.120} is an object of this library, and no record: emit or store what you need of it"
     refused = f"a {full_name(type(value))} cannot be sent or stored: {shown(value)}"
     remedy = next((told for kind, told in _REMEDIES.items() if isinstance(value, kind)), None)
-    if remedy := remedy or _REMEDIES_BY_NAME.get(full_name(type(value))):
+    if remedy := remedy or _REMEDIES_OF_PANDAS.get(kind_of_pandas(value) or ""):
         return f"{refused}: {remedy}"
     return f"{refused}: {ADVICE}; allowed are {ALLOWED}"
 

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from inspect import iscoroutinefunction
 from itertools import takewhile
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
@@ -72,6 +72,7 @@ def sink_of(given: Any, *, keyed: bool) -> Operator:
         raise InvalidOperator("sink_to: found the function print: write stream.print(), which prints each record")
     if isinstance(given, str | PathLike):
         raise InvalidOperator(f"sink_to: wanted a sink, found {given!r:.80}: write FileSink({str(given)!r:.80})")
+    given = class_meant(given)
     if not isinstance(given, type | Operator):
         raise InvalidOperator(
             f"sink_to: wanted a sink such as FileSink('out'), found {_name_of(given)}: write an operator whose process "
@@ -94,8 +95,15 @@ def source_of(given: Any) -> Source:
     return source
 
 
+def class_meant(given: Any) -> Any:
+    """The class of `Top[dict]`, which does the same; anything else as it is."""
+    origin = get_origin(given)
+    return origin if isinstance(origin, type) else given
+
+
 def function_of(given: Any, method: str) -> Any:
     """A function for `method`, such as "map"; an operator given instead is pointed to `process`."""
+    given = class_meant(given)
     if isinstance(given, Operator) or (isinstance(given, type) and issubclass(given, Operator)):
         raise InvalidOperator(f"{method}: wanted a function, found the operator {_name_of(given)}: use process(...)")
     if not callable(given):
@@ -115,6 +123,7 @@ def instance_of(kind: type[M]) -> M:
 
 
 def _instance(given: Any, base: type[T], for_functions: str) -> T:
+    given = class_meant(given)
     made = _instantiate(given, base) if isinstance(given, type) else given
     if not isinstance(made, base):
         hint = for_functions if inspect.isroutine(made) else ""

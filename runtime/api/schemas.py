@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from ...actors.compiled import emitted_schema
+from ...actors.compiled import NumbaMissing, emitted_schema
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...messages import those_there_are
@@ -79,9 +79,11 @@ def _of_a_struct(where: str, column: str | int, schema: pa.Schema) -> str:
 
 
 def output_schema(name: str, operator: Operator, inputs: Sequence[pa.Schema | None]) -> pa.Schema | None:
-    """The schema of what the operator emits. Raises SchemaMismatch when the inputs do not fit it."""
+    """The schema of what the operator emits. Raises SchemaMismatch when the inputs do not fit it; NumbaMissing."""
     try:
         return foreseen_schema(operator, inputs)
+    except NumbaMissing:
+        raise
     except (ValueError, KeyError, TypeError) as error:
         raise SchemaMismatch(
             f"operator {name!r} ({type(operator).__name__}) does not fit its input: {error}"

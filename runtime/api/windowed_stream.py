@@ -32,7 +32,7 @@ from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_window_function
 from .known_options import Options, check_results, known_options
 from .names_set_by_us import check_names_set_by_us
-from .operator_checks import function_of, instance_of
+from .operator_checks import class_meant, function_of, instance_of
 from .samples import check_columns
 from .stream_graph import StreamEdge
 
@@ -203,6 +203,7 @@ def _column_of(key: Any, schema: pa.Schema | None) -> str:
 
 def _function_of(given: Any) -> ProcessWindowFunction:
     """Raises InvalidOperator for what is no function of a window."""
+    given = class_meant(given)
     if isinstance(given, type) and issubclass(given, ProcessWindowFunction):
         given = instance_of(given)
     if isinstance(given, ProcessWindowFunction):
@@ -222,6 +223,7 @@ def _function_of(given: Any) -> ProcessWindowFunction:
 
 
 def _aggregate_of(given: Any) -> AggregateFunction:
+    given = class_meant(given)
     made = instance_of(given) if isinstance(given, type) else given
     if not isinstance(made, AggregateFunction):
         raise InvalidOperator(

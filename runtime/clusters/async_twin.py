@@ -14,7 +14,8 @@ import asyncio
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import FrameType
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -25,6 +26,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
+_WAKE_SECONDS = 0.5
 _IN_A_LOOP = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
 
@@ -68,6 +70,26 @@ def _tasks_of_notebook() -> list[str]:
         if task is not own and frame is not None and _is_of_notebook(frame.f_globals):
             found.append(f"{frame.f_code.co_name}()")
     return sorted(found)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """While something is awaited in it, wake the event loop of a notebook twice a second: its kernel cancels an `await`
+    that is interrupted from a signal handler, which no sleeping loop notices. Elsewhere nothing.
+    """
+    if "ipykernel" not in sys.modules:
+        yield
+        return
+    loop, armed = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
+
+    def wake() -> None:
+        armed[:] = [loop.call_later(_WAKE_SECONDS, wake)]
+
+    wake()
+    try:
+        yield
+    finally:
+        armed[0].cancel()
 
 
 class Blocking:

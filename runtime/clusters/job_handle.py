@@ -48,7 +48,7 @@ from ..api.hook_checks import check_function
 from ..api.translation import Translation
 from ..system.errors import FutureTimeout
 from ..web.notebook import job_card
-from .async_twin import async_twin, warn_of_event_loop
+from .async_twin import async_twin, interruptible, warn_of_event_loop
 from .inlet import Inlet, InletWay, way_into
 from .job_client import (
     EventCallback,
@@ -83,6 +83,9 @@ _OUTPUT_SECONDS = 1.0
 
 class JobHandle(JobDialogue, JobFigures, JobOutput):
     """One job. Made by a cluster once the JobManager has taken the job."""
+
+    _goes_on_by_itself = True
+    """Also while nobody waits."""
 
     def __init__(self, client: JobClient, translation: Translation) -> None:
         self.submitted = JobSubmitted(translation.graph.job_id)
@@ -153,7 +156,12 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         Raises JobFailed, JobCanceled, JobLost, or TimeoutError after `timeout`, which says what failed last.
         """
         warn_of_event_loop(f"job.wait() of {self.name!r}", "`await job`, or `await job.wait_async(timeout)`")
-        return self.wait_as_cluster(timeout, is_heard=True)
+        try:
+            return self.wait_as_cluster(timeout, is_heard=True)
+        except KeyboardInterrupt as error:
+            if self._goes_on_by_itself:
+                error.add_note(f"job {self.name!r} goes on, as long as its cluster runs: job.cancel() ends it")
+            raise
 
     def wait_as_cluster(self, timeout: float | None = None, *, is_heard: bool = False) -> JobDetails:
         """The same, when the cluster closes: what it waits for is not the user's to await. `is_heard`: its errors come
@@ -180,7 +188,8 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
             async with asyncio.timeout(timeout_seconds(timeout)):
                 details = self._last_details or await self._asked_for_details()
                 if not details.status.is_terminal:
-                    await self._ended
+                    with interruptible():
+                        await self._ended
                     details = await self._asked_for_details()
         except TimeoutError as error:
             raise self._overdue(timeout, None) from error

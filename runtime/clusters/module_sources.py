@@ -9,6 +9,7 @@ What its process had imported before the job came, as Python's own modules, is n
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import sys
 import sysconfig
@@ -24,6 +25,9 @@ from ...actors.errors import CannotLoad
 from ...actors.tasks.job_program import JobProgram
 from ...actors.tasks.module_source import ModuleSource
 from .preload import uses_this_library
+from .stale_code import has_stale_code
+
+log = logging.getLogger(__name__)
 
 _OURS = __name__.partition(".")[0]
 _INSTALLED = ("site-packages", "dist-packages")
@@ -39,9 +43,33 @@ jobs, one after another.
 """
 
 
+_submitted: dict[str, tuple[ModuleSpec | None, str]] = {}
+"""Of modules that jobs of this process were submitted with: how each was imported, and the digest of its file at the
+first submit since. To import it again, by `importlib.reload` too, makes a new spec; autoreload may keep it.
+"""
+
+
 def with_sources(program: JobProgram) -> JobProgram:
-    """When a job is submitted: with the files of its modules as they are now."""
-    return replace(program, sources=sources_of(program.modules))
+    """When a job is submitted: with the files of its modules as they are now. Warns of each that has changed since an
+    earlier submit where this process still runs the code of then.
+    """
+    sources = sources_of(program.modules)
+    for name, source in sources.items():
+        spec = _spec_of(sys.modules.get(name))
+        before = _submitted.get(name)
+        if before is None or before[0] is not spec:
+            _submitted[name] = (spec, source.digest)
+        elif (
+            before[1] != source.digest and spec is not None and has_stale_code(sys.modules[name], _text_of(spec) or b"")
+        ):
+            log.warning(
+                "%s has changed since an earlier submit, and this process still has module %r as it was; the job's "
+                "processes import it as it is now: call importlib.reload, import again what was imported from it by "
+                "name, and build the stream again",
+                source.path,
+                name,
+            )
+    return replace(program, sources=sources)
 
 
 def sources_of(named: Iterable[str]) -> dict[str, ModuleSource]:
@@ -150,11 +178,15 @@ def _changed_at(spec: ModuleSpec) -> str:
 
 def _digest(spec: ModuleSpec | None) -> str | None:
     """Of a module's file, on a disk or in a zip file; None where that cannot be read."""
+    data = _text_of(spec)
+    return None if data is None else hashlib.sha256(data).hexdigest()
+
+
+def _text_of(spec: ModuleSpec | None) -> bytes | None:
     try:
-        data = spec.loader.get_data(spec.origin)  # type: ignore[union-attr]  # many loaders have it
+        return spec.loader.get_data(spec.origin)  # type: ignore[no-any-return,union-attr]  # many loaders have it
     except Exception:  # noqa: BLE001 - whatever a loader of somebody's raises, importing is its matter
         return None
-    return hashlib.sha256(data).hexdigest()
 
 
 def _spec_of(module: ModuleType | None) -> ModuleSpec | None:

@@ -2,6 +2,10 @@
 
 Everything that must happen on the loop (sockets, asyncio actors, timers) goes through `call` and `call_later`, which
 any thread may use.
+
+What runs on a loop of our own belongs to no caller: it has an empty context, and not that of whoever called
+first. A notebook finds by the context which cell a line belongs to, and so shows those of a JobManager where its user
+is, not where the cluster was started.
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -88,7 +94,7 @@ class SystemLoop:
             if asyncio._get_running_loop() is loop:
                 loop.call_soon(function, *args)
             else:
-                loop.call_soon_threadsafe(function, *args)
+                loop.call_soon_threadsafe(function, *args, context=self._context())
         except RuntimeError:
             return False
         return True
@@ -113,13 +119,20 @@ class SystemLoop:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop and wait for it, from another thread."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+        return self._begun(coroutine).result()
 
     async def run_here(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Await a coroutine of this loop from any loop."""
         if self.is_here:
             return await coroutine
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self.loop))
+        return await asyncio.wrap_future(self._begun(coroutine))
+
+    def _begun(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        return self._context().run(asyncio.run_coroutine_threadsafe, coroutine, self.loop)
+
+    def _context(self) -> Context:
+        """In which a call of another thread runs."""
+        return copy_context() if self.is_lent else Context()
 
     def _made_loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
@@ -154,6 +167,10 @@ class UnendingLoop(SystemLoop):
             assert isinstance(self.loop, SharedLoop)
             self.loop.may_stop = True
         super().stop()
+
+    def _context(self) -> Context:
+        """That of the caller, who knows which of a user's calls this is."""
+        return copy_context()
 
     def _made_loop(self) -> asyncio.AbstractEventLoop:
         return self._kind()

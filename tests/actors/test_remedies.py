@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import io
 import os
 import sys
 from bdb import BdbQuit
@@ -58,6 +59,10 @@ def _has_a_breakpoint() -> Any:
     raise BdbQuit
 
 
+def _asks_at_the_terminal() -> str:
+    return input("which one?")
+
+
 def _collects_two() -> None:
     out: Any = Collector()
     out.collect("key", 1)
@@ -107,6 +112,7 @@ async def _awaits_collect() -> None:
         (_reads_what_was_a_state, "self.x.update(value)"),
         (_adds_to_a_state, "n.update(n.value() + 1)"),
         (_has_a_breakpoint, "LocalCluster(debug=True)"),
+        (_asks_at_the_terminal, "TaskManagers have no terminal: LocalCluster(debug=True) runs the job in your program"),
         (_imports, "install it where TaskManagers run"),
         (_imports, sys.executable),
         (_reads_a_dict_by_attribute, "write record['delay']"),
@@ -114,8 +120,9 @@ async def _awaits_collect() -> None:
         (_calls_a_function_of_spark, "a stream takes functions of Python"),
     ],
 )
-def test_the_failure_says_what_to_do(fail: Callable[[], Any], text: str) -> None:
-    with pytest.raises((ImportError, AttributeError, TypeError, RuntimeError, BdbQuit)) as raised:
+def test_the_failure_says_what_to_do(fail: Callable[[], Any], text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())  # as TaskManagers have it
+    with pytest.raises((ImportError, AttributeError, TypeError, RuntimeError, BdbQuit, EOFError)) as raised:
         fail()
     assert text in describe(raised.value).error_message
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections import Counter, OrderedDict, defaultdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -334,3 +334,26 @@ def _unpack_or_refuse(data: bytes) -> None:
     except MalformedMessage:
         return
     assert unpack_plain(pack_plain(found)) == found or "nan" in repr(found).lower()
+
+
+def test_a_time_of_pandas_without_nanoseconds_is_pythons() -> None:
+    """Also one that a program makes itself, or that a list of Arrow holds."""
+    pd = pytest.importorskip("pandas")
+    berlin = timezone(timedelta(hours=1))
+    given = {
+        "at": pd.Timestamp("2026-01-02 03:04:05.000006"),
+        "zoned": pd.Timestamp("2026-01-02 03:04:05", tz="Europe/Berlin"),
+        "took": pd.Timedelta(days=-1, microseconds=7),
+        "none": [pd.NaT],
+    }
+    back = there_and_back(given)
+    assert back == {
+        "at": datetime(2026, 1, 2, 3, 4, 5, 6),
+        "zoned": datetime(2026, 1, 2, 3, 4, 5, tzinfo=berlin),
+        "took": timedelta(days=-1, microseconds=7),
+        "none": [None],
+    }
+    assert [type(back[name]) for name in ("at", "zoned", "took")] == [datetime, datetime, timedelta]
+    for finer in (pd.Timestamp(1), pd.Timestamp(1, tz="UTC"), pd.Timedelta(1)):
+        with pytest.raises(UnsupportedValue, match="it has nanoseconds"):
+            pack_plain(finer)

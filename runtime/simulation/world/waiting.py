@@ -68,6 +68,8 @@ class SimulatedClient(Client):
 class SimulatedJobHandle(JobHandle):
     """A job handle that waits in virtual time."""
 
+    _goes_on_by_itself = False
+
     def __init__(self, client: JobClient, translation: Translation, run: Run, now_ms: Callable[[], float]) -> None:
         super().__init__(client, translation)
         self._run = run

@@ -23,6 +23,7 @@ from understudy.actors.flow.records import (
     merged,
     rows_of,
     schema_problem,
+    values_of,
 )
 from understudy.messages import row_type
 
@@ -191,3 +192,20 @@ def test_the_pairs_of_a_map_want_its_schema() -> None:
         batch_of(records)
     schema = pa.schema([("prices", pa.map_(pa.string(), pa.int64()))])
     assert batch_of(records, schema).to_pylist() == records
+
+
+@pytest.mark.parametrize(
+    ("kind", "us"),
+    [
+        (pa.timestamp("ns"), pa.timestamp("us")),
+        (pa.timestamp("ns", tz="Europe/Berlin"), pa.timestamp("us", tz="Europe/Berlin")),
+        (pa.duration("ns"), pa.duration("us")),
+    ],
+)
+def test_a_column_of_nanoseconds_that_has_none_holds_pythons_times(kind: pa.DataType, us: pa.DataType) -> None:
+    """As pandas' own columns are; Arrow makes pandas' times of it, which do not travel where they have nanoseconds."""
+    whole = pa.array([-1_000, None, 1_767_225_600_123_456_000], pa.int64()).cast(kind)
+    assert list(map(repr, values_of(whole))) == list(map(repr, whole.cast(us).to_pylist()))
+    finer = pa.array([-1_000, None, 1], pa.int64()).cast(kind)
+    assert values_of(finer) == finer.to_pylist()
+    assert values_of(pa.array([], kind)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from understudy import DataStream, bounded_out_of_orderness, count, monotonous, session, sliding, tumbling
+from understudy.actors.compiled import NumbaMissing
 from understudy.actors.operators.aggregate import ColumnarAggregate, Count, LocalAggregate, Sum
 from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.windows.window_operator import WindowOperator
@@ -188,3 +190,10 @@ def test_windows_with_a_trigger_of_their_own_take_records(env: StreamEnvironment
     windows = timed(env, files).key_by("b").window(tumbling(10)).trigger(count(2))
     windows.aggregate(rows=Count(), name="windows").collect(name="out")
     assert isinstance(operators(program.translated(env), "windows")[0], WindowOperator)
+
+
+def test_without_numba_the_error_is_that_of_the_extra(env: StreamEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not one of the input's columns."""
+    monkeypatch.setitem(sys.modules, "numba", None)
+    with pytest.raises(NumbaMissing, match=r"needs Numba: pip install 'understudy\[compiled\]'"):
+        env.from_arrow(pa.table({"a": [1]})).key_by("a").process(Passing)

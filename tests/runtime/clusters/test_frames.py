@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from understudy import Count, FileSink, LocalCluster, ResultsUnavailable, Sum
+from understudy import Count, FileSink, JobFailed, KeyedOperator, LocalCluster, ResultsUnavailable, Sum, ValueState
 from understudy.actors.flow.records import RecordMismatch
 
 from .jobs import WAIT_S, environment
@@ -67,3 +68,51 @@ def test_files_are_whole_at_the_end_of_the_job(shared_cluster: LocalCluster, tmp
     with pytest.raises(ResultsUnavailable, match="its output is whole once it has finished"):
         job.to_arrow("out")
     job.cancel()
+
+
+class Latest(KeyedOperator):
+    """Stores a time as it came, and one as pandas makes it of that."""
+
+    seen = ValueState(datetime)
+    rounded = ValueState(datetime)
+
+    def process(self, row: Any, out: Any) -> None:
+        before = self.seen.value()
+        self.seen.update(row.ts)
+        self.rounded.update(pd.Timestamp(row.ts).floor("h"))
+        out.collect((row.ts, before, self.rounded.value(), row.took))
+
+
+def test_times_of_pandas_travel_where_they_have_no_nanoseconds(shared_cluster: LocalCluster) -> None:
+    """Its columns are of nanoseconds if one says nothing."""
+    times = [datetime(2026, 1, 1, 12), datetime(2026, 1, 1, 13, microsecond=1), None]
+    frame = pd.DataFrame({"ts": times, "took": pd.to_timedelta([1, 2, None], "s"), "n": [1, 2, 3]})
+    assert frame.ts.dtype == "datetime64[ns]"
+    assert frame.took.dtype == "timedelta64[ns]"
+    env = environment()
+    rows = env.from_pandas(frame)
+    rows.map(lambda row: (row.ts,)).rebalance().collect(name="mapped")
+    dated = rows.filter(lambda row: row.ts is not None)
+    dated.key_by("ts").reduce(lambda left, right: right).rebalance().collect(name="reduced")
+    dated.key_by("n").process(Latest).rebalance().collect(name="stored")
+    with_zone = env.from_pandas(frame.assign(ts=frame.ts.dt.tz_localize("Asia/Tokyo")))
+    with_zone.map(lambda row: (row.ts,)).rebalance().collect(name="zoned")
+    job = shared_cluster.submit(env)
+    job.wait(timeout=WAIT_S)
+    assert {row[0] for row in job.results("mapped")} == {*times}
+    assert sorted(row.ts for row in job.results("reduced")) == times[:2]
+    hour = timedelta(hours=1)
+    assert sorted(job.results("stored")) == [
+        (times[0], None, times[0], timedelta(seconds=1)),
+        (times[1], None, times[0] + hour, timedelta(seconds=2)),
+    ]
+    tokyo = timezone(timedelta(hours=9))
+    assert {row[0] for row in job.results("zoned")} == {*(at and at.replace(tzinfo=tokyo) for at in times)}
+
+
+def test_times_of_pandas_with_nanoseconds_say_what_to_cast(shared_cluster: LocalCluster) -> None:
+    env = environment()
+    frame = pd.DataFrame({"ts": pd.to_datetime([1_000, 1])})
+    env.from_pandas(frame).map(lambda row: (row.ts,)).collect(name="mapped")
+    with pytest.raises(JobFailed, match="it has nanoseconds"):
+        shared_cluster.submit(env).wait(timeout=WAIT_S)

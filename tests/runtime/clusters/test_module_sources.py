@@ -15,8 +15,9 @@ import pytest
 
 from understudy import JobFailed, LocalCluster
 from understudy.actors.errors import CannotLoad
+from understudy.actors.tasks.job_program import JobProgram
 from understudy.actors.tasks.module_source import ModuleSource
-from understudy.runtime.clusters.module_sources import WatchedImports, sources_of
+from understudy.runtime.clusters.module_sources import WatchedImports, sources_of, with_sources
 
 from .jobs import WAIT_S, Gate, Witness, environment, generated
 
@@ -258,3 +259,60 @@ def test_all_of_an_installed_package_counts_that_uses_this_library(
 def test_no_module_of_python_or_of_this_library_counts() -> None:
     assert sources_of(["os", "understudy.runtime.connectors", "json.decoder", "builtins", "no_such_module"]) == {}
     assert os.path.isfile(os.__file__)
+
+
+# -- what was not imported again
+
+
+def warnings_of_submit(caplog: pytest.LogCaptureFixture) -> list[str]:
+    caplog.clear()
+    with_sources(JobProgram({}, {}, b"", (), 1, modules={"operators_of_test": "test"}))
+    return [record.getMessage() for record in caplog.records]
+
+
+FUNCTIONS = """
+class Rate:
+    @property
+    def percent(self): return 1 * {n}
+
+    def of(self, n): return (lambda: n * {n})()
+"""
+
+
+def test_a_module_that_has_changed_since_the_last_submit_and_was_not_imported_again(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file, text = folder / "helper_of_test.py", "VERSION = 1\ndef of(n): return n + {n}\n" + FUNCTIONS
+    change = lambda n: file.write_text(text.replace("{n}", str(n)))  # noqa: E731
+    change(1)
+    imported("operators_of_test")
+    assert warnings_of_submit(caplog) == []
+    change(2)
+    (said,) = warnings_of_submit(caplog)
+    assert said.startswith(f"{file} has changed since an earlier submit, and this process still has module 'helper_of")
+    assert len(warnings_of_submit(caplog)) == 1, "it is still so"
+    change(1)
+    assert warnings_of_submit(caplog) == [], "it is what was imported"
+    change(3)
+    importlib.reload(sys.modules["helper_of_test"])
+    assert warnings_of_submit(caplog) == []
+    change(4)
+    assert len(warnings_of_submit(caplog)) == 1
+    del sys.modules["helper_of_test"]
+    imported("helper_of_test")
+    assert warnings_of_submit(caplog) == []
+
+
+def test_a_module_that_does_the_same_is_not_warned_of(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As one with another comment, or one that a notebook's autoreload has patched in place."""
+    file = folder / "helper_of_test.py"
+    file.write_text("VERSION = 1\ndef of(n): return n + 1\n")
+    imported("operators_of_test")
+    assert warnings_of_submit(caplog) == []
+    file.write_text("# A comment.\nVERSION = 1\ndef of(n):\n    return n + 1\n")
+    assert warnings_of_submit(caplog) == []
+    changed = "VERSION = 1\ndef of(n): return n + 2\ndef new(): pass\n"
+    file.write_text(changed)
+    assert len(warnings_of_submit(caplog)) == 1
+    exec(changed, vars(sys.modules["helper_of_test"]))
+    assert warnings_of_submit(caplog) == []

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,39 @@ def test_a_flood_of_lines_is_there_to_the_last_one_when_the_job_has_ended(
 ) -> None:
     job, lines = printing(shared_cluster, LINES)
     job.wait(timeout=WAIT_S)
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+def fail() -> None:
+    raise ValueError("on purpose")
+
+
+CELL: ContextVar[str] = ContextVar("cell", default="the one that runs")
+"""Notebooks know by such a variable whose a line is."""
+
+
+def test_lines_about_a_job_are_not_those_of_the_cell_that_started_the_cluster(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seen = {}
+
+    class Cells(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen[record.getMessage().partition("(")[0]] = CELL.get()
+
+    logger, handler = logging.getLogger("understudy.job"), Cells()
+    logger.addHandler(handler)
+    try:
+        CELL.set("the first")
+        with LocalCluster() as cluster:
+            CELL.set("the second")
+            job, lines = printing(cluster, 5, fail, restart_strategy=no_restart())
+            with pytest.raises(JobFailed):
+                job.wait(timeout=WAIT_S)
+    finally:
+        logger.removeHandler(handler)
+    assert set(seen.values()) == {"the one that runs"}, seen
+    assert "job 'job' failed: ValueError: on purpose " in seen
     assert capsys.readouterr().out.splitlines() == lines
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
+import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -59,6 +63,37 @@ def test_wait_knows_a_job_that_had_ended_before_anybody_listened(job: JobHandle,
     client.status = JobStatus.FINISHED
     assert job.wait(timeout=10).status is JobStatus.FINISHED
     assert job.status is JobStatus.FINISHED
+
+
+def test_an_interrupted_wait_says_that_the_job_goes_on(job: JobHandle) -> None:
+    threading.Timer(0.05, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        job.wait(timeout=10)
+    assert caught.value.__notes__ == ["job 'worst-delay' goes on, as long as its cluster runs: job.cancel() ends it"]
+
+
+def test_an_await_in_a_notebook_can_be_interrupted(job: JobHandle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kernel cancels the cell's task from a signal handler, and wakes no event loop by that."""
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    too_late: list[bool] = []
+
+    async def cell() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        before = signal.signal(signal.SIGINT, lambda *_: loop.call_soon(task.cancel) and None)
+        interrupt = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+        guard = loop.call_later(20, too_late.append, True)
+        interrupt.start()
+        try:
+            await job
+        finally:
+            guard.cancel()
+            interrupt.join()
+            signal.signal(signal.SIGINT, before)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cell())
+    assert not too_late
 
 
 def test_wait_gives_up_after_its_timeout(job: JobHandle) -> None:
