@@ -57,9 +57,13 @@ unit: $(READY)
 computing: $(COLLECTED)
 	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" $(DRAWN)
 
-# Tests that share what is dear to start stay together: tests/conftest.py.
+# Tests that share what is dear to start stay together: tests/conftest.py. With AGAIN=1, as CI has it, those that failed
+# run once more, by themselves: docs/decisions/0061-a-test-of-processes-has-a-second-try.md.
+PROCESSES = $(PYTEST) -o cache_dir=build/cache-processes --kind processes -m "not slow" $(DRAWN)
 processes: $(COLLECTED)
-	$(PYTEST) -n $(TESTERS) --kind processes -m "not slow" $(DRAWN)
+	$(PROCESSES) -n $(TESTERS) || { \
+	  [ $$? = 1 ] && [ -n "$(AGAIN)" ] && echo "These failed beside the others, and run again by themselves:" && \
+	  $(PROCESSES) -n 0 --last-failed --last-failed-no-failures none; }
 
 # The tests wait for processes most of the time: the rest fits in between.
 check: $(READY)

@@ -36,16 +36,13 @@ def with_record_types(
         _of_job.reset(before)
 
 
-def type_of_job(name: str) -> type | None:
-    """The class of this name that the job has whose records are packed or unpacked."""
-    types = _of_job.get()
-    return None if types is None else types.get(name)
+types_of_job: Callable[[], RecordTypes | None] = _of_job.get
+"""Those of the job whose records are packed or unpacked. Asked once per record, so without a call in between."""
 
 
-def refused_by_job(cls: type, name: str) -> str:
-    """Why the job whose records are packed cannot read one of this class; empty where it can, as far as is known."""
-    types = _of_job.get()
-    if types is None or module_name(cls) != "__main__" or (known := types.get(name)) is cls:
+def refused_by_job(types: RecordTypes, cls: type, name: str) -> str:
+    """Why the job that has these types cannot read a record of this class; empty where it can, as far as is known."""
+    if module_name(cls) != "__main__" or (known := types.get(name)) is cls:
         return ""
     if known is None:
         is_there = getattr(sys.modules["__main__"], cls.__qualname__, None) is cls

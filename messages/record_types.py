@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from .errors import MalformedMessage, UnsupportedValue
-from .job_record_types import RecordTypes, refused_by_job, type_of_job
+from .job_record_types import RecordTypes, refused_by_job, types_of_job
 from .record_shape import RecordShape, shape_of
 from .registry import is_message, is_own, module_name
 
@@ -88,7 +88,8 @@ def record_parts(value: Any) -> tuple[str, Any]:
     """The name of a record's class and what to make it from again; raises UnsupportedValue."""
     cls: Any = type(value)
     name = _full_name(cls)
-    if why := refused_by_job(cls, name):
+    types = types_of_job()
+    if types is not None and (why := refused_by_job(types, cls, name)):
         raise UnsupportedValue(why)
     if _look_up(name) is None:
         if is_own(cls):
@@ -172,7 +173,10 @@ def _full_name(cls: type) -> str:
 
 def _look_up(name: str) -> type | None:
     """The class of this name if it may travel."""
-    if (registered := type_of_job(name) or _registered.get(name)) is not None:
+    types = types_of_job()
+    if types is not None and (of_job := types.get(name)) is not None:
+        return of_job
+    if (registered := _registered.get(name)) is not None:
         return registered
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)

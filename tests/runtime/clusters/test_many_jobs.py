@@ -84,9 +84,9 @@ def test_one_environment_submitted_twice_gives_two_jobs_that_may_share_a_folder(
     env, out, gate = environment(), tmp_path / "out", Gate(tmp_path)
     counting(env, 2000, 2000, gate=gate).sink_to(FileSink(str(out), "jsonl", shared=True))
     cluster = start_cluster()
-    first, second = cluster.submit(env, name="first"), cluster.submit(env, name="second")
+    witness = Witness(first := cluster.submit(env, name="first"))
+    second = cluster.submit(env, name="second")
     assert first.job_id != second.job_id
-    witness = Witness(first)
     witness.checkpoints(2)
     witness.kill(witness.pids(2)[0])
     gate.open()

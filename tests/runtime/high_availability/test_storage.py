@@ -325,12 +325,12 @@ def test_with_all_its_files_gone_a_leader_leads_on_and_no_second_one_begins(cand
     assert dict(candidates.win().read()) == {"job": b"and changed"}
 
 
-def test_a_leader_whose_number_was_won_again_leads_no_more(candidates: Candidates) -> None:
-    """By a process that has never seen it, when all files were gone."""
-    leader, lost = candidates.win(), threading.Event()
+def test_a_leader_whose_number_was_won_again_leads_no_more(patient: Candidates) -> None:
+    """By a process that has never seen it, when all files were gone. A beat of the leader would take it back."""
+    leader, lost = patient.win(), threading.Event()
     leader.on_lost(lambda _: lost.set())
-    epochs = StorageEpochs(candidates.services.storage)
-    candidates.services.storage.write_sealed("epochs/00000001/term", encode(EpochTerm(LeaderSessionId("other"))))
+    epochs = StorageEpochs(patient.services.storage)
+    patient.services.storage.write_sealed("epochs/00000001/term", encode(EpochTerm(LeaderSessionId("other"))))
     assert not epochs.is_newest(1, leader.session)
     with pytest.raises(LostLeadership):
         leader.write("job", b"late")
