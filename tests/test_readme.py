@@ -140,7 +140,10 @@ def test_the_picture_is_xml_and_has_its_own_background() -> None:
 
 def test_the_commands_are_targets_of_the_makefile() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"`?make ([a-z]+)", README)) <= targets
+    for page in (README, (ROOT / "docs" / "development.md").read_text()):
+        named = set(re.findall(r"^make ([a-z]+)|`make (?:[A-Z]+=\S* )*([a-z]+)", page, re.MULTILINE))
+        assert named
+        assert {target for pair in named for target in pair if target} <= targets
 
 
 def test_every_link_leads_somewhere() -> None:
