@@ -21,6 +21,8 @@ class KafkaSinkOptions(TypedDict, total=False):
     partitioner: str
     timestamp: OfRecord | None
     headers: OfRecord | None
+    kind: str | None
+    deleted: str | None
     guarantee: str
     transactional_id_prefix: str | None
     transaction_timeout_ms: int

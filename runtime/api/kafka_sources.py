@@ -21,6 +21,8 @@ class KafkaSourceOptions(TypedDict, total=False):
     format: Any
     schema: pa.Schema | None
     metadata: Sequence[str]
+    deleted: str | None
+    key: str | None
     start: Start
     group: str | None
     bounded: bool

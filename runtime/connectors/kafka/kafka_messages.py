@@ -12,8 +12,10 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from ....actors.flow.changelog import AFTER, BEFORE
 from ....actors.flow.elements import Batch
-from ....actors.flow.records import values_of
+from ....actors.flow.records import RecordMismatch, mapping_of, values_of
+from ..removals import NO_REMOVALS, Removals
 from .errors import KafkaUnavailable
 from .formats import encoder, records_of
 
@@ -26,7 +28,11 @@ _POLL_S = 0.05
 
 
 class MessageMaker:
-    """Raises ValueError for a format that is none. `key`, `partition`, `timestamp`, `headers`: None for none."""
+    """Raises ValueError for a format that is none. `key`, `partition`, `timestamp`, `headers`: None for none.
+
+    A record that `removals` says is gone is a message of its key without a value. A row before an update gives none
+    where the one after it comes next and has the same key.
+    """
 
     def __init__(
         self,
@@ -36,20 +42,26 @@ class MessageMaker:
         partition: OfRecord | None,
         timestamp: OfRecord | None,
         headers: OfRecord | None,
+        removals: Removals = NO_REMOVALS,
     ) -> None:
-        self._topic, self._encode = topic, encoder(format)
+        self._topic, self._encode, self._removals = topic, encoder(format), removals
+        self._hides_column = isinstance(format, str)
+        """A format of one's own sees records as they are."""
         self._key, self._partition, self._timestamp, self._headers = key, partition, timestamp, headers
         for name in ("key", "partition", "timestamp", "headers"):
             given = getattr(self, f"_{name}")
             if given is not None and not isinstance(given, str) and not callable(given):
                 raise ValueError(f"{name}: wanted a column's name or a function of the record, found {given!r:.80}")
+        if key is None and removals.column is not None:
+            raise ValueError("kind=... and deleted=... say which key is gone: name the column that has it, key=...")
 
     def produce(self, producer: Any, batch: Batch, timeout_s: float) -> None:
         """Queue a message for each record, in order; waits where the queue is full, but no longer than the time."""
-        values = self._encode(batch)
-        if len(values) != len(batch):
-            raise ValueError(f"format: wanted as many values as records ({len(batch)}), found {len(values)}")
         keys = repeat(None) if self._key is None else _keys(self._key, batch)
+        if self._removals.column is None:
+            values = self._encoded(batch)
+        else:
+            batch, values, keys = self._with_removals(batch, list(keys), self._removals.column)
         deadline = time.monotonic() + timeout_s
         if self._partition is self._timestamp is self._headers is None:
             for value, key in zip(values, keys, strict=False):
@@ -64,6 +76,31 @@ class MessageMaker:
                 except BufferError:
                     self._wait(producer, deadline, value, key, more)
         producer.poll(0)
+
+    def _encoded(self, batch: Batch) -> Sequence[Any]:
+        values = self._encode(batch)
+        if len(values) != len(batch):
+            raise ValueError(f"format: wanted as many values as records ({len(batch)}), found {len(values)}")
+        return values
+
+    def _with_removals(
+        self, batch: Batch, keys: list[bytes | None], column: str
+    ) -> tuple[Batch, Sequence[Any], list[bytes | None]]:
+        said = _of_records(column, batch)
+        self._removals.check(pa.array(said))
+        gone = self._removals.of(pa.array(said)).to_pylist()
+        if any(goes and key is None for goes, key in zip(gone, keys, strict=True)):
+            raise RecordMismatch("the key of a record that removes one is null: nothing has such a key")
+        is_update = self._removals.kind is not None
+        kept = [
+            place
+            for place, (kind, key) in enumerate(zip(said, keys, strict=True))
+            if not (is_update and kind == BEFORE and (said[place + 1 :][:1], keys[place + 1 :][:1]) == ([AFTER], [key]))
+        ]
+        batch, keys, gone = _taken(batch, kept), [keys[place] for place in kept], [gone[place] for place in kept]
+        staying = _taken(batch, [place for place, goes in enumerate(gone) if not goes])
+        values = iter(self._encoded(_without(staying, column) if self._hides_column else staying))
+        return batch, [None if goes else next(values) for goes in gone], keys
 
     def _more(self, batch: Batch) -> Iterable[dict[str, Any]]:
         partitions, timestamps, headers = (
@@ -85,6 +122,18 @@ class MessageMaker:
             except BufferError:
                 continue
         raise KafkaUnavailable(f"topic {self._topic!r}: brokers take no records: the producer's queue stays full")
+
+
+def _taken(batch: Batch, places: list[int]) -> Batch:
+    if isinstance(batch, pa.RecordBatch):
+        return batch.take(pa.array(places, pa.int64()))
+    return [batch[place] for place in places]
+
+
+def _without(batch: Batch, column: str) -> Batch:
+    if isinstance(batch, pa.RecordBatch):
+        return batch.drop_columns([column])
+    return [{name: value for name, value in mapping_of(record).items() if name != column} for record in batch]
 
 
 def _of_records(given: OfRecord, batch: Batch) -> Sequence[Any]:

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from ....actors.flow.elements import Batch
+from ....actors.flow.key_selector import KeyPart
 from ....actors.operators.operator import Takes
 from ....actors.operators.two_phase_commit_sink import TRANSACTIONS, TwoPhaseCommitSink
 from ....actors.setting_limits import whole_setting
@@ -28,6 +29,7 @@ from ....messages import CheckpointId
 from ....state import OperatorListState
 from ..errors import check_extra, require
 from ..names import one_name
+from ..removals import Removals
 from .client_errors import error_of
 from .client_settings import ClientSettings, Options
 from .cluster_checks import check_topic
@@ -67,6 +69,10 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
     `key`, `partition`, `timestamp` (ms), `headers`: a column's name, or a function of the record. Without `partition`,
     `partitioner` chooses by key, as librdkafka calls them; the default does as Java's client.
 
+    `deleted`: a column that is true in a record whose key is gone: its message has no value (a tombstone), as compacted
+    topics want it. `kind`: the column of a changelog, which says so by "-D" and "-U". The column itself is not written,
+    but by a format of your own; either wants `key`.
+
     `transactional_id_prefix`: of jobs that run at the same time each needs its own; by default it comes from the job
     that was started first, and jobs that go on from its checkpoints keep it. `retry_ms`: how long brokers may be away.
     `options`: settings of librdkafka, or a function that returns them on the TaskManager.
@@ -89,6 +95,8 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         partitioner: str = "murmur2_random",
         timestamp: OfRecord | None = None,
         headers: OfRecord | None = None,
+        kind: str | None = None,
+        deleted: str | None = None,
         guarantee: str = "exactly-once",
         transactional_id_prefix: str | None = None,
         transaction_timeout_ms: int = 900_000,
@@ -111,12 +119,19 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         self._is_exact = guarantee == "exactly-once"
         self._settings: ClientSettings = ClientSettings.of(bootstrap_servers, options, _RESERVED)
         self._partitioner = partitioner
-        self._maker = MessageMaker(topic, format, key, partition, timestamp, headers)
+        removals = Removals(kind, deleted)
+        self.removes_rows = removals.column is not None
+        self._key = key
+        self._maker = MessageMaker(topic, format, key, partition, timestamp, headers, removals)
         if self._is_exact and not callable(options):
             self._settings.login()  # refuses what recovery cannot do
         self._recovery: Recovery | None = None
         self._open_one: TransactionalProducer | None = None
         self._plain: Any = None
+
+    @property
+    def _row_key(self) -> tuple[KeyPart, ...]:
+        return (self._key,) if self.removes_rows and self._key is not None else ()
 
     # -- at submit
 

@@ -24,6 +24,7 @@ from .message_decoder import METADATA, MessageDecoder
 from .partition_reader import PartitionReader
 from .partitions import Partition, Position, Start, check_start, split_of
 from .reading import ReadingSettings
+from .tombstones import nullable
 
 BATCH_ROWS = 8192
 
@@ -46,6 +47,10 @@ class KafkaSource(Source):
     records. `schema`: the records come as these columns. `metadata`: some of "topic", "partition", "offset",
     "timestamp", "key", "headers", added to each record as `kafka_<name>`.
 
+    `deleted`: the name of a column that is true in the record of a message without a value (a tombstone), whose other
+    columns are null; without it such a message gives no record. `key`: the column that has the message's key there, as
+    KafkaSink's `key` has written it.
+
     `start`: "earliest", "latest", "group" (what the group has committed, or else from the beginning),
     "group-or-latest", or a time; only for a job without a checkpoint. `bounded`: end where the topics end when the job
     starts. `allow_data_loss`: go on where records have been deleted before they were read. `discover_ms`: how often to
@@ -60,6 +65,8 @@ class KafkaSource(Source):
         format: Any = "json",
         schema: pa.Schema | None = None,
         metadata: Sequence[str] = (),
+        deleted: str | None = None,
+        key: str | None = None,
         start: Start = "earliest",
         group: str | None = None,
         bounded: bool = False,
@@ -85,7 +92,9 @@ class KafkaSource(Source):
             topics=named,
             client=ClientSettings.of(bootstrap_servers, options, _RESERVED),
             format=format,
-            schema=schema,
+            schema=schema if schema is None or deleted is None else nullable(schema),
+            deleted=deleted,
+            key=key,
             metadata=(metadata,) if isinstance(metadata, str) else tuple(metadata),
             start=check_start(start, group),
             group=group,
@@ -106,10 +115,17 @@ class KafkaSource(Source):
             check_topic(self._settings.client, topic, type(self).__name__, timeout_ms, must=on_this_machine)
 
     def source_schema(self) -> pa.Schema | None:
-        schema = self._settings.schema
-        if schema is None:
+        settings = self._settings
+        if settings.schema is None:
             return None
-        return pa.schema([*schema, *(pa.field(f"kafka_{name}", METADATA[name][0]) for name in self._settings.metadata)])
+        beside = [pa.field(f"kafka_{name}", METADATA[name][0]) for name in settings.metadata]
+        said = [] if settings.deleted is None else [pa.field(settings.deleted, pa.bool_())]
+        return pa.schema([*settings.schema, *beside, *said])
+
+    @property
+    def gives_removals(self) -> bool:
+        """Whether a record may say that its key is gone."""
+        return self._settings.deleted is not None
 
     # -- where it is
 

@@ -1,11 +1,13 @@
 """MessageDecoder: messages of one partition to records, many at a time, with what Kafka knows of them beside.
 
-Messages without a value (tombstones) give no record, but in format "bytes" with metadata, where the value is null.
-A message that cannot be read is named: topic, partition and offset.
+Messages without a value give a record where the settings' `deleted` says so (`tombstones.py`), and in formats "bytes"
+and "text" with metadata, where the value is null. Elsewhere they give none, and the first is warned of. A message that
+cannot be read is named: topic, partition and offset.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from itertools import chain, repeat
 from typing import Any
@@ -17,6 +19,9 @@ from .errors import UnreadableMessage
 from .formats import decoder, rows_in
 from .partitions import Partition
 from .reading import ReadingSettings
+from .tombstones import Tombstones
+
+log = logging.getLogger(__name__)
 
 HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
 
@@ -34,7 +39,7 @@ METADATA: dict[str, tuple[pa.DataType, Callable[[Any], Any]]] = {
 
 
 class MessageDecoder:
-    """Raises ValueError for a format that is none, or metadata that there is not."""
+    """Raises ValueError for a format that is none, metadata that there is not, or a key that nothing is deleted by."""
 
     def __init__(self, settings: ReadingSettings) -> None:
         self._format, self._metadata = settings.format, settings.metadata
@@ -42,23 +47,84 @@ class MessageDecoder:
         for name in self._metadata:
             if name not in METADATA:
                 raise ValueError(f"metadata: wanted some of {', '.join(METADATA)}, found {name!r}")
+        if settings.deleted is None and settings.key is not None:
+            raise ValueError(
+                "key: it is read of messages without a value: name the column that says so too, deleted=...; of all "
+                "messages metadata=['key'] gives it"
+            )
+        self._tombstones = None if settings.deleted is None else Tombstones(settings)
+        self._has_skipped = False
 
     def decode(self, partition: Partition, messages: Sequence[Any]) -> Batch:
         """Raises UnreadableMessage."""
         values = list(map(type(messages[0]).value, messages))
-        if self._metadata and self._format in ("bytes", "text"):
+        if self._format in ("bytes", "text") and (self._metadata or self._tombstones is not None):
             return self._with_values(messages, values)
+        found, readable = messages, values
         if None in values:
-            kept = [(message, value) for message, value in zip(messages, values, strict=True) if value is not None]
-            if not kept:
-                return []
-            messages, values = [message for message, _ in kept], [value for _, value in kept]
+            pairs = [(message, value) for message, value in zip(messages, values, strict=True) if value is not None]
+            found, readable = [message for message, _ in pairs], [value for _, value in pairs]
+        if self._tombstones is not None:
+            return self._with_tombstones(self._tombstones, partition, messages, values, found, readable)
+        if len(found) < len(messages):
+            self._say_skipped(partition, messages[values.index(None)])
+        if not found:
+            return []
+        records = self._read(partition, found, readable)
+        return self._with_metadata(self._owners(found, readable), records) if self._metadata else records
+
+    def _read(self, partition: Partition, messages: Sequence[Any], values: list[bytes]) -> Batch:
         try:
             records = self._decode(values)
             self._check(records, len(values))
         except Exception as error:
             raise self._named(partition, messages, values) or error from error
-        return self._with_metadata(messages, values, records) if self._metadata else records
+        return records
+
+    def _with_tombstones(
+        self,
+        tombstones: Tombstones,
+        partition: Partition,
+        messages: Sequence[Any],
+        values: Sequence[bytes | None],
+        found: Sequence[Any],
+        readable: list[bytes],
+    ) -> Batch:
+        records = self._read(partition, found, readable) if found else tombstones.of_no_message()
+        if not isinstance(records, pa.RecordBatch):
+            _check_dicts(records, "deleted")
+        try:
+            records, owners, gone = tombstones.among(records, messages, values, self._rows_in)
+        except ValueError as error:
+            first, last = messages[0].offset(), messages[-1].offset()
+            raise UnreadableMessage(
+                f"topic {partition.topic!r}, partition {partition.number}, offsets {first} to {last}: the key of a "
+                f"message without a value is none of its column: {error}"
+            ) from error
+        return tombstones.marked(self._with_metadata(owners, records) if self._metadata else records, gone)
+
+    def _say_skipped(self, partition: Partition, message: Any) -> None:
+        """Once: in a compacted topic it says that something is gone."""
+        if not self._has_skipped:
+            self._has_skipped = True
+            log.warning(
+                "topic %r, partition %d, offset %d: a message without a value, which says that its key is gone, gives "
+                "no record, and neither will others: from_kafka(..., deleted='gone', key='id') gives one, whose column "
+                "'gone' is true",
+                partition.topic,
+                partition.number,
+                message.offset(),
+            )
+
+    def _rows_in(self, value: bytes) -> int:
+        return rows_in(value) if self._format == "arrow" else 1
+
+    def _owners(self, messages: Sequence[Any], values: Sequence[bytes]) -> Sequence[Any]:
+        """The message of each record."""
+        if self._format != "arrow":
+            return messages
+        each = zip(messages, map(rows_in, values), strict=True)
+        return list(chain.from_iterable(repeat(message, rows) for message, rows in each))
 
     def _check(self, records: Any, count: int) -> None:
         if self._format != "arrow" and len(records) != count:
@@ -77,27 +143,22 @@ class MessageDecoder:
         return None
 
     def _with_values(self, messages: Sequence[Any], values: Sequence[bytes | None]) -> pa.RecordBatch:
-        """Columns: the value as it is, and the metadata."""
+        """Columns: the value as it is, the metadata, and whether there is none."""
         column = pa.array(values, pa.binary())
         if self._format == "text":
             column = column.cast(pa.string())
-        return pa.RecordBatch.from_arrays([column, *self._columns(messages)], ["value", *self._names()])
+        columns = pa.RecordBatch.from_arrays([column, *self._columns(messages)], ["value", *self._names()])
+        return columns if self._tombstones is None else self._tombstones.marked(columns, column.is_null())
 
-    def _with_metadata(self, messages: Sequence[Any], values: Sequence[bytes], records: Batch) -> Batch:
+    def _with_metadata(self, owners: Sequence[Any], records: Batch) -> Batch:
+        """`owners`: the message of each record."""
         if isinstance(records, pa.RecordBatch):
-            if self._format == "arrow":
-                each = zip(messages, map(rows_in, values), strict=True)
-                messages = list(chain.from_iterable(repeat(message, rows) for message, rows in each))
             return pa.RecordBatch.from_arrays(
-                [*records.columns, *self._columns(messages)], [*records.schema.names, *self._names()]
+                [*records.columns, *self._columns(owners)], [*records.schema.names, *self._names()]
             )
+        _check_dicts(records, "metadata")
         wanted = [(name, METADATA[given][1]) for name, given in zip(self._names(), self._metadata, strict=True)]
-        for record, message in zip(records, messages, strict=True):
-            if not isinstance(record, dict):
-                raise UnreadableMessage(
-                    f"metadata can be added to columns and dicts, found {record!r:.60}: leave metadata out, or choose "
-                    "format='bytes', which gives the value in a column of its own"
-                )
+        for record, message in zip(records, owners, strict=True):
             for name, read in wanted:
                 record[name] = read(message)
         return records
@@ -107,6 +168,14 @@ class MessageDecoder:
 
     def _columns(self, messages: Sequence[Any]) -> list[pa.Array]:
         return [pa.array(map(read, messages), kind) for kind, read in map(METADATA.__getitem__, self._metadata)]
+
+
+def _check_dicts(records: Sequence[Any], setting: str) -> None:
+    if (other := next((record for record in records if not isinstance(record, dict)), None)) is not None:
+        raise UnreadableMessage(
+            f"{setting}: it can be added to columns and dicts, found {other!r:.60}: leave {setting} out, or choose "
+            "format='bytes', which gives the value in a column of its own"
+        )
 
 
 def _time_of(message: Any) -> int | None:

@@ -28,6 +28,10 @@ class ReadingSettings:
     format: Any
     schema: pa.Schema | None
     metadata: tuple[str, ...]
+    deleted: str | None
+    """A column that is true in the record of a message without a value; None: such a message gives no record."""
+    key: str | None
+    """The column that has the key of what is gone then."""
     start: str | int
     group: str | None
     bounded: bool

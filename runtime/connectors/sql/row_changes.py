@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....actors.flow.changelog import ADDING, DELETE, TAKING_BACK
+from ....actors.flow.changelog import DELETE
 from ....actors.flow.elements import Batch
 from ....actors.flow.records import RecordMismatch, batch_of, merged
+from ..removals import NO_REMOVALS, Removals
 from .errors import TableMismatch
 from .target_table import TargetTable, last_of_each_key
 
@@ -24,31 +25,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """`key`: of an upsert; (): append. `columns`: those that are written; None: all but `kind` and `deleted`.
-
-    `kind`: the column of a changelog that says "+I", "+U": set the row, "-D", "-U": remove it. `deleted`: a column that
-    is true where the row is to be removed. One of both at most.
-    """
+    """`key`: of an upsert; (): append. `columns`: those that are written; None: all but the one that says removals."""
 
     key: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
-    kind: str | None = None
-    deleted: str | None = None
+    removals: Removals = NO_REMOVALS
 
     def __post_init__(self) -> None:
-        if self.kind is not None and self.deleted is not None:
-            raise ValueError("wanted kind=... or deleted=..., not both: either says that a row is to be removed")
-        if not self.key and (self.kind is not None or self.deleted is not None):
+        if not self.key and self.removes_rows:
             raise ValueError("kind=... and deleted=... remove rows by their key: name its columns, key=...")
 
     @classmethod
     def of(cls, key: str | Sequence[str] | None, columns: Sequence[str] | None, **which: str | None) -> RowChanges:
         named = () if key is None else (key,) if isinstance(key, str) else tuple(key)
-        return cls(named, None if columns is None else tuple(columns), **which)
+        return cls(named, None if columns is None else tuple(columns), Removals(**which))
 
     @property
     def _says(self) -> str | None:
-        return self.kind if self.kind is not None else self.deleted
+        return self.removals.column
 
     @property
     def removes_rows(self) -> bool:
@@ -78,8 +72,8 @@ class RowChanges:
                 raise RecordMismatch(
                     f"{table.name}: the key column {name!r} is null in a record: no row has such a key"
                 )
-        if self.kind is not None:
-            self._check_kinds(rows.column(self.kind))
+        if self._says is not None:
+            self.removals.check(rows.column(self._says))
         names = [*written.names, *([self._says] if self._says is not None else [])]
         return _typed(rows.select(names), table)
 
@@ -102,24 +96,12 @@ class RowChanges:
 
     def _goes(self, rows: pa.RecordBatch) -> pa.Array:
         """Which rows say that there is none with this key now."""
-        assert self._says is not None
-        said = rows.column(self._says)
-        if self.deleted is not None:
-            return pc.fill_null(said.cast(pa.bool_()), False)
-        return pc.is_in(said, pa.array(TAKING_BACK))
+        return self.removals.of(rows.column(self._says))
 
     def _is_deleted(self, rows: pa.RecordBatch) -> pa.Array:
         """The same without those that only say what a row was before it changed."""
-        return self._goes(rows) if self.kind is None else pc.equal(rows.column(self.kind), DELETE)
-
-    def _check_kinds(self, kinds: pa.Array) -> None:
-        unknown = kinds.filter(pc.invert(pc.is_in(kinds, pa.array([*ADDING, *TAKING_BACK]))))
-        if len(unknown):
-            raise RecordMismatch(
-                f"column {self.kind!r} says {unknown[0].as_py()!r}, wanted one of "
-                f"{', '.join((*ADDING, *TAKING_BACK))}: "
-                "what else there is (a TRUNCATE is '-T') is to be handled before the sink"
-            )
+        kind = self.removals.kind
+        return self._goes(rows) if kind is None else pc.equal(rows.column(kind), DELETE)
 
 
 def _typed(rows: pa.RecordBatch, table: TargetTable) -> pa.RecordBatch:

@@ -190,9 +190,9 @@ def test_what_cannot_be_upserted_is_refused(url: str, ask: Ask) -> None:
     with failing(RecordMismatch, r"says '-T', wanted one of"):
         written(SqlSink(url, "t", key="id", kind="kind"), {"kind": "-T", "id": 1, "b": "x"})
     with pytest.raises(ValueError, match="not both"):
-        RowChanges(("id",), kind="kind", deleted="gone")
+        RowChanges.of("id", None, kind="kind", deleted="gone")
     with pytest.raises(ValueError, match="name its columns, key="):
-        RowChanges(kind="kind")
+        RowChanges.of(None, None, kind="kind")
 
 
 # -- what does not fit
