@@ -21,12 +21,15 @@ class RedisSinks(Ends[End]):
         key: str | int | Callable[[Any], Any] | Sequence[str],
         prefix: str = "",
         expire_ms: int | None = None,
+        kind: str | None = None,
+        deleted: str | None = None,
         **options: Unpack[Options],
     ) -> End:
-        """Set the hash at `prefix` and the record's key to the record: at least once, and right in the end. See
-        `RedisUpsertSink` and docs/connectors/redis.md.
+        """Set the hash at `prefix` and the record's key to the record, or remove it: at least once, and right in the
+        end. See `RedisUpsertSink` and docs/connectors/redis.md.
         """
-        return self.sink_to(RedisUpsertSink(url, key=key, prefix=prefix, expire_ms=expire_ms), **options)
+        sink = RedisUpsertSink(url, key=key, prefix=prefix, expire_ms=expire_ms, kind=kind, deleted=deleted)
+        return self.sink_to(sink, **options)
 
     @known_options()
     def to_redis_stream(

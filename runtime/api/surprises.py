@@ -12,7 +12,7 @@ from ...actors.operators.operator import Operator
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...messages import CheckpointConfig, JobGraph, Partitioning
 from ...state import ROCKSDB
-from ..connectors import KafkaSink, KafkaSource, PostgresChanges, SqlSink, SqlUpsertSink
+from ..connectors import KafkaSink, KafkaSource, PostgresChanges, RedisUpsertSink, SqlSink, SqlUpsertSink
 from .captured_changes import warn_of_captured_changes
 from .chaining import Size, partitioning_of
 from .late_variables import plain_variables, warn_of_late_variables
@@ -114,7 +114,9 @@ def _dealt_out(sink: StreamNode, sizes: Mapping[int, Size]) -> Iterator[tuple[St
 
 def _takes_changes(sink: StreamNode) -> bool:
     """Whether a column of its records says that a row goes."""
-    return isinstance(sink.operator, SqlSink | SqlUpsertSink | KafkaSink) and sink.operator.removes_rows
+    return (
+        isinstance(sink.operator, SqlSink | SqlUpsertSink | KafkaSink | RedisUpsertSink) and sink.operator.removes_rows
+    )
 
 
 def _gives_changes(node: StreamNode) -> bool:

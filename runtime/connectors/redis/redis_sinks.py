@@ -27,6 +27,7 @@ from ....actors.setting_limits import duration_setting, whole_setting
 from ....messages.shown_url import url_shown
 from ..json_texts import json_text
 from ..names import one_name
+from ..removals import Removals
 from . import connection
 from .servers import has_slot_for_markers, is_cluster, markers_of
 
@@ -179,7 +180,9 @@ class RedisListSink(_AppendSink):
 
 class RedisUpsertSink(IdempotentSink):
     """Each record is the hash at `prefix` and its key: a field for each column whose value is not None, as text; it
-    takes the place of the hash that was there. `expire_ms`: the hash goes this long after its last record.
+    takes the place of the hash that was there. `expire_ms`: the hash goes this long after its last record. `deleted`: a
+    column that is true where the hash is to be removed; `kind`: the column of a changelog, which says so by "-D" and
+    "-U". The column itself is no field.
     """
 
     def __init__(
@@ -189,14 +192,21 @@ class RedisUpsertSink(IdempotentSink):
         key: KeyOfRecord | Sequence[KeyOfRecord],
         prefix: str = "",
         expire_ms: int | None = None,
+        kind: str | None = None,
+        deleted: str | None = None,
         retry_ms: float = 60_000,
     ) -> None:
         connection.check_redis(url, "RedisUpsertSink")
+        self._removals = Removals(kind, deleted)
         if key is None:
             raise ValueError("key: wanted a column, a position or a function of a record, or several, found None")
         self.url, self.key, self.prefix = url, key, prefix
         self.expire_ms = None if expire_ms is None else whole_setting("expire_ms", expire_ms, 1)
         self.retry_ms = duration_setting("retry_ms", retry_ms)
+
+    @property
+    def removes_rows(self) -> bool:
+        return self._removals.column is not None
 
     def __repr__(self) -> str:
         return f"RedisUpsertSink({url_shown(self.url)!r}, key={self.key!r}, prefix={self.prefix!r})"
@@ -217,7 +227,7 @@ class RedisUpsertSink(IdempotentSink):
         assert self._selector is not None, "it has a key"
         with connection.explained(self.url), connection.renewed(self._servers):
             pipelines: dict[int, Any] = {}
-            for key, record in zip(self._selector.keys(batch), _mappings(batch), strict=True):
+            for key, record in zip(self._selector.keys(batch), self._fields(batch), strict=True):
                 name = self.prefix + (":".join(map(str, key)) if isinstance(key, tuple) else str(key))
                 client = self._servers.of(name)
                 if id(client) not in pipelines:
@@ -225,6 +235,20 @@ class RedisUpsertSink(IdempotentSink):
                 self._replace(pipelines[id(client)], name, _texts(record))
             for pipeline in pipelines.values():
                 pipeline.execute()
+
+    def _fields(self, batch: Batch) -> list[dict[str, Any]]:
+        """Of each record; none of one that is gone."""
+        records, column = _mappings(batch), self._removals.column
+        if column is None:
+            return records
+        if (lacking := next((record for record in records if column not in record), None)) is not None:
+            raise RecordMismatch(f"a record has no column {column!r}: it has {', '.join(map(str, lacking)) or 'none'}")
+        said = pa.array([record[column] for record in records])
+        self._removals.check(said)
+        return [
+            {} if is_gone else {name: value for name, value in record.items() if name != column}
+            for record, is_gone in zip(records, self._removals.of(said).to_pylist(), strict=True)
+        ]
 
     def _replace(self, pipeline: Any, name: str, texts: dict[str, Any]) -> None:
         """In a cluster by a script, as a MULTI there has one slot; elsewhere without, which is faster."""

@@ -91,6 +91,10 @@ def test_a_hash_takes_the_place_of_the_one_before_on_a_cluster_too(cluster: Redi
     running.take({"id": 1, "new": "y"})
     running.checkpoint(2)
     assert cluster.client.hgetall("replaced:1") == {"id": "1", "new": "y"}
+    gone = Running(RedisUpsertSink(cluster.url, key="id", prefix="replaced:", deleted="gone"))
+    gone.take({"id": 1, "gone": True})
+    gone.checkpoint(1)
+    assert not cluster.client.exists("replaced:1")
 
 
 @pytest.mark.parametrize("key", ["out", "user:{7}:out", "a}{b}}", "{a{b}"])

@@ -138,6 +138,26 @@ def test_a_hash_takes_the_place_of_the_one_before_and_expires(redis: RedisServer
     assert 0 < redis.client.ttl("p:1:2") <= 100
 
 
+def hashes(redis: RedisServer) -> dict[str, Any]:
+    return {name: redis.client.hgetall(name) for name in sorted(redis.client.scan_iter())}
+
+
+def test_what_is_gone_is_removed(redis: RedisServer) -> None:
+    running = Running(RedisUpsertSink(redis.url, key="id", kind="kind"))
+    rows = [("+I", 1, "a"), ("+I", 2, "b"), ("-U", 1, "a"), ("+U", 1, "c"), ("-D", 2, "b"), ("-U", 3, "x")]
+    running.take(*({"kind": kind, "id": id, "name": name} for kind, id, name in rows))
+    running.checkpoint(1)
+    assert hashes(redis) == {"1": {"id": "1", "name": "c"}}
+    running = Running(RedisUpsertSink(redis.url, key="id", deleted="gone"))
+    running.take({"id": 1, "gone": True}, {"id": 4, "gone": False})
+    running.checkpoint(1)
+    assert hashes(redis) == {"4": {"id": "4"}}
+    with pytest.raises(RecordMismatch, match="says '-T', wanted one of"):
+        RedisUpsertSink(redis.url, key="id", kind="kind")._fields([{"kind": "-T", "id": 1}])
+    with pytest.raises(RecordMismatch, match="no column 'gone': it has id"):
+        RedisUpsertSink(redis.url, key="id", deleted="gone")._fields([{"id": 1}])
+
+
 def test_wrong_credentials_are_refused_without_the_password_in_any_text() -> None:
     try:
         server = RedisServer(password="rightone")
