@@ -53,12 +53,13 @@ class MessageDecoder:
                 "messages metadata=['key'] gives it"
             )
         self._tombstones = None if settings.deleted is None else Tombstones(settings)
+        self._is_plain = bool(self._metadata) and settings.schema is None and settings.format in ("bytes", "text")
         self._has_skipped = False
 
     def decode(self, partition: Partition, messages: Sequence[Any]) -> Batch:
         """Raises UnreadableMessage."""
         values = list(map(type(messages[0]).value, messages))
-        if self._format in ("bytes", "text") and (self._metadata or self._tombstones is not None):
+        if self._is_plain:
             return self._with_values(messages, values)
         found, readable = messages, values
         if None in values:

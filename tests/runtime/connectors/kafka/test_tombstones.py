@@ -103,6 +103,17 @@ def test_plain_values_are_null() -> None:
         assert [row["value"] for row in rows] == [value, None]
 
 
+def test_plain_values_are_the_column_that_the_schema_names() -> None:
+    schema = pa.schema([("line", pa.string())])
+    found = given((b"1", b"x"), (b"2", None))
+    rows = decoded(found, format="text", schema=schema, metadata=["key"], deleted="gone")
+    assert rows == [
+        {"line": "x", "kafka_key": b"1", "gone": False},
+        {"line": None, "kafka_key": b"2", "gone": True},
+    ]
+    assert decoded(found[:1], format="text", schema=schema, metadata=["key"]) == [{"line": "x", "kafka_key": b"1"}]
+
+
 def test_messages_of_several_rows_stay_in_order() -> None:
     def stream(*ids: int) -> bytes:
         sink = pa.BufferOutputStream()
