@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import pdb
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -19,7 +22,7 @@ from ..simulation.world.cluster import SimulatedCluster
 
 def debug(scenario: Scenario, break_at_ms: float | None) -> int:
     """Stop where the first oracle breaks, at a virtual time, or where the simulator raises. Returns the exit code."""
-    with quiet():
+    with quiet(), _own_interrupts():
         try:
             outcome = run_history(scenario, lambda cluster: _Stops(cluster, break_at_ms))
         except Exception as error:  # noqa: BLE001  (it is what is looked for)
@@ -29,6 +32,16 @@ def debug(scenario: Scenario, break_at_ms: float | None) -> int:
     broken = verdict_on(outcome).broken
     click.echo(f"{outcome.status} at {outcome.virtual_ms / 1000:.3f} s; {broken or 'no oracle broke'}")
     return 1 if broken else 0
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """After `continue` Ctrl-C leads back to pdb; once the history is over it does what it did before."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class _Stops:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,9 @@ def test_one_seed_tells_its_story_and_writes_its_trace(tmp_path: Path) -> None:
 
 
 def test_the_debugger_stops_at_a_time() -> None:
+    interrupts = signal.getsignal(signal.SIGINT)
     done = simulate("--seed", 7, "--pdb", "--break-at", 3000, answers="p cluster.now_ms\nc\n")
+    assert signal.getsignal(signal.SIGINT) is interrupts
     assert done.exit_code == 0
     assert "(Pdb) 3000.0" in done.output
     assert "no oracle broke" in done.output
