@@ -33,8 +33,8 @@ from ..columns.packed_columns import chosen, unpacked
 from ..errors import CorruptState, StateIncompatible, StateNotStorable, WrongStateType
 from ..keys.key_hash import with_same_nans
 from ..kinds.descriptors import KeyedStateDeclaration, describe_state
-from ..kinds.record_serializer import Convert, SchemaMismatch, TypeNode
-from ..kinds.schema_fit import Schema, schema_text
+from ..kinds.record_serializer import Convert, TypeNode
+from ..kinds.schema_fit import Schema, SchemaMismatch, schema_text
 from ..kinds.value_fit import Misfit
 from .backend import ReadState, SnapshotTarget
 from .frozen_state import FrozenState

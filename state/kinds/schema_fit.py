@@ -17,6 +17,11 @@ Schema: TypeAlias = Any
 `made by` or `migrates`.
 """
 
+
+class SchemaMismatch(Exception):
+    """Values written under the stored schema cannot become values of the declared type; the text says why."""
+
+
 WIDENED = frozenset({("bool", "int"), ("bool", "float"), ("int", "float")})
 """(stored, declared): plain types that become others without loss."""
 

@@ -23,8 +23,8 @@ from ..kinds.descriptors import (
     ReducingState,
     ValueState,
 )
-from ..kinds.record_serializer import SchemaMismatch, TypeNode
-from ..kinds.schema_fit import schema_text
+from ..kinds.record_serializer import TypeNode
+from ..kinds.schema_fit import SchemaMismatch, schema_text
 from .rocks_snapshot import FORMAT_NAME, MainPart, StateEntry, fetch
 from .rocks_timers import timer_of
 from .row_codec import packed_parts
