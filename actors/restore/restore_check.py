@@ -27,6 +27,7 @@ from ...state.kinds.state_descriptions import (
     state_misfit,
 )
 from ..errors import StateDoesNotFit
+from .restore_notes import restore_notes
 from .restored_operators import FoundOperator, RestoredOperators, holds_something
 
 CARRIED = "not declared, carried along"
@@ -53,6 +54,8 @@ class RestoreReport:
     """By "operator.state", for each one that is taken over: "compatible", or "migrated: ..."; and for state by key that
     is not declared any more, CARRIED.
     """
+    notes: tuple[str, ...] = ()
+    """What may not be meant: see restore_notes."""
 
 
 def check_restore(
@@ -117,7 +120,16 @@ class _Check:
         )
         if problems := tuple(self._problems()):
             raise StateDoesNotFit(self._text(report, problems), report.matched, problems)
-        return report
+        return replace(report, notes=tuple(self._notes(described)))
+
+    def _notes(self, described: Iterable[OperatorDescription]) -> list[str]:
+        pairs = [
+            (operator, tuple(filter(is_keyed, _stored(found))))
+            for _, operator, found in self._pairs
+            if _has_keyed(found) and not _lost_its_keys(operator, found)
+        ]
+        stored = [each.operator_id for each in self._restored.found.values() if each.has_state or _stored(each)]
+        return restore_notes(pairs, (each for each in described if each.states), stored)
 
     def _problems(self) -> Iterator[str]:
         if not self._allows:

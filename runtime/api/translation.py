@@ -112,6 +112,8 @@ class Translation:
         if submitted.left_behind:
             left_behind = ", ".join(submitted.left_behind)
             log.warning("job %r leaves the state of operators behind: %s", self.graph.name, left_behind)
+        for note in submitted.restore_notes:
+            log.warning("job %r goes on from a savepoint: %s", self.graph.name, note)
         if submitted.namesakes and self.graph.name != UNNAMED:
             log.warning(
                 "job %r (%s) is not the only one of this name: %s. If they are the same program, each record is "

@@ -207,7 +207,7 @@ class MadeNode:
         return self.inner.encode
 
     def decoder(self, stored: Schema) -> Convert:
-        _check_fit(self.schema, stored)
+        _check_fit(self.declared, stored)
         return self.inner.decoder(values_of(stored))
 
 
