@@ -133,13 +133,27 @@ class _Check:
 
     def _problems(self) -> Iterator[str]:
         if not self._allows:
-            yield from (_abandoned(each, self._program.get(each.operator_id)) for each in self._left_behind())
+            yield from (self._abandoned(each) for each in self._left_behind())
         for vertex, operator, found in self._pairs:
             yield from _misfits(operator, found)
             yield from _wrong_key_groups(vertex, operator, found)
             yield from _fixed_parallelism(vertex, operator, found)
             yield from self._ended_in_part(vertex, operator, found)
         yield from self._in_flight()
+
+    def _abandoned(self, found: FoundOperator) -> str:
+        """With the operator of today that has its name, and another uid."""
+        text, name = (
+            _abandoned(found, self._program.get(found.operator_id)),
+            found.description and found.description.name,
+        )
+        described = (each for vertex in self._graph.vertices for each in vertex.operators)
+        namesake = next(
+            (each for each in described if each.name == name and each.operator_id != found.operator_id), None
+        )
+        if namesake is None or found.operator_id in self._program:
+            return text
+        return f"{text}; the program's {name!r} has the uid {namesake.operator_id!r}: .uid({str(found.operator_id)!r})"
 
     def _left_behind(self) -> Iterator[FoundOperator]:
         for found in self._restored.found.values():
