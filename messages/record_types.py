@@ -143,8 +143,9 @@ def make_record(name: Any, parts: Any) -> Any:
     cls: Any = _look_up(name) if type(name) is str else None
     if cls is None:
         raise MalformedMessage(
-            f"no record type {name!r:.80} is loaded here: records travel, and are stored where a state declares no "
-            "type (object, reduce, windows, joins), by module and class: let the class stand there, in a loaded module"
+            f"no record type {name!r:.80} is loaded here: records travel by module and class, and are stored so as "
+            "keys, and where a state declares no type (object, reduce, windows, joins): let the class stand there, "
+            "in a module that is loaded"
         )
     try:
         if issubclass(cls, Enum):
@@ -164,8 +165,8 @@ def _advice(cls: type, error: Exception) -> str:
     if not isinstance(error, TypeError):
         return ""
     return (
-        "; where a state declares no type (object, reduce, windows, joins), records may gain fields with defaults, and "
-        "lose or rename none"
+        "; as keys, and where a state declares no type (object, reduce, windows, joins), records lose and rename no "
+        "fields, and gain those with defaults"
     )
 
 

@@ -124,9 +124,9 @@ class _Check:
 
     def _notes(self, described: Iterable[OperatorDescription]) -> list[str]:
         pairs = [
-            (operator, tuple(filter(is_keyed, _stored(found))))
+            (operator, found.description)
             for _, operator, found in self._pairs
-            if _has_keyed(found) and not _lost_its_keys(operator, found)
+            if found.description and _has_keyed(found) and not _lost_its_keys(operator, found)
         ]
         stored = [each.operator_id for each in self._restored.found.values() if each.has_state or _stored(each)]
         return restore_notes(pairs, (each for each in described if each.states), stored)

@@ -20,18 +20,19 @@ _TIMERS = "timers"
 _NUMBERED = re.compile(r"(.+)-\d+")
 """How operators are called that were given no name: by their class or method, and their place among those."""
 
-Pair = tuple[OperatorDescription, Sequence[StateDescription]]
-"""An operator of the program, and the keyed states that the checkpoint has of it."""
+Pair = tuple[OperatorDescription, OperatorDescription]
+"""An operator of the program that has keyed state in the checkpoint, and as the checkpoint describes it."""
 
 
 def restore_notes(
     pairs: Iterable[Pair], program: Iterable[OperatorDescription], stored: Iterable[OperatorId]
 ) -> list[str]:
     """`program`: all operators that declare state; `stored`: the ids of all that the checkpoint has state of."""
-    found = list(pairs)
+    found = [(now, was, tuple(filter(is_keyed, was.states))) for now, was in pairs]
     return [
-        *(note for operator, states in found for note in _begun_anew(operator, states)),
-        *(note for operator, states in found for note in _forgotten(operator, states)),
+        *(note for now, _, states in found for note in _begun_anew(now, states)),
+        *(note for now, was, _ in found for note in _by_other_keys(now, was)),
+        *(note for now, _, states in found for note in _forgotten(now, states)),
         *_numbered({each.operator_id for each in program}, set(stored)),
     ]
 
@@ -57,6 +58,16 @@ def _begun_anew(operator: OperatorDescription, stored: Sequence[StateDescription
             f"operator {operator.name!r} had on_timer, and has none now: a timer that it has set fails the job when it "
             "is due; define on_timer, which may do nothing"
         )
+
+
+def _by_other_keys(now: OperatorDescription, was: OperatorDescription) -> Iterator[str]:
+    """Where columns make the keys of both. Releases that did not store them say nothing."""
+    for before, today in zip(was.keys, now.keys, strict=False):
+        if before and today and before != today:
+            yield (
+                f"operator {now.name!r} is keyed by {today}, and the state of the savepoint by {before}: state is "
+                "found under equal keys only, so each other one begins with none"
+            )
 
 
 def _is_of_keys(state: StateDescription) -> bool:

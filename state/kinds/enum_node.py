@@ -45,7 +45,7 @@ class EnumNode:
 
     def _member(self, raw: Any, were: dict[str, Any]) -> Enum:
         name = next((each for each, value in were.items() if _are_same(value, raw)), None)
-        if name in self.kind.__members__:
+        if name is not None and name in self.kind.__members__:
             return self.kind[name]
         try:
             found = self.kind(raw)

@@ -144,6 +144,8 @@ def _essence(schema: Schema) -> Schema:
             return _essence(inner)
         case {"record": name, "fields": fields}:
             return [name, [(field, _essence(each)) for field, each in fields.items()]]
+        case {"enum": name}:
+            return ["enum", name]
         case {"list": inner}:
             return ["list", _essence(inner)]
         case {"optional": inner}:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -52,6 +52,25 @@ def test_only_what_may_be_a_renamed_state_is_noted(
     was: list[StateDescription], now: list[StateDescription], is_noted: bool
 ) -> None:
     assert bool(notes(was, now)) == is_noted
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "is_noted"),
+    [
+        (("shop",), ("item",), True),
+        (("shop", "at"), ("shop", "of"), True),
+        (("shop",), ("shop",), False),
+        (("shop",), ("",), False),
+        ((), ("shop",), False),
+    ],
+)
+def test_another_key_column_is_noted(was: tuple[str, ...], now: tuple[str, ...], is_noted: bool) -> None:
+    before, today = (replace(operator("sum", TOTAL), keys=keys) for keys in (was, now))
+    saved = checkpoint((chain(before), [{"sum": keyed_state(ALL)}]))
+    found = check_restore(saved, graph(chain(today))).notes
+    assert len(found) == is_noted
+    if found:
+        assert f"operator 'sum' is keyed by {now[-1]}, and the state of the savepoint by {was[-1]}" in found[0]
 
 
 def test_an_on_timer_that_was_taken_out_is_noted() -> None:

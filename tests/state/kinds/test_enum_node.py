@@ -42,6 +42,12 @@ def test_a_stored_member_is_the_one_of_its_name(now: type[Enum], member: str, wa
     assert restored(WAS, now, member) is now[wanted]
 
 
+def test_other_members_make_no_other_type() -> None:
+    put = lambda state: state.update(WAS["RED"])  # noqa: E731
+    now = ValueState(members(RED=1, BLUE=2, GREEN=3), name="color")
+    assert taken_over(ValueState(WAS, name="color"), now, put)[1] == "compatible"
+
+
 def test_a_member_that_is_gone_is_named_with_what_to_do() -> None:
     with pytest.raises(StateIncompatible) as raised:
         restored(WAS, members(RED=1, GREEN=3), "BLUE")
