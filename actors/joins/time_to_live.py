@@ -32,7 +32,7 @@ class TimeToLive:
 
     @property
     def rule(self) -> str:
-        """What the times mean that rows are kept with. How long they live is not a part of it."""
+        """By which time rows live, as text. How long they live is not a part of it."""
         return "for ever" if self.ttl_ms is None else f"by {self.domain} time"
 
     @property

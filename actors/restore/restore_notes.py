@@ -1,5 +1,5 @@
 """What a program that fits a checkpoint may not be meant to do with it: state that begins empty beside state that
-nobody declares, fields that are forgotten, operators that are told apart by a number alone.
+nobody declares, fields that are forgotten, operators that only a number distinguishes.
 
 Each note is a sentence for the user. Nothing of it keeps the job from starting.
 """
@@ -100,7 +100,7 @@ def _numbered(program: set[OperatorId], stored: set[OperatorId]) -> Iterator[str
                 else f"nobody takes that of {', '.join(map(repr, changed))}"
             )
             yield (
-                f"operators without a name are told apart by their place among those of their kind: {kept} takes over "
+                f"operators without a name are known by their place among those of their kind: {kept} takes over "
                 f"the state of that name, and {what}. If operators were added, removed or moved before them, each has "
                 "now the state of another one: give them names or uids, the old ones (`.uid('old-1')`) to those that "
                 "are to have that state"

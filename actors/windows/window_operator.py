@@ -353,8 +353,8 @@ def _records(batch: Any) -> list[Any]:
 
 
 def _own_states(function: ProcessWindowFunction) -> dict[str, KeyedStateDeclaration]:
-    """The states of a window function, which say whether they belong to a window or to the key: what was stored for the
-    one is not found by the other.
+    """The states of a window function, which say whether they belong to a window or to the key: neither finds what the
+    other has stored.
     """
     found = {attribute: copy(declared) for attribute, declared in states_of(function).items()}
     for attribute, declared in found.items():
