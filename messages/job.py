@@ -92,6 +92,8 @@ class JobSubmitted:
     """Jobs that have not ended and share a past with this one, each as "'name' (id, status)"."""
     namesakes: tuple[str, ...] = ()
     """Jobs that have not ended and are called as this one, each as "id, status"."""
+    restore_notes: tuple[str, ...] = ()
+    """What may not be meant of how it goes on from there: state that begins empty, fields that are forgotten."""
 
 
 @message

@@ -53,6 +53,8 @@ class OperatorDescription:
     """The calls that its subtasks may begin in a second, all of them together; None: it has no such limit."""
     has_coroutines: bool = False
     """Whether it keeps records in flight, and takes no input when there are many."""
+    keys: tuple[str, ...] = ()
+    """Of each input that has a key, the columns that it is made of, as text; empty where a function makes it."""
 
 
 @message

@@ -142,7 +142,11 @@ def make_record(name: Any, parts: Any) -> Any:
         return _data_of(parts)
     cls: Any = _look_up(name) if type(name) is str else None
     if cls is None:
-        raise MalformedMessage(f"no record type {name!r:.80} is loaded here")
+        raise MalformedMessage(
+            f"no record type {name!r:.80} is loaded here: records travel by module and class, and are stored so as "
+            "keys, and where a state declares no type (object, reduce, windows, joins): let the class stand there, "
+            "in a module that is loaded"
+        )
     try:
         if issubclass(cls, Enum):
             return cls._member_map_[parts]
@@ -150,7 +154,20 @@ def make_record(name: Any, parts: Any) -> Any:
             return _make_named_tuple(cls, parts)
         return _make_of_shape(shape_of(cls), parts)
     except Exception as error:
-        raise MalformedMessage(f"no {name:.80} can be made of what was sent: {type(error).__name__} {error}") from error
+        raise MalformedMessage(
+            f"no {name:.80} can be made of what was sent: {type(error).__name__} {error}{_advice(cls, error)}"
+        ) from error
+
+
+def _advice(cls: type, error: Exception) -> str:
+    if issubclass(cls, Enum):
+        return "; keep the member, or make its name that of another one"
+    if not isinstance(error, TypeError):
+        return ""
+    return (
+        "; as keys, and where a state declares no type (object, reduce, windows, joins), records lose and rename no "
+        "fields, and gain those with defaults"
+    )
 
 
 def _make_named_tuple(cls: Any, values: list[Any]) -> Any:

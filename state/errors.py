@@ -196,11 +196,16 @@ class UpdateForgotten(StateError):
 
 
 class StateIncompatible(StateError):
-    """A restored state does not fit its declaration. Names the state and both types."""
+    """A restored state does not fit its declaration. Names the state and both types; where these are the same, a value
+    or key of it does not.
+    """
 
     def __init__(self, state: str, wanted: str, found: str, reason: str = "") -> None:
         because = f": {reason}" if reason else ""
-        super().__init__(f"state {state!r} is declared as {wanted}, but the snapshot holds {found}{because}")
+        if wanted == found and reason:
+            super().__init__(f"state {state!r} ({wanted}) cannot be restored{because}")
+        else:
+            super().__init__(f"state {state!r} is declared as {wanted}, but the snapshot holds {found}{because}")
         self.state, self.wanted, self.found = state, wanted, found
 
 

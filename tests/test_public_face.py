@@ -60,7 +60,7 @@ NO_PUBLIC_ERRORS = {
     "CursorRefused": "never leaves the JobManager: a base",
     "NoCursorOfThis": "never leaves the JobManager: a reader gets InvalidCursor",
     "understudy.state.outlets.lineage.CursorForked": "never leaves the JobManager: a reader gets the public one",
-    "understudy.state.kinds.record_serializer.SchemaMismatch": "never leaves state/: StateIncompatible is raised",
+    "understudy.state.kinds.schema_fit.SchemaMismatch": "never leaves state/: StateIncompatible is raised",
     "Closed": "ends a thread of a source whose attempt is over",
     "MalformedReplication": "a bug, or a server of a later protocol; JobFailed shows its name",
     "NotAScan": "a DataFrame is read through Spark then",

@@ -39,6 +39,9 @@ class Deduplicate(RowsOperator, CountsLateColumns):
         self._keys = tuple(keys)
         self.lifetime = within
 
+    def _rules(self) -> dict[str, str]:
+        return {"records count": self.lifetime.rule}
+
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         self._schema = known(inputs[0])
         self.late_tag = of_columns(LATE[0], self._schema)

@@ -43,6 +43,10 @@ class TimeInterval:
                 f"wanted lower_ms at most upper_ms, found {self.lower_ms} and {self.upper_ms}: nothing is between them"
             )
 
+    @property
+    def rule(self) -> str:
+        return f"from {self.lower_ms} to {self.upper_ms} ms"
+
     def kept_for(self, side: int) -> int:
         """A row of this side can have matches until the watermark has reached its time and this."""
         return -self.lower_ms if side else self.upper_ms
@@ -56,6 +60,9 @@ class IntervalJoin(ColumnarJoin, CountsLateColumns):
     ) -> None:
         super().__init__(left_keys, right_keys, how, suffix)
         self._interval = interval
+
+    def _rules(self) -> dict[str, str]:
+        return {"how": self._how, "interval": self._interval.rule}
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         self.late_tag, self.late_right_tag = map(of_columns, LATE, inputs)

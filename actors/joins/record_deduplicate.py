@@ -22,6 +22,9 @@ class RecordDeduplicate(KeyedOperator, CountsLateRecords):
     def __init__(self, within: TimeToLive) -> None:
         self.lifetime = within
 
+    def _rules(self) -> dict[str, str]:
+        return {"records count": self.lifetime.rule}
+
     def process(self, record: Any, out: Collector) -> None:
         within_ms, time_ms = self.lifetime.ttl_ms, 0
         if within_ms is not None and self.lifetime.domain == "event":

@@ -28,6 +28,9 @@ class RecordIntervalJoin(RecordSides, CountsLateRecords):
         super().__init__(how)
         self._interval = interval
 
+    def _rules(self) -> dict[str, str]:
+        return {"how": self._how, "interval": self._interval.rule}
+
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         """Rows of one side have no more matches: those that had none become results in an outer join."""
         side: int = timer.namespace[0]

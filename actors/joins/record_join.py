@@ -27,6 +27,9 @@ class RecordJoin(RecordSides):
         super().__init__(how)
         self.lifetime = ttl
 
+    def _rules(self) -> dict[str, str]:
+        return {"how": self._how, "rows live": self.lifetime.rule}
+
     _ended: frozenset[int] = frozenset()
     """In rounds of a loop: sides of which nothing comes any more, so records of the other one wait for nothing."""
 

@@ -23,6 +23,7 @@ class RecordSides(KeyedOperator):
     _right: ListState[Any] = ListState(object, name="right")
 
     def __init__(self, how: How) -> None:
+        self._how = how
         self._outer = (how in ("left", "full"), how in ("right", "full"))
         """Whether a record of this side is a result of its own if it has no match."""
 

@@ -13,6 +13,7 @@ from ...state.kinds.descriptors import ListState
 from ..flow.changelog import AFTER, BEFORE, DELETE, INSERT, Changelog
 from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
+from .sort_order import order_rule
 
 
 class RecordTopN(KeyedOperator):
@@ -23,6 +24,11 @@ class RecordTopN(KeyedOperator):
 
     def __init__(self, n: int, by: Callable[[Any], Any] | None, descending: bool, *, ranked: bool = True) -> None:
         self._n, self._by, self._descending, self._ranked = n, by, descending, ranked
+
+    def _rules(self) -> dict[str, str]:
+        names = self._by.names if isinstance(self._by, _Fields) else ("what a function says",)
+        ways = (self._descending,) * len(names)
+        return {"n": str(self._n), "order": "newest first" if self._by is None else order_rule(names, ways)}
 
     @property
     def results(self) -> str:
@@ -87,9 +93,9 @@ def of_field(names: Sequence[str]) -> Callable[[Any], Any]:
 
 class _Fields:
     def __init__(self, names: tuple[str, ...]) -> None:
-        self._names = names
+        self.names = names
 
     def __call__(self, record: Any) -> Any:
         get = record.__getitem__ if isinstance(record, dict) else partial(getattr, record)
-        values = tuple(get(name) for name in self._names)
+        values = tuple(get(name) for name in self.names)
         return values[0] if len(values) == 1 else values

@@ -41,6 +41,9 @@ class RegularJoin(ColumnarJoin):
         super().__init__(left_keys, right_keys, how, suffix)
         self.lifetime = ttl
 
+    def _rules(self) -> dict[str, str]:
+        return {"how": self._how, "rows live": self.lifetime.rule}
+
     _ended: frozenset[int] = frozenset()
     """In rounds of a loop: sides of which nothing comes any more, so rows of the other one wait for nothing."""
 

@@ -74,3 +74,8 @@ def are_before(keys: SortKeys, others: SortKeys, *, or_equal: bool) -> npt.NDArr
             same |= is_nan & other_is_nan
         before = less | (same & before)
     return before
+
+
+def order_rule(by: Sequence[str], descending: Sequence[bool]) -> str:
+    """As text that is equal for equal orders."""
+    return ", ".join(f"{name} {'down' if down else 'up'}" for name, down in zip(by, descending, strict=True))

@@ -31,6 +31,11 @@ class TimeToLive:
             raise ValueError(f"wanted 'event' or 'processing' time, found {self.domain!r}")
 
     @property
+    def rule(self) -> str:
+        """By which time rows live, as text. How long they live is not a part of it."""
+        return "for ever" if self.ttl_ms is None else f"by {self.domain} time"
+
+    @property
     def goes_by_event_time(self) -> bool:
         return self.ttl_ms is not None and self.domain == "event"
 

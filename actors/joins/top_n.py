@@ -27,7 +27,7 @@ from ..flow.records import conform
 from ..operators.collector import Collector
 from .joined_columns import key_type, kinds_column
 from .rows_operator import RowsOperator, known
-from .sort_order import SortKeys, SortOrder, are_before, concatenated, taken
+from .sort_order import SortKeys, SortOrder, are_before, concatenated, order_rule, taken
 
 _Ranks: TypeAlias = npt.NDArray[np.int64]
 
@@ -42,6 +42,13 @@ class TopRows:
     rank: str | None = "rank"
     newest_first: bool = False
 
+    @property
+    def rules(self) -> dict[str, str]:
+        return {
+            "n": str(self.n),
+            "order": "newest first" if self.newest_first else order_rule(self.by, self.descending),
+        }
+
 
 class TopN(RowsOperator):
     """Over columns. Keeps the first n rows of each key; the mark of a row is its rank."""
@@ -53,6 +60,9 @@ class TopN(RowsOperator):
     def __init__(self, keys: Sequence[str], top: TopRows) -> None:
         self._keys = tuple(keys)
         self._top = top
+
+    def _rules(self) -> dict[str, str]:
+        return self._top.rules
 
     @property
     def _changelog(self) -> Changelog:

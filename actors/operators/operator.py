@@ -22,7 +22,7 @@ from ...messages import (
     StateDescription,
     SubtaskIndex,
 )
-from ...state.kinds.state_descriptions import CALLS, describe_states
+from ...state.kinds.state_descriptions import CALLS, describe_states, with_rules
 from ..actor import Actor
 from ..context import Clock
 from ..flow.changelog import Changelog
@@ -356,6 +356,12 @@ class Operator(Actor):
         """States that are no declarations of its class."""
         return (CALLS,) if self._is_async else ()
 
+    def _rules(self) -> dict[str, str]:
+        """Of an operator of ours: what its keyed state came about by, beside what is declared. State that came about by
+        other rules is refused at submit. Each is text that is equal for equal rules.
+        """
+        return {}
+
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         """The schema of what this operator emits, given its inputs'; None when it is not known before the job runs.
 
@@ -376,4 +382,4 @@ _OF_CALL: dict[str, tuple[str, tuple[Any, ...]]] = {
 
 def described_states(operator: Operator) -> tuple[StateDescription, ...]:
     """The description of an operator's states in a savepoint. Raises InvalidState."""
-    return (*describe_states(type(operator)), *operator._own_states())
+    return with_rules((*describe_states(type(operator)), *operator._own_states()), operator._rules())

@@ -7,12 +7,15 @@ such a savepoint: StateMigrationException, "the new key serializer must be compa
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
 SAMPLE = 100
 """This many keys of each side are looked at."""
+
+_NUMBERS = re.compile(r"\b(int|bool|float|Decimal|Fraction)\b")
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +28,7 @@ def kinds_of(keys: Iterable[Any]) -> frozenset[str]:
 def compare(operator_name: str, kept: frozenset[str], keys: Iterable[Any]) -> None:
     """Warn if none of these keys is of a kind that the restored ones are of."""
     found = kinds_of(keys)
-    if found and kept.isdisjoint(found):
+    if found and _alike(kept).isdisjoint(_alike(found)):
         was, comes = " or ".join(sorted(kept)), " or ".join(sorted(found))
         log.warning(
             "operator %r: its restored state is of keys that are %s, and the keys that come are %s: state is found "
@@ -33,6 +36,11 @@ def compare(operator_name: str, kept: frozenset[str], keys: Iterable[Any]) -> No
             "without a savepoint, let key_by give keys that are %s again, and restore the same savepoint once more",
             *(operator_name, was, comes, was),
         )
+
+
+def _alike(kinds: Iterable[str]) -> frozenset[str]:
+    """Kinds whose keys may be equal are one: 5 is 5.0, and state of the one is found under the other."""
+    return frozenset(_NUMBERS.sub("number", kind) for kind in kinds)
 
 
 def _kind(key: Any) -> str:

@@ -53,6 +53,7 @@ class FoundOrigin:
             self.origin.predecessors,
             RestoredFrom(checkpoint.job_id, checkpoint.checkpoint_id, path, checkpoint.timestamp_ms),
             self.report.states,
+            restore_notes=self.report.notes,
         )
 
 

@@ -27,6 +27,7 @@ from ...state.kinds.state_descriptions import (
     state_misfit,
 )
 from ..errors import StateDoesNotFit
+from .restore_notes import restore_notes
 from .restored_operators import FoundOperator, RestoredOperators, holds_something
 
 CARRIED = "not declared, carried along"
@@ -53,6 +54,8 @@ class RestoreReport:
     """By "operator.state", for each one that is taken over: "compatible", or "migrated: ..."; and for state by key that
     is not declared any more, CARRIED.
     """
+    notes: tuple[str, ...] = ()
+    """What may not be meant: see restore_notes."""
 
 
 def check_restore(
@@ -117,17 +120,40 @@ class _Check:
         )
         if problems := tuple(self._problems()):
             raise StateDoesNotFit(self._text(report, problems), report.matched, problems)
-        return report
+        return replace(report, notes=tuple(self._notes(described)))
+
+    def _notes(self, described: Iterable[OperatorDescription]) -> list[str]:
+        pairs = [
+            (operator, found.description)
+            for _, operator, found in self._pairs
+            if found.description and _has_keyed(found) and not _lost_its_keys(operator, found)
+        ]
+        stored = [each.operator_id for each in self._restored.found.values() if each.has_state or _stored(each)]
+        return restore_notes(pairs, (each for each in described if each.states), stored)
 
     def _problems(self) -> Iterator[str]:
         if not self._allows:
-            yield from (_abandoned(each, self._program.get(each.operator_id)) for each in self._left_behind())
+            yield from (self._abandoned(each) for each in self._left_behind())
         for vertex, operator, found in self._pairs:
             yield from _misfits(operator, found)
             yield from _wrong_key_groups(vertex, operator, found)
             yield from _fixed_parallelism(vertex, operator, found)
             yield from self._ended_in_part(vertex, operator, found)
         yield from self._in_flight()
+
+    def _abandoned(self, found: FoundOperator) -> str:
+        """With the operator of today that has its name, and another uid."""
+        text, name = (
+            _abandoned(found, self._program.get(found.operator_id)),
+            found.description and found.description.name,
+        )
+        described = (each for vertex in self._graph.vertices for each in vertex.operators)
+        namesake = next(
+            (each for each in described if each.name == name and each.operator_id != found.operator_id), None
+        )
+        if namesake is None or found.operator_id in self._program:
+            return text
+        return f"{text}; the program's {name!r} has the uid {namesake.operator_id!r}: .uid({str(found.operator_id)!r})"
 
     def _left_behind(self) -> Iterator[FoundOperator]:
         for found in self._restored.found.values():

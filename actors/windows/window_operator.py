@@ -10,12 +10,13 @@ late: it is counted, and goes to the side output `late`. Results have the window
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
 from ...messages import StateDescription
-from ...state.kinds.descriptors import ListState, MapState, MergingStateDeclaration
+from ...state.kinds.descriptors import KeyedStateDeclaration, ListState, MapState, MergingStateDeclaration
 from ...state.kinds.state_descriptions import description_of
 from ..flow.changelog import AFTER, BEFORE, INSERT, Changelog
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch
@@ -61,10 +62,17 @@ class WindowOperator(KeyedOperator):
     """Of retracting windows: what is to be taken back."""
 
     def __init__(
-        self, settings: WindowSettings, contents: Contents | None = None, function: ProcessWindowFunction | None = None
+        self,
+        settings: WindowSettings,
+        contents: Contents | None = None,
+        function: ProcessWindowFunction | None = None,
+        keys: Sequence[str] | None = None,
     ) -> None:
-        """Without a function the contents themselves are emitted."""
+        """Without a function the contents themselves are emitted. `keys`: the columns that the key is made of; None
+        where a function makes it.
+        """
         self._settings = settings
+        self._made_by = settings.rules if keys is None else {**settings.rules, "keys": f"[{', '.join(keys)}]"}
         self._how = AllRecords() if contents is None else contents
         self.function = EmitEach() if function is None else function
         settings.check_function(self.function, self._how.aggregate)
@@ -93,7 +101,7 @@ class WindowOperator(KeyedOperator):
         function = self.function
         function.operator = self
         self._own: list[Any] = []
-        for attribute, declared in states_of(function).items():
+        for attribute, declared in _own_states(function).items():
             accessor: Any = self._backend.state(declared)
             setattr(function, attribute, accessor)
             if attribute not in function.states_of_key:
@@ -104,7 +112,7 @@ class WindowOperator(KeyedOperator):
         self.function.close()
 
     def _own_states(self) -> tuple[StateDescription, ...]:
-        declared = (self._declaration(), *states_of(self.function).values())
+        declared = (self._declaration(), *_own_states(self.function).values())
         return (*super()._own_states(), *map(description_of, declared))
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
@@ -116,7 +124,7 @@ class WindowOperator(KeyedOperator):
 
     def _declaration(self) -> MergingStateDeclaration:
         declared = self._how.declaration() if self._evictor is None else ListState(object, name=CONTENTS)
-        declared.made_by = {**self._settings.rules, "contents": self._how.rule}
+        declared.made_by = {**self._made_by, "contents": self._how.rule}
         return declared
 
     # -- a record
@@ -342,3 +350,13 @@ class WindowOperator(KeyedOperator):
 def _records(batch: Any) -> list[Any]:
     """The records of what a function has emitted, one by one."""
     return rows_of(batch) if isinstance(batch, pa.RecordBatch) else batch
+
+
+def _own_states(function: ProcessWindowFunction) -> dict[str, KeyedStateDeclaration]:
+    """The states of a window function, which say whether they belong to a window or to the key: neither finds what the
+    other has stored.
+    """
+    found = {attribute: copy(declared) for attribute, declared in states_of(function).items()}
+    for attribute, declared in found.items():
+        declared.made_by = {"belongs to": "the key" if attribute in function.states_of_key else "one window"}
+    return found

@@ -112,6 +112,8 @@ class Translation:
         if submitted.left_behind:
             left_behind = ", ".join(submitted.left_behind)
             log.warning("job %r leaves the state of operators behind: %s", self.graph.name, left_behind)
+        for note in submitted.restore_notes:
+            log.warning("job %r goes on from a savepoint: %s", self.graph.name, note)
         if submitted.namesakes and self.graph.name != UNNAMED:
             log.warning(
                 "job %r (%s) is not the only one of this name: %s. If they are the same program, each record is "
@@ -332,7 +334,16 @@ def _description(node: StreamNode) -> OperatorDescription:
     operator = node.operator
     ends, is_async = operator._emits_at_end, operator._is_async
     rate = settings_of(operator).rate_per_second
-    return OperatorDescription(node.operator_id, node.name, node.role, states, ends, rate, is_async)
+    keys = tuple(_key_columns(edge) for edge in node.inputs if edge.selector is not None)
+    return OperatorDescription(node.operator_id, node.name, node.role, states, ends, rate, is_async, keys)
+
+
+def _key_columns(edge: StreamEdge) -> str:
+    parts = () if edge.selector is None else edge.selector.parts
+    if any(map(callable, parts)):
+        return ""
+    names = () if edge.schema is None else edge.schema.names
+    return ", ".join(names[part] if isinstance(part, int) and part < len(names) else str(part) for part in parts)
 
 
 def _edges_between(chains: Sequence[Chain]) -> list[tuple[StreamEdge, StreamNode]]:

@@ -166,7 +166,8 @@ class WindowedStream(Generic[S]):
 
     def _operator(self, kind: str, contents: Contents, function: Final, options: dict[str, Any]) -> S:
         made = None if function is None else _function_of(function)
-        return self._then(kind, WindowOperator(self._settings(), contents, made), **options)
+        keys = None if any(map(callable, self._keys)) else self._key_columns()
+        return self._then(kind, WindowOperator(self._settings(), contents, made, keys), **options)
 
     def _columnar(self, specs: dict[str, Any]) -> ColumnarWindows | None:
         """The operator for whole batches; None if there is none for such windows, keys or records."""

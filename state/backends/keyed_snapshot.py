@@ -32,9 +32,10 @@ from ...messages import (
 from ..columns.packed_columns import chosen, unpacked
 from ..errors import CorruptState, StateIncompatible, StateNotStorable, WrongStateType
 from ..keys.key_hash import with_same_nans
+from ..keys.moved_keys import moved_group
 from ..kinds.descriptors import KeyedStateDeclaration, describe_state
-from ..kinds.record_serializer import Convert, SchemaMismatch, TypeNode
-from ..kinds.schema_fit import Schema, schema_text
+from ..kinds.record_serializer import Convert, TypeNode
+from ..kinds.schema_fit import Schema, SchemaMismatch, schema_text
 from ..kinds.value_fit import Misfit
 from .backend import ReadState, SnapshotTarget
 from .frozen_state import FrozenState
@@ -72,6 +73,8 @@ class StoredState:
     """By key group."""
     replaced: list[bytes] = field(default_factory=list)
     """In a run, payloads whose keys hold what stands here, and nothing of what was restored before."""
+    max_parallelism: int = 0
+    """By which keys were put into groups; 0: keys are only read, and belong to no group of today."""
 
     @contextmanager
     def loaded_for(self, declaration: KeyedStateDeclaration) -> Iterator[None]:
@@ -102,29 +105,33 @@ class StoredState:
             yield namespace, keys, values
 
     def timed_entries(self) -> Iterator[tuple[Hashable, list[Any], list[Any], list[Any] | None]]:
-        """(namespace, keys, encoded values, their times if there are some); raises MalformedMessage."""
+        """(namespace, keys, encoded values, their times if there are some); raises MalformedMessage, and SchemaMismatch
+        for keys that records of today would not find.
+        """
         assert not self.replaced, "runs are put one over the other first"
-        for namespace, keys, values, times in self._payload_parts():
+        for group, namespace, keys, values, times in self._payload_parts():
             decoded = with_same_nans(_decoded(unpacked(keys), self.decode_key))
+            if self.max_parallelism and decoded and (moved := moved_group(decoded[0], group, self.max_parallelism)):
+                raise SchemaMismatch(moved)
             yield namespace, decoded, unpacked(values), None if times is None else unpacked(times)
 
     def packed_entries(self) -> Iterator[tuple[Hashable, Any, Any]]:
         """(namespace, keys, values), with keys and values as they stand in a payload; raises MalformedMessage."""
-        for namespace, keys, values, _ in self._payload_parts():
+        for _, namespace, keys, values, _ in self._payload_parts():
             yield namespace, keys, values
 
     def replaced_keys(self) -> Iterator[Any]:
         """Keys as they stand in a payload. Raises MalformedMessage."""
         return map(_packed_keys, self.replaced)
 
-    def _payload_parts(self) -> Iterator[tuple[Hashable, Any, Any, Any]]:
+    def _payload_parts(self) -> Iterator[tuple[int, Hashable, Any, Any, Any]]:
         is_timed = self.ttl_clock is not None
-        for payload in chain.from_iterable(self.payloads.values()):
+        for group, payload in ((group, each) for group, several in self.payloads.items() for each in several):
             match unpack_plain(payload):
                 case [namespace, keys, ["tuples", values, times]] if is_timed:
-                    yield namespace, keys, values, times
+                    yield group, namespace, keys, values, times
                 case [namespace, keys, values] if not is_timed:
-                    yield namespace, keys, values, None
+                    yield group, namespace, keys, values, None
                 case other:
                     raise MalformedMessage(f"wanted a namespace, keys and values, found {other!r:.60}")
 
@@ -322,7 +329,10 @@ def _stored_states(header: dict[str, Any], max_parallelism: int, key_node: TypeN
         decode_key = key_node.decoder(header["key"])
     except SchemaMismatch as error:
         raise StateIncompatible("key", schema_text(key_node.schema), schema_text(header["key"]), str(error)) from error
-    return [StoredState(name, kind, schema, decode_key) for name, kind, schema in header["states"]]
+    return [
+        StoredState(name, kind, schema, decode_key, max_parallelism=max_parallelism)
+        for name, kind, schema in header["states"]
+    ]
 
 
 def _slice(data: bytes, position: tuple[int, ...], path: str) -> bytes:

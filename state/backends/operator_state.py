@@ -23,7 +23,8 @@ from ..errors import (
 )
 from ..kinds.descriptors import OperatorListState, describe_state
 from ..kinds.misnamed import Misnamed
-from ..kinds.record_serializer import Convert, SchemaMismatch, packed_schema
+from ..kinds.record_serializer import Convert, packed_schema
+from ..kinds.schema_fit import SchemaMismatch
 from ..kinds.value_fit import Misfit, first_misfit, plain_scalar
 from ..storage import inline_handle
 from .backend import ReadState

@@ -15,7 +15,8 @@ from ..backends.backend import NO_NAMESPACE
 from ..backends.keyed_snapshot import StoredState
 from ..columns.packed_columns import unpacked
 from ..keys.word_table import Slots
-from ..kinds.record_serializer import Convert, SchemaMismatch
+from ..kinds.record_serializer import Convert
+from ..kinds.schema_fit import SchemaMismatch
 from .slot_keys import KeyColumns, SlotKeys
 from .slot_states import SlotState
 from .value_kinds import DTYPES, Columns, Kind, ValueKinds

@@ -23,7 +23,21 @@ def declared_states(cls: type) -> dict[str, StateDeclaration]:
             raise InvalidState(
                 f"{cls.__qualname__}.{attribute} was formerly {sorted(again)[0]!r}, and another state has that name now"
             )
+    _unshared(found, cls)
     return found
+
+
+def _unshared(found: dict[str, StateDeclaration], cls: type) -> None:
+    """What is stored under a name goes to one state."""
+    taken: dict[str, str] = {}
+    for attribute, declared in found.items():
+        for name in dict.fromkeys(declared.former_names):
+            if name in taken:
+                raise InvalidState(
+                    f"{cls.__qualname__}.{taken[name]} and {cls.__qualname__}.{attribute} were both formerly {name!r}, "
+                    "and only one of them would find its values: leave it to one, and fill the other from that"
+                )
+            taken[name] = attribute
 
 
 def _attributes(classes: Sequence[type]) -> list[str]:

@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Self
 from ...messages import Serializer
 from ..errors import InvalidState
 from .record_serializer import MigratingNode, TypeNode, node_of
+from .schema_fit import SchemaMismatch
+from .value_fit import fit_of
 
 
 class Evolving:
@@ -46,5 +48,18 @@ class Evolving:
     def value_node(self, hint: Any) -> TypeNode:
         """The serialiser of values, which also makes them of those of earlier types."""
         node = node_of(hint, self.serializer)
-        earlier = tuple((node_of(each), migrate) for each, migrate in self.migrations)
+        earlier = tuple((node_of(each), _checked(hint, self.serializer, migrate)) for each, migrate in self.migrations)
         return MigratingNode(node, earlier) if earlier else node
+
+
+def _checked(hint: Any, serializer: Serializer | str | None, migrate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function of the user's, which must return what is declared."""
+    fit = fit_of(hint, serializer)
+
+    def checked(old: Any) -> Any:
+        value = migrate(old)
+        if misfit := fit.misfit(value):
+            raise SchemaMismatch(f"migrating {old!r:.80} returned a value of another type than is declared: {misfit}")
+        return value
+
+    return checked

@@ -12,6 +12,7 @@ TypeSerializerSnapshot, PojoSerializer's schema evolution.
 
 from __future__ import annotations
 
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -28,15 +29,12 @@ from ...messages import (
     serializer_for,
     shape_of,
 )
+from .enum_node import EnumNode
 from .named_types import meant_by
-from .schema_fit import Schema, misfit, stored_field, values_of
+from .schema_fit import Schema, SchemaMismatch, misfit, stored_field, values_of
 
 Convert: TypeAlias = Callable[[Any], Any] | None
 """None stands for "as it is", which is the fast path of all plain types."""
-
-
-class SchemaMismatch(Exception):
-    """Values written under the stored schema cannot become values of the declared type; the text says why."""
 
 
 class TypeNode(Protocol):
@@ -96,7 +94,21 @@ def _check_fit(declared: Schema, stored: Schema) -> None:
         raise SchemaMismatch(problem)
 
 
-_WIDEN: dict[str, Convert] = {"int": int, "float": float}
+def _exact_float(value: Any) -> float:
+    """Of an int. Not every one beyond 2**53 is a float."""
+    if (magnitude := abs(value)) > _EXACT and (magnitude > _LARGEST or int(float(value)) != value):
+        bits = magnitude.bit_length()
+        shown = value if bits <= _SHOWN_BITS else f"of {bits} bits"
+        raise SchemaMismatch(
+            f"the int {shown} is no float, and would lose digits: leave the type int, or change such values with "
+            "Savepoint.open(path).edit()"
+        )
+    return float(value)
+
+
+_EXACT, _LARGEST, _SHOWN_BITS = 2**53, int(sys.float_info.max), 128
+
+_WIDEN: dict[str, Convert] = {"int": int, "float": _exact_float}
 """How a plain type that is wider than the stored one converts its values."""
 
 
@@ -148,7 +160,8 @@ class MapNode:
 
     @property
     def encode(self) -> Convert:
-        return _each_pair(self.key.encode, self.value.encode)
+        of_key = self.key.encode
+        return _each_pair(of_key and (lambda key: _frozen(of_key(key))), self.value.encode)
 
     def decoder(self, stored: Schema) -> Convert:
         _check_fit(self.declared, stored)
@@ -194,7 +207,7 @@ class MadeNode:
         return self.inner.encode
 
     def decoder(self, stored: Schema) -> Convert:
-        _check_fit(self.schema, stored)
+        _check_fit(self.declared, stored)
         return self.inner.decoder(values_of(stored))
 
 
@@ -226,23 +239,6 @@ class MigratingNode:
                 return _migrating(node.decoder(stored), migrate)
         _check_fit(self.declared, stored)
         raise AssertionError("it fits none of them")
-
-
-@dataclass(frozen=True, slots=True)
-class EnumNode:
-    kind: type[Enum]
-
-    @property
-    def schema(self) -> Schema:
-        return {"enum": self.kind.__qualname__}
-
-    @property
-    def encode(self) -> Convert:
-        return lambda value: value.value
-
-    def decoder(self, stored: Schema) -> Convert:
-        _check_fit(self.schema, stored)
-        return self.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +330,8 @@ def _migrating(decode: Convert, migrate: Callable[[Any], Any]) -> Convert:
         value = raw if decode is None else decode(raw)
         try:
             return migrate(value)
+        except SchemaMismatch:
+            raise
         except Exception as error:
             raise SchemaMismatch(f"migrating {value!r:.80} raised {type(error).__name__}: {error}") from error
 
@@ -357,6 +355,11 @@ def _each_pair(key: Convert, value: Convert) -> Convert:
         return None
     of_key, of_value = key or _same, value or _same
     return lambda pairs: {of_key(k): of_value(v) for k, v in pairs.items()}
+
+
+def _frozen(raw: Any) -> Any:
+    """Plain data of a key, which can be one again: a record is a list of its fields."""
+    return tuple(map(_frozen, raw)) if isinstance(raw, list | tuple) else raw
 
 
 def _unless_none(convert: Convert) -> Convert:

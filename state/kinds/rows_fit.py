@@ -1,7 +1,8 @@
 """How rows that are kept by key are described, and whether those stored fit those declared.
 
 A description is plain data: `sides`, for each side of a join, or the one stream, `keys`, its key columns in order, and
-`types`, by column; `windows`, of a window join alone: what they are.
+`types`, by column; `windows`, of a window join alone: what they are; `rules`, by name: what else made them, as the
+bounds of an interval join. Earlier releases describe no rules.
 """
 
 from __future__ import annotations
@@ -39,4 +40,8 @@ def rows_misfit(declared: dict[str, Any], stored: dict[str, Any]) -> RowsMisfit 
     windows, earlier = declared.get("windows"), stored.get("windows")
     if windows is not None and earlier is not None and windows != earlier:  # earlier versions do not describe it
         return RowsMisfit(windows_text(windows), windows_text(earlier))
+    made_by = stored.get("rules", {})
+    for what, rule in declared.get("rules", {}).items():
+        if made_by.get(what, rule) != rule:
+            return RowsMisfit(f"{what} {rule}", f"{what} {made_by[what]}")
     return None

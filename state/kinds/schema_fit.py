@@ -17,6 +17,11 @@ Schema: TypeAlias = Any
 `made by` or `migrates`.
 """
 
+
+class SchemaMismatch(Exception):
+    """Values written under the stored schema cannot become values of the declared type; the text says why."""
+
+
 WIDENED = frozenset({("bool", "int"), ("bool", "float"), ("int", "float")})
 """(stored, declared): plain types that become others without loss."""
 
@@ -85,14 +90,16 @@ def values_of(stored: Schema) -> Schema:
 
 
 def _rules_misfit(declared: dict[str, str], stored: Schema) -> str:
-    """The rules that were others when the values were made. Values that do not say what made them fit any."""
+    """The rules that were others when the values were made. Values that do not say what made them, or do not know a
+    rule, fit any.
+    """
     if not isinstance(stored, dict) or "made by" not in stored:
         return ""
     made_by = stored["made by"]
     others = [
-        f"{what}: stored {made_by.get(what)}, wanted {rule}"
+        f"{what}: stored {made_by[what]}, wanted {rule}"
         for what, rule in declared.items()
-        if made_by.get(what) != rule
+        if made_by.get(what, rule) != rule
     ]
     return "; ".join(others)
 
@@ -137,6 +144,8 @@ def _essence(schema: Schema) -> Schema:
             return _essence(inner)
         case {"record": name, "fields": fields}:
             return [name, [(field, _essence(each)) for field, each in fields.items()]]
+        case {"enum": name}:
+            return ["enum", name]
         case {"list": inner}:
             return ["list", _essence(inner)]
         case {"optional": inner}:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 from ...messages import StateDescription
 from ..errors import InvalidState
@@ -38,6 +40,19 @@ def description_of(declared: StateDeclaration) -> StateDescription:
     except LookupError:
         schema = None
     return StateDescription(declared.name, declared.kind, schema, declared.former_names, declared.beside)
+
+
+def with_rules(states: Sequence[StateDescription], rules: Mapping[str, str]) -> tuple[StateDescription, ...]:
+    """The same, where those of keys also say by which rules of their operator they came about."""
+    return tuple(replace(each, schema=_ruled(each, rules)) for each in states) if rules else tuple(states)
+
+
+def _ruled(state: StateDescription, rules: Mapping[str, str]) -> Any:
+    if state.schema is None or not is_keyed(state):
+        return state.schema
+    if state.kind == ROWS:
+        return state.schema | {"rules": dict(rules)}
+    return {"made by": dict(rules), "values": state.schema}
 
 
 def state_misfit(declared: StateDescription, stored: StateDescription) -> str:

@@ -9,7 +9,7 @@ since they are converted then. State that nobody declares any more stays.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from itertools import count
+from itertools import count, islice
 from typing import Any, TypeVar, cast
 
 from ...messages import CheckpointId, KeyedStateHandle
@@ -20,9 +20,10 @@ from ..backends.keyed_snapshot import StoredState
 from ..backends.shared_files import UploadedFiles
 from ..backends.timer_queue import EVENT_TIMERS, KIND, PROCESSING_TIMERS, TimerQueues
 from ..errors import StateError
+from ..keys.moved_keys import may_move, moved_group, moved_text
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.record_serializer import node_of
-from ..kinds.schema_fit import Schema
+from ..kinds.schema_fit import Schema, SchemaMismatch
 from .rocks_accessors import EXPIRING, LASTING, RocksExpiring
 from .rocks_restore import Restored, restore_into
 from .rocks_snapshot import MainPart, RocksSnapshot, StateEntry
@@ -94,6 +95,7 @@ class RocksBackend(HeapScope):
             stored = StoredState(entry.name, entry.kind, entry.schema, None)
             if self._has_rows(number):
                 with stored.loaded_for(state.declaration):
+                    self._check_keys(number, state)
                     decode = state.node.decoder(stored.value_schema)
                     if number == state.number:
                         if isinstance(state, RocksExpiring):
@@ -101,6 +103,18 @@ class RocksBackend(HeapScope):
                     else:
                         self._convert(number, stored, state, RowCodec(None, decode))
             self._restored.discard(number)
+
+    def _check_keys(self, number: int, state: RocksState) -> None:
+        """Of one row of each group. Raises SchemaMismatch for a key that records of today would not find."""
+        for group in self.key_groups:
+            for item in islice(self.store.items(group_prefix(group, number)), 1):
+                entry = state.entry_of(item)
+                if not may_move(entry.key):
+                    continue
+                if moved := moved_group(entry.key, group, self.max_parallelism):
+                    raise SchemaMismatch(moved)
+                if self.row_keys.row(number, entry.namespace, entry.key) != entry.row:
+                    raise SchemaMismatch(moved_text(entry.key, "is written in another way than it was stored"))
 
     def _convert(self, number: int, stored: StoredState, state: RocksState, codec: RowCodec) -> None:
         """Make rows of an earlier schema those of the declared state."""

@@ -22,9 +22,10 @@ from ..kinds.descriptors import (
     MapState,
     ReducingState,
     ValueState,
+    describe_state,
 )
-from ..kinds.record_serializer import SchemaMismatch, TypeNode
-from ..kinds.schema_fit import schema_text
+from ..kinds.record_serializer import TypeNode
+from ..kinds.schema_fit import SchemaMismatch, schema_text
 from .rocks_snapshot import FORMAT_NAME, MainPart, StateEntry, fetch
 from .rocks_timers import timer_of
 from .row_codec import packed_parts
@@ -134,7 +135,15 @@ def _renumbered(source: RocksStore, groups: Iterable[int], numbers: Sequence[int
 
 
 def _write(target: Restored, stored: StoredState) -> None:
-    """Make rows of a state in the common format."""
+    """Make rows of a state in the common format. Raises StateIncompatible."""
+    try:
+        _write_rows(target, stored)
+    except SchemaMismatch as error:
+        found = describe_state(stored.kind, stored.schema)
+        raise StateIncompatible(stored.name, found, found, str(error)) from error
+
+
+def _write_rows(target: Restored, stored: StoredState) -> None:
     number = target.number_of(StateEntry(stored.name, stored.kind, stored.schema, _has_unknown(stored)))
     changes: list[tuple[bytes, bytes | None]] = []
     for change in _rows(target.row_keys, number, stored):

@@ -108,7 +108,12 @@ class SqlSource(PacedSource):
     # -- state
 
     def offset(self) -> dict[str, Any]:
-        return {"key": list(self._relation.key), "splits": [split.to_plain() for split in self._left]}
+        """Of a query only that it is one: its text may be written in another way."""
+        return {
+            "key": list(self._relation.key),
+            "splits": [split.to_plain() for split in self._left],
+            "relation": self._relation.name,
+        }
 
     def seek(self, offset: dict[str, Any]) -> None:
         self._left = self._recorded([offset])
@@ -122,6 +127,12 @@ class SqlSource(PacedSource):
                 raise OffsetMismatch(
                     f"source {self.context.name!r} was checkpointed with the key {', '.join(offset['key'])} and now "
                     f"has {', '.join(self._relation.key)}: start it with the key it had"
+                )
+            if (was := offset.get("relation", self._relation.name)) != self._relation.name:
+                raise OffsetMismatch(
+                    f"source {self.context.name!r} was checkpointed while it read {was}, and reads "
+                    f"{self._relation.name} now: how far it had come there says nothing of the rows here. Keep what it "
+                    "reads (a view may have the name that a table had), or give the source another name, to read all"
                 )
         return [_Split.from_plain(each) for offset in offsets for each in offset["splits"]]
 

@@ -79,6 +79,11 @@ def test_state_that_nobody_takes_is_refused_with_what_did_match_and_what_is_new(
     assert "uid" in text
 
 
+def test_a_uid_that_was_given_late_is_named() -> None:
+    (problem,) = problems(SAVED, graph(chain(operator("sum", TOTAL, id="later"))))
+    assert problem.endswith("; the program's 'sum' has the uid 'later': .uid('sum')")
+
+
 def test_state_may_be_left_behind_where_that_is_allowed() -> None:
     report = check_restore(SAVED, graph(chain("other")), allow_non_restored_state=True)
     assert report == RestoreReport(matched=(), fresh=(), left_behind=("sum",))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from understudy import JobStatus, KeyedOperator, LocalCluster, StreamEnvironment, ValueState
-from understudy.actors.operators.restored_keys import kinds_of
+from understudy.actors.operators.restored_keys import compare, kinds_of
 
 
 class Counted(KeyedOperator):
@@ -83,6 +84,14 @@ def test_the_same_keys_are_not(tmp_path: Path, caplog: pytest.LogCaptureFixture)
 def test_a_part_of_another_type_is_another_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (said,) = warnings_of(tmp_path, caplog, Counted, [pair, number])
     assert "keys that are (int, str), and the keys that come are int:" in said
+
+
+def test_numbers_that_may_be_equal_are_no_other_keys(caplog: pytest.LogCaptureFixture) -> None:
+    compare("op", kinds_of([1, 2]), [1.0, 2.5])
+    compare("op", kinds_of([(1, "a")]), [(Decimal(1), "a")])
+    assert not caplog.records
+    compare("op", kinds_of([1, 2]), ["1"])
+    assert "keys that are int, and the keys that come are str" in caplog.text
 
 
 def test_keys_of_several_types_are_one_side() -> None:

@@ -228,3 +228,54 @@ def test_names_are_texts(names: Any) -> None:
 def test_a_migration_is_a_function() -> None:
     with pytest.raises(InvalidState, match="wanted a function"):
         ValueState(int).migrating(str, "int")  # type: ignore[arg-type]
+
+
+def test_a_function_that_returns_another_type_than_is_declared_is_refused() -> None:
+    now = ValueState(str, name="delay").migrating(int, lambda minutes: minutes)
+    with pytest.raises(
+        StateIncompatible, match=r"migrating 5 returned a value of another type .* wanted str, found int 5"
+    ):
+        taken_over(ValueState(int, name="delay"), now, lambda s: s.update(5))
+
+
+@pytest.mark.parametrize(("number", "fits"), [(2**53, True), (2**60, True), (2**53 + 1, False), (10**400, False)])
+def test_an_int_that_a_float_cannot_hold_loses_no_digits_without_a_word(number: int, fits: bool) -> None:
+    was, now = ValueState(int, name="total"), ValueState(float, name="total")
+    if fits:
+        assert taken_over(was, now, lambda s: s.update(number))[0].value() == number
+        return
+    with pytest.raises(StateIncompatible, match="is no float, and would lose digits"):
+        taken_over(was, now, lambda s: s.update(number))
+
+
+def test_two_states_cannot_have_had_one_name() -> None:
+    class Twice:
+        one = ValueState(int).formerly("count")
+        other = ValueState(int).formerly("n", "count")
+
+    with pytest.raises(InvalidState, match="were both formerly 'count', and only one of them would find its values"):
+        declared_states(Twice)
+
+
+def test_records_are_keys_of_maps_and_gain_fields() -> None:
+    @called("Gate")
+    class Before(NamedTuple):
+        terminal: str
+        number: int
+
+    @called("Gate")
+    @dataclass(frozen=True)
+    class After:
+        terminal: str
+        number: int
+        level: int = 0
+
+    put = lambda state: state.put(Before("A", 7), 3)  # noqa: E731
+    state, _ = taken_over(MapState(Before, int, name="gates"), MapState(After, int, name="gates"), put)
+    assert dict(state.items()) == {After("A", 7, 0): 3}
+    inside, _ = taken_over(
+        ValueState(dict[Before, int], name="gates"),
+        ValueState(dict[After, int], name="gates"),
+        lambda state: state.update({Before("A", 7): 3}),
+    )
+    assert inside.value() == {After("A", 7, 0): 3}

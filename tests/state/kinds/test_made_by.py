@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from understudy import ListState
-from understudy.state.kinds.record_serializer import MadeNode, PlainNode, SchemaMismatch
+from understudy.state.kinds.record_serializer import MadeNode, PlainNode
+from understudy.state.kinds.schema_fit import SchemaMismatch
 from understudy.state.kinds.state_descriptions import description_of, state_misfit
 
 HOURS, DAYS = {"windows": "hours", "trigger": "end"}, {"windows": "days", "trigger": "end"}

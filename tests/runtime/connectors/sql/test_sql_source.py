@@ -209,6 +209,17 @@ def test_an_offset_of_another_key_is_refused(tmp_path: Path) -> None:
         Driven(SqlSource(url, "t", key="b"), offset)
 
 
+def test_an_offset_of_another_table_is_refused(tmp_path: Path) -> None:
+    url = lite(tmp_path, "CREATE TABLE t (id integer PRIMARY KEY)", "CREATE TABLE u (id integer PRIMARY KEY)")
+    with Driven(SqlSource(url, "t")) as first:
+        offset = first.source.offset()
+    with pytest.raises(OffsetMismatch, match="was checkpointed while it read t, and reads u now"):
+        Driven(SqlSource(url, "u"), offset)
+    del offset["relation"]  # as earlier releases have written it
+    with Driven(SqlSource(url, "u"), offset) as second:
+        assert second.rows() == []
+
+
 def test_all_ranges_that_are_left_hold_the_watermark_back(tmp_path: Path) -> None:
     url = lite(tmp_path, "CREATE TABLE t (id integer PRIMARY KEY)", "INSERT INTO t VALUES (1), (2), (3), (4)")
     with Driven(SqlSource(url, "t", splits=2)) as driven:

@@ -1,0 +1,107 @@
+"""What a program that fits a checkpoint may not be meant to do with it: state that begins empty beside state that
+nobody declares, fields that are forgotten, operators that only a number distinguishes.
+
+Each note is a sentence for the user. Nothing of it keeps the job from starting.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from ...messages import OperatorDescription, OperatorId, StateDescription
+from ...state.kinds.schema_losses import losses
+from ...state.kinds.state_descriptions import CALLS, is_columnar, is_keyed, names_of, state_misfit
+
+_TIMERS = "timers"
+"""The name of the state that an operator with `on_timer` describes."""
+
+_NUMBERED = re.compile(r"(.+)-\d+")
+"""How operators are called that were given no name: by their class or method, and their place among those."""
+
+Pair = tuple[OperatorDescription, OperatorDescription]
+"""An operator of the program that has keyed state in the checkpoint, and as the checkpoint describes it."""
+
+
+def restore_notes(
+    pairs: Iterable[Pair], program: Iterable[OperatorDescription], stored: Iterable[OperatorId]
+) -> list[str]:
+    """`program`: all operators that declare state; `stored`: the ids of all that the checkpoint has state of."""
+    found = [(now, was, tuple(filter(is_keyed, was.states))) for now, was in pairs]
+    return [
+        *(note for now, _, states in found for note in _begun_anew(now, states)),
+        *(note for now, was, _ in found for note in _by_other_keys(now, was)),
+        *(note for now, _, states in found for note in _forgotten(now, states)),
+        *_numbered({each.operator_id for each in program}, set(stored)),
+    ]
+
+
+def _begun_anew(operator: OperatorDescription, stored: Sequence[StateDescription]) -> Iterator[str]:
+    """A state that was renamed looks so; and an `on_timer` that was taken out."""
+    declared = [each for each in operator.states if _is_of_keys(each)]
+    names = {name for each in declared for name in names_of(each)}
+    there = {each.name for each in stored}
+    gone = [each for each in stored if _is_of_keys(each) and each.name not in names]
+    fresh = [each for each in declared if there.isdisjoint(names_of(each))]
+    takes_none = len(fresh) == len(declared)
+    pairs = [(new, old) for new in fresh for old in gone if takes_none or not state_misfit(new, old)]
+    if pairs:
+        new, old = pairs[0]
+        yield (
+            f"operator {operator.name!r}: state {', '.join(repr(each.name) for each in fresh)} begins empty, and state "
+            f"{', '.join(repr(each.name) for each in gone)} of the savepoint is declared no more: a state that has "
+            f"another name now says so, as {new.kind}(...).formerly({old.name!r}) for {new.name!r}"
+        )
+    if _TIMERS in there and all(each.name != _TIMERS for each in operator.states):
+        yield (
+            f"operator {operator.name!r} had on_timer, and has none now: a timer that it has set fails the job when it "
+            "is due; define on_timer, which may do nothing"
+        )
+
+
+def _by_other_keys(now: OperatorDescription, was: OperatorDescription) -> Iterator[str]:
+    """Where columns make the keys of both. Releases that did not store them say nothing."""
+    for before, today in zip(was.keys, now.keys, strict=False):
+        if before and today and before != today:
+            yield (
+                f"operator {now.name!r} is keyed by {today}, and the state of the savepoint by {before}: state is "
+                "found under equal keys only, so each other one begins with none"
+            )
+
+
+def _is_of_keys(state: StateDescription) -> bool:
+    return is_keyed(state) and not is_columnar(state) and state != CALLS and state.name != _TIMERS
+
+
+def _forgotten(operator: OperatorDescription, stored: Sequence[StateDescription]) -> Iterator[str]:
+    declared = {name: each for each in operator.states for name in names_of(each)}
+    for state in stored:
+        wanted = declared.get(state.name)
+        if wanted is not None and wanted.kind == state.kind and not is_columnar(wanted):
+            for lost in losses(wanted.schema, state.schema):
+                yield f"operator {operator.name!r}, state {wanted.name!r}: {lost}"
+
+
+def _numbered(program: set[OperatorId], stored: set[OperatorId]) -> Iterator[str]:
+    """Operators of one kind that were given no name, where the program has others of them than the checkpoint."""
+    kinds: dict[str, set[OperatorId]] = defaultdict(set)
+    for each in program | stored:
+        if match := _NUMBERED.fullmatch(each):
+            kinds[match[1]].add(each)
+    for ids in kinds.values():
+        changed = sorted(ids & (program ^ stored))
+        if changed and ids & program & stored:
+            kept = ", ".join(map(repr, sorted(ids & program & stored)))
+            new = [repr(each) for each in changed if each in program]
+            what = (
+                f"{', '.join(new)} begins without state"
+                if new
+                else f"nobody takes that of {', '.join(map(repr, changed))}"
+            )
+            yield (
+                f"operators without a name are known by their place among those of their kind: {kept} takes over "
+                f"the state of that name, and {what}. If operators were added, removed or moved before them, each has "
+                "now the state of another one: give them names or uids, the old ones (`.uid('old-1')`) to those that "
+                "are to have that state"
+            )

@@ -1,0 +1,150 @@
+"""What submit says of a program that fits a savepoint, and may not be meant to do with it what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from tests.state.kinds.test_evolution import called
+from understudy.actors.restore.restore_check import check_restore
+from understudy.messages import StateDescription
+from understudy.state.kinds.descriptors import ListState, MapState, ValueState
+from understudy.state.kinds.state_descriptions import description_of
+
+from ..graphs import graph
+from ..savepoints import chain, checkpoint, keyed_state, operator
+
+ALL = range(128)
+TOTAL = description_of(ValueState(int, name="total"))
+WORST = description_of(ValueState(float, name="worst"))
+TIMERS = StateDescription("timers", "Timers")
+
+
+def notes(was: Sequence[StateDescription], now: Sequence[StateDescription]) -> tuple[str, ...]:
+    saved = checkpoint((chain(operator("sum", *was)), [{"sum": keyed_state(ALL)}]))
+    return check_restore(saved, graph(chain(operator("sum", *now)))).notes
+
+
+def test_a_renamed_state_begins_empty_and_is_named_with_what_to_write() -> None:
+    assert notes([TOTAL], [description_of(ValueState(int, name="sum"))]) == (
+        "operator 'sum': state 'sum' begins empty, and state 'total' of the savepoint is declared no more: a state "
+        "that has another name now says so, as ValueState(...).formerly('total') for 'sum'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "is_noted"),
+    [
+        ([TOTAL], [TOTAL, WORST], False),
+        ([TOTAL, WORST], [TOTAL], False),
+        ([TOTAL], [description_of(ValueState(int, name="sum").formerly("total"))], False),
+        ([TOTAL, WORST], [TOTAL, description_of(ValueState(str, name="cause"))], False),
+        ([TOTAL, WORST], [TOTAL, description_of(ValueState(float, name="max"))], True),
+        ([TOTAL], [description_of(ListState(str, name="all"))], True),
+    ],
+    ids=["added", "removed", "said", "another type", "one of two", "nothing is taken over"],
+)
+def test_only_what_may_be_a_renamed_state_is_noted(
+    was: list[StateDescription], now: list[StateDescription], is_noted: bool
+) -> None:
+    assert bool(notes(was, now)) == is_noted
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "is_noted"),
+    [
+        (("shop",), ("item",), True),
+        (("shop", "at"), ("shop", "of"), True),
+        (("shop",), ("shop",), False),
+        (("shop",), ("",), False),
+        ((), ("shop",), False),
+    ],
+)
+def test_another_key_column_is_noted(was: tuple[str, ...], now: tuple[str, ...], is_noted: bool) -> None:
+    before, today = (replace(operator("sum", TOTAL), keys=keys) for keys in (was, now))
+    saved = checkpoint((chain(before), [{"sum": keyed_state(ALL)}]))
+    found = check_restore(saved, graph(chain(today))).notes
+    assert len(found) == is_noted
+    if found:
+        assert f"operator 'sum' is keyed by {now[-1]}, and the state of the savepoint by {was[-1]}" in found[0]
+
+
+def test_an_on_timer_that_was_taken_out_is_noted() -> None:
+    (note,) = notes([TOTAL, TIMERS], [TOTAL])
+    assert note.startswith("operator 'sum' had on_timer, and has none now: a timer that it has set fails the job")
+
+
+@called("Leg")
+@dataclass
+class Before:
+    start: str
+    minutes: int
+
+
+@called("Leg")
+@dataclass
+class After:
+    start: str
+    delay: int = 0
+
+
+@called("Leg")
+@dataclass
+class Said:
+    __formerly__ = {"delay": "minutes"}  # noqa: RUF012 - as users write it
+    start: str
+    delay: int = 0
+
+
+@called("Leg")
+@dataclass
+class Longer:
+    start: str
+    minutes: int
+    gates: list[int] = field(default_factory=list)
+
+
+@pytest.mark.parametrize("wrap", [ValueState, ListState, lambda kind, name: MapState(str, kind, name=name)])
+def test_a_field_that_is_forgotten_beside_one_with_a_default_is_noted(wrap: Any) -> None:
+    was = [description_of(wrap(Before, name="leg"))]
+    (note,) = notes(was, [description_of(wrap(After, name="leg"))])
+    assert note == (
+        "operator 'sum', state 'leg': Leg takes no field minutes of the savepoint, whose values are forgotten, and "
+        "delay begins with its default: a field that has another name now says so in the class, as "
+        "__formerly__ = {'delay': 'minutes'}"
+    )
+    assert not notes(was, [description_of(wrap(Said, name="leg"))])
+    assert not notes(was, [description_of(wrap(Longer, name="leg"))])
+
+
+def test_a_member_of_an_enum_that_is_gone_is_noted() -> None:
+    more, fewer, renamed = (
+        description_of(ValueState(called("Color")(Enum("Color", names)), name="color"))
+        for names in ({"RED": 1, "BLUE": 2}, {"RED": 1}, {"RED": 1, "AZURE": 2})
+    )
+    (note,) = notes([more], [fewer])
+    assert note.startswith("operator 'sum', state 'color': Color has no member BLUE any more")
+    assert not notes([more], [renamed])
+    assert not notes([fewer], [more])
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "is_noted"),
+    [
+        (["op-1"], ["op-1", "op-2"], True),
+        (["op-1"], ["op-1", "other-1"], False),
+        (["op-1", "op-2"], ["op-1", "op-2"], False),
+        (["counts"], ["counts", "op-1"], False),
+    ],
+)
+def test_operators_that_are_told_apart_by_a_number_are_noted(was: list[str], now: list[str], is_noted: bool) -> None:
+    state = {name: keyed_state(ALL) for name in was}
+    saved = checkpoint((chain(*(operator(name, TOTAL) for name in was)), [state]))
+    found = check_restore(saved, graph(chain(*(operator(name, TOTAL) for name in now)))).notes
+    assert len(found) == is_noted
+    if found:
+        assert "'op-1' takes over the state of that name, and 'op-2' begins without state" in found[0]
