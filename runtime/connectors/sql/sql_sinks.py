@@ -57,9 +57,11 @@ class _TableSink(Operator):
         return self._changes.removes_rows
 
     def check_at_submit(self, on_this_machine: bool) -> None:
-        """Raises SqlErrors: wrong credentials, a missing table, columns that do not fit."""
+        """Raises SqlErrors: wrong credentials, a missing table, columns that do not fit, a server that only reads."""
         with self._database.connect_to_look() as connection:
             self._look(connection)
+            if self._database.is_postgresql:
+                self._check_takes_changes(connection)
 
     def output_schema(self, *inputs: pa.Schema | None) -> None:
         """A sink emits nothing; what comes is compared with the table when the job is submitted, and when it opens."""
@@ -87,22 +89,36 @@ class _TableSink(Operator):
                 raise TableMismatch(problem)
         return found
 
+    def _check_takes_changes(self, connection: Connection) -> None:
+        """When the job runs a server that only reads may be one that is about to be replaced; here it is a mistake."""
+        with self._database.translated(f"look at table {self._table}"):
+            (read_only,) = driver_of(connection).execute("SHOW transaction_read_only").fetchone()
+        if read_only == "on":
+            raise DatabaseRefused(
+                f"{self._database.name} takes no changes: its transactions are read-only, as at a standby, or with "
+                "default_transaction_read_only. Give the URL of the primary"
+            )
+
     def _transact(self, what: str, act: Callable[[Connection], T]) -> T:
         """One transaction: committed when it returns. After an error nobody knows whether it was, and the connection is
         made again. Raises SqlErrors.
         """
         with self._database.translated(what):
-            if self._connection is None:
-                self._connection = self._database.engine.connect()
-            connection = self._connection
-            try:
-                if not self._database.is_postgresql:
-                    return _committed(connection, act)
-                with self._database.deadline(driver_of(connection)):
-                    return _committed(connection, act)
-            except BaseException:
-                self.close()
-                raise
+            return self._try_to_transact(act)
+
+    def _try_to_transact(self, act: Callable[[Connection], T]) -> T:
+        """The same, but raises what the database raises."""
+        if self._connection is None:
+            self._connection = self._database.engine.connect()
+        connection = self._connection
+        try:
+            if not self._database.is_postgresql:
+                return _committed(connection, act)
+            with self._database.deadline(driver_of(connection)):
+                return _committed(connection, act)
+        except BaseException:
+            self.close()
+            raise
 
 
 class SqlSink(_TableSink, LedgerSink):
@@ -177,16 +193,16 @@ class SqlSink(_TableSink, LedgerSink):
         )
 
     def _make_ledger(self) -> None:
-        """Subtasks may make it at the same time: then one of them finds that it is there."""
+        """Subtasks may make it at the same time: then one of them finds that it is there. Waits as `open` does."""
         ledger = self._ledger()
 
-        def make(connection: Connection) -> None:
-            ledger.metadata.create_all(connection)
+        def make() -> None:
+            self._try_to_transact(ledger.metadata.create_all)
 
         try:
-            self._transact(f"make table {LEDGER}", make)
+            self._database.patiently(make, f"make table {LEDGER}")
         except StatementFailed:
-            self._transact(f"make table {LEDGER}", make)
+            self._database.patiently(make, f"make table {LEDGER}")
         except DatabaseRefused as error:
             raise DatabaseRefused(
                 f"{error}. A table of this name keeps what was written, in the same transaction: let somebody who may "
