@@ -8,6 +8,7 @@ zombie finds the row moved.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from ....actors.operators.operator import Operator, Takes
 from ....state import pack_batch
 from ..names import one_name, several_names
 from .database import Database, driver_of
-from .errors import DatabaseRefused, StatementFailed, TableMismatch
+from .errors import DatabaseRefused, DatabaseUnreachable, StatementFailed, TableMismatch
 from .row_changes import RowChanges
 from .target_table import TargetTable
 
@@ -104,21 +105,17 @@ class _TableSink(Operator):
         made again. Raises SqlErrors.
         """
         with self._database.translated(what):
-            return self._try_to_transact(act)
-
-    def _try_to_transact(self, act: Callable[[Connection], T]) -> T:
-        """The same, but raises what the database raises."""
-        if self._connection is None:
-            self._connection = self._database.engine.connect()
-        connection = self._connection
-        try:
-            if not self._database.is_postgresql:
-                return _committed(connection, act)
-            with self._database.deadline(driver_of(connection)):
-                return _committed(connection, act)
-        except BaseException:
-            self.close()
-            raise
+            if self._connection is None:
+                self._connection = self._database.engine.connect()
+            connection = self._connection
+            try:
+                if not self._database.is_postgresql:
+                    return _committed(connection, act)
+                with self._database.deadline(driver_of(connection)):
+                    return _committed(connection, act)
+            except BaseException:
+                self.close()
+                raise
 
 
 class SqlSink(_TableSink, LedgerSink):
@@ -148,7 +145,9 @@ class SqlSink(_TableSink, LedgerSink):
 
     def open(self) -> None:
         super().open()
-        self._make_ledger()
+        self._has_ledger = False
+        with suppress(DatabaseUnreachable):  # it is made, and if need be tried again, with what is to be written
+            self._settle_ledger()
 
     def write(self, batch: Batch) -> None:
         self._kept.append(self._changes.fitted(batch, self._target))
@@ -162,6 +161,7 @@ class SqlSink(_TableSink, LedgerSink):
                 raise MarkerMoved(marker.writer, marker.after)
             self._changes.apply(connection, batches, self._target)
 
+        self._settle_ledger()
         self._transact(f"write to {self._target.name}", act)
 
     def last_marker(self, writer: str) -> int | None:
@@ -169,6 +169,7 @@ class SqlSink(_TableSink, LedgerSink):
 
         ledger = self._ledger()
         asked = select(ledger.c.sequence).where(ledger.c.writer == writer)
+        self._settle_ledger()
         return self._transact(f"read {LEDGER}", lambda connection: connection.execute(asked).scalar())
 
     def _moved(self, connection: Connection, marker: Marker) -> bool:
@@ -192,17 +193,23 @@ class SqlSink(_TableSink, LedgerSink):
             schema=self._db_schema,
         )
 
+    def _settle_ledger(self) -> None:
+        """See to it that it is there."""
+        if not self._has_ledger:
+            self._make_ledger()
+            self._has_ledger = True
+
     def _make_ledger(self) -> None:
-        """Subtasks may make it at the same time: then one of them finds that it is there. Waits as `open` does."""
+        """Subtasks may make it at the same time: then one of them finds that it is there."""
         ledger = self._ledger()
 
-        def make() -> None:
-            self._try_to_transact(ledger.metadata.create_all)
+        def make(connection: Connection) -> None:
+            ledger.metadata.create_all(connection)
 
         try:
-            self._database.patiently(make, f"make table {LEDGER}")
+            self._transact(f"make table {LEDGER}", make)
         except StatementFailed:
-            self._database.patiently(make, f"make table {LEDGER}")
+            self._transact(f"make table {LEDGER}", make)
         except DatabaseRefused as error:
             raise DatabaseRefused(
                 f"{error}. A table of this name keeps what was written, in the same transaction: let somebody who may "

@@ -57,8 +57,8 @@ class ChangedTable:
     # -- what the server and the table must be
 
     def standby_in_the_way(self, connection: Any, *, is_resumed: bool) -> str:
-        """What to say if the server is a standby that cannot send the changes now; empty: it can, or is none.
-        `is_resumed`: changes were read before, so that there must be a slot.
+        """That the server is a standby which cannot send the changes now; empty: it can, or is none. `is_resumed`:
+        changes were read before, so that there must be a slot.
         """
         (is_standby,) = connection.execute("SELECT pg_is_in_recovery()").fetchone()
         if not is_standby:
@@ -66,7 +66,7 @@ class ChangedTable:
         has_slots = connection.info.server_version >= _WITH_SLOTS_OF_STANDBYS
         if has_slots and not (is_resumed and self.slot_state(connection) is None):
             return ""
-        return f"the server is a standby, {'without this slot' if has_slots else 'and sends no changes as long as it is'}"
+        return "the server is a standby" + (", without this slot" if has_slots else ", and those send no changes")
 
     def check_no_standby(self, connection: Any) -> None:
         """Raises NotReplicable; for who makes the source, and has not to wait until it has become the primary."""
