@@ -28,7 +28,7 @@ from ...messages import (
     serializer_for,
     shape_of,
 )
-from .named_types import meant_by
+from ...messages.named_types import meant_by
 from .schema_fit import Schema, misfit, stored_field, values_of
 
 Convert: TypeAlias = Callable[[Any], Any] | None
