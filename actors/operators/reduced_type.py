@@ -42,12 +42,12 @@ def check_reduced(function: Callable[[Any, Any], Any], held: Any, record: Any, r
 
 
 @lru_cache(maxsize=256)
-def _is_single(kind: type) -> bool:
+def _is_single(kind: Any) -> bool:
     return issubclass(kind, _SINGLE) and not _has_parts(kind)
 
 
 @lru_cache(maxsize=256)
-def _has_parts(kind: type) -> bool:
+def _has_parts(kind: Any) -> bool:
     return issubclass(kind, _WITH_PARTS) or shape_of(kind) is not None
 
 

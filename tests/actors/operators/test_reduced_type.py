@@ -56,7 +56,7 @@ def trying(total: Any, sale: Any) -> Any:
         (
             lambda total, sale: total["n"] / sale["n"],
             row_type(("n",))(1),
-            "1.0, of type float, for two records of type R",
+            "1.0, of type float, for two records of",
         ),
         (lambda total, sale: f"{total[0]} {sale[0]}", [1], "'1 1', of type str, for two records of type list"),
         (lambda total, sale: np.float64(total["n"]), {"n": 1}, "of type float64, for two records of type dict"),
