@@ -29,10 +29,10 @@ def check_reduced(function: Callable[[Any, Any], Any], held: Any, record: Any, r
     """Raises UnwantedResult for a single value in place of a record that has parts, if the function does not look
     which of the two it is given.
     """
-    if not (_is_single(type(result)) and _has_parts(type(held)) and _has_parts(type(record))):
-        return
-    if not _tells_apart(function):
-        kind, wanted = type(result).__qualname__, type(record).__qualname__
+    made: Any = type(result)
+    given: tuple[Any, Any] = (type(held), type(record))
+    if _is_single(made) and all(map(_has_parts, given)) and not _tells_apart(function):
+        kind, wanted = made.__qualname__, given[1].__qualname__
         raise UnwantedResult(
             f"the function of reduce{place_of_function(function)} returned {shown(result)}, of type {kind}, for two "
             f"records of type {wanted}: wanted a {wanted}, as the function gets it in place of a record next time: "
