@@ -7,12 +7,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from understudy import JobStatus, LocalCluster, StreamEnvironment, fixed_delay
 from understudy.actors.errors import OutsideUnavailable
 from understudy.actors.failure import describe
+from understudy.runtime.connectors.sql.changes.postgres_changes import PostgresChanges
 from understudy.runtime.connectors.sql.database import Database
 from understudy.runtime.connectors.sql.errors import ChangesLost, DatabaseRefused, DatabaseUnreachable, NotReplicable
 from understudy.runtime.connectors.sql.sql_sinks import SqlSink, SqlUpsertSink
@@ -226,12 +228,7 @@ def promoting(own_server: PostgreSQL) -> Iterator[Opener]:
 def test_changes_are_followed_on_when_a_standby_has_become_the_primary(
     own_server: PostgreSQL, promoting: Opener
 ) -> None:
-    url = own_server.dsn(own_server.create_database())
-    asked(url, "CREATE TABLE t (id int PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'a')")
-    made = source(url)
-    with Driven(made) as driven:
-        driven.take(1)
-        offset = driven.source.offset()
+    url, made, offset = followed(own_server)
     asked(url, "INSERT INTO t VALUES (2, 'b')")
     as_standby(own_server)
     with pytest.raises(NotReplicable, match="is a standby"):
@@ -243,17 +240,22 @@ def test_changes_are_followed_on_when_a_standby_has_become_the_primary(
 
 def test_a_slot_that_a_standby_has_not_is_no_change_that_is_lost(own_server: PostgreSQL, promoting: Opener) -> None:
     """The other server may be back, or the slot come; when this one is the primary, it is."""
-    url = own_server.dsn(own_server.create_database())
+    url, made, offset = followed(own_server)
+    as_standby(own_server)
+    asked(url, "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
+    with Driven(made, offset) as driven, pytest.raises(ChangesLost, match="is not there any more"):
+        driven.take(1)
+    assert promoting.waited == 1
+
+
+def followed(server: PostgreSQL) -> tuple[str, PostgresChanges, Any]:
+    """The URL of a database of this server, and a source that has followed its table, with its offset."""
+    url = server.dsn(server.create_database())
     asked(url, "CREATE TABLE t (id int PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'a')")
     made = source(url)
     with Driven(made) as driven:
         driven.take(1)
-        offset = driven.source.offset()
-    asked(url, "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
-    as_standby(own_server)
-    with Driven(made, offset) as driven, pytest.raises(ChangesLost, match="is not there any more"):
-        driven.take(1)
-    assert promoting.waited == 1
+        return url, made, driven.source.offset()
 
 
 def as_standby(server: PostgreSQL) -> None:
