@@ -13,13 +13,14 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
-from typing import Any, NewType, TypeVar
+from typing import Any, TypeVar
 
 from cattrs import Converter
 from cattrs.errors import BaseValidationError, IterableValidationError, IterableValidationNote
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
 from .errors import MalformedMessage, UnsupportedValue
+from .named_types import meant
 from .registry import Message, Plain, class_of, is_message, tag_of
 
 T = TypeVar("T")
@@ -27,6 +28,9 @@ Read = Callable[[Any, Any], Any]
 """From the wire: the raw value and the declared type to the value, as cattrs calls it."""
 
 PRIMITIVES = (bool, int, float, str, bytes)
+
+_DEEPEST = 32
+"""How many names may stand within each other."""
 
 converter = Converter()
 
@@ -93,23 +97,20 @@ def declared(cls: type) -> dict[str, Any]:
     return hints
 
 
-def meant(hint: Any) -> Any:
-    """The type that a NewType is another name of."""
-    while isinstance(hint, NewType):
-        hint = hint.__supertype__
-    return hint
-
-
-def _is_carried(hint: Any) -> bool:
-    hint = meant(hint)
+def _is_carried(hint: Any, within: tuple[Any, ...] = ()) -> bool:
+    """`within`: the names around it. One that stands in itself has no end, and is not carried."""
+    if (named := meant(hint)) is not hint:
+        if hint in within or len(within) == _DEEPEST:
+            return False
+        hint, within = named, (*within, hint)
     arguments = typing.get_args(hint)
     if is_union(hint):
         arms = arms_of(hint)
-        return _is_carried(arms[0]) if len(arms) == 1 else all(map(is_message, arms))
+        return _is_carried(arms[0], within) if len(arms) == 1 else all(map(is_message, arms))
     if is_tuple(hint):
-        return len(arguments) == 2 and arguments[1] is Ellipsis and _is_carried(arguments[0])
+        return len(arguments) == 2 and arguments[1] is Ellipsis and _is_carried(arguments[0], within)
     if is_dict(hint):
-        return len(arguments) == 2 and all(map(_is_carried, arguments))
+        return len(arguments) == 2 and all(_is_carried(argument, within) for argument in arguments)
     return hint in (*PRIMITIVES, Message, Plain) or (isinstance(hint, type) and (is_enum(hint) or is_message(hint)))
 
 
@@ -118,11 +119,26 @@ def is_union(hint: Any) -> bool:
 
 
 def arms_of(hint: Any) -> tuple[Any, ...]:
-    return tuple(arm for arm in typing.get_args(hint) if arm is not type(None))
+    """The types of a union but for None; names and unions within it are resolved."""
+    return tuple(arm for arm in _arms(hint) if arm is not type(None))
+
+
+def may_be_none(hint: Any) -> bool:
+    return type(None) in _arms(hint)
+
+
+def _arms(hint: Any) -> list[Any]:
+    if not is_union(hint := meant(hint)):
+        return [hint]
+    return list(dict.fromkeys(arm for inner in typing.get_args(hint) for arm in _arms(inner)))
 
 
 def is_union_of_messages(hint: Any) -> bool:
     return is_union(hint) and len(arms_of(hint)) > 1
+
+
+def _is_named(hint: Any) -> bool:
+    return meant(hint) is not hint
 
 
 def is_tuple(hint: Any) -> bool:
@@ -232,16 +248,26 @@ def _read_any_message(raw: Any, _: Any) -> Any:
 
 
 def _union_reader(hint: Any) -> Read:
-    arms = typing.get_args(hint)
+    arms, takes_none = arms_of(hint), may_be_none(hint)
 
     def read_one_of(raw: Any, _: Any) -> Any:
-        if raw is None and type(None) in arms:
+        if raw is None and takes_none:
             return None
         if (cls := _class_said(raw)) not in arms:
-            raise TypeError(f"wanted one of {', '.join(arm.__name__ for arm in arms_of(hint))}, found {raw[0]}")
+            raise TypeError(f"wanted one of {', '.join(arm.__name__ for arm in arms)}, found {raw[0]}")
         return converter.get_structure_hook(cls)(raw[1], cls)
 
     return read_one_of
+
+
+def _named_reader(hint: Any) -> Read:
+    inner = meant(hint)
+    read: Read = converter.get_structure_hook(inner)
+    return lambda raw, _: read(raw, inner)
+
+
+def _named_writer(hint: Any) -> Callable[[Any], Any]:
+    return converter.get_unstructure_hook(meant(hint))
 
 
 def _write_any_message(value: Any) -> list[Any] | None:
@@ -260,6 +286,8 @@ def _set_up() -> None:
     converter.register_unstructure_hook_factory(is_dataclass, _message_writer)
     converter.register_structure_hook_factory(is_union_of_messages, _union_reader)
     converter.register_structure_hook_func(lambda hint: hint is Message, _read_any_message)
+    converter.register_structure_hook_factory(_is_named, _named_reader)
+    converter.register_unstructure_hook_factory(_is_named, _named_writer)
     for is_tagged in (is_union_of_messages, lambda hint: hint is Message):
         converter.register_unstructure_hook_func(is_tagged, _write_any_message)
 

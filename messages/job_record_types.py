@@ -13,6 +13,7 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
+from .code_outline import code_outline
 from .record_shape import shape_of
 from .registry import module_name
 
@@ -78,5 +79,5 @@ def _code_of(value: Any) -> Any:
     """Of a method, its code and defaults; a default of a field as it is; None for anything else."""
     function = getattr(value, "fget", None) or getattr(value, "__func__", value)
     if isinstance(function, FunctionType):
-        return function.__code__.replace(co_firstlineno=1), repr(function.__defaults__)
+        return code_outline(function.__code__), repr(function.__defaults__)
     return value if isinstance(value, bool | int | float | str | bytes) else None

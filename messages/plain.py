@@ -31,6 +31,7 @@ from .codec import decode_thoroughly, encode_thoroughly
 from .dict_row import DictRow
 from .errors import MalformedMessage, MessageError, UnsupportedValue
 from .fields import converter, found
+from .numpy_scalars import python_value
 from .pandas_times import python_time
 from .record_types import are_records_data, is_record, make_record, record_parts
 from .refusal import MAX_NESTED, not_carried, where_refused
@@ -144,17 +145,17 @@ def _simpler(value: Any) -> Any:
 
 def _item_of(scalar: np.generic[Any]) -> Any:
     """The Python value of a NumPy scalar, if there is one that holds as much. None for a time that is NaT."""
-    item, refused = scalar.item(), f"a {full_name(type(scalar))} cannot be sent or stored"
-    if isinstance(item, np.generic):  # more than 64 bits, or 128 of a complex number
-        raise UnsupportedValue(f"{refused}: make it a float or a complex first")
+    item, refused = python_value(scalar), f"a {full_name(type(scalar))} cannot be sent or stored"
     if isinstance(scalar, np.void):
         raise UnsupportedValue(f"{refused}: make it a tuple with item() first")
-    if isinstance(scalar, np.datetime64 | np.timedelta64) and type(item) is int:
+    if not isinstance(item, np.generic):
+        return item
+    if isinstance(scalar, np.datetime64 | np.timedelta64):
         raise UnsupportedValue(
-            f"{refused}: Python's times have neither the unit nor the range of {scalar.dtype}; convert it with "
+            f"{refused}: no time of Python is {scalar} of {scalar.dtype}, for its unit or its range; convert it with "
             "astype(), as to 'M8[us]'"
         )
-    return item
+    raise UnsupportedValue(f"{refused}: make it a float or a complex first")  # more than 64 bits, or 128 of a complex
 
 
 _BASES: tuple[Any, ...] = (bool, int, float, str, bytes, dict, list, tuple, set, frozenset)

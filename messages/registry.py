@@ -38,8 +38,8 @@ def message(cls: type[T]) -> type[T]:
     """Class decorator: a frozen, slotted case class that can be sent.
 
     Fields are typed; the types allowed are the NewTypes of `ids`, bool, int, float, str, bytes, enums, messages, unions
-    of messages, `Message`, `Plain`, and `tuple[X, ...]`, `dict[K, V]` and `X | None` of these. Another type is an
-    UnsupportedValue when the first instance is sent.
+    of messages, `Message`, `Plain`, and `tuple[X, ...]`, `dict[K, V]` and `X | None` of these, by names of their own
+    too (a NewType, a `type` statement). Another type is an UnsupportedValue when the first instance is sent.
     """
     plainly = cls.__bases__ == (object,) and type(cls) is type and _MAKING.isdisjoint(vars(cls))
     made: type[T] = dataclass(frozen=True, slots=True)(cls)

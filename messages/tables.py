@@ -27,7 +27,8 @@ from typing import Any, TypeVar
 import msgpack
 
 from .errors import MalformedMessage, MessageError, UnsupportedValue
-from .fields import PRIMITIVES, arms_of, found, is_tuple, is_union, meant
+from .fields import PRIMITIVES, arms_of, found, is_tuple, is_union
+from .named_types import meant
 from .registry import is_message
 from .usual_fields import maker
 
@@ -63,8 +64,9 @@ class _Field:
 
     def __init__(self, cls: type, name: str, hint: Any, default: Callable[[], Any] | None) -> None:
         self.name, self.where, self.default = name, f"{cls.__name__}.{name}", default
-        self.is_optional = is_union(hint) and len(arms_of(hint)) == 1
-        inner = meant(arms_of(hint)[0]) if self.is_optional else meant(hint)
+        inner = meant(hint)
+        self.is_optional = is_union(inner) and len(arms_of(inner)) == 1
+        inner = arms_of(inner)[0] if self.is_optional else inner
         self.is_tuple = is_tuple(inner)
         self.holds = meant(typing.get_args(inner)[0]) if self.is_tuple else inner
         self.is_message = is_message(self.holds)

@@ -29,8 +29,9 @@ from .fields import (
     is_tuple,
     is_union,
     is_union_of_messages,
-    meant,
+    may_be_none,
 )
+from .named_types import meant
 from .registry import CLASSES, TAGS, Message, Plain, is_made_plainly
 
 Convert = Callable[[Any, int], Any]
@@ -166,7 +167,7 @@ def _written(source: _Source, hint: Any, value: str, depth: int) -> str:
         said = f"{source.name(usual_to_wire)}({value}, room - {depth})"
         return said if hint is Message else f"(None if {value} is None else {said})"
     if is_union(hint):
-        return f"(None if {value} is None else {_written(source, meant(arms_of(hint)[0]), value, depth)})"
+        return f"(None if {value} is None else {_written(source, arms_of(hint)[0], value, depth)})"
     if is_tuple(hint):
         item = _written(source, _inner(hint)[0], f"item_{depth}", depth + 1)
         return f"[{item} for item_{depth} in {value}]" if item != f"item_{depth}" else f"tuple({value})"
@@ -244,7 +245,7 @@ def _checked(hint: Any, value: str) -> str:
     """The condition under which a value is taken as it is; "" when it must be read."""
     if hint in PRIMITIVES:
         return f"type({value}) is {hint.__name__}"
-    if is_union(hint) and len(arms_of(hint)) == 1 and (inner := _checked(meant(arms_of(hint)[0]), value)):
+    if is_union(hint) and len(arms_of(hint)) == 1 and (inner := _checked(arms_of(hint)[0], value)):
         return f"({value} is None or {inner})"
     return ""
 
@@ -261,9 +262,9 @@ def _read(source: _Source, hint: Any, value: str, depth: int) -> str:
         return f"{source.name(usual_from_wire)}({value}, room - {depth})"
     if is_union_of_messages(hint):
         said = f"{source.name(_read_one_of)}({value}, room - {depth}, {source.name(arms_of(hint))})"
-        return f"(None if {value} is None else {said})" if type(None) in typing.get_args(hint) else said
+        return f"(None if {value} is None else {said})" if may_be_none(hint) else said
     if is_union(hint):
-        return f"(None if {value} is None else {_read(source, meant(arms_of(hint)[0]), value, depth)})"
+        return f"(None if {value} is None else {_read(source, arms_of(hint)[0], value, depth)})"
     if is_tuple(hint):
         return _read_tuple(source, _inner(hint)[0], value, depth)
     if is_dict(hint):

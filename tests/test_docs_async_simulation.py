@@ -19,7 +19,7 @@ def test_the_examples_pass(tmp_path: Path) -> None:
     (tmp_path / "test_charges.py").write_text("\n".join(BLOCKS))
     options = ["-m", "pytest", "-p", "no:cacheprovider", "-rP", "--simulate-seeds", "10"]
     done = subprocess.run(
-        [sys.executable, *options], cwd=tmp_path, capture_output=True, text=True, timeout=170, check=False
+        [sys.executable, *options], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout
     assert "survived 10 histories: " in done.stdout

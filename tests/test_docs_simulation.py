@@ -19,7 +19,7 @@ BLOCKS = re.findall(r"```python( fails)?\n(.*?)```", PAGE, re.DOTALL)
 def _pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rP", *options]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=170, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.mark.processes

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ..errors import RecordMismatch
+from .cut_times import refuse_cut_times
 
 _Change: TypeAlias = "Callable[[Any], Any]"
 """Of a value that is not None, as Arrow makes it."""
@@ -18,6 +19,8 @@ _Change: TypeAlias = "Callable[[Any], Any]"
 
 def with_dicts(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """The same as `to_pylist`, with dicts for maps."""
+    for column in batch.columns:
+        refuse_cut_times(column)
     rows: list[dict[str, Any]] = batch.to_pylist()
     for field in batch.schema:
         if field.type.num_fields and (change := _change_of(field.type)) is not None:
@@ -29,6 +32,7 @@ def with_dicts(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 def nested_values(array: pa.Array) -> list[Any]:
     """The same of one column."""
+    refuse_cut_times(array)
     values: list[Any] = array.to_pylist()
     change = _change_of(array.type)
     return values if change is None else _each(change)(values)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ...messages import Row, make_rows, shape_of, shown
 from ..errors import RecordMismatch as RecordMismatch
+from .cut_times import refuse_cut_times
 from .map_columns import nested_values
 
 B = TypeVar("B")
@@ -25,6 +26,7 @@ B = TypeVar("B")
 _NUMBERS = frozenset(kind.id for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()))
 """By the numbers of types: a user's own extension type has no hash."""
 _TIMES = frozenset({pa.timestamp("ns").id, pa.duration("ns").id})
+_TIME_OF_DAY = pa.time64("ns").id
 
 
 def rows_of(batch: pa.RecordBatch) -> list[Any]:
@@ -44,7 +46,7 @@ def rows_one_by_one(batch: pa.RecordBatch, columns: Sequence[Iterable[Any]]) -> 
 def values_of(array: pa.Array) -> list[Any]:
     """The same as `to_pylist`, but a map is a dict, and times in nanoseconds that have none are Python's, not pandas'.
 
-    Numbers without nulls take half the time.
+    Numbers without nulls take half the time. Raises RecordMismatch for a time of day that would lose nanoseconds.
     """
     if array.null_count == 0 and array.type.id in _NUMBERS:
         return array.to_numpy().tolist()  # type: ignore[no-any-return]
@@ -52,6 +54,8 @@ def values_of(array: pa.Array) -> list[Any]:
         return nested_values(array)
     if array.type.id in _TIMES and array.type.unit == "ns":
         array = _in_microseconds(array)
+    if array.type.id == _TIME_OF_DAY:
+        refuse_cut_times(array)
     return array.to_pylist()  # type: ignore[no-any-return]
 
 

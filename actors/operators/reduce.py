@@ -11,6 +11,7 @@ from ...state.kinds.descriptors import ValueState
 from ..unrun import UNRUN, refuse, refuse_none
 from .collector import Collector
 from .keyed_operator import KeyedOperator
+from .reduced_type import check_reduced
 
 
 class KeyedReduce(KeyedOperator):
@@ -35,6 +36,8 @@ class KeyedReduce(KeyedOperator):
                 refuse("the function of reduce", result, "return the new result")
             if result is None and record is not None:
                 refuse_none(f"the function of reduce{place_of_function(self._function)}", "the new result")
+            if type(result) is not type(held):
+                check_reduced(self._function, held, record, result)
         if result is record:
             kept = private_copy(record)
         elif result is held or type(result) in CHANGEABLE:

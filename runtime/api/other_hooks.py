@@ -1,4 +1,5 @@
-"""Methods of an operator that bear the name of another library's hook, as of Flink or Beam, and that nothing calls.
+"""Methods of an operator that bear the name of another library's hook, as of Flink or Beam, or are for a second input
+that it has not, and that nothing calls.
 
 All that such a method would have done is lost, and no error says so, as the last results of `def end(self, out)`.
 """
@@ -30,15 +31,23 @@ _MEANT_BY_KEY: Mapping[str, str] = {
     "process_element1": "process(record, out)",
     "process_element2": "process_2(record, out)",
 }
+_OF_SECOND_INPUT = ("process_2", "process_batch_2")
+_TWO_INPUTS = "`inputs = 2` in the class, with first.connect(second).process(...),"
 
 
 def other_hooks(kind: type[Operator]) -> Iterator[tuple[str, str]]:
-    """Each method that bears such a name, and that no method of its class calls; and what is meant."""
-    meant = {**_MEANT, **_MEANT_BY_KEY} if issubclass(kind, KeyedOperator) else _MEANT
+    """Each method that bears such a name, or takes records of a second input that there is not, and that no method of
+    its class calls; and what is meant.
+    """
+    meant = {**_MEANT, **(_MEANT_BY_KEY if issubclass(kind, KeyedOperator) else {})}
     ours = {name for base in kind.__mro__ if is_ours(base) for name in vars(base)}
     own = [each for base in kind.__mro__ if not is_ours(base) for each in vars(base).items()]
     methods = {name: each for name, each in own if isinstance(each, FunctionType)}
-    if found := methods.keys() & meant.keys() - ours:
+    found = methods.keys() & meant.keys() - ours
+    if not any(vars(base).get("inputs") == 2 for base in kind.__mro__):
+        meant |= dict.fromkeys(_OF_SECOND_INPUT, _TWO_INPUTS)
+        found |= methods.keys() & set(_OF_SECOND_INPUT)
+    if found:
         for name in sorted(found - set(_used(methods.values()))):
             yield name, meant[name]
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from ...messages.code_outline import code_outline
+
 
 def has_stale_code(module: ModuleType, text: bytes) -> bool:
     """Whether a function or method of it is another one in this text of its file, wherever its lines are.
@@ -19,9 +21,9 @@ def has_stale_code(module: ModuleType, text: bytes) -> bool:
         return False
     wanted: dict[str, list[Any]] = {}
     for code in _codes_within(whole):
-        wanted.setdefault(code.co_qualname, []).append(_steps(code))
+        wanted.setdefault(code.co_qualname, []).append(code_outline(code))
     return any(
-        code.co_qualname in wanted and _steps(code) not in wanted[code.co_qualname] for code in _codes_of(module)
+        code.co_qualname in wanted and code_outline(code) not in wanted[code.co_qualname] for code in _codes_of(module)
     )
 
 
@@ -40,15 +42,3 @@ def _codes_within(code: CodeType) -> Iterator[CodeType]:
         if isinstance(each, CodeType):
             yield each
             yield from _codes_within(each)
-
-
-def _steps(code: CodeType) -> Any:
-    """What it does, without where it stands."""
-    constants = [_constant(each) for each in code.co_consts]
-    return code.co_code, code.co_names, code.co_varnames, constants
-
-
-def _constant(value: Any) -> Any:
-    if isinstance(value, CodeType):
-        return _steps(value)
-    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...actors.flow.map_columns import with_dicts
+from ...messages.numpy_scalars import python_value
 from ..connectors.frames import table_of
 from .errors import InvalidEdit
 
@@ -73,7 +74,7 @@ def _column(row: Mapping[str, Any], name: str, what: str) -> Any:
 def plain(value: Any) -> Any:
     """What a table has made of it, as Python's own."""
     if isinstance(value, np.generic):
-        return value.item()
+        return python_value(value)
     if isinstance(value, dict):
         if value and list(value) == [f"_{at}" for at in range(1, len(value) + 1)]:
             return tuple(map(plain, value.values()))

@@ -15,9 +15,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ...messages.named_types import meant
 from ..errors import InvalidState
 from ..kinds.descriptors import KeyedStateDeclaration, ReducingState, ValueState
-from ..kinds.named_types import meant_by
 
 Kind: TypeAlias = "type[int] | type[float] | type[bool]"
 Columns: TypeAlias = "tuple[npt.NDArray[Any], ...]"
@@ -109,7 +109,7 @@ def exactly(value: Any, kind: Kind) -> Any:
 def _fields_of(
     declaration: ValueState[Any] | ReducingState[Any], default: Any
 ) -> tuple[tuple[Kind, ...], bool, type | None]:
-    hint = _named(declaration.type)
+    hint = meant(declaration.type)
     if hint in DTYPES:
         return (hint,), False, None
     record = hint if isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields") else None
@@ -123,17 +123,10 @@ def _fields_of(
         return (type(default),), False, None
     else:
         raise _refused(declaration, "" if default is None else f" with the default {default!r:.60}")
-    hints = tuple(map(_named, hints))
+    hints = tuple(map(meant, hints))
     if not hints or any(kind not in DTYPES for kind in hints):
         raise _refused(declaration, "" if default is None else f" with the default {default!r:.60}")
     return tuple(hints), True, record
-
-
-def _named(hint: Any) -> Any:
-    """What it names, through all of its names."""
-    while (meant := meant_by(hint)) is not hint:
-        hint = meant
-    return hint
 
 
 def _hints_of(record: type) -> dict[str, Any]:

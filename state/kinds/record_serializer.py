@@ -29,8 +29,8 @@ from ...messages import (
     serializer_for,
     shape_of,
 )
+from ...messages.named_types import meant_by
 from .enum_node import EnumNode
-from .named_types import meant_by
 from .schema_fit import Schema, SchemaMismatch, misfit, stored_field, values_of
 
 Convert: TypeAlias = Callable[[Any], Any] | None

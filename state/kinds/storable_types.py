@@ -20,7 +20,7 @@ from uuid import UUID
 import numpy as np
 
 from ...messages import ADVICE, ALLOWED, RecordShape, Row, full_name, serializer_for, shape_of
-from .named_types import meant_by
+from ...messages.named_types import meant_by
 from .record_serializer import hints_of
 
 _CARRIED: tuple[type, ...] = (

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...messages import serializer_for
-from .named_types import meant_by
+from ...messages.named_types import meant_by
 from .record_serializer import hints_of, type_name
 
 

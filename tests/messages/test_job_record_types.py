@@ -75,12 +75,13 @@ def test_a_record_of_the_other_class_is_refused(cell: Cell, changed: str) -> Non
     [
         (EVENT, "Event(1)"),
         (EVENT.replace("@dataclass", "@dataclass(frozen=True, slots=True)"), "Event(1)"),
+        (EVENT.replace("self.a * 2", "sum(map(lambda each: each * 2, {self.a} | {1, 2}))"), "Event(1)"),
         (HEAD + "class Event(NamedTuple):\n    a: int = 7", "Event(1)"),
         (HEAD + "class Event(Enum):\n    A = 1", "Event.A"),
         ("import attrs\n@attrs.define\nclass Event:\n    a: int = 7", "Event(1)"),
         ("from pydantic import BaseModel\nclass Event(BaseModel):\n    a: int = 7", "Event(a=1)"),
     ],
-    ids=["dataclass", "slots", "named tuple", "enum", "attrs", "pydantic"],
+    ids=["dataclass", "slots", "function within", "named tuple", "enum", "attrs", "pydantic"],
 )
 def test_a_cell_that_is_run_again_unchanged_changes_nothing(cell: Cell, code: str, value: str) -> None:
     cell(code, "Event")

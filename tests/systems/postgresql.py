@@ -93,6 +93,11 @@ class PostgreSQL:
         _signal_all(process.pid, signal.SIGKILL)
         process.wait()
 
+    def become_standby(self) -> None:
+        """While it does not run: the next start is one as a standby, until `pg_promote()`."""
+        assert self._process is None
+        (self._data / "standby.signal").touch()
+
     def pause(self) -> None:
         """Freeze it: connections stay, nothing answers."""
         assert self._process is not None

@@ -36,22 +36,24 @@ _GRACE_S = 5.0
 
 _LOOK = "connect to look at the table, before the job starts (check host and port, and that the server runs)"
 
-_REFUSING = ("28", "3D", "25006", "42501", "0P", "0A000")
-"""SQLSTATEs, or how they begin: authorization, no such database, read-only, privileges, role, not supported."""
+_REFUSING = ("28", "3D", "42501", "0P", "0A000")
+"""SQLSTATEs, or how they begin: authorization, no such database, privileges, role, not supported."""
 _MISSING = ("42P01", "3F000")
 _PASSING = (
     *("08", "53", "57P01", "57P02", "57P03", "57P05", "25P03", "25P04"),
-    *("40001", "40P01", "55P03", "55006", "58030"),
+    *("25006", "40001", "40P01", "55P03", "55006", "58030"),
 )
 """Connections, resources (a full disk too), shutdown, connections that were idle and transactions that were open for
-too long, conflicts between transactions, locks, what is in use, and the disk's errors.
+too long, a server that only reads, as while another one takes over, conflicts between transactions, locks, what is in
+use, and the disk's errors.
 """
 
-_REFUSAL_WORDS = (
-    *("authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "permission denied"),
-    "not permitted to log in",
-)
+_REFUSAL_WORDS = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "permission denied")
 """While connecting, libpq gives no SQLSTATE."""
+_SHUT_WORDS = ("not permitted to log in", "permission denied for database")
+"""The same of a role or a database that lets nobody in. Who looks before the job starts is refused; later somebody has
+shut it, as while another server takes over, and it is waited for.
+"""
 
 
 class Database:
@@ -112,7 +114,7 @@ class Database:
             except SqlError:
                 raise
             except Exception as error:
-                meant = self.meaning(error, what)
+                meant = self.meaning(error, what, is_first_look=for_ms is not None)
                 if meant is None:
                     raise
                 waited_s = time.monotonic() - started
@@ -141,8 +143,8 @@ class Database:
                 raise
             raise meant from error
 
-    def meaning(self, error: BaseException, what: str) -> SqlError | None:
-        """The SqlError that says it; None if it is none of the database's."""
+    def meaning(self, error: BaseException, what: str, *, is_first_look: bool = False) -> SqlError | None:
+        """The SqlError that says it; None if it is none of the database's. `is_first_look`: before the job starts."""
         from sqlalchemy.exc import DBAPIError, NoSuchTableError, SQLAlchemyError
 
         if isinstance(error, NoSuchTableError):
@@ -157,7 +159,7 @@ class Database:
         else:
             return None
         text = f"{self.name}: cannot {what}: {_one_line(said)}"
-        return _kind_of(said, is_lost)(text)
+        return _kind_of(said, is_lost, is_first_look)(text)
 
     @contextmanager
     def deadline(self, connection: Any) -> Iterator[None]:
@@ -242,7 +244,7 @@ def _is_psycopg(error: BaseException) -> bool:
     return type(error).__module__.partition(".")[0] == "psycopg"
 
 
-def _kind_of(error: BaseException, is_lost: bool) -> type[SqlError]:
+def _kind_of(error: BaseException, is_lost: bool, is_first_look: bool) -> type[SqlError]:
     state = getattr(error, "sqlstate", None)
     words = str(error).lower()
     if isinstance(error, sqlite3.Error):
@@ -256,6 +258,8 @@ def _kind_of(error: BaseException, is_lost: bool) -> type[SqlError]:
     if is_lost:
         return DatabaseUnreachable
     if "OperationalError" in type(error).__name__ or "InterfaceError" in type(error).__name__:
+        if any(each in words for each in _SHUT_WORDS):
+            return DatabaseRefused if is_first_look else DatabaseUnreachable
         return DatabaseRefused if any(each in words for each in _REFUSAL_WORDS) else DatabaseUnreachable
     return StatementFailed
 

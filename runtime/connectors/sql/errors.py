@@ -1,8 +1,8 @@
 """What can go wrong with a database. No text holds a password.
 
 SqlError
-├── DatabaseUnreachable     nobody answered within `retry_ms`, or the server stopped answering
-├── DatabaseRefused         wrong credentials, no such database, no permission, a database that is read-only
+├── DatabaseUnreachable     nobody answered within `retry_ms`, or the server lets nobody in, or only reads
+├── DatabaseRefused         wrong credentials, no such database, no permission; at submit: it only reads
 ├── NoSuchTable             the table, the query's table or the schema is not there
 ├── TableMismatch           the table's columns, their types or its keys are not what is wanted
 ├── KeyNotUnique            rows cannot be resumed by this key: it is NULL or there twice

@@ -8,6 +8,7 @@ zombie finds the row moved.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from ....actors.operators.operator import Operator, Takes
 from ....state import pack_batch
 from ..names import one_name, several_names
 from .database import Database, driver_of
-from .errors import DatabaseRefused, StatementFailed, TableMismatch
+from .errors import DatabaseRefused, DatabaseUnreachable, StatementFailed, TableMismatch
 from .row_changes import RowChanges
 from .target_table import TargetTable
 
@@ -57,9 +58,11 @@ class _TableSink(Operator):
         return self._changes.removes_rows
 
     def check_at_submit(self, on_this_machine: bool) -> None:
-        """Raises SqlErrors: wrong credentials, a missing table, columns that do not fit."""
+        """Raises SqlErrors: wrong credentials, a missing table, columns that do not fit, a server that only reads."""
         with self._database.connect_to_look() as connection:
             self._look(connection)
+            if self._database.is_postgresql:
+                self._check_takes_changes(connection)
 
     def output_schema(self, *inputs: pa.Schema | None) -> None:
         """A sink emits nothing; what comes is compared with the table when the job is submitted, and when it opens."""
@@ -86,6 +89,16 @@ class _TableSink(Operator):
             if problem is not None:
                 raise TableMismatch(problem)
         return found
+
+    def _check_takes_changes(self, connection: Connection) -> None:
+        """When the job runs a server that only reads may be one that is about to be replaced; here it is a mistake."""
+        with self._database.translated(f"look at table {self._table}"):
+            (read_only,) = driver_of(connection).execute("SHOW transaction_read_only").fetchone()
+        if read_only == "on":
+            raise DatabaseRefused(
+                f"{self._database.name} takes no changes: its transactions are read-only, as at a standby, or with "
+                "default_transaction_read_only. Give the URL of the primary"
+            )
 
     def _transact(self, what: str, act: Callable[[Connection], T]) -> T:
         """One transaction: committed when it returns. After an error nobody knows whether it was, and the connection is
@@ -132,7 +145,9 @@ class SqlSink(_TableSink, LedgerSink):
 
     def open(self) -> None:
         super().open()
-        self._make_ledger()
+        self._has_ledger = False
+        with suppress(DatabaseUnreachable):  # it is made, and if need be tried again, with what is to be written
+            self._settle_ledger()
 
     def write(self, batch: Batch) -> None:
         self._kept.append(self._changes.fitted(batch, self._target))
@@ -146,6 +161,7 @@ class SqlSink(_TableSink, LedgerSink):
                 raise MarkerMoved(marker.writer, marker.after)
             self._changes.apply(connection, batches, self._target)
 
+        self._settle_ledger()
         self._transact(f"write to {self._target.name}", act)
 
     def last_marker(self, writer: str) -> int | None:
@@ -153,6 +169,7 @@ class SqlSink(_TableSink, LedgerSink):
 
         ledger = self._ledger()
         asked = select(ledger.c.sequence).where(ledger.c.writer == writer)
+        self._settle_ledger()
         return self._transact(f"read {LEDGER}", lambda connection: connection.execute(asked).scalar())
 
     def _moved(self, connection: Connection, marker: Marker) -> bool:
@@ -175,6 +192,12 @@ class SqlSink(_TableSink, LedgerSink):
             Column("sequence", BigInteger, nullable=False),
             schema=self._db_schema,
         )
+
+    def _settle_ledger(self) -> None:
+        """See to it that it is there."""
+        if not self._has_ledger:
+            self._make_ledger()
+            self._has_ledger = True
 
     def _make_ledger(self) -> None:
         """Subtasks may make it at the same time: then one of them finds that it is there."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, time
 from typing import Any
 
 import attrs
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from understudy.actors.flow.map_columns import with_dicts
 from understudy.actors.flow.records import (
     RecordMismatch,
     batch_of,
@@ -209,3 +211,22 @@ def test_a_column_of_nanoseconds_that_has_none_holds_pythons_times(kind: pa.Data
     finer = pa.array([-1_000, None, 1], pa.int64()).cast(kind)
     assert values_of(finer) == finer.to_pylist()
     assert values_of(pa.array([], kind)) == []
+
+
+FINE = pa.array([1_000, None, 2_001], pa.int64()).cast(pa.time64("ns"))
+IN_OTHERS = [
+    lambda array: array,
+    lambda array: pa.ListArray.from_arrays([0, *range(1, len(array) + 1)], array),
+    lambda array: pa.StructArray.from_arrays([array], ["at"]),
+    lambda array: pa.MapArray.from_arrays([*range(len(array) + 1)], pa.array(range(len(array))), array),
+]
+
+
+@pytest.mark.parametrize("inside", IN_OTHERS, ids=["itself", "list", "struct", "map"])
+def test_a_time_of_day_that_would_lose_nanoseconds_is_refused(inside: Callable[[pa.Array], pa.Array]) -> None:
+    """Arrow cuts them off without a word."""
+    for read in (values_of, lambda array: with_dicts(pa.record_batch([array], ["at"]))):
+        with pytest.raises(RecordMismatch, match=r"has nanoseconds.*lose data: 2001.*cast its column to pa.time64"):
+            read(inside(FINE))
+        assert len(read(inside(FINE)[:2])) == 2
+    assert values_of(FINE[:2]) == [time(microsecond=1), None]

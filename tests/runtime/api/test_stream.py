@@ -197,6 +197,26 @@ class TestOperators:
         (said,) = caplog.messages
         assert said.startswith(f"Other.{name} is called by nothing here; is {meant} meant?")
 
+    @pytest.mark.parametrize("name", ["process_2", "process_batch_2"])
+    def test_a_method_for_a_second_input_that_there_is_not_is_warned_of(
+        self, env: StreamEnvironment, name: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        class Two(KeyedOperator):
+            inputs = 2
+
+        class Calling(KeyedOperator):
+            def process(self, record: Any, out: Collector) -> None:
+                self.process_2(record, out), self.process_batch_2([record], out)
+
+        body = {name: lambda self, record, out: None}
+        for base in (Two, Calling):
+            fine = type("Fine", (base,), {"process": _process, **body, "inputs": 1} if base is Two else body)
+            env.from_collection([1]).key_by(0).process(fine)
+        assert caplog.messages == []
+        env.from_collection([1]).key_by(0).process(type("One", (KeyedOperator,), {**body, "process": _process}))
+        (said,) = caplog.messages
+        assert said.startswith(f"One.{name} is called by nothing here; is `inputs = 2` in the class, with first.conn")
+
     def test_a_source_is_no_operator_and_no_sink(self, env: StreamEnvironment, program: Any) -> None:
         for method in ("process", "sink_to"):
             with pytest.raises(InvalidOperator, match="Flights is a source and takes no input"):

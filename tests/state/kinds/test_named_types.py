@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from understudy.state import InvalidState
 from understudy.state.columnar.value_kinds import ValueKinds
 from understudy.state.kinds.descriptors import ValueState
 from understudy.state.kinds.record_serializer import node_of
@@ -40,6 +41,8 @@ type Rose = dict[str, Rose]
 type Roses[T] = dict[T, Roses[T]]
 type Away = list[Elsewhere]
 type Sockets = list[socket.socket]
+type Here = There
+type There = Here
 """
 needs_statements = pytest.mark.skipif(sys.version_info < (3, 12), reason="there is no `type` statement")
 
@@ -83,7 +86,10 @@ def test_values_are_held_against_what_the_name_stands_for() -> None:
 
 
 @needs_statements
-@pytest.mark.parametrize(("name", "values"), [("Rose", {"a": {"b": {}}}), ("Roses[str]", {"a": {}}), ("Away", [1])])
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("Rose", {"a": {"b": {}}}), ("Roses[str]", {"a": {}}), ("Away", [1]), ("Here", 1)],
+)
 def test_one_that_names_itself_or_what_is_not_there_takes_what_comes(name: str, values: Any) -> None:
     hint = named(name)
     assert node_of(hint).schema
@@ -100,3 +106,9 @@ def test_a_compiled_operator_keeps_numbers_by_another_name() -> None:
     assert ValueKinds.of(ValueState(UserId, default=UserId(0))).fields == (int,)
     assert ValueKinds.of(ValueState(Place, default=Place(UserId(0), 0))).fields == (int, int)
     assert ValueKinds.of(ValueState(tuple[UserId, float], default=(UserId(0), 0.0))).fields == (int, float)
+
+
+@needs_statements
+def test_a_compiled_operator_refuses_a_name_that_stands_for_itself() -> None:
+    with pytest.raises(InvalidState, match="of an int, float or bool"):
+        ValueKinds.of(ValueState(named("Here"), default=0))

@@ -112,9 +112,13 @@ class ChangeReader:
 
     def _connect(self) -> None:
         """Everything up to the first message; begins again from `self._position` when it is called again."""
+        import psycopg
+
         self.close()
         table, (job_id, attempt) = self._table, self._attempt
         self._control = self._connected()
+        if in_the_way := table.standby_in_the_way(self._control, is_resumed=self._position is not None):
+            raise psycopg.OperationalError(in_the_way)
         table.check(self._control)
         table.settle_publication(self._control)
         self._collations = table.collations(self._control)

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 _WITH_SCHEMAS = 150000
 """The release of PostgreSQL whose publications may have all tables of a schema."""
+_WITH_SLOTS_OF_STANDBYS = 160000
+"""The release whose standbys may have slots for changes."""
 _HANDOVER_S = 15.0
 """How long the slot may still be held by a process that has ended."""
 
@@ -53,6 +55,23 @@ class ChangedTable:
             )
 
     # -- what the server and the table must be
+
+    def standby_in_the_way(self, connection: Any, *, is_resumed: bool) -> str:
+        """That the server is a standby which cannot send the changes now; empty: it can, or is none. `is_resumed`:
+        changes were read before, so that there must be a slot.
+        """
+        (is_standby,) = connection.execute("SELECT pg_is_in_recovery()").fetchone()
+        if not is_standby:
+            return ""
+        has_slots = connection.info.server_version >= _WITH_SLOTS_OF_STANDBYS
+        if has_slots and not (is_resumed and self.slot_state(connection) is None):
+            return ""
+        return "the server is a standby" + (", without this slot" if has_slots else ", and those send no changes")
+
+    def check_no_standby(self, connection: Any) -> None:
+        """Raises NotReplicable; for who makes the source, and has not to wait until it has become the primary."""
+        if in_the_way := self.standby_in_the_way(connection, is_resumed=False):
+            raise NotReplicable(f"{self._where}: {in_the_way}: give the URL of the primary")
 
     def check(self, connection: Any) -> None:
         """Raises NotReplicable for what a user has to change first."""

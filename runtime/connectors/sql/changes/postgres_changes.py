@@ -86,6 +86,7 @@ class PostgresChanges(Source):
                 needs_key=snapshot,
             )
             self._table = ChangedTable(relation, slot, publication or f"{slot}_publication")
+            self._table.check_no_standby(driver_of(connection))
             self._table.check(driver_of(connection))
             self._table.warn_of_large_values(driver_of(connection))
         self._schema = change_schema(relation.read_schema, relation.name)

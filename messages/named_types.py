@@ -5,6 +5,9 @@ from __future__ import annotations
 import typing
 from typing import Any
 
+_MOST_NAMES = 64
+"""A name that leads through more names than these stands for itself."""
+
 
 def meant_by(hint: Any) -> Any:
     """The type that a name was given to, which may be another such name; any other type as it is.
@@ -23,6 +26,16 @@ def meant_by(hint: Any) -> Any:
     except NameError:
         return hint
     return meant if origin is None else _with(meant, dict(zip(named.__type_params__, hint.__args__, strict=False)))
+
+
+def meant(hint: Any) -> Any:
+    """The type that is no name, through all of its names; a name that in the end stands for itself as it is."""
+    found = hint
+    for _ in range(_MOST_NAMES):
+        if (inner := meant_by(found)) is found:
+            return found
+        found = inner
+    return hint
 
 
 def _with(hint: Any, arguments: dict[Any, Any]) -> Any:

@@ -1,0 +1,29 @@
+"""The outline of a function's code: what tells it from another one, in whichever lines of a file the two stand."""
+
+from __future__ import annotations
+
+import inspect
+from types import CodeType
+from typing import Any
+
+_KINDS = (
+    inspect.CO_VARARGS
+    | inspect.CO_VARKEYWORDS
+    | inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+)
+"""Of the flags those of the function itself; others say how its module was compiled."""
+
+
+def code_outline(code: CodeType) -> Any:
+    """Equal for codes that do the same by the same instructions; those of functions within it count too."""
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    takes = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _KINDS
+    return code.co_code, code.co_exceptiontable, names, takes, [_constant(each) for each in code.co_consts]
+
+
+def _constant(value: Any) -> Any:
+    if isinstance(value, CodeType):
+        return code_outline(value)
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
