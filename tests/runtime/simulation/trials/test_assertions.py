@@ -373,6 +373,24 @@ def test_a_function_that_returns_no_environment_is_told_so() -> None:
         assert_exactly_once(build)
 
 
+class _FillsOneAgain(Operator):
+    def __init__(self) -> None:
+        self.row: dict[str, int] = {}
+
+    def process_batch(self, batch: Any, out: Any) -> None:
+        for number in batch:
+            self.row["number"] = number
+            out.collect(self.row)
+
+
+def test_a_record_that_is_filled_again_is_found_though_slow_sources_give_one_at_a_time() -> None:
+    env = _env()
+    env.from_collection(range(40)).process(_FillsOneAgain, name="fill").collect(name="out")
+    told = r"^without any injected fault, with large batches: .* -> fill -> .*_FillsOneAgain has changed a record after"
+    with pytest.raises(AssertionError, match=told):
+        assert_exactly_once(env, histories=1)
+
+
 class _InSeconds(KeyedOperator):
     def process(self, record: int, out: Any) -> None:
         self.timers.at_processing_time(self.processing_time() // 1000 + 60)

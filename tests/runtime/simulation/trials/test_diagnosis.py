@@ -79,6 +79,11 @@ def _counted() -> int:
     return next(_counter)
 
 
+def _numbered(memo: list[int] = []) -> int:  # noqa: B006 - on purpose
+    memo.append(1)
+    return len(memo)
+
+
 @pytest.mark.parametrize(
     ("draw", "cause"),
     [
@@ -86,8 +91,9 @@ def _counted() -> int:
         (lambda: random.random(), r"its lambda calls random.random \(\S+test_diagnosis.py:\d+\), which"),
         (lambda: str(uuid.uuid4()), r"its lambda calls uuid.uuid4 \(\S+test_diagnosis.py:\d+\), which"),
         (_counted, "_counted changes the count '_counter' of your program"),
+        (_numbered, "_numbered changes the default list 'memo' of your program"),
     ],
-    ids=["real time", "random numbers", "ids", "a global variable"],
+    ids=["real time", "random numbers", "ids", "a global variable", "a default"],
 )
 def test_a_job_that_changes_from_run_to_run_is_told_what_to_do(draw: Callable[[], Any], cause: str) -> None:
     def build() -> StreamEnvironment:
