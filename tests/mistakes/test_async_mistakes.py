@@ -638,15 +638,18 @@ class LeftCollectTo(Operator):
     """The same with a side output, which is emitted to in time, too."""
 
     async def process(self, record: Any, out: Collector) -> None:
+        if record == "waits":
+            await asyncio.sleep(0.001)
         out.collect_to(LATE, record)
         asyncio.get_running_loop().call_later(0.01, out.collect_to, LATE, "late")  # to the side
 
 
-def test_what_is_collected_to_a_side_later_by_the_method_alone_is_no_silent_loss() -> None:
+@pytest.mark.parametrize("record", ["waits", "never waits"])
+def test_what_is_collected_to_a_side_later_by_the_method_alone_is_no_silent_loss(record: str) -> None:
     harness = OperatorHarness(LeftCollectTo)
-    harness.process([1])
+    harness.process([record])
     harness.advance(5)
-    assert harness.side_output(LATE) == [1]
+    assert harness.side_output(LATE) == [record]
     assert harness.output() == []
     harness.snapshot()  # nothing was added yet, and something may be
     harness.advance(100)
