@@ -138,9 +138,9 @@ def _described(where: str, value: Any) -> dict[str, Any]:
         return {f"the attribute {name!r} of {kind}": held for name, held in attributes if name not in not_looked_at}
     if not isinstance(value, types.FunctionType):
         called = value.__self__ if isinstance(value, types.MethodType) else value if callable(value) else None
-        kind = type(called)
-        if hasattr(called, "__dict__") and kind.__module__.partition(".")[0] not in _LIBRARY:
-            return {f"the attribute {name!r} of {kind.__name__}": held for name, held in vars(called).items()}
+        cls = type(called)
+        if hasattr(called, "__dict__") and cls.__module__.partition(".")[0] not in _LIBRARY:
+            return {f"the attribute {name!r} of {cls.__name__}": held for name, held in vars(called).items()}
         return {where: value}
     cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
     return {f"variable {name!r} of the function {value.__name__}": _content(cell) for name, cell in cells}
