@@ -141,6 +141,20 @@ def test_what_is_registered_last_is_forgotten_where_it_is_deleted_from_python(
         assert timers.last[slot] == NO_TIME
 
 
+@given(changes=CHANGES.filter(bool))
+def test_what_is_registered_last_is_forgotten_where_it_fires_for_python(changes: list[tuple[int, int, bool]]) -> None:
+    """A kernel would take it for pending, and not register it again."""
+    timers = SlotTimers()
+    timers.reserve(5)
+    timers.apply(log(changes))
+    while (due := timers.next_ms()) is not None:
+        timers.last[:] = due
+        fired = timers.pop(due)
+        if fired is None:  # that one was deleted
+            continue
+        assert timers.last[fired[1]] == NO_TIME
+
+
 # -- by key, in a backend
 
 KEYS = ("JFK", "LGA", "Ødegård", "", "x" * 40)
