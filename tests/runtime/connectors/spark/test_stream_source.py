@@ -100,6 +100,20 @@ def test_batches_come_in_order_as_they_are_written(spool: Spool) -> None:
         assert read(source) == all_ids(range(2, 5))
 
 
+def test_a_batch_stays_until_a_checkpoint_is_behind_all_of_it(spool: Spool) -> None:
+    fill(spool, range(2))
+    with reading(spool, batch_rows=2) as source:
+        source.poll()
+        first = [row.id for row in source.take_output()]
+        snapshot = source.snapshot()
+        operator: Any = source.operator
+        operator._forget_before(snapshot.checkpoint_id)
+        assert spool.batches() == [0, 1]
+        source.crash()
+        with source.restored(snapshot) as after:
+            assert first + read(after) == all_ids(range(2))
+
+
 class EndsWhileItIsLookedAt(Spool):
     """Its query adds the last batch, and ends, when the source has just seen that there is no more yet."""
 
