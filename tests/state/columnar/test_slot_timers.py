@@ -138,6 +138,17 @@ def test_what_is_registered_and_deleted_while_a_slice_fires_holds_for_the_rest_o
     assert list(zip(times.tolist(), slots.tolist(), strict=True)) == [(2, 0), (2, 1), (4, 0)]
 
 
+def test_what_is_registered_last_is_forgotten_where_slots_are_others() -> None:
+    timers = SlotTimers()
+    timers.reserve(3)
+    timers.apply(log([(5, 2, True)]))
+    timers.last[2] = 5
+    timers.move(np.array([2]), np.array([0]))
+    timers.reserve(3)
+    assert set(timers.last.tolist()) == {NO_TIME}
+    assert list(timers.pending()) == [(5, 0)]
+
+
 def test_a_small_run_counts_before_the_large_one_that_is_older() -> None:
     timers = SlotTimers()
     timers.apply(log((time_ms, 0, True) for time_ms in range(10)))
