@@ -1,8 +1,9 @@
 """Which variables of the user's program a function changes, where it changes a copy of them. Known from its bytecode.
 
 Functions and classes of a script, lambdas and functions within functions go to the TaskManagers with copies of the
-variables that they name. `seen.append(record)` there is lost without a word: the program's own list stays empty, and no
-checkpoint holds the copy. Whoever submits the job is warned, once per function.
+variables that they name, and of the defaults of their parameters. `seen.append(record)` there is lost without a word:
+the program's own list stays empty, and no checkpoint holds the copy. Whoever submits the job is warned, once per
+function.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 _CONTAINERS = (MutableMapping, MutableSequence, MutableSet, deque)
 _GROWING = frozenset({"add", "append", "appendleft", "extend", "insert", "setdefault", "update"})
 _CHANGING = _GROWING | {"clear", "discard", "pop", "popitem", "popleft", "remove", "reverse", "sort"}
-_LOADS = ("LOAD_GLOBAL", "LOAD_DEREF")
+_LOADS = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_FAST")
 _ASIDE = ("RESUME", "NOP", "JUMP", "COPY_FREE_VARS", "MAKE_CELL", "KW_NAMES", "NOT_TAKEN")
 """They leave the stack as it is."""
 _GOES_NOT_ON = ("RETURN", "RAISE", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE")
@@ -48,6 +49,12 @@ class _Variable(NamedTuple):
     name: str
     value: Any
     is_assigned: bool = False
+    is_default: bool = False
+
+    @property
+    def told(self) -> str:
+        kind = "variable" if self.is_assigned else type(self.value).__name__
+        return f"the {'default ' * self.is_default}{kind} {self.name!r}"
 
 
 _looked_at: WeakSet[CodeType] = WeakSet()
@@ -86,9 +93,9 @@ def _changes(function: FunctionType) -> Iterator[Change]:
     named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"
     captured = captured_by(function)
     for code in codes_of(function.__code__):
-        for line, variable in _changed(code, captured):
-            kind = "the variable" if variable.is_assigned else f"the {type(variable.value).__name__}"
-            yield Change(named, f"{kind} {variable.name!r}", code.co_filename, line)
+        own = _defaults_of(function) if code is function.__code__ else {}
+        for line, variable in _changed(code, {**captured, "FAST": own}):
+            yield Change(named, variable.told, code.co_filename, line)
 
 
 def functions_of(operator: Operator) -> Iterator[FunctionType]:
@@ -115,6 +122,20 @@ def captured_by(function: FunctionType) -> dict[str, dict[str, Any]]:
         with suppress(ValueError):  # it has no value yet
             cells[name] = cell.cell_contents
     return {"GLOBAL": function.__globals__, "DEREF": cells}
+
+
+def _defaults_of(function: FunctionType) -> dict[str, Any]:
+    """Those that can change, of parameters that stand for nothing else in its code: all its calls have the same."""
+    code, values = function.__code__, function.__defaults__ or ()
+    positional = code.co_varnames[: code.co_argcount]
+    defaults = dict(zip(positional[len(positional) - len(values) :], values, strict=True))
+    defaults |= function.__kwdefaults__ or {}
+    assigned = {each.value for each in steps(code) if each.name == "STORE_FAST"} if defaults else ()
+    return {
+        name: value
+        for name, value in defaults.items()
+        if name not in assigned and isinstance(value, (*_CONTAINERS, Iterator))
+    }
 
 
 def _changed(code: CodeType, captured: dict[str, dict[str, Any]]) -> Iterator[tuple[int, _Variable]]:
@@ -167,7 +188,7 @@ def _step(stack: list[_Variable | None], each: Step, captured: dict[str, dict[st
     name, argument, effect = each.name, each.arg, each.effect
     if name in _LOADS and each.value in captured[name[5:]]:
         stack += [None] * (effect - 1)
-        stack.append(_Variable(each.value, captured[name[5:]][each.value]))
+        stack.append(_Variable(each.value, captured[name[5:]][each.value], is_default=name == "LOAD_FAST"))
     elif name == "COPY" and len(stack) >= argument:
         stack.append(stack[-argument])
     elif name == "SWAP" and len(stack) >= argument:

@@ -17,6 +17,7 @@ from understudy.messages import (
     unpack_plain,
     with_record_types,
 )
+from understudy.messages.job_record_types import types_of_job
 
 HEAD = "from dataclasses import dataclass\nfrom enum import Enum\nfrom typing import NamedTuple\n"
 EVENT = HEAD + "@dataclass\nclass Event:\n    a: int\n    def double(self): return self.a * 2\n"
@@ -68,6 +69,44 @@ def test_a_record_of_the_other_class_is_refused(cell: Cell, changed: str) -> Non
     for job, kind in ((types, after), (record_types_of_script(), before)):
         with pytest.raises(UnsupportedValue, match=r"at .0.: there are two classes Event, as its definition was run"):
             with_record_types(job, pack_plain, [kind(1)])
+
+
+PLACE = HEAD + "class Event(NamedTuple):\n    a: int\n"
+CHILD = HEAD + "@dataclass\nclass Base:\n    a: int\nclass Event(Base):\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "was", "becomes"),
+    [
+        (PLACE, "a: int", "a: str"),
+        (EVENT.replace("(self)", "(self, by=2)"), "by=2", "by=3"),
+        (EVENT + "    rate = 3\n", "rate = 3", "rate = 4"),
+        (EVENT + "    @property\n    def half(self): return self.a / 2\n", "/ 2", "/ 3"),
+        (EVENT + "    @classmethod\n    def one(cls): return cls(1)\n", "cls(1)", "cls(2)"),
+        (CHILD, "Base", "Other"),
+    ],
+    ids=["type of a named tuple", "default of a method", "constant", "property", "class method", "base"],
+)
+def test_one_difference_is_enough_to_tell_two_classes_of_one_name_apart(
+    cell: Cell, code: str, was: str, becomes: str
+) -> None:
+    cell(code, "Event")
+    types = record_types_of_script()
+    after = cell(code.replace(was, becomes), "Event")
+    with pytest.raises(UnsupportedValue, match="there are two classes Event"):
+        with_record_types(types, pack_plain, [after(1)])
+
+
+def test_who_packs_for_another_job_in_between_goes_on_with_the_first_ones_types(cell: Cell) -> None:
+    cell(EVENT, "Event")
+    types = record_types_of_script()
+
+    def work() -> object:
+        with_record_types({}, pack_plain, 1)
+        return types_of_job()
+
+    assert with_record_types(types, work) is types
+    assert types_of_job() is None
 
 
 @pytest.mark.parametrize(

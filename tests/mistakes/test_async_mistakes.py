@@ -26,6 +26,7 @@ from understudy import (
     JobFailed,
     KeyedOperator,
     Operator,
+    OutputTag,
     Retry,
     StreamEnvironment,
     ValueState,
@@ -628,6 +629,56 @@ def test_what_is_collected_later_by_the_method_alone_is_no_silent_loss(record: s
         harness.snapshot() if when == "checkpoint" else harness.end()
     assert "out was used by code that outlived its record" in str(caught.value.__cause__)
     assert "# it was to be later" in str(caught.value.__cause__)
+
+
+LATE = OutputTag("late")
+
+
+class LeftCollectTo(Operator):
+    """The same with a side output, which is emitted to in time, too."""
+
+    async def process(self, record: Any, out: Collector) -> None:
+        if record == "waits":
+            await asyncio.sleep(0.001)
+        out.collect_to(LATE, record)
+        asyncio.get_running_loop().call_later(0.01, out.collect_to, LATE, "late")  # to the side
+
+
+@pytest.mark.parametrize("record", ["waits", "never waits"])
+def test_what_is_collected_to_a_side_later_by_the_method_alone_is_no_silent_loss(record: str) -> None:
+    harness = OperatorHarness(LeftCollectTo)
+    harness.process([record])
+    harness.advance(5)
+    assert harness.side_output(LATE) == [record]
+    assert harness.output() == []
+    harness.snapshot()  # nothing was added yet, and something may be
+    harness.advance(100)
+    with pytest.raises(UserCodeError) as caught:
+        harness.snapshot()
+    assert "# to the side" in str(caught.value.__cause__)
+
+
+class LeftInTurn(Operator):
+    """Leaves a task that leaves another one."""
+
+    async def process(self, record: Any, out: Collector) -> None:
+        self.first = asyncio.create_task(self.begin(record, out))
+
+    async def begin(self, record: Any, out: Collector) -> None:
+        await asyncio.sleep(0.05)
+        self.second = asyncio.create_task(self.emit(record, out))  # the second one
+
+    async def emit(self, record: Any, out: Collector) -> None:
+        await asyncio.sleep(0.05)
+        out.collect(record)
+
+
+def test_what_is_begun_by_what_a_record_has_left_is_waited_for_at_the_end_of_the_data() -> None:
+    harness = OperatorHarness(LeftInTurn)
+    harness.process([1])
+    with pytest.raises(UserCodeError) as caught:
+        harness.end()
+    assert "# the second one" in str(caught.value.__cause__)
 
 
 class Refreshing(Operator):

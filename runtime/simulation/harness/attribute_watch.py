@@ -63,6 +63,7 @@ _NO_DATA = (
 )
 _SHOWN = 60
 _OURS = Operator.__module__.partition(".")[0]
+_LIBRARY = frozenset({_OURS, "pykka", "builtins", "typing", "abc", "functools"})
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+")
 
 Held = Mapping[str, bytes]
@@ -126,7 +127,9 @@ def classes_as_in_a_new_process(operators: Sequence[Operator]) -> Iterator[Calla
 
 
 def _described(where: str, value: Any) -> dict[str, Any]:
-    """The value, or, of a function, the variables that it takes along, and of a window function its attributes."""
+    """The value, or, of a function, the variables that it takes along, and of a window function, or another object of
+    the user's that can be called, its attributes.
+    """
     if isinstance(value, PlainWindowFunction):
         return _described(where, value._function)
     if isinstance(value, ProcessWindowFunction):
@@ -134,6 +137,10 @@ def _described(where: str, value: Any) -> dict[str, Any]:
         attributes = vars(value).items() if type(value).__module__.partition(".")[0] != _OURS else ()
         return {f"the attribute {name!r} of {kind}": held for name, held in attributes if name not in not_looked_at}
     if not isinstance(value, types.FunctionType):
+        called = value.__self__ if isinstance(value, types.MethodType) else value if callable(value) else None
+        cls = type(called)
+        if hasattr(called, "__dict__") and cls.__module__.partition(".")[0] not in _LIBRARY:
+            return {f"the attribute {name!r} of {cls.__name__}": held for name, held in vars(called).items()}
         return {where: value}
     cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
     return {f"variable {name!r} of the function {value.__name__}": _content(cell) for name, cell in cells}
@@ -148,8 +155,7 @@ def _content(cell: types.CellType) -> Any:
 
 def _own_classes(operator: Operator) -> list[type]:
     """The user's, not ours and not Python's."""
-    library = (_OURS, "pykka", "builtins", "typing", "abc")
-    return [cls for cls in type(operator).__mro__ if cls.__module__.partition(".")[0] not in library]
+    return [cls for cls in type(operator).__mro__ if cls.__module__.partition(".")[0] not in _LIBRARY]
 
 
 def _data_of(cls: type) -> dict[str, Any]:

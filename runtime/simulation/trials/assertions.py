@@ -261,7 +261,8 @@ def _wanted(output: Output, expected: Records | None, sink: str | None) -> Mappi
         case None if not any(compared.values()):
             raise Unfit(
                 "the job commits no output, so there is nothing to compare: give it some records. If it has some: does "
-                "a timer wait for time.time()? Simulated time is another one: take self.processing_time()"
+                "a timer wait for time.time()? Simulated time is another one: take self.processing_time(). Does a sink "
+                "pass over what its commit raises?"
             )
         case None:
             return compared

@@ -4,14 +4,16 @@ State in a plain attribute: it changed up to a barrier, and after the restore it
 may have been restored. Output that is visible too early: a TransactionalLog grows while a batch is processed or at a
 barrier, when the checkpoint may still fail. An offset that does not say what comes next: other records follow on it
 than did before. Where nothing of that was found, the clock, and then the moments of checkpoints; where not even that,
-calls that give something else in each run, and variables of the program that a function changes. All are likely
-causes, and no more.
+calls that give something else in each run, and variables of the program that a function changes; and last, generators
+and caches, whose contents nobody can compare, and state that expires by the clock. All are likely causes, and no more.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
 import cloudpickle
@@ -29,6 +31,8 @@ from ..world.transactional_log import logs_of_this_world
 from .unsteady_calls import unsteady_calls
 
 _OF_THE_RECORD = "Make random numbers from the record: random.Random(record_id), or numpy's default_rng(record_id)"
+
+_CACHE = type(lru_cache(int))
 
 _Place = tuple[str, str, int, int]
 """A subtask of an operator: job, operator, parallelism and index."""
@@ -50,12 +54,15 @@ class Causes:
         self._unsteady: dict[str, str] = {}
         self._variables: dict[str, str] = {}
         """The same, where nothing else is found."""
-        self._after: dict[_Place, dict[bytes, Any]] = defaultdict(dict)
-        """By source and offset, the first record that came then."""
+        self._memories: dict[str, str] = {}
+        """And the same again."""
+        self._after: dict[tuple[object, ...], dict[bytes, Any]] = defaultdict(dict)
+        """By source, of whichever job of the history, and offset, the first record that came then."""
 
     @property
     def found(self) -> tuple[str, ...]:
-        return tuple((self._found or self._clocks or self._paced or self._unsteady or self._variables).values())
+        certain_first = self._found, self._clocks, self._paced, self._unsteady, self._variables, self._memories
+        return tuple(next(filter(None, certain_first), {}).values())
 
     def look_at(self, operator: Operator) -> None:
         """Stand before what a new operator is called with."""
@@ -106,7 +113,7 @@ class Causes:
         def poll_() -> Any:
             batch = poll()
             if isinstance(batch, list) and batch:
-                after = self._after[_place(source)]
+                after = self._after[_place(source)[1:]]
                 for key, (how, given) in ahead.items():
                     before = after.setdefault(key, batch[0])
                     if before != batch[0]:
@@ -136,6 +143,7 @@ class Causes:
 
         def barrier(checkpoint_id: CheckpointId) -> object:
             result = on_checkpoint(checkpoint_id)
+            self._look_at_memories(operator)
             self._at_barriers[_place(operator)][checkpoint_id] = first[0], _held(operator)
             return result
 
@@ -164,6 +172,37 @@ class Causes:
                     told = f"{what} is not declared as state, so no checkpoint holds it: {values}"
                     draws = is_generator(at_barrier.get(what))
                     self._found.setdefault(what, f"{told}. {_OF_THE_RECORD if draws else remedy}")
+
+    def _look_at_memories(self, operator: Operator) -> None:
+        """What cannot be pickled, and so not compared: generators, and functions that remember their results. And state
+        that is short-lived enough to have expired by now.
+        """
+        kind = type(operator).__name__
+        for name, each in declared_states(type(operator)).items():
+            ttl = getattr(each, "ttl", None)
+            if ttl is not None and ttl.clock == "processing" and ttl.duration_ms <= operator.context.clock.now_ms():
+                self._memories[name] = (
+                    f"state {name!r} of {kind} expires by the clock, after {ttl.duration_ms} ms: what is there depends "
+                    'on when it runs, and a restart changes that. Ttl(..., clock="event") goes by event time'
+                )
+        for name, value in vars(operator).items():
+            if isinstance(value, GeneratorType | AsyncGeneratorType) and not is_ours(type(operator)):
+                self._memories[name] = (
+                    f"attribute {name!r} of {kind} is a generator, and no checkpoint holds the variables of its "
+                    "function. Keep in declared state what it goes by"
+                )
+            elif _is_cache(value):
+                self._say_cached(value)
+        for cls in type(operator).__mro__:
+            if not is_ours(cls):
+                for value in filter(_is_cache, vars(cls).values()):
+                    self._say_cached(value)
+
+    def _say_cached(self, function: Any) -> None:
+        self._memories[function.__qualname__] = (
+            f"{function.__qualname__} remembers what it has returned (functools.lru_cache), in its process and in no "
+            "checkpoint. Let it remember only what its arguments alone decide, and not what goes by state"
+        )
 
     def _look_at_clock(self, operator: Any) -> None:
         """Whether a KeyedOperator of the user's goes by processing time. Its timers are there when it is opened."""
@@ -242,6 +281,10 @@ class Causes:
         sizes = {log.name: len(log.committed()) for log in logs_of_this_world()}
         before, self._sizes = self._sizes, sizes
         return [name for name, size in sizes.items() if size > before.get(name, 0)]
+
+
+def _is_cache(value: object) -> bool:
+    return isinstance(value, _CACHE)
 
 
 def _place(operator: Operator) -> _Place:

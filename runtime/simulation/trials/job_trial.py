@@ -75,6 +75,7 @@ class JobTrial:
         """Why the job is not rescaled to some parallelisms."""
         self._plain = self._translated(env, 1)
         self.reference = self._run_calmly(_checked(env, self._plain))
+        self._check_in_hurry()
 
     def faults_of(self, seed: int) -> tuple[Fault, ...]:
         """The random faults of this seed; never the JobManager's death, which is the end of the job.
@@ -170,11 +171,20 @@ class JobTrial:
         tried = self._run_at(pause_ms, is_first=True)
         if not wanted_ms / _TOLERANCE < tried.virtual_ms < wanted_ms * _TOLERANCE:
             tried = self._run_at(pause_ms * wanted_ms / max(tried.virtual_ms, pause_ms))
-        if tried.violations:
-            raise AssertionError(f"without any injected fault: {tried.violations[0]}") from tried.crash
-        if tried.status != JobStatus.FINISHED.value:
-            raise AssertionError(f"without any injected fault, the job is {tried.status}")
+        _check("without any injected fault", tried)
         return tried
+
+    def _check_in_hurry(self) -> None:
+        """Slowed down, a small collection comes record by record. What goes wrong where several come at once, as a dict
+        that is filled again for each, is seen where they do.
+        """
+
+        def unpaced(parallelism: int, number: int) -> Translation:
+            return replace(self._plain, graph=replace(self._plain.graph, restart=no_restart()))
+
+        tried = self._run(unpaced, 0, (), _LONGEST_MS, lambda status, output: ())
+        if tried.status == JobStatus.FAILED.value:
+            _check("without any injected fault, with large batches", tried)
 
     def _run_at(self, pause_ms: float, *, is_first: bool = False) -> Tried:
         self._pause_ms = pause_ms
@@ -240,6 +250,14 @@ class JobTrial:
             slots=self._slots if number == 1 and env is self._env else None,
             job_id=JobId(f"job-{number}"),
         )
+
+
+def _check(how: str, tried: Tried) -> None:
+    """Raises AssertionError for a run that has gone wrong."""
+    if tried.violations:
+        raise AssertionError(f"{how}: {tried.violations[0]}") from tried.crash
+    if tried.status != JobStatus.FINISHED.value:
+        raise AssertionError(f"{how}, the job is {tried.status}")
 
 
 def _checked(env: StreamEnvironment, translation: Translation) -> int:

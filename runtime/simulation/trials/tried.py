@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from logging import CRITICAL, getLogger
 
 from ....actors import operators
+from ....actors.tasks import time_report
 from ....messages import CheckpointAborted, JobDetails, JobStatus
 from ...api.translation import Translation
 from ...clusters.job_handle import JobHandle
@@ -40,8 +41,8 @@ Judge = Callable[[str, Output], Iterable[Violation]]
 Translated = Callable[[int, int], Translation]
 """The job with this parallelism (0: that of its environment), as the so-manieth that is submitted."""
 
-_OPERATORS = operators.__name__
-"""The logger of what operators notice, as times in seconds."""
+_HEARD = (operators.__name__, time_report.__name__)
+"""The loggers of what operators notice, as times in seconds, and of late records."""
 
 
 @dataclass(slots=True)
@@ -96,7 +97,7 @@ def try_once(
         submitted.append(translation)
         return job
 
-    with _silence(but=(_OPERATORS,) if is_first else ()):
+    with _silence(but=_HEARD if is_first else ()):
         quiet_ms = max((fault.until_ms for fault in cluster.faults), default=0.0)
         user = SavepointUser(cluster, submit, limit_ms, quiet_ms)
         try:

@@ -91,3 +91,15 @@ def test_rounds_that_will_end_are_not_and_neither_are_those_that_another_head_na
     now.now.ms = 50_000_000.0
     assert head.round_over(RoundMark(1, 3), Sent())  # type: ignore[arg-type]
     assert caplog.messages == []
+
+
+def test_what_a_head_has_still_to_send_of_its_round_is_in_a_snapshot() -> None:
+    head = OperatorHarness(RoundsHead(9))
+    operator: Any = head.operator
+    operator.number = 2
+    operator._to_send.append([1, 2])
+    restored = head.restored(head.snapshot(1))
+    after: Any = restored.operator
+    assert (after.number, list(after._to_send)) == (2, [[1, 2]])
+    for each in (head, restored):
+        each.close()

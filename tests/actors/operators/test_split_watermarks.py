@@ -4,14 +4,18 @@ WatermarksWithIdlenessTest, SourceOperatorSplitWatermarkAlignmentTest.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.actors.flow.elements import NO_WATERMARK
 from understudy.actors.operators.activity_clock import ActivityClock
+from understudy.actors.operators.assign_timestamps import AssignTimestamps
 from understudy.actors.operators.split_watermarks import ONLY_SPLIT, SplitWatermarks
 from understudy.actors.operators.watermark_generators import bounded_out_of_orderness, monotonous
+from understudy.testing import OperatorHarness
 
 
 def reading(*names: str, idle_after_ms: int | None = None) -> SplitWatermarks:
@@ -207,3 +211,18 @@ class TestActivityClock:
         clock.go_on()
         now[0] = 1_005
         assert clock.read() == 15
+
+
+def test_after_a_rescale_a_subtask_is_as_far_as_the_slowest_of_those_before() -> None:
+    before = [
+        OperatorHarness(AssignTimestamps("at", monotonous()), parallelism=2, subtask_index=index) for index in range(2)
+    ]
+    for harness, at in zip(before, (50, 10), strict=True):
+        harness.process([{"at": at}])
+    said = [harness.watermarks()[-1] for harness in before]
+    snapshots = [harness.snapshot() for harness in before]
+    for harness in before:
+        harness.crash()
+    with before[0].restored(snapshots, parallelism=1, subtask_index=0) as both:
+        operator: Any = both.operator
+        assert operator.emitted_ms == said[1] < said[0]

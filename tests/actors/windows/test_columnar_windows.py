@@ -231,11 +231,25 @@ LAST_OF_THE_FIRST = next(name for name in map(str, range(10_000)) if key_group(n
 
 
 def _uneven(
-    assigner: Any, lateness_ms: int = 0, *, ahead_ms: int = 16, names: str | Sequence[str] = "abcdefgh"
+    assigner: Any,
+    lateness_ms: int = 0,
+    *,
+    ahead_ms: int = 16,
+    behind_ms: int = 0,
+    names: str | Sequence[str] = "abcdefgh",
 ) -> tuple[ColumnStage, str, str]:
-    """One subtask made of two, of which the first was ahead, at `ahead_ms` in place of 0; and a key of each. Both have
-    a row at 3 and at 25.
-    """
+    """One subtask made of two, of which the first was ahead (`ahead_ms`); and a key of each."""
+    stages, keys = _two(assigner, lateness_ms, ahead_ms=ahead_ms, behind_ms=behind_ms, names=names)
+    (both,) = rescaled(stages, 1)
+    both.put_watermark(behind_ms + 1)
+    assert isinstance(both, ColumnStage)
+    return both, *keys
+
+
+def _two(
+    assigner: Any, lateness_ms: int, *, ahead_ms: int, behind_ms: int, names: str | Sequence[str]
+) -> tuple[list[ColumnStage], tuple[str, str]]:
+    """The two, which have a row at 3 and at 25 each."""
     stages, keys = [], []
     for index in range(2):
         stage = ColumnStage.__new__(ColumnStage)
@@ -245,11 +259,8 @@ def _uneven(
         stage.put((keys[index], 1, 3), (keys[index], 1, 25), at=[3, 25])
         stages.append(stage)
     stages[0].put_watermark(ahead_ms)
-    stages[1].put_watermark(0)
-    (both,) = rescaled(stages, 1)
-    both.put_watermark(1)
-    assert isinstance(both, ColumnStage)
-    return both, keys[0], keys[1]
+    stages[1].put_watermark(behind_ms)
+    return stages, (keys[0], keys[1])
 
 
 @pytest.mark.parametrize("assigner", [tumbling(10), sliding(10, 10), cumulative(10, 10)])
@@ -268,6 +279,27 @@ def test_after_a_rescale_windows_that_had_fired_do_not_fire_again_in_any_key_gro
     for _ in range(restores):
         stage = rescaled([stage], 1)[0]  # type: ignore[assignment]
     assert stage.advance(9) == [(behind, 0, 10, 1, 1)]
+
+
+@pytest.mark.parametrize("restores", [0, 1])
+def test_after_a_rescale_windows_that_had_closed_stay_closed_where_both_have_fired_alike(restores: int) -> None:
+    stage, ahead, behind = _uneven(tumbling(10), lateness_ms=3, ahead_ms=13, behind_ms=9)
+    for _ in range(restores):
+        stage = rescaled([stage], 1)[0]  # type: ignore[assignment]
+    assert stage.feed((ahead, 5, 4), (behind, 7, 4), at=[4, 4]) == [(behind, 0, 10, 2, 8)]
+    assert stage.operator.late_records == 1
+
+
+def test_after_a_rescale_into_a_program_without_lateness_windows_that_had_fired_have_closed() -> None:
+    stages, (ahead, behind) = _two(tumbling(10), 50, ahead_ms=16, behind_ms=0, names="abcdefgh")
+    snapshots = [stage.harness.snapshot() for stage in stages]
+    for stage in stages:
+        stage.harness.crash()
+    both = ColumnStage.__new__(ColumnStage)
+    both._be(OperatorHarness(operator(tumbling(10)), key_by="key", restore_from=snapshots), 0)
+    assert both.feed((ahead, 5, 4), (behind, 7, 4), at=[4, 4]) == []
+    assert both.operator.late_records == 1
+    assert both.advance(9) == [(behind, 0, 10, 2, 8)]
 
 
 def test_after_a_rescale_a_late_row_of_a_key_that_was_ahead_counts_in_the_windows_that_had_not_fired() -> None:

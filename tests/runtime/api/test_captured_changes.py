@@ -106,6 +106,29 @@ def closure() -> Callable[[Any], None]:
     return adds
 
 
+def changes_a_default(record: Any, memo: list[Any] = []) -> Any:  # noqa: B006 - on purpose
+    memo.append(record)
+    return len(memo)
+
+
+def changes_a_default_by_name(record: Any, *, memo: dict[Any, int] = {}) -> None:  # noqa: B006 - on purpose
+    memo[record] = 1
+
+
+def takes_the_next_of_a_default(record: Any, ids: Any = itertools.count()) -> Any:  # noqa: B008 - on purpose
+    return record, next(ids)
+
+
+def changes_what_takes_the_place_of_a_default(record: Any, memo: list[Any] = []) -> Any:  # noqa: B006 - it stays empty
+    memo = list(memo)
+    memo.append(record)
+    return memo
+
+
+def has_a_local_of_a_defaults_name(record: Any, memo: list[Any] = []) -> Any:  # noqa: B006 - it stays empty
+    return [(lambda memo: memo.append(1))(each) for each in record], len(memo)
+
+
 def reads(record: Any) -> Any:
     time.sleep(0)
     return counts[record], counts.get(record), [each for each in seen if each], sorted(tally)
@@ -150,6 +173,11 @@ def changes_its_own(record: Any) -> Any:
         (deletes, "the dict 'counts'"),
         (within, "the list 'seen'"),
         (closure(), "the set 'own'"),
+        (changes_a_default, "the default list 'memo'"),
+        (changes_a_default_by_name, "the default dict 'memo'"),
+        (takes_the_next_of_a_default, "the default count 'ids'"),
+        (changes_what_takes_the_place_of_a_default, None),
+        (has_a_local_of_a_defaults_name, None),
         (reads, None),
         (changes_its_own, None),
     ],

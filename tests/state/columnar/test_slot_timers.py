@@ -128,6 +128,38 @@ def test_what_fires_piece_by_piece_is_let_go() -> None:
     assert left.times.base is None
 
 
+def test_what_is_registered_and_deleted_while_a_slice_fires_holds_for_the_rest_of_it() -> None:
+    timers = SlotTimers()
+    timers.apply(log((time_ms, 0, True) for time_ms in (1, 2, 3, 4)))
+    assert len(timers.due(10).times) == 4
+    timers.fired(1)
+    timers.apply(log([(3, 0, False), (2, 1, True), (20, 0, True)]))
+    times, slots, _ = timers.due(10)
+    assert list(zip(times.tolist(), slots.tolist(), strict=True)) == [(2, 0), (2, 1), (4, 0)]
+
+
+def test_what_is_registered_last_is_forgotten_where_slots_are_others() -> None:
+    timers = SlotTimers()
+    timers.reserve(3)
+    timers.apply(log([(5, 2, True)]))
+    timers.last[2] = 5
+    timers.move(np.array([2]), np.array([0]))
+    timers.reserve(3)
+    assert set(timers.last.tolist()) == {NO_TIME}
+    assert list(timers.pending()) == [(5, 0)]
+
+
+def test_a_small_run_counts_before_the_large_one_that_is_older() -> None:
+    timers = SlotTimers()
+    timers.apply(log((time_ms, 0, True) for time_ms in range(10)))
+    timers.apply(log([(5, 0, False), (20, 0, True)]))
+    assert not timers.has(5, 0)
+    assert timers.has(20, 0)
+    assert not timers.remove(5, 0)
+    assert timers.add(5, 0)
+    assert len(timers) == 11
+
+
 @given(changes=CHANGES.filter(bool))
 def test_what_is_registered_last_is_forgotten_where_it_is_deleted_from_python(
     changes: list[tuple[int, int, bool]],
@@ -139,6 +171,20 @@ def test_what_is_registered_last_is_forgotten_where_it_is_deleted_from_python(
         timers.last[slot] = time_ms
         timers.remove(time_ms, slot)
         assert timers.last[slot] == NO_TIME
+
+
+@given(changes=CHANGES.filter(bool))
+def test_what_is_registered_last_is_forgotten_where_it_fires_for_python(changes: list[tuple[int, int, bool]]) -> None:
+    """A kernel would take it for pending, and not register it again."""
+    timers = SlotTimers()
+    timers.reserve(5)
+    timers.apply(log(changes))
+    while (due := timers.next_ms()) is not None:
+        timers.last[:] = due
+        fired = timers.pop(due)
+        if fired is None:  # that one was deleted
+            continue
+        assert timers.last[fired[1]] == NO_TIME
 
 
 # -- by key, in a backend

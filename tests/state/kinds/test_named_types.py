@@ -55,6 +55,17 @@ def named(expression: str) -> Any:
     return eval(expression, names)
 
 
+def test_a_name_of_typing_extensions_is_stored_as_what_it_names() -> None:
+    """On any Python, with types in the place of its parameters."""
+    alias = pytest.importorskip("typing_extensions").TypeAliasType
+    key, value = typing.TypeVar("key"), typing.TypeVar("value")
+    turned: Any = alias("Turned", dict[value, list[key]], type_params=(key, value))  # type: ignore[valid-type]
+    itself: Any = alias("Itself", key, type_params=(key,))
+    assert node_of(turned[int, str]).schema == node_of(dict[str, list[int]]).schema
+    assert node_of(itself[int]).schema == "int"
+    assert node_of(alias("Many", list[int])).schema == node_of(list[int]).schema
+
+
 def test_a_new_type_is_stored_as_what_it_names() -> None:
     assert node_of(Owner).schema == "int"
     assert node_of(list[UserId]).schema == node_of(list[int]).schema

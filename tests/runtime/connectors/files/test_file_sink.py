@@ -192,6 +192,24 @@ def test_an_attempt_that_ends_removes_nothing_that_a_restored_one_needs(place: P
     assert sorted(read_collected(place.url)) == ["a0", "a1"]
 
 
+def test_an_attempt_that_hears_again_of_the_checkpoint_it_was_restored_from_removes_nothing_that_another_needs(
+    place: Place,
+) -> None:
+    """Its neighbour, which has yet to start, has what a subtask had prepared that is no more."""
+    first = [start(place.url, subtask=subtask, parallelism=3) for subtask in range(3)]
+    for subtask, running in enumerate(first):
+        running.take(f"a{subtask}")
+    snapshots = rescaled([running.checkpoint(2) for running in first], 2)
+    for running in first:
+        running.operator.close()
+    early = start(place.url, snapshots[0], attempt=1, subtask=0, parallelism=2)
+    early.complete(2)
+    early.operator.close()
+    for subtask in range(2):
+        start(place.url, snapshots[subtask], attempt=2, subtask=subtask, parallelism=2)
+    assert sorted(read_collected(place.url)) == ["a0", "a1", "a2"]
+
+
 def test_an_attempt_that_goes_back_takes_back_what_later_checkpoints_had_committed(place: Place) -> None:
     """The job could not read its newest checkpoint, and repeats what came after the older one."""
     start(place.url, subtask=1, parallelism=2).take("never")

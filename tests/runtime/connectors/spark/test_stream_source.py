@@ -14,7 +14,7 @@ from understudy import SparkQueryFailed, SpoolMismatch
 from understudy.actors.operators.source import END, Source
 from understudy.runtime.connectors.errors import UnreadableFile
 from understudy.runtime.connectors.spark.spool import Spool
-from understudy.runtime.connectors.spark.stream_source import SparkStreamSource
+from understudy.runtime.connectors.spark.stream_source import SparkStreamSource, SpooledBatches
 from understudy.testing import OperatorHarness, SourceContract
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -98,6 +98,49 @@ def test_batches_come_in_order_as_they_are_written(spool: Spool) -> None:
         fill(spool, range(2, 5))
         source.advance(100)
         assert read(source) == all_ids(range(2, 5))
+
+
+def test_a_batch_stays_until_a_checkpoint_is_behind_all_of_it(spool: Spool) -> None:
+    fill(spool, range(2))
+    with reading(spool, batch_rows=2) as source:
+        source.poll()
+        first = [row.id for row in source.take_output()]
+        snapshot = source.snapshot()
+        operator: Any = source.operator
+        operator._forget_before(snapshot.checkpoint_id)
+        assert spool.batches() == [0, 1]
+        source.crash()
+        with source.restored(snapshot) as after:
+            assert first + read(after) == all_ids(range(2))
+
+
+class EndsWhileItIsLookedAt(Spool):
+    """Its query adds the last batch, and ends, when the source has just seen that there is no more yet."""
+
+    looks = 0
+
+    def batches(self) -> list[int]:
+        found = super().batches()
+        self.looks += 1
+        if self.looks == 2:
+            write(self, len(found), [[99]])
+            self.end(None)
+        return found
+
+
+class LookingSource(SparkStreamSource):
+    def versions(self) -> SpooledBatches:
+        return SpooledBatches(EndsWhileItIsLookedAt(self.spool), self.spool)
+
+
+def test_the_last_batch_is_read_though_the_query_ends_while_the_source_looks(spool: Spool) -> None:
+    fill(spool, range(1))
+    with OperatorHarness(LookingSource(SCHEMA, spool.path)) as source:
+        assert read(source) == all_ids(range(1))
+        source.advance(100)
+        assert read(source) == [99]
+        source.advance(100)
+        assert source.poll() is END
 
 
 def test_of_two_that_write_a_batch_the_first_wins(spool: Spool) -> None:

@@ -12,7 +12,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from understudy import END, FileSink, KeyedOperator, Operator, Source, StreamEnvironment, fixed_delay
+from understudy import (
+    END,
+    Count,
+    FileSink,
+    KeyedOperator,
+    Operator,
+    Source,
+    StreamEnvironment,
+    bounded_out_of_orderness,
+    fixed_delay,
+    tumbling,
+)
 from understudy.runtime.clusters.cluster_settings import ClusterSettings
 from understudy.runtime.simulation.trials.assertions import TrialOptions
 from understudy.runtime.simulation.trials.budget import Budget
@@ -373,6 +384,24 @@ def test_a_function_that_returns_no_environment_is_told_so() -> None:
         assert_exactly_once(build)
 
 
+class _FillsOneAgain(Operator):
+    def __init__(self) -> None:
+        self.row: dict[str, int] = {}
+
+    def process_batch(self, batch: Any, out: Any) -> None:
+        for number in batch:
+            self.row["number"] = number
+            out.collect(self.row)
+
+
+def test_a_record_that_is_filled_again_is_found_though_slow_sources_give_one_at_a_time() -> None:
+    env = _env()
+    env.from_collection(range(40)).process(_FillsOneAgain, name="fill").collect(name="out")
+    told = r"^without any injected fault, with large batches: .* -> fill -> .*_FillsOneAgain has changed a record after"
+    with pytest.raises(AssertionError, match=told):
+        assert_exactly_once(env, histories=1)
+
+
 class _InSeconds(KeyedOperator):
     def process(self, record: int, out: Any) -> None:
         self.timers.at_processing_time(self.processing_time() // 1000 + 60)
@@ -389,6 +418,17 @@ def test_a_timer_in_seconds_is_warned_of_once_for_all_histories(caplog: pytest.L
     assert_exactly_once(env, histories=2, faults=[KILL])
     (said,) = caplog.messages
     assert "If its time is in seconds, multiply it by 1000" in said
+
+
+def test_late_records_are_warned_of_once_for_all_histories(caplog: pytest.LogCaptureFixture) -> None:
+    env = _env()
+    rows = [{"at": 1_000 * (number ^ 1), "key": 0} for number in range(40)]
+    stamped = env.from_collection(rows).assign_timestamps("at", bounded_out_of_orderness(0))
+    stamped.key_by("key").window(tumbling(seconds=1)).aggregate(n=Count()).map(tuple).collect(name="out")
+    assert_exactly_once(env, histories=2, faults=[KILL])
+    first, at_the_end = caplog.messages
+    assert "has had its first late records: " in first
+    assert "late records" in at_the_end
 
 
 @pytest.mark.parametrize("called", [assert_exactly_once, assert_at_least_once])

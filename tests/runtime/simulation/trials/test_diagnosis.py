@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import re
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -22,12 +23,13 @@ from understudy import (
     ProcessWindowFunction,
     Source,
     StreamEnvironment,
+    Ttl,
     TwoPhaseCommitSink,
     ValueState,
     count_window,
 )
 from understudy.actors.windows.window import Window
-from understudy.testing import FreezeProcess, KillProcess, TransactionalLog, assert_exactly_once
+from understudy.testing import FreezeProcess, KillProcess, Rescale, TransactionalLog, assert_exactly_once
 
 
 def _env() -> StreamEnvironment:
@@ -79,6 +81,11 @@ def _counted() -> int:
     return next(_counter)
 
 
+def _numbered(memo: list[int] = []) -> int:  # noqa: B006 - on purpose
+    memo.append(1)
+    return len(memo)
+
+
 @pytest.mark.parametrize(
     ("draw", "cause"),
     [
@@ -86,8 +93,9 @@ def _counted() -> int:
         (lambda: random.random(), r"its lambda calls random.random \(\S+test_diagnosis.py:\d+\), which"),
         (lambda: str(uuid.uuid4()), r"its lambda calls uuid.uuid4 \(\S+test_diagnosis.py:\d+\), which"),
         (_counted, "_counted changes the count '_counter' of your program"),
+        (_numbered, "_numbered changes the default list 'memo' of your program"),
     ],
-    ids=["real time", "random numbers", "ids", "a global variable"],
+    ids=["real time", "random numbers", "ids", "a global variable", "a default"],
 )
 def test_a_job_that_changes_from_run_to_run_is_told_what_to_do(draw: Callable[[], Any], cause: str) -> None:
     def build() -> StreamEnvironment:
@@ -114,6 +122,65 @@ class Forgetful(KeyedOperator):
     def process(self, record: int, out: Any) -> None:
         self.count += 1
         out.collect(self.count)
+
+
+class CountsInAGenerator(KeyedOperator):
+    def open(self) -> None:
+        self.counting = self.count()
+
+    def count(self) -> Iterator[int]:
+        number = 0
+        while True:
+            number += 1
+            yield number
+
+    def process(self, record: int, out: Any) -> None:
+        out.collect((record, next(self.counting)))
+
+
+class RemembersState(KeyedOperator):
+    total = ValueState(int, default=0)
+
+    @functools.lru_cache  # noqa: B019 - on purpose
+    def first(self) -> int:
+        return self.total.value()
+
+    def process(self, record: int, out: Any) -> None:
+        self.total.update(self.total.value() + 1)
+        out.collect((record, self.first()))
+
+
+class OnceInAWhile(KeyedOperator):
+    seen = ValueState(bool, default=False, ttl=Ttl(700))
+
+    def process(self, record: int, out: Any) -> None:
+        if not self.seen.value():
+            self.seen.update(True)
+            out.collect(record)
+
+
+@pytest.mark.parametrize(
+    ("operator", "cause"),
+    [
+        (
+            OnceInAWhile,
+            "state 'seen' of OnceInAWhile expires by the clock, after 700 ms: what is there depends on",
+        ),
+        (CountsInAGenerator, "attribute 'counting' of CountsInAGenerator is a generator, and no checkpoint holds the"),
+        (RemembersState, "RemembersState.first remembers what it has returned (functools.lru_cache), in its process"),
+    ],
+)
+def test_what_nobody_can_look_into_is_a_likely_cause_where_nothing_else_is(
+    operator: type[KeyedOperator], cause: str
+) -> None:
+    def build() -> StreamEnvironment:
+        env = _env()
+        env.from_collection(range(40)).key_by(lambda number: 0).process(operator).collect(name="out")
+        return env
+
+    with pytest.raises(AssertionError) as caught:
+        assert_exactly_once(build, histories=10)
+    assert f"Likely cause: {cause}" in str(caught.value)
 
 
 def test_faults_that_matter_are_said_to_matter() -> None:
@@ -203,6 +270,31 @@ def test_an_attribute_that_is_no_state_is_named() -> None:
     assert (
         "Likely cause: attribute 'seen' of Remembering is not declared as state, so no checkpoint holds it: 0" in told
     )
+
+
+class Numberer:
+    def __init__(self) -> None:
+        self.given = 0
+
+    def __call__(self, record: int) -> tuple[int, int]:
+        self.given += 1
+        return record, self.given
+
+
+class Numbers:
+    def __init__(self) -> None:
+        self.given = 0
+
+    def number(self, record: int) -> tuple[int, int]:
+        self.given += 1
+        return record, self.given
+
+
+@pytest.mark.parametrize("function", [Numberer(), Numbers().number])
+def test_an_attribute_of_an_object_in_place_of_a_function_is_named(function: Callable[[int], Any]) -> None:
+    told = _told(lambda env: env.from_collection(range(30)).map(function).collect(name="out"))
+    assert "Likely cause: the attribute 'given' of Number" in told
+    assert "Write an operator in place of the function, and declare it there" in told
 
 
 class Numbering(ProcessWindowFunction):
@@ -411,6 +503,40 @@ def test_an_offset_that_other_records_follow_on_is_named() -> None:
     told = _told(lambda env: env.from_source(Ahead, name="numbers").collect(name="out"))
     assert "Likely cause: source 'numbers' gave " in told
     assert "offset() has to say which record poll() gives next, and seek(offset) to go there" in told
+
+
+class FetchesAhead(Source):
+    """Its offset says what it has fetched, and not what it has given."""
+
+    def open(self) -> None:
+        self.fetched, self.rows = 0, list[int]()
+
+    def poll(self) -> Any:
+        if not self.rows:
+            if self.fetched == 40:
+                return END
+            self.rows = list(range(self.fetched, self.fetched + 10))
+            self.fetched += 10
+        given, self.rows = self.rows[:3], self.rows[3:]
+        return given
+
+    def offset(self) -> int:
+        return self.fetched
+
+    def seek(self, offset: int) -> None:
+        self.fetched = offset
+
+
+def test_an_offset_is_named_that_only_a_job_which_goes_on_from_a_savepoint_has_met() -> None:
+    def build() -> StreamEnvironment:
+        env = _env()
+        env.from_source(FetchesAhead).collect(name="out")
+        return env
+
+    with pytest.raises(AssertionError) as caught:
+        assert_exactly_once(build, faults=(), actions=[Rescale(at_ms=2_200, parallelism=2, cancel=True)], histories=1)
+    told = str(caught.value)
+    assert re.search(r"Likely cause: source '\S+' gave \d+ next when", told)
 
 
 def test_an_offset_that_is_right_is_not_blamed() -> None:
