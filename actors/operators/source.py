@@ -6,14 +6,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import pyarrow as pa
 
 from ...messages import CheckpointId, StateDescription
 from ..errors import CannotRescale
 from ..flow.elements import Batch
-from ..unrun import RETURN, result_of
+from ..unrun import ONE_RECORD, RETURN, refuse_batch, result_of
 from .operator import Operator
 
 
@@ -157,8 +157,16 @@ def continue_source(source: Source, recorded: Sequence[RecordedOffset]) -> None:
 
 
 def poll(source: Source) -> Batch | FromSplit | Literal[SourceState.END] | None:
-    """What its `poll` returns; raises UnwantedResult for a coroutine or a generator."""
-    return _call(source, "poll")
+    """What its `poll` returns; raises UnwantedResult for a coroutine or a generator, and for one record in place of a
+    batch, whose fields would be the records.
+    """
+    polled = _call(source, "poll")
+    if polled is None or polled is END:
+        return cast("Literal[SourceState.END] | None", polled)
+    kind = type(polled.records if isinstance(polled, FromSplit) else polled)
+    if kind in ONE_RECORD or (issubclass(kind, tuple) and kind is not tuple) or not hasattr(kind, "__len__"):
+        refuse_batch(f"{type(source).__name__}.poll", polled)
+    return cast("Batch | FromSplit", polled)
 
 
 def offset_of(source: Source) -> Any:

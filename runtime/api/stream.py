@@ -432,14 +432,23 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
         return self._then(kind, operator, **options)
 
 
+RULES_FIRST = (
+    ". Rules for all keys are joined before key_by: records.connect(rules.broadcast()).process(...) with an Operator that "
+    "gives (record, what it needs of the rules), and key_by(...) behind it: docs/coming-from.md"
+)
+
+
 class ConnectedStreams:
     """Two streams that one operator takes as its first and its second input. Flink: ConnectedStreams."""
 
     def __init__(self, first: DataStream, second: DataStream) -> None:
         keyed = isinstance(first, KeyedStream)
         if keyed != isinstance(second, KeyedStream):
+            other = second if keyed else first
+            rules = any(edge.partitioning is Partitioning.BROADCAST for edge in other._edges)
             raise InvalidProgram(
                 f"connect: the {'first' if keyed else 'second'} stream is keyed, the other is not; key both or neither"
+                + (RULES_FIRST if rules else "")
             )
         if isinstance(first, KeyedStream) and isinstance(second, KeyedStream):
             check_meeting("connect", first._keyed, second._keyed)
