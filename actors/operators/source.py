@@ -110,7 +110,9 @@ class Source(Operator):
         )
 
     def poll_delay_ms(self) -> float | None:
-        """After `poll` returned None: when to poll again at the latest; None to wait for `wake` alone."""
+        """After `poll` returned None: when to poll again at the latest; None to wait for `wake` alone. A source of the
+        user's that has never called it is looked at once a second.
+        """
         return None
 
     def _ends_by_itself(self) -> bool:
