@@ -59,6 +59,7 @@ from .samples import check_columns, check_names, check_times, check_types
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
 from .sql_sinks import SqlSinks
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
+from .unstable_keys import warn_of_unstable_keys
 from .windowed_stream import WindowedStream
 from .zoneless_times import warn_of_zoneless_times
 
@@ -278,6 +279,7 @@ class DataStream(
         """
         check_keys(keys, self.schema)
         check_names("key_by", keys, self._edges)
+        warn_of_unstable_keys(keys)
         return KeyedStream(self._graph, self._edges, keys)
 
     @known_arguments(first=1)
