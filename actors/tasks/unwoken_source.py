@@ -54,8 +54,8 @@ class UnwokenSource:
                 log.warning(
                     "source %r: poll had returned None, and then there was more, of which the task had heard nothing: "
                     "%s calls no self.context.wake() and defines no poll_delay_ms(), so it is looked at once in %g ms, "
-                    "or when something else wakes the task. Call self.context.wake() when something has come, which any "
-                    "thread may, or let poll_delay_ms(self) return in how many ms to poll again",
+                    "or when something else wakes the task. Call self.context.wake() when something has come, from any "
+                    "thread, or let poll_delay_ms(self) return in how many ms to poll again",
                     self._source.context.name,
                     type(self._source).__name__,
                     LOOK_MS,

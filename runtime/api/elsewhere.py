@@ -26,12 +26,16 @@ _SOME: Final = (
     "write process(...) with `async def process_batch(self, records, out)` and async_settings(batch_size=100, "
     "batch_wait_ms=5_000), or window_all(...) or key_by(...).window(...) with a trigger: docs/coming-from.md"
 )
-_SPLIT: Final = "write filter(...) once for each branch, or process(...) with out.collect_to(tag, record) and side_output"
+_SPLIT: Final = (
+    "write filter(...) once for each branch, or process(...) with out.collect_to(tag, record) and side_output"
+)
 _FOLD: Final = "write key_by(...).reduce(...), or .process(...) with a FoldingState"
 _LOOK: Final = "write map(...) with a function that returns its record, or print()"
 _LEFT: Final = 'write key_by(...).join(other.key_by(...), "left") in its place'
 _FULL: Final = 'write key_by(...).join(other.key_by(...), "full") in its place'
-_WINDOW: Final = "write key_by(...).window(tumbling(minutes=1)) in its place, and .aggregate(...), .reduce(...) or .process(...)"
+_WINDOW: Final = (
+    "write key_by(...).window(tumbling(minutes=1)) in its place, and .aggregate(...), .reduce(...) or .process(...)"
+)
 _TABLE: Final = (
     "write key_by(...).deduplicate('last') for its newest rows; temporal_join and lookup_join take a stream as a table"
 )

@@ -46,7 +46,9 @@ class Ttl:
         _check_word("on", on, TtlUpdate)
         whole = durations.duration_ms("Ttl", duration_ms, units, error=InvalidState)
         if written := durations.as_if_seconds("Ttl", duration_ms):
-            log.warning("%s is %d ms. If seconds are meant, write Ttl(seconds=%d), else Ttl(ms=%d)", written, *[whole] * 3)
+            log.warning(
+                "%s is %d ms. If seconds are meant, write Ttl(seconds=%d), else Ttl(ms=%d)", written, *[whole] * 3
+            )
         object.__setattr__(self, "duration_ms", whole)
         object.__setattr__(self, "clock", clock)
         object.__setattr__(self, "on", on)

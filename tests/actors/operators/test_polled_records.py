@@ -25,9 +25,7 @@ class Giving(Source):
         return self.polled
 
 
-@pytest.mark.parametrize(
-    "one", [{"zone": 1}, "zone", b"zone", Fare(1, 250), 7, FromSplit("fares-0", {"zone": 1})]
-)
+@pytest.mark.parametrize("one", [{"zone": 1}, "zone", b"zone", Fare(1, 250), 7, FromSplit("fares-0", {"zone": 1})])
 def test_one_record_is_refused(one: Any) -> None:
     with pytest.raises(UnwantedResult, match=r"Giving\.poll returned .* for one record return \[record\]"):
         poll(Giving(one))
