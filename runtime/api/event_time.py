@@ -99,8 +99,8 @@ def tell_assigners(windows: WindowAssigner, edges: Sequence[StreamEdge]) -> None
     written = windows.as_if_seconds if isinstance(windows, WindowAssigner) else ""
     if written and windows.time == "processing":
         log.warning(
-            "windows by the clock: the durations of %s are milliseconds. If seconds are meant, write seconds=...; ms=... "
-            "says that they are not",
+            "windows by the clock: the durations of %s are milliseconds. If seconds are meant, write seconds=...; "
+            "ms=... says that they are not",
             written,
         )
         return

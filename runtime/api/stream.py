@@ -435,8 +435,8 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
 
 
 RULES_FIRST = (
-    ". Rules for all keys are joined before key_by: records.connect(rules.broadcast()).process(...) with an Operator that "
-    "gives (record, what it needs of the rules), and key_by(...) behind it: docs/coming-from.md"
+    ". Rules for all keys are joined before key_by: records.connect(rules.broadcast()).process(...) with an Operator "
+    "that gives (record, what it needs of the rules), and key_by(...) behind it: docs/coming-from.md"
 )
 
 

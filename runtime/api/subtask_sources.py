@@ -30,7 +30,7 @@ def warn_of_sources_read_twice(nodes: Sequence[StreamNode], sizes: Mapping[int, 
         subtasks = sizes[node.position].parallelism
         if subtasks > 1 and isinstance(node.operator, Source) and not knows_subtasks(type(node.operator)):
             log.warning(
-                "source %r runs in %d subtasks, and nothing in %s asks which of them it is: each reads all, so that each "
+                "source %r runs in %d subtasks, and nothing in %s asks which of them it is: each reads all, so each "
                 "record comes %d times. Write from_source(..., parallelism=1), or let each subtask read its share, by "
                 "self.context.subtask_index and self.context.parallelism",
                 node.name,

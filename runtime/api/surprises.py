@@ -102,9 +102,9 @@ def _warn_of_lists_that_differ(nodes: Sequence[StreamNode], sizes: Mapping[int, 
         is_alone = sizes[node.position].parallelism == 1 or not node.inputs
         if lists and not is_alone and Partitioning.BROADCAST not in {edge.partitioning for edge in node.inputs}:
             log.warning(
-                "operator %r has %d subtasks and an OperatorListState with mode='broadcast', %r, and none of its inputs "
-                "is broadcast: what one subtask puts into the list the others do not have, and after a restore all have "
-                "the list of one. Write .broadcast() behind the stream that the list is made of",
+                "operator %r has %d subtasks and an OperatorListState with mode='broadcast', %r, and none of its "
+                "inputs is broadcast: what one subtask puts into the list the others do not have, and after a restore "
+                "all have the list of one. Write .broadcast() behind the stream that the list is made of",
                 node.name,
                 sizes[node.position].parallelism,
                 lists[0],

@@ -16,8 +16,12 @@ def by_helper(record: Any) -> int:
 
 @pytest.mark.parametrize(
     ("key", "called"),
-    [(lambda record: hash(record["a"]) % 10, "hash"), (lambda record: id(record), "id"), (by_helper, "hash")]
-    + [(hash, "hash")],
+    [
+        (lambda record: hash(record["a"]) % 10, "hash"),
+        (lambda record: id(record), "id"),
+        (by_helper, "hash"),
+        (hash, "hash"),
+    ],
 )
 def test_it_is_said_with_its_line(key: Any, called: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
