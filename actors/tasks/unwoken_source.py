@@ -2,7 +2,7 @@
 
 A thread of its own that forgets `context.wake` would leave it asleep for ever, without a word; or, where checkpoints
 come, make it go on at their pace. So until it has woken its task for the first time it is looked at once a second, and
-when records were there that nothing had told the task of, the log says so.
+when records were there and nothing had woken it, the log says so.
 """
 
 from __future__ import annotations

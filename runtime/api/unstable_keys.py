@@ -1,6 +1,6 @@
 """Keys made by `hash` or `id`: they are others in the next process, and state is kept under the old ones.
 
-Python seeds `hash` of texts anew in each process, and `id` is an address. What a savepoint or checkpoint holds under
+Python seeds `hash` of texts in each process, with another number, and `id` is an address. What a savepoint or checkpoint holds under
 such a key is not found again, without a word.
 """
 
@@ -42,5 +42,5 @@ def _warn(function: str, called: str, place: str) -> None:
         function,
         place,
         called,
-        "an address" if called == "id" else "Python seeds it anew for texts",
+        "an address" if called == "id" else "Python seeds it in each, for texts",
     )
