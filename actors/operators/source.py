@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, cast
 import pyarrow as pa
 
 from ...messages import CheckpointId, StateDescription
-from ..errors import CannotRescale
+from ..errors import CannotRescale, UnwantedResult
 from ..flow.elements import Batch
 from ..unrun import ONE_RECORD, RETURN, refuse_batch, result_of
 from .operator import Operator
@@ -162,7 +162,13 @@ def poll(source: Source) -> Batch | FromSplit | Literal[SourceState.END] | None:
     """What its `poll` returns; raises UnwantedResult for a coroutine or a generator, and for one record in place of a
     batch, whose fields would be the records.
     """
-    polled = _call(source, "poll")
+    try:
+        polled = _call(source, "poll")
+    except StopIteration as error:
+        raise UnwantedResult(
+            f"{type(source).__name__}.poll raised StopIteration: it returns END when the data has ended; as in "
+            "next(iterator, None), which gives None in place of raising"
+        ) from error
     if polled is None or polled is END:
         return cast("Literal[SourceState.END] | None", polled)
     kind = type(polled.records if isinstance(polled, FromSplit) else polled)

@@ -1,7 +1,7 @@
 """Keys made by `hash` or `id`: they are others in the next process, and state is kept under the old ones.
 
-Python seeds `hash` of texts in each process, with another number, and `id` is an address. What a savepoint or checkpoint holds under
-such a key is not found again, without a word.
+Python seeds `hash` of texts in each process, with another number, and `id` is an address. What a savepoint or
+checkpoint holds under such a key is not found again, without a word.
 """
 
 from __future__ import annotations

@@ -41,3 +41,13 @@ def test_a_batch_goes_on(batch: Any) -> None:
 def test_nothing_and_the_end_are_no_batch() -> None:
     assert poll(Giving(None)) is None
     assert poll(Giving(END)) is END
+
+
+class Running(Giving):
+    def poll(self) -> Any:
+        return [next(self.polled)]
+
+
+def test_an_iterator_that_is_over_is_pointed_to_the_end() -> None:
+    with pytest.raises(UnwantedResult, match=r"Running\.poll raised StopIteration: it returns END"):
+        poll(Running(iter(())))
