@@ -170,7 +170,7 @@ def poll(source: Source) -> Batch | FromSplit | Literal[SourceState.END] | None:
             "next(iterator, None), which gives None in place of raising"
         ) from error
     if polled is None or polled is END:
-        return cast("Literal[SourceState.END] | None", polled)
+        return polled
     kind = type(polled.records if isinstance(polled, FromSplit) else polled)
     if kind in ONE_RECORD or (issubclass(kind, tuple) and kind is not tuple) or not hasattr(kind, "__len__"):
         refuse_batch(f"{type(source).__name__}.poll", polled)
