@@ -111,7 +111,7 @@ def functions_of(operator: Operator) -> Iterator[FunctionType]:
 
 
 def methods_of_objects(operator: Operator) -> Iterator[tuple[FunctionType, object]]:
-    """What a function's place was given in its place: methods of objects of the user's, and objects that are called.
+    """Methods of objects of the user's, and objects that are called, where a function is wanted.
     The objects travel with the job, and are the operator's copy wherever their class comes from.
     """
     for value in vars(operator).values() if type(operator).__module__.partition(".")[0] == _OWN else ():
