@@ -147,7 +147,7 @@ OF_ENVIRONMENTS: Final[Mapping[str, str]] = {
     "channel": "write from_inlet(name), and job.inlet(name).send(record) of the job that runs",
     "timer": "write generate(lambda tick: tick, records_per_second=0.2) for ticks, or timers in a KeyedOperator",
     "table": "state is in operators: a KeyedOperator with a ValueState, which job.ask(...) asks; docs/coming-from.md",
-    "global_table": "write lookup_join(table, on=...) of a stream, or broadcast(); docs/coming-from.md",
+    "global_table": "streams have it: lookup_join(table, on=...), and broadcast(); docs/coming-from.md",
     "input": "write from_source(...) in its place",
     "read": "write from_source(...), from_kafka(...), from_files(...) in its place",
     "stream": "write from_kafka(topic, servers), or another of the calls that begin with from_",
