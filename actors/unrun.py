@@ -122,6 +122,15 @@ def refuse_single(what: str, result: Any) -> NoReturn:
     ) from None
 
 
+def refuse_batch(what: str, result: Any) -> NoReturn:
+    """The same for one record in place of a batch."""
+    raise UnwantedResult(
+        f"{what} returned {_shown(result)}: wanted a list of records or a pa.RecordBatch, None when there is nothing "
+        "yet, or END: for one record return [record]",
+        None,
+    )
+
+
 def refuse_none(what: str, wanted: str) -> NoReturn:
     """Raises UnwantedResult for None in place of a value."""
     raise UnwantedResult(f"{what} returned None: wanted {wanted}: is a `return` missing?", None)

@@ -319,7 +319,7 @@ class FirstBatchProcessed:
 class AskOperator:
     """Client -> JobManager -> TaskManager: put a question to a running operator. It may read state, not change it.
 
-    `key` chooses the subtask by its key group; without a key, subtask 0 is asked.
+    `key` chooses the subtask by its key group; without a key, `subtask` says which one is asked.
     """
 
     job_id: JobId
@@ -332,6 +332,7 @@ class AskOperator:
     """The question when it is plain data rather than a message."""
     timeout_ms: int = 0
     """So long the task has for its answer; 0: as long as the JobManager thinks fit."""
+    subtask: SubtaskIndex = SubtaskIndex(0)
 
 
 @message

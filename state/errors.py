@@ -123,12 +123,16 @@ class CallIsOver(StateError, RuntimeError):
     """Something was used on behalf of a record whose `process` has ended, or was cancelled.
 
     `used` says what; `was_kept`: it is an `out` that the operator kept beyond a call, or gave to a thread; `begun_at`:
-    the line that began the task, or set the timer, which used it, if that is known.
+    the line that began the task, or set the timer, which used it, if that is known. `in_thread`: a thread of the
+    operator's own used it, of an operator without coroutines.
     """
 
-    def __init__(self, used: str, operator: str = "", was_kept: bool = False, begun_at: str = "") -> None:
-        super().__init__(used, operator, was_kept, begun_at)
+    def __init__(
+        self, used: str, operator: str = "", was_kept: bool = False, begun_at: str = "", in_thread: bool = False
+    ) -> None:
+        super().__init__(used, operator, was_kept, begun_at, in_thread)
         self.used, self.operator, self.was_kept, self.begun_at = used, operator, was_kept, begun_at
+        self.in_thread = in_thread
 
     def __str__(self) -> str:
         found = f"{of_operator(self.operator)}{self.used} was used "
@@ -137,6 +141,12 @@ class CallIsOver(StateError, RuntimeError):
                 f"{found}after the call that it was given to had returned: no checkpoint counts what a thread emits, "
                 "or an `out` that was kept; emit before process (or on_timer, on_end, ...) returns, or write "
                 "`async def process` and await there what takes long"
+            )
+        if self.in_thread:
+            return (
+                f"{found}by another thread than that of its task: state goes by the key of the record that the task is "
+                "at, which may be any. Use it in process, on_timer or on_idle; for what is due by the clock set "
+                "self.timers.at_processing_time(...), and write `async def process` for what takes long"
             )
         what = f"what was begun at {self.begun_at}" if self.begun_at else "what it began"
         return (

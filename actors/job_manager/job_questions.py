@@ -68,7 +68,7 @@ class JobQuestions:
 
         def subtask_of(parallelism: int, max_parallelism: int) -> SubtaskIndex:
             if not question.has_key:
-                return SubtaskIndex(0)
+                return question.subtask
             group = key_group(question.key, max_parallelism)
             return SubtaskIndex(operator_index_of(group, max_parallelism, parallelism))
 

@@ -19,8 +19,10 @@ import pyarrow as pa
 from ...messages import StateDescription
 from ...messages.registry import is_own
 from ...state.backends.backend import NO_KEY
+from ...state.backends.heap_state import HeapScope
+from ...state.backends.own_thread import OwnThread
 from ...state.backends.timer_queue import KIND as TIMERS
-from ...state.errors import HasCurrentKey, NoCurrentKey
+from ...state.errors import CallIsOver, HasCurrentKey, NoCurrentKey
 from ..errors import EndlessTimers, NoEventTime, UserCodeError
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, Times
 from ..flow.key_selector import KeySelectionFailed
@@ -113,6 +115,8 @@ class KeyedOperator(Operator):
     _batch_process: BatchProcess | None = None
     """Of a compiled operator, from when its task has placed it."""
     _fired_at_once: ClassVar[int] = FIRED_AT_ONCE
+    _owner: OwnThread | None = None
+    """Of one without coroutines, from when its task opens it."""
     _loop: object = None
     """The loop over `keys()` whose key is the current one."""
     _reached_ms: int = NO_WATERMARK
@@ -139,6 +143,8 @@ class KeyedOperator(Operator):
         there is no key; elsewhere, as in `process`, it raises HasCurrentKey.
         """
         backend = self._backend
+        if self._owner is not None:
+            self._owner.check("self.keys()", self.context.name)
         self._check_no_key()
         loop = self._loop = object()
         try:
@@ -151,6 +157,13 @@ class KeyedOperator(Operator):
         finally:
             if self._loop is loop:
                 self._leave_key()
+
+    def _belong_here(self, misused: Callable[[CallIsOver], None]) -> None:
+        """Its state, if it has no coroutines, is that of this thread."""
+        if self._calls is None and hasattr(self, "_backend"):
+            self._owner = OwnThread(misused)
+            if isinstance(self._backend, HeapScope):
+                self._backend.owner = self._owner
 
     def _check_no_key(self) -> None:
         if self._backend.current_key is not NO_KEY:

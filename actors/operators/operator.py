@@ -22,6 +22,7 @@ from ...messages import (
     StateDescription,
     SubtaskIndex,
 )
+from ...state.errors import CallIsOver
 from ...state.kinds.state_descriptions import CALLS, describe_states, with_rules
 from ..actor import Actor
 from ..context import Clock
@@ -239,6 +240,9 @@ class Operator(Actor):
 
     def open(self) -> MayWait:
         """Called once per attempt, on the task's thread; state is restored and readable."""
+
+    def _belong_here(self, misused: Callable[[CallIsOver], None]) -> None:
+        """Called right before `open`, on the task's thread: `misused` takes what another one does with its state."""
 
     def _opened(self) -> None:
         """Called right after `open`, whatever a subclass does there."""

@@ -6,14 +6,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import pyarrow as pa
 
 from ...messages import CheckpointId, StateDescription
-from ..errors import CannotRescale
+from ..errors import CannotRescale, UnwantedResult
 from ..flow.elements import Batch
-from ..unrun import RETURN, result_of
+from ..unrun import ONE_RECORD, RETURN, refuse_batch, result_of
 from .operator import Operator
 
 
@@ -110,7 +110,9 @@ class Source(Operator):
         )
 
     def poll_delay_ms(self) -> float | None:
-        """After `poll` returned None: when to poll again at the latest; None to wait for `wake` alone."""
+        """After `poll` returned None: when to poll again at the latest; None to wait for `wake` alone. A source of the
+        user's that has never called it is looked at once a second.
+        """
         return None
 
     def _ends_by_itself(self) -> bool:
@@ -157,8 +159,22 @@ def continue_source(source: Source, recorded: Sequence[RecordedOffset]) -> None:
 
 
 def poll(source: Source) -> Batch | FromSplit | Literal[SourceState.END] | None:
-    """What its `poll` returns; raises UnwantedResult for a coroutine or a generator."""
-    return _call(source, "poll")
+    """What its `poll` returns; raises UnwantedResult for a coroutine or a generator, and for one record in place of a
+    batch, whose fields would be the records.
+    """
+    try:
+        polled = _call(source, "poll")
+    except StopIteration as error:
+        raise UnwantedResult(
+            f"{type(source).__name__}.poll raised StopIteration: it returns END when the data has ended; as in "
+            "next(iterator, None), which gives None in place of raising"
+        ) from error
+    if polled is None or polled is END:
+        return polled
+    kind = type(polled.records if isinstance(polled, FromSplit) else polled)
+    if kind in ONE_RECORD or (issubclass(kind, tuple) and kind is not tuple) or not hasattr(kind, "__len__"):
+        refuse_batch(f"{type(source).__name__}.poll", polled)
+    return cast("Batch | FromSplit", polled)
 
 
 def offset_of(source: Source) -> Any:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from ...state.backends.backend import NO_KEY, NO_NAMESPACE, KeyedStateBackend
+from ...state.backends.heap_state import HeapScope
 from ...state.backends.timer_queue import WITH_NAMESPACE, PendingTimers, TimerEntry, place_of
 from ...state.errors import NoCurrentKey, ReadOnlyState
 from ...state.kinds.durations import may_be_seconds
@@ -206,6 +207,8 @@ class Timers:
     def _checked(self, time_ms: Any) -> int:
         """A time as an int. Raises NoCurrentKey, ValueError and ReadOnlyState."""
         if self._backend.current_key is NO_KEY:
+            if isinstance(self._backend, HeapScope) and self._backend.owner is not None:
+                self._backend.owner.check("self.timers", self._backend.operator_name)
             raise NoCurrentKey("self.timers", self._backend.operator_name)
         if self.is_read_only:
             raise ReadOnlyState("timers")

@@ -79,6 +79,7 @@ class OperatorChain:
         """
         for operator in reversed(self.operators):
             if operator._calls is None:
+                operator._belong_here(partial(self._note_misuse, operator))
                 call(operator, "open")
             else:
                 with hook(operator, "open"):
@@ -375,6 +376,11 @@ class OperatorChain:
                 self._kept.append((operator, collector, misuse))
         if self._misused:
             self._refuse_misuse()
+
+    def _note_misuse(self, operator: Operator, error: CallIsOver) -> None:
+        """From any thread: its keyed state was used by another one than the task's."""
+        if not self._misused:  # the task fails with it
+            self._misused.append((operator, error))
 
     def _refuse_misuse(self) -> None:
         """Records that came too late are lost, unless the task goes back to its last checkpoint."""

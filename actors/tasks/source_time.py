@@ -17,6 +17,7 @@ from ..flow.elements import Batch
 from ..operators.operator import Operator
 from ..operators.source import Source, SourceState
 from ..operators.source_reader import SourceReader
+from .unwoken_source import UnwokenSource
 
 REPORT_INTERVAL_MS = 100
 """So often at most, but when it becomes idle, active or paused. The TaskManager repeats it with each heartbeat."""
@@ -29,6 +30,7 @@ class SourceTime:
         self, source: Source, behind: Sequence[Operator], deployment: TaskDeployment, owner: Ref, clock: Clock
     ) -> None:
         self._reader = SourceReader(source, behind)
+        self._unwoken = UnwokenSource(source)
         self._deployment = deployment
         self._owner = owner
         self._clock = clock
@@ -51,9 +53,15 @@ class SourceTime:
     def poll(self) -> Batch | Literal[SourceState.END] | None:
         """The next batch. Raises what the source does, and UnwantedResult."""
         polled = self._reader.poll()
+        if polled is not None:
+            self._unwoken.gave()
         if self._alignment is not None:
             self._say()
         return polled
+
+    def poll_delay_ms(self) -> float | None:
+        """After None: when to poll again at the latest. Raises what the source does."""
+        return self._unwoken.delay_ms()
 
     def align(self, minimum_ms: int) -> None:
         """The slowest of its group is this far."""

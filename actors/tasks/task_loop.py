@@ -264,7 +264,7 @@ class TaskLoop:
         self.time.rests()
         if self.source is not None and self._polls and not self.time.is_paused:
             with blame(self.source, self._counters.records_in):
-                delays.append(self.source.poll_delay_ms())
+                delays.append(self.time.poll_delay_ms())
         self.idle_ms = min((delay for delay in delays if delay is not None), default=None)
 
     @property

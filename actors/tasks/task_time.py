@@ -101,6 +101,11 @@ class TaskTime:
         assert self._source is not None, "the task has no source"
         return self._source.poll()
 
+    def poll_delay_ms(self) -> float | None:
+        """After None: when to poll again at the latest. Raises what the source does."""
+        assert self._source is not None, "the task has no source"
+        return self._source.poll_delay_ms()
+
     @property
     def is_paused(self) -> bool:
         """Whether the source is ahead of others that wait for it, and is not polled."""

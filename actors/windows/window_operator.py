@@ -9,6 +9,7 @@ late: it is counted, and goes to the side output `late`. Results have the window
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, ClassVar, TypeAlias
@@ -31,11 +32,13 @@ from .changes import Change
 from .evictors import TimedRecord
 from .merging_windows import Merge, MergingWindows
 from .trigger_state import TriggerState
-from .triggers import CONTINUE, TriggerResult
-from .window import TimeWindow, Window, namespace_of, window_of
+from .triggers import CONTINUE, PurgingTrigger, TriggerResult
+from .window import GLOBAL_WINDOW, TimeWindow, Window, namespace_of, window_of
 from .window_contents import CONTENTS, AllRecords, Contents
 from .window_function import EmitEach, ProcessWindowFunction, states_of
 from .window_settings import LATE, WindowSettings
+
+log = logging.getLogger(__name__)
 
 Place: TypeAlias = tuple[int, ...]
 """The namespace of a window's contents: the window itself, or the slot of one that can merge."""
@@ -270,6 +273,20 @@ class WindowOperator(KeyedOperator):
             state.clear()
         if self._assigner.merges:
             self._open_windows.remove(namespace_of(window))
+
+    def _data_ended(self) -> None:
+        """Windows without an end fire as their trigger says, and it may have waited for more records."""
+        super()._data_ended()
+        if self._assigner.time is None and isinstance(self._trigger, PurgingTrigger):
+            left = len(self._backend.keys(self._declaration().name, namespace_of(GLOBAL_WINDOW)))
+            if left:
+                log.warning(
+                    "operator %r (subtask %d): the data ended while windows of %d key%s held records for which their "
+                    "trigger had not fired yet: no result has them. Windows that end by the clock give them as well: "
+                    "window(tumbling(seconds=5, time='processing')).trigger(purging(any_of(count(n), "
+                    "processing_time())))",
+                    *(self.context.name, self.context.subtask_index, left, "s" * (left > 1)),
+                )
 
     # -- a firing
 

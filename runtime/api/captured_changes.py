@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator, MutableMapping, MutableSequence, MutableSet
 from contextlib import suppress
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 from weakref import WeakSet
 
 from ...actors.operators.operator import Operator
@@ -24,6 +24,8 @@ from .codes import Step, codes_of, steps
 log = logging.getLogger(__name__)
 
 _CONTAINERS = (MutableMapping, MutableSequence, MutableSet, deque)
+_LASTING = (*_CONTAINERS, Iterator)
+"""As the default of a parameter it is the same object in each call."""
 _GROWING = frozenset({"add", "append", "appendleft", "extend", "insert", "setdefault", "update"})
 _CHANGING = _GROWING | {"clear", "discard", "pop", "popitem", "popleft", "remove", "reverse", "sort"}
 _LOADS = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_FAST")
@@ -63,11 +65,12 @@ _looked_at: WeakSet[CodeType] = WeakSet()
 
 def warn_of_captured_changes(name: str, operator: Operator) -> None:
     """A line in the log for each. `name`: the operator's."""
-    for function in functions_of(operator):
-        if not is_copied(function) or function.__code__ in _looked_at:
+    found = [(function, None) for function in functions_of(operator) if is_copied(function)]
+    for function, itself in (*found, *methods_of_objects(operator)):
+        if function.__code__ in _looked_at:
             continue
         _looked_at.add(function.__code__)
-        for change in changes(function):
+        for change in changes(function, itself):
             log.warning(
                 "operator %r: %s changes %s of your program (%s:%d), of which each TaskManager has a copy: yours stays "
                 "as it is, and no checkpoint holds the others. Emit what you want to see, as with collect(); keep what "
@@ -82,19 +85,24 @@ def changes_of(operator: Operator) -> Iterator[Change]:
     for function in functions_of(operator):
         if function.__module__.partition(".")[0] != _OWN:
             yield from changes(function)
+    for function, itself in methods_of_objects(operator):
+        yield from changes(function, itself)
 
 
-def changes(function: FunctionType) -> Iterator[Change]:
-    """Of variables that are not its own, in the order of its code; what Python has compiled twice counts once."""
-    return iter(dict.fromkeys(_changes(function)))
+def changes(function: FunctionType, itself: object = None) -> Iterator[Change]:
+    """Of variables that are not its own, in the order of its code; what Python has compiled twice counts once.
+    `itself`: of a method, the object that each call gets.
+    """
+    return iter(dict.fromkeys(_changes(function, itself)))
 
 
-def _changes(function: FunctionType) -> Iterator[Change]:
+def _changes(function: FunctionType, itself: object) -> Iterator[Change]:
     named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"
     captured = captured_by(function)
+    arguments = _lasting_arguments(function, itself)
     for code in codes_of(function.__code__):
-        own = _defaults_of(function) if code is function.__code__ else {}
-        for line, variable in _changed(code, {**captured, "FAST": own}):
+        lasting = arguments if code is function.__code__ else {}
+        for line, variable in _changed(code, {**captured, "FAST": lasting}):
             yield Change(named, variable.told, code.co_filename, line)
 
 
@@ -110,6 +118,37 @@ def functions_of(operator: Operator) -> Iterator[FunctionType]:
             yield from filter(inspect.isfunction, vars(cls).values())
 
 
+def methods_of_objects(operator: Operator) -> Iterator[tuple[FunctionType, object]]:
+    """Methods of objects of the user's, and objects that are called, where a function is wanted.
+    The objects travel with the job, and are the operator's copy wherever their class comes from.
+    """
+    for value in vars(operator).values() if type(operator).__module__.partition(".")[0] == _OWN else ():
+        while isinstance(value, functools.partial):
+            value = value.func
+        if isinstance(value, MethodType):
+            method, itself = value.__func__, value.__self__
+        else:
+            method, itself = vars(type(value)).get("__call__"), value
+        if not isinstance(method, FunctionType) or isinstance(itself, type | ModuleType | FunctionType):
+            continue
+        if type(itself).__module__.partition(".")[0] != _OWN and "site-packages" not in method.__code__.co_filename:
+            yield method, itself
+
+
+def _lasting_arguments(function: FunctionType, itself: object) -> dict[str, Any]:
+    """What a function has as the same object in each call: its own object, and defaults that can be changed."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    defaults = function.__defaults__ or ()
+    lasting = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+    lasting |= function.__kwdefaults__ or {}
+    lasting = {name: value for name, value in lasting.items() if isinstance(value, _LASTING)}
+    if itself is not None and names:
+        lasting[names[0]] = itself
+    stored = {each.value for each in steps(code) if each.name == "STORE_FAST"}
+    return {name: value for name, value in lasting.items() if name not in stored}
+
+
 def is_copied(function: FunctionType) -> bool:
     """Whether it is shipped by value: others are imported where they run, and there a module may keep what it likes."""
     return function.__module__ == "__main__" or "<" in function.__qualname__
@@ -122,20 +161,6 @@ def captured_by(function: FunctionType) -> dict[str, dict[str, Any]]:
         with suppress(ValueError):  # it has no value yet
             cells[name] = cell.cell_contents
     return {"GLOBAL": function.__globals__, "DEREF": cells}
-
-
-def _defaults_of(function: FunctionType) -> dict[str, Any]:
-    """Those that can change, of parameters that stand for nothing else in its code: all its calls have the same."""
-    code, values = function.__code__, function.__defaults__ or ()
-    positional = code.co_varnames[: code.co_argcount]
-    defaults = dict(zip(positional[len(positional) - len(values) :], values, strict=True))
-    defaults |= function.__kwdefaults__ or {}
-    assigned = {each.value for each in steps(code) if each.name == "STORE_FAST"} if defaults else ()
-    return {
-        name: value
-        for name, value in defaults.items()
-        if name not in assigned and isinstance(value, (*_CONTAINERS, Iterator))
-    }
 
 
 def _changed(code: CodeType, captured: dict[str, dict[str, Any]]) -> Iterator[tuple[int, _Variable]]:
@@ -184,11 +209,21 @@ def _changes_top(name: str, argument: Any, value: Any) -> bool:
     return name == "LOAD_ATTR" and argument in _CHANGING and isinstance(value, _CONTAINERS)
 
 
+def _is_attribute_of(held: _Variable | None, name: Any) -> TypeGuard[_Variable]:
+    """A container that an object holds, which is the same in each call."""
+    if held is None or isinstance(held.value, ModuleType | type | FunctionType):
+        return False
+    return isinstance(getattr(held.value, "__dict__", {}).get(name), _CONTAINERS)
+
+
 def _step(stack: list[_Variable | None], each: Step, captured: dict[str, dict[str, Any]]) -> None:
     name, argument, effect = each.name, each.arg, each.effect
     if name in _LOADS and each.value in captured[name[5:]]:
         stack += [None] * (effect - 1)
-        stack.append(_Variable(each.value, captured[name[5:]][each.value], is_default=name == "LOAD_FAST"))
+        value = captured[name[5:]][each.value]
+        stack.append(_Variable(each.value, value, is_default=name == "LOAD_FAST" and isinstance(value, _LASTING)))
+    elif name == "LOAD_ATTR" and effect == 0 and stack and _is_attribute_of(stack[-1], each.value):
+        stack[-1] = _Variable(f"{stack[-1].name}.{each.value}", vars(stack[-1].value)[each.value])
     elif name == "COPY" and len(stack) >= argument:
         stack.append(stack[-argument])
     elif name == "SWAP" and len(stack) >= argument:

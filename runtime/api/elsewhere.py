@@ -21,6 +21,24 @@ _ORDER: Final = (
     "a stream has no end to sort at: sort what job.results(...) gives, or write key_by(...).top_n(n, by=...)"
 )
 _ONE_EACH: Final = "write key_by(...).deduplicate() in its place"
+_BY_KEY: Final = "write key_by(...).process(...) with a KeyedOperator, whose ValueState holds what is kept per key"
+_SOME: Final = (
+    "write process(...) with `async def process_batch(self, records, out)` and async_settings(batch_size=100, "
+    "batch_wait_ms=5_000), or window_all(...) or key_by(...).window(...) with a trigger: docs/coming-from.md"
+)
+_SPLIT: Final = (
+    "write filter(...) once for each branch, or process(...) with out.collect_to(tag, record) and side_output"
+)
+_FOLD: Final = "write key_by(...).reduce(...), or .process(...) with a FoldingState"
+_LOOK: Final = "write map(...) with a function that returns its record, or print()"
+_LEFT: Final = 'write key_by(...).join(other.key_by(...), "left") in its place'
+_FULL: Final = 'write key_by(...).join(other.key_by(...), "full") in its place'
+_WINDOW: Final = (
+    "write key_by(...).window(tumbling(minutes=1)) in its place, and .aggregate(...), .reduce(...) or .process(...)"
+)
+_TABLE: Final = (
+    "write key_by(...).deduplicate('last') for its newest rows; temporal_join and lookup_join take a stream as a table"
+)
 
 OF_STREAMS: Final[Mapping[str, str]] = {
     "iterate_delta": "write delta_iterate(step, key=..., improve=...) in its place",
@@ -48,7 +66,55 @@ OF_STREAMS: Final[Mapping[str, str]] = {
     "order_by": _ORDER,
     "sort": _ORDER,
     "sort_values": _ORDER,
-    "merge": "write key_by(...).join(other.key_by(...)) in its place",
+    "merge": "write union(other) for the records of both, or key_by(...).join(other.key_by(...)) for those that meet",
+    "concat": "write union(other) in its place",
+    "flatten": "write union(other) in its place, or flat_map(...) for records that are lists",
+    "stateful_map": _BY_KEY,
+    "stateful_flat_map": _BY_KEY,
+    "stateful": _BY_KEY,
+    "stateful_batch": _BY_KEY,
+    "process_values": _BY_KEY,
+    "transform": _BY_KEY,
+    "transform_values": _BY_KEY,
+    "take": _SOME,
+    "batch": _SOME,
+    "buffer": _SOME,
+    "group_into_batches": _SOME,
+    "batch_elements": _SOME,
+    "collect_window": _SOME,
+    "branch": _SPLIT,
+    "split": _SPLIT,
+    "partition": _SPLIT,
+    "tee": "a stream may be read by any number of others: write each of them behind it",
+    "through": "a stream may be read by any number of others: write each of them behind it",
+    "fold": _FOLD,
+    "fold_window": _WINDOW,
+    "reduce_window": _WINDOW,
+    "windowed_by": _WINDOW,
+    "window_into": _WINDOW,
+    "tumbling": _WINDOW,
+    "hopping": "write key_by(...).window(sliding(size, slide)) in its place",
+    "suppress": "windows give one result when they end, and aggregate('end', ...) one at the end of the data",
+    "fold_final": "write key_by(...).aggregate('end', total=Sum('column')), or a KeyedOperator with on_end",
+    "reduce_final": "write key_by(...).aggregate('end', total=Sum('column')), or a KeyedOperator with on_end",
+    "count_final": "write key_by(...).aggregate('end', count=Count()) in its place",
+    "inspect": _LOOK,
+    "peek": _LOOK,
+    "echo": _LOOK,
+    "filter_map": "write flat_map(lambda record: [...]), with [] for a record that goes, in its place",
+    "map_values": _MAP,
+    "flat_map_values": "write flat_map(...) in its place",
+    "select_key": "write key_by(...) in its place",
+    "key_on": "write key_by(...) in its place",
+    "left_join": _LEFT,
+    "outer_join": _FULL,
+    "to_table": _TABLE,
+    "to_stream": "it is one",
+    "shuffle": "write rebalance() in its place, or key_by(...)",
+    "reshuffle": "write rebalance() in its place; nothing is fused across key_by and rebalance",
+    "to": "write sink_to(...) with a sink, or to_kafka(topic, servers)",
+    "sink": "write sink_to(...) in its place",
+    "output": "write sink_to(...) in its place",
     "repartition": "write rebalance() in its place, or key_by(...)",
     "with_watermark": "write assign_timestamps(column, bounded_out_of_orderness(minutes=10)) in its place",
     "to_pandas": _FRAME,
@@ -76,6 +142,17 @@ OF_STREAMS: Final[Mapping[str, str]] = {
 }
 
 OF_ENVIRONMENTS: Final[Mapping[str, str]] = {
+    "agent": "write a stream: env.from_kafka(...).map(...) or .process(...), whose functions may be `async def`",
+    "topic": "write from_kafka(topic, servers), and to_kafka(topic, servers) of a stream",
+    "channel": "write from_inlet(name), and job.inlet(name).send(record) of the job that runs",
+    "timer": "write generate(lambda tick: tick, records_per_second=0.2) for ticks, or timers in a KeyedOperator",
+    "table": "state is in operators: a KeyedOperator with a ValueState, which job.ask(...) asks; docs/coming-from.md",
+    "global_table": "streams have it: lookup_join(table, on=...), and broadcast(); docs/coming-from.md",
+    "input": "write from_source(...) in its place",
+    "read": "write from_source(...), from_kafka(...), from_files(...) in its place",
+    "stream": "write from_kafka(topic, servers), or another of the calls that begin with from_",
+    "from_generator": "write from_collection(...), which takes what ends, or generate(function) in its place",
+    "from_iterable": "write from_collection(...) in its place",
     "iterate": _OF_STREAMS,
     "bulk_iterate": _OF_STREAMS,
     "delta_iterate": _OF_STREAMS,

@@ -96,7 +96,14 @@ def check_assigners(chains: Sequence[Sequence[StreamNode]]) -> None:
 
 def tell_assigners(windows: WindowAssigner, edges: Sequence[StreamEdge]) -> None:
     """Of windows whose ms may well be meant as seconds: where times are assigned it is known whether they are dates."""
-    written = windows.as_if_seconds if isinstance(windows, WindowAssigner) and windows.time == "event" else ""
+    written = windows.as_if_seconds if isinstance(windows, WindowAssigner) else ""
+    if written and windows.time == "processing":
+        log.warning(
+            "windows by the clock: the durations of %s are milliseconds. If seconds are meant, write seconds=...; "
+            "ms=... says that they are not",
+            written,
+        )
+        return
     for _, assigner in assigners_before(edges) if written else ():
         assigner.as_if_seconds.append(written)
 

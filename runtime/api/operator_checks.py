@@ -50,6 +50,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
         _check_defines_process(operator, index)
     if not isinstance(operator, KeyedOperator):
         refuse_keyed_state(type(operator))
+        _check_no_timers(operator)
     check_private_names(type(operator))
     check_names_set_by_us(type(operator))
     check_forgotten_lists(type(operator))
@@ -165,6 +166,18 @@ def _check_defines_process(operator: Operator, index: int) -> None:
             check_runs(f"{kind}.{record_method}", getattr(operator, record_method), COLLECT)
             hint = f"; {record_method} is called on a KeyedOperator, or where it is `async def`"
         raise InvalidOperator(f"{kind} does not define {batch_method}(self, batch, out){hint}")
+
+
+def _check_no_timers(operator: Operator) -> None:
+    """Timers belong to keys. Without one `on_timer` is never called, and there is no attribute `timers`."""
+    kind = type(operator)
+    place = sets_a_timer(kind)
+    if place is not None or inspect.isfunction(getattr(kind, "on_timer", None)):
+        found = f"{place}: {kind.__name__} sets a timer" if place else f"{kind.__name__} defines on_timer"
+        raise InvalidOperator(
+            f"{found}, and timers belong to a key: subclass KeyedOperator, and call key_by(...) before it. An operator "
+            "without a key has on_idle(out)"
+        )
 
 
 def _misspelt(operator: Operator, method: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import FunctionType
 
+from ...actors.actor import Actor
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from .codes import codes_of
@@ -17,8 +18,9 @@ from .private_names import is_ours
 _END, _TAKEN = "on_end(out), at the end of the data", "on_checkpoint(checkpoint_id)"
 _MEANT: Mapping[str, str] = {
     **dict.fromkeys(("end", "onEnd", "end_input", "end_of_data", "on_finish", "finish_bundle", "on_complete"), _END),
-    **dict.fromkeys(("on_open", "onOpen", "setup", "initialize_state", "on_start"), "open()"),
-    **dict.fromkeys(("on_close", "onClose", "teardown", "on_stop", "dispose"), "close()"),
+    **dict.fromkeys(("on_open", "onOpen", "setup", "initialize_state", "on_start", "on_restart"), "open()"),
+    **dict.fromkeys(("on_close", "onClose", "teardown", "on_stop", "on_failure", "dispose"), "close()"),
+    "start_bundle": "open(), or the first line of process_batch(batch, out),",
     **dict.fromkeys(("snapshot_state", "snapshotState", "on_snapshot"), _TAKEN),
     "notify_checkpoint_complete": "on_checkpoint_complete(checkpoint_id)",
     "onWatermark": "on_watermark(timestamp_ms, out)",
@@ -40,8 +42,9 @@ def other_hooks(kind: type[Operator]) -> Iterator[tuple[str, str]]:
     its class calls; and what is meant.
     """
     meant = {**_MEANT, **(_MEANT_BY_KEY if issubclass(kind, KeyedOperator) else {})}
-    ours = {name for base in kind.__mro__ if is_ours(base) for name in vars(base)}
-    own = [each for base in kind.__mro__ if not is_ours(base) for each in vars(base).items()]
+    ours = {name for base in kind.__mro__ if is_ours(base) and base is not Actor for name in vars(base)}
+    before_ours = [base for base in kind.__mro__ if not is_ours(base) and not issubclass(Operator, base)]
+    own = [each for base in before_ours for each in vars(base).items()]
     methods = {name: each for name, each in own if isinstance(each, FunctionType)}
     found = methods.keys() & meant.keys() - ours
     if not any(vars(base).get("inputs") == 2 for base in kind.__mro__):

@@ -59,6 +59,7 @@ from .samples import check_columns, check_names, check_times, check_types
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
 from .sql_sinks import SqlSinks
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
+from .unstable_keys import warn_of_unstable_keys
 from .windowed_stream import WindowedStream
 from .zoneless_times import warn_of_zoneless_times
 
@@ -278,6 +279,7 @@ class DataStream(
         """
         check_keys(keys, self.schema)
         check_names("key_by", keys, self._edges)
+        warn_of_unstable_keys(keys)
         return KeyedStream(self._graph, self._edges, keys)
 
     @known_arguments(first=1)
@@ -432,14 +434,23 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
         return self._then(kind, operator, **options)
 
 
+RULES_FIRST = (
+    ". Rules for all keys are joined before key_by: records.connect(rules.broadcast()).process(...) with an Operator "
+    "that gives (record, what it needs of the rules), and key_by(...) behind it: docs/coming-from.md"
+)
+
+
 class ConnectedStreams:
     """Two streams that one operator takes as its first and its second input. Flink: ConnectedStreams."""
 
     def __init__(self, first: DataStream, second: DataStream) -> None:
         keyed = isinstance(first, KeyedStream)
         if keyed != isinstance(second, KeyedStream):
+            other = second if keyed else first
+            rules = any(edge.partitioning is Partitioning.BROADCAST for edge in other._edges)
             raise InvalidProgram(
                 f"connect: the {'first' if keyed else 'second'} stream is keyed, the other is not; key both or neither"
+                + (RULES_FIRST if rules else "")
             )
         if isinstance(first, KeyedStream) and isinstance(second, KeyedStream):
             check_meeting("connect", first._keyed, second._keyed)

@@ -17,6 +17,7 @@ from ...messages import (
     JobId,
     JobStatus,
     OperatorAnswer,
+    SubtaskIndex,
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
     UnregisteredMessage,
@@ -73,7 +74,12 @@ class JobClient(Protocol):
 
 
 def operator_question(
-    job_id: JobId, operator: str, message: Any, key: Any = NO_KEY, deadline_ms: float = math.inf
+    job_id: JobId,
+    operator: str,
+    message: Any,
+    key: Any = NO_KEY,
+    deadline_ms: float = math.inf,
+    subtask: int = 0,
 ) -> AskOperator:
     """What to put to a running operator: an instance of a message class, or plain data. Raises InvalidKey."""
     if key is not NO_KEY:
@@ -91,6 +97,7 @@ def operator_question(
         question=message if is_message else None,
         plain_question=None if is_message else message,
         timeout_ms=0 if math.isinf(deadline_ms) else math.ceil(deadline_ms),
+        subtask=SubtaskIndex(subtask),
     )
 
 

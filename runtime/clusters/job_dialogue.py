@@ -10,7 +10,7 @@ from typing import Any
 
 from ...actors.ask_errors import ActorDead, KeyWanted, RemoteActorError
 from ...actors.timeouts import timeout_seconds
-from ...messages import JobGraph, JobId, OutletAnswer, ReadOutlet
+from ...messages import JobGraph, JobId, JobVertex, OutletAnswer, ReadOutlet
 from ...messages.known_names import known_arguments, there_are
 from ...state import NoCurrentKey
 from ..api.errors import InvalidSetting
@@ -46,6 +46,7 @@ class JobDialogue(Blocking):
         wait_ms: float = 0.0,
     ) -> JobFuture[Any]:
         """Put a question to a running operator's `on_receive`: in the subtask that holds `key`; subtask 0 without one.
+        `ask_each` asks all of them.
 
         `message` is an instance of a message class, or plain data. `timeout`: a deadline in seconds; until then the
         question waits for a task that restarts, and is put again when its TaskManager is lost. With `wait=False` it
@@ -57,7 +58,37 @@ class JobDialogue(Blocking):
         KeyWanted when the operator needs a key and the question has none; with RemoteActorError when the operator
         raises anything else; with ActorDead when the JobManager is gone.
         """
-        self._check_known(operator)
+        return self._ask(operator, message, key, timeout, wait, wait_ms)
+
+    @known_arguments(first=1, example="job.ask_each('operator', message='question')")
+    def ask_each(
+        self,
+        operator: str,
+        *,
+        message: Any,
+        timeout: float | None = None,
+        wait: bool | None = None,
+        wait_ms: float = 0.0,
+    ) -> list[JobFuture[Any]]:
+        """The same question to every subtask of the operator, without a key: a future for each, in their order.
+
+        Each subtask has keys of its own, and goes through them by `self.keys()`: together the answers have all. They
+        are of different moments, as tasks go on meanwhile. The rest is as in `ask`.
+        """
+        subtasks = range(self._vertex_of(operator).parallelism)
+        return [self._ask(operator, message, NO_KEY, timeout, wait, wait_ms, each) for each in subtasks]
+
+    def _ask(
+        self,
+        operator: str,
+        message: Any,
+        key: Any,
+        timeout: float | None,
+        wait: bool | None,
+        wait_ms: float,
+        subtask: int = 0,
+    ) -> JobFuture[Any]:
+        self._vertex_of(operator)
         if not (isinstance(wait_ms, int | float) and wait_ms >= 0):
             raise InvalidSetting(f"wait_ms must be a number of milliseconds, at least 0, found {wait_ms!r}")
         seconds = timeout_seconds(timeout)
@@ -68,7 +99,7 @@ class JobDialogue(Blocking):
             wait_ms = 0.0
         elif seconds is not None and not wait_ms:
             wait_ms = deadline_ms
-        question = operator_question(self.job_id, operator, message, key, deadline_ms)
+        question = operator_question(self.job_id, operator, message, key, deadline_ms, subtask)
         return JobFuture(
             self._client.ask_operator(question, wait_ms, deadline_ms),
             f"the question to operator {operator!r} of job {self._graph.name!r}",
@@ -95,11 +126,14 @@ class JobDialogue(Blocking):
     def job_id(self) -> JobId:
         return self._graph.job_id
 
-    def _check_known(self, operator: str) -> None:
-        known = [described for vertex in self._graph.vertices for described in vertex.operators]
-        if not any(operator in (described.name, described.operator_id) for described in known):
-            names = [described.name for described in known]
-            raise UnknownOperator(f"job {self._graph.name!r} has no operator {operator!r}{there_are(operator, names)}")
+    def _vertex_of(self, operator: str) -> JobVertex:
+        """Where it runs; raises UnknownOperator."""
+        known = [(described, vertex) for vertex in self._graph.vertices for described in vertex.operators]
+        for described, vertex in known:
+            if operator in (described.name, described.operator_id):
+                return vertex
+        names = [described.name for described, _ in known]
+        raise UnknownOperator(f"job {self._graph.name!r} has no operator {operator!r}{there_are(operator, names)}")
 
     def _of_operator(self, operator: str, error: BaseException) -> BaseException:
         """The failure in terms of the operator, and not of the process that its task runs in."""

@@ -274,7 +274,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         split of the source, since when, and what to do. `str()` of it is meant to be read. By the last heartbeats.
         Raises UnknownOperator.
         """
-        self._check_known(operator)
+        self._vertex_of(operator)
         asked = self._future(RequestWatermarks(self.job_id), "the question for the watermarks")
         return explain(asked.result(timeout=timeout), operator)
 

@@ -59,8 +59,11 @@ class PatientQuestion(Actor):
         self._question: AskOperator
         self._promise: pykka.Future[Any]
         self._began_ms = self._put_ms = 0.0
+        self._is_over = False
 
     def on_receive(self, message: Any) -> Any:
+        if self._is_over:
+            return None  # what was in the inbox when it ended: an answer that came too late
         match message:
             case AskOperator():
                 self._question, self._promise = message, self.context.promise()
@@ -71,7 +74,7 @@ class PatientQuestion(Actor):
                 return self._promise
             case _Answered(answer):
                 self._promise.set(answer)
-                self.context.stop(self.context.self_ref)
+                self._end()
             case _Failed(error):
                 self._failed(error)
             case _Again():
@@ -98,6 +101,10 @@ class PatientQuestion(Actor):
 
     def _fail(self, error: BaseException) -> None:
         self._promise.set_exception((type(error), error, error.__traceback__))
+        self._end()
+
+    def _end(self) -> None:
+        self._is_over = True
         self.context.stop(self.context.self_ref)
 
     def _overdue(self) -> None:

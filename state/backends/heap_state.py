@@ -26,6 +26,7 @@ from .changed_keys import ChangedKeys
 from .frozen_state import FrozenState
 from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
 from .heap_view import StateView
+from .own_thread import OwnThread
 from .private_copy import IMMUTABLE, MISSING, private_copy
 from .read_only import ReadOnlySwitch
 
@@ -50,6 +51,8 @@ class HeapScope(ReadOnlySwitch):
         self.clock: StateClock | None = None
         self.changes: ChangedKeys | None = None
         """Which keys have changed, where checkpoints write no others."""
+        self.owner: OwnThread | None = None
+        """Of an operator without coroutines, from when its task opens it."""
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
@@ -293,8 +296,12 @@ class HeapState(Misnamed):
         self._check_key()
 
     def _check_key(self) -> None:
-        if self._scope.current_key is NO_KEY:
-            raise NoCurrentKey(f"keyed state {self.declaration.name!r}", self._scope.operator_name) from None
+        scope = self._scope
+        if scope.current_key is NO_KEY:
+            used = f"keyed state {self.declaration.name!r}"
+            if scope.owner is not None:
+                scope.owner.check(used, scope.operator_name)
+            raise NoCurrentKey(used, scope.operator_name) from None
 
     def _check_hashable(self) -> None:
         """A dict has refused the current key: raises NoCurrentKey, or InvalidKey, which says why."""

@@ -7,12 +7,15 @@ Nothing that has expired is returned, counted or listed, whether it has been cle
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack, get_args
 
 from ..errors import InvalidState
 from . import durations
 from .durations import Duration, Units
+
+log = logging.getLogger(__name__)
 
 TtlClock = Literal["processing", "event"]
 TtlUpdate = Literal["write", "read"]
@@ -42,6 +45,10 @@ class Ttl:
         _check_word("clock", clock, TtlClock)
         _check_word("on", on, TtlUpdate)
         whole = durations.duration_ms("Ttl", duration_ms, units, error=InvalidState)
+        if written := durations.as_if_seconds("Ttl", duration_ms):
+            log.warning(
+                "%s is %d ms. If seconds are meant, write Ttl(seconds=%d), else Ttl(ms=%d)", written, *[whole] * 3
+            )
         object.__setattr__(self, "duration_ms", whole)
         object.__setattr__(self, "clock", clock)
         object.__setattr__(self, "on", on)

@@ -232,7 +232,11 @@ class OperatorHarness:
         return found
 
     def side_output(self, tag: OutputTag) -> list[Any]:
-        """The records that went to this side output since the attempt began, in order."""
+        """The records that went to this side output since the attempt began, in order. Raises HarnessMisused."""
+        if not isinstance(tag, OutputTag):
+            raise HarnessMisused(
+                f"side_output: wanted an OutputTag, such as OutputTag({str(tag)!r:.60}), found {tag!r:.60}"
+            )
         return [record for batch in self._attempt.sides.get(tag.name, ()) for record in _records(batch)]
 
     def watermarks(self) -> list[int]:

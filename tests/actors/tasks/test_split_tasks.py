@@ -55,6 +55,7 @@ class Feed(Source):
 
     def open(self) -> None:
         self.given: deque[Any] = deque()
+        self.context.wake()  # as a source that says when there is something: it is not looked at before
 
     def current_splits(self) -> Collection[str] | None:
         return self.splits

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from understudy import Collector, KeyedOperator, LocalCluster, StreamEnvironment
-from understudy.runtime.api.captured_changes import changes
+from understudy.runtime.api.captured_changes import changes, warn_of_captured_changes
 
 seen: list[Any] = []
 counts: dict[Any, int] = {}
@@ -217,3 +217,45 @@ def test_functions_of_modules_may_keep_what_they_like(caplog: pytest.LogCaptureF
     with LocalCluster(debug=True) as cluster:
         cluster.submit(env).wait()
     assert "of your program" not in caplog.text
+
+
+class Kept:
+    """State in an object that is called, or whose method is."""
+
+    def __init__(self) -> None:
+        self.calls, self.by_key = 0, dict[Any, int]()
+        self.names: list[str] = []
+
+    def __call__(self, record: Any) -> Any:
+        self.by_key[record] = 1
+        return record
+
+    def counts(self, record: Any) -> Any:
+        self.calls += 1
+        return record
+
+    def appends(self, record: Any) -> Any:
+        self.names.append(record)
+        return record
+
+    def reads(self, record: Any) -> Any:
+        return self.by_key.get(record, self.calls), len(self.names), [*self.names, record]
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        (Kept(), "__call__ changes the dict 'self.by_key'"),
+        (Kept().counts, "counts changes the Kept 'self'"),
+        (Kept().appends, "appends changes the list 'self.names'"),
+        (Kept().reads, ""),
+    ],
+)
+def test_state_in_an_object_is_that_of_a_copy(function: Any, what: str, caplog: pytest.LogCaptureFixture) -> None:
+    env = StreamEnvironment()
+    mapped = env.from_collection([1]).map(function, name="work")
+    (operator,) = (node.operator for node in env.graph.nodes if node.name == "work")
+    del mapped
+    warn_of_captured_changes("work", operator)
+    said = caplog.messages
+    assert [f"operator 'work': {what} of your program" in each for each in said] == [True] * bool(what)

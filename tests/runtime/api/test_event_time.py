@@ -189,7 +189,6 @@ def counted(stream: DataStream, windows: WindowAssigner) -> DataStream:
         (lambda: session(30), "session(30)"),
         (lambda: tumbling(ms=10), ""),
         (lambda: tumbling(timedelta(milliseconds=10)), ""),
-        (lambda: tumbling(10, time="processing"), ""),
         (lambda: tumbling(100), ""),
     ],
 )
@@ -200,6 +199,29 @@ def test_windows_of_a_few_ms_of_dates_are_warned_of_where_they_were_not_written_
     assert [f"operator 'timed': times are milliseconds, and so are those of {written}. " in each for each in said] == [
         True
     ] * bool(written)
+
+
+@pytest.mark.parametrize(
+    ("windows", "written"),
+    [
+        (lambda: session(5, time="processing"), ["session(5)"]),
+        (lambda: tumbling(10, time="processing"), ["tumbling(10)"]),
+        (lambda: tumbling(ms=10, time="processing"), []),
+        (lambda: tumbling(1_000, time="processing"), []),
+    ],
+)
+def test_windows_of_a_few_ms_by_the_clock_are_warned_of_where_they_are_written(
+    env: StreamEnvironment,
+    windows: Callable[[], WindowAssigner],
+    written: list[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    counted(timed(env), windows())
+    assert caplog.messages == [
+        f"windows by the clock: the durations of {each} are milliseconds. If seconds are meant, write seconds=...; "
+        "ms=... says that they are not"
+        for each in written
+    ]
 
 
 def test_windows_of_all_records_are_warned_of_too(env: StreamEnvironment, caplog: pytest.LogCaptureFixture) -> None:

@@ -180,6 +180,9 @@ class TestOperators:
             ("onClose", "close()"),
             ("process_element", "process(record, out)"),
             ("snapshot_state", "on_checkpoint(checkpoint_id)"),
+            ("on_start", "open()"),
+            ("on_stop", "close()"),
+            ("start_bundle", "open(), or the first line of process_batch(batch, out),"),
         ],
     )
     def test_a_hook_of_another_library_is_warned_of_unless_the_operator_calls_it(
@@ -189,6 +192,7 @@ class TestOperators:
             def process(self, record: Any, out: Collector) -> None:
                 self.end(out)  # type: ignore[attr-defined]
                 self.setup(), self.onClose(), self.process_element(), self.snapshot_state()  # type: ignore[attr-defined]
+                self.on_start(), self.on_stop(), self.start_bundle()  # type: ignore[attr-defined]
 
         body = {name: lambda self, *_: None}
         env.from_collection([1]).key_by(0).process(type("Calls", (Calling,), body))

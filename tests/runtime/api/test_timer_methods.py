@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from understudy import InvalidOperator, JobFailed, KeyedOperator, StreamEnvironment, ValueState
+from understudy import InvalidOperator, JobFailed, KeyedOperator, Operator, StreamEnvironment, ValueState
 from understudy.testing import OperatorHarness, SimulatedCluster
 
 
@@ -232,3 +232,20 @@ def test_what_shows_in_a_task_alone_ends_the_job_at_once(kind: type[KeyedOperato
     with SimulatedCluster(1) as cluster, pytest.raises(JobFailed, match=told) as caught:
         cluster.submit(env).wait(60)
     assert caught.value.details.restarts == 0
+
+
+class Ticking(Operator):
+    def process_batch(self, batch: Any, out: Any) -> None: ...
+
+    def on_timer(self, timer: Any, out: Any) -> None: ...
+
+
+class Setting(Operator):
+    def process_batch(self, batch: Any, out: Any) -> None:
+        self.timers.at_processing_time(1)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", [Ticking, Setting])
+def test_an_operator_without_a_key_has_no_timers(kind: type[Operator]) -> None:
+    with pytest.raises(InvalidOperator, match="timers belong to a key: subclass KeyedOperator"):
+        StreamEnvironment().from_collection([1]).process(kind)

@@ -139,6 +139,25 @@ def test_each_key_answers_from_the_subtask_that_holds_it(job: JobHandle) -> None
     assert ask(job, "seen", key=KEYS) == 0, "a key that never came has the default"
 
 
+def test_each_subtask_answers_for_its_own_keys(shared_cluster: LocalCluster) -> None:
+    class Listing(Counting):
+        def on_receive(self, message: Any) -> Any:
+            return self.context.subtask_index, sorted(self.keys())
+
+    env = environment()
+    counting(env, None, RATE, Listing).collect(name="all")
+    job = shared_cluster.submit(env)
+    Witness(job).checkpoints(1)
+    answers = [each.result(timeout=WAIT_S) for each in job.ask_each("count", message="keys", timeout=WAIT_S)]
+    assert [subtask for subtask, _ in answers] == list(range(len(answers)))
+    assert len(answers) == 2
+    assert all(keys for _, keys in answers)
+    assert sorted(key for _, keys in answers for key in keys) == list(range(KEYS))
+    with pytest.raises(UnknownOperator, match="has no operator 'counts'"):
+        job.ask_each("counts", message="keys")
+    job.cancel().result(timeout=WAIT_S)
+
+
 def test_a_question_that_changes_state_is_refused_and_harms_nothing(job: JobHandle) -> None:
     with pytest.raises(AskFailed, match="ReadOnlyState: state 'seen' is read-only"):
         ask(job, "change", key=3)

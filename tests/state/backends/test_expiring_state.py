@@ -244,6 +244,14 @@ def test_what_cannot_be_a_ttl_is_refused_where_it_is_declared(make: Callable[[],
     assert text in str(raised.value)
 
 
+def test_a_small_bare_number_may_be_meant_as_seconds(caplog: pytest.LogCaptureFixture) -> None:
+    assert Ttl(5).duration_ms == 5
+    assert caplog.messages == ["Ttl(5) is 5 ms. If seconds are meant, write Ttl(seconds=5), else Ttl(ms=5)"]
+    caplog.clear()
+    assert (Ttl(ms=5).duration_ms, Ttl(500).duration_ms) == (5, 500)
+    assert caplog.messages == []
+
+
 def test_the_parts_of_a_duration_are_added_up() -> None:
     assert Ttl(ms=5, days=1, hours=2, minutes=3, seconds=4).duration_ms == 93_784_005
     assert Ttl(1500) == Ttl(timedelta(seconds=1.5)) == Ttl(seconds=1, ms=500)

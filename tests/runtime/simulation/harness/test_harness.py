@@ -268,3 +268,13 @@ class TestMisuse:
                 first.restored([one, two])
             with pytest.raises(HarnessMisused, match=r"each of the subtasks \[0, 1\], found those of \[0\]"):
                 first.restored(one)
+
+
+def test_a_side_output_is_named_by_its_tag() -> None:
+    with (
+        OperatorHarness(RunningTotal, key_by=0) as harness,
+        pytest.raises(
+            HarnessMisused, match=r"side_output: wanted an OutputTag, such as OutputTag\('late'\), found 'late'"
+        ),
+    ):
+        harness.side_output("late")  # type: ignore[arg-type]
