@@ -3,7 +3,7 @@
 An error is repeatable when the program raised it or cannot be loaded, or when what the program emitted cannot be keyed
 or sent; and so is a mistake of our own code, as a broken invariant. It is not when anything in its chain of causes may
 pass: a connection, a timeout, a disk that is full for now. An exception class with an attribute `may_pass` (True or
-False) says it for itself.
+False) says it for itself, and for what caused it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ word for what the programmer has no part in.
 
 def is_repeatable(chain: Sequence[BaseException]) -> bool:
     """Of an error and all that caused it."""
-    return any(isinstance(step, _OF_THE_PROGRAM + _MISTAKES) for step in chain) and not any(map(_may_pass, chain))
+    return any(isinstance(step, _OF_THE_PROGRAM + _MISTAKES) for step in chain) and not _may_pass(chain)
 
 
 def is_lasting(error: OSError) -> bool:
@@ -88,10 +88,18 @@ def is_lasting(error: OSError) -> bool:
     return isinstance(error, _LASTING) or error.errno in _LASTING_NUMBERS
 
 
-def _may_pass(error: BaseException) -> bool:
-    said = getattr(type(error), "may_pass", None)
-    if isinstance(said, bool):
-        return said
+def _may_pass(chain: Sequence[BaseException]) -> bool:
+    """The outermost that knows decides: a login that is refused is refused, by whichever kind of error of a client."""
+    for error in chain:
+        said = getattr(type(error), "may_pass", None)
+        if isinstance(said, bool):
+            return said
+        if _passes(error):
+            return True
+    return False
+
+
+def _passes(error: BaseException) -> bool:
     if isinstance(error, _PASSING):
         return True
     if isinstance(error, OSError):

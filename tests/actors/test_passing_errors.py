@@ -91,6 +91,14 @@ def test_what_was_caused_by_something_passing_does_not_count_either() -> None:
     assert not is_counted(error)
 
 
+@pytest.mark.parametrize(("outer", "counts"), [(ConnectionMisspelt, True), (GaveUp, False)])
+def test_a_class_that_says_whether_it_may_pass_says_it_of_its_cause_too(outer: type[Exception], counts: bool) -> None:
+    """As a login that is refused, which a client of a database calls an OperationalError."""
+    error = outer("cannot log in")
+    error.__cause__ = OperationalError("password authentication failed") if counts else ValueError("no number")
+    assert is_counted(error) is counts
+
+
 @pytest.mark.parametrize("error", [UnsupportedValue("a lambda"), NoSuchColumn(0, "no 'orgin'")], ids=repr)
 def test_what_was_emitted_and_cannot_be_sent_counts(error: BaseException) -> None:
     assert is_counted(error, by_user_code=False)
