@@ -115,7 +115,7 @@ class KeyedOperator(Operator):
     _batch_process: BatchProcess | None = None
     """Of a compiled operator, from when its task has placed it."""
     _fired_at_once: ClassVar[int] = FIRED_AT_ONCE
-    _owner: OwnThread | None = None
+    _state_thread: OwnThread | None = None
     """Of one without coroutines, from when its task opens it."""
     _loop: object = None
     """The loop over `keys()` whose key is the current one."""
@@ -143,8 +143,8 @@ class KeyedOperator(Operator):
         there is no key; elsewhere, as in `process`, it raises HasCurrentKey.
         """
         backend = self._backend
-        if self._owner is not None:
-            self._owner.check("self.keys()", self.context.name)
+        if self._state_thread is not None:
+            self._state_thread.check("self.keys()", self.context.name)
         self._check_no_key()
         loop = self._loop = object()
         try:
@@ -161,9 +161,9 @@ class KeyedOperator(Operator):
     def _belong_here(self, misused: Callable[[CallIsOver], None]) -> None:
         """Its state, if it has no coroutines, is that of this thread."""
         if self._calls is None and hasattr(self, "_backend"):
-            self._owner = OwnThread(misused)
+            self._state_thread = OwnThread(misused)
             if isinstance(self._backend, HeapScope):
-                self._backend.owner = self._owner
+                self._backend.owner = self._state_thread
 
     def _check_no_key(self) -> None:
         if self._backend.current_key is not NO_KEY:

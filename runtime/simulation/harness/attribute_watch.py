@@ -42,6 +42,7 @@ _FRAMEWORK = frozenset(
         "_selectors",
         "_taken",
         "_state",
+        "_state_thread",
         "_schema",
         "_file",
         "_writer",
