@@ -143,10 +143,8 @@ class _Check:
 
     def _abandoned(self, found: FoundOperator) -> str:
         """With the operator of today that has its name, and another uid."""
-        text, name = (
-            _abandoned(found, self._program.get(found.operator_id)),
-            found.description and found.description.name,
-        )
+        text = _abandoned(found, self._program.get(found.operator_id))
+        name = found.description and found.description.name
         described = (each for vertex in self._graph.vertices for each in vertex.operators)
         namesake = next(
             (each for each in described if each.name == name and each.operator_id != found.operator_id), None

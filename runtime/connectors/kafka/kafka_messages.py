@@ -91,12 +91,15 @@ class MessageMaker:
         gone = self._removals.of(pa.array(said)).to_pylist()
         if any(goes and key is None for goes, key in zip(gone, keys, strict=True)):
             raise RecordMismatch("the key of a record that removes one is null: nothing has such a key")
-        is_update = self._removals.kind is not None
-        kept = [
-            place
-            for place, (kind, key) in enumerate(zip(said, keys, strict=True))
-            if not (is_update and kind == BEFORE and (said[place + 1 :][:1], keys[place + 1 :][:1]) == ([AFTER], [key]))
-        ]
+        kept = list(range(len(keys)))
+        if self._removals.kind is not None:
+            changes = list(zip(said, keys, strict=True))
+            following = [*changes[1:], None]
+            kept = [
+                place
+                for place, ((kind, key), next_) in enumerate(zip(changes, following, strict=True))
+                if not (kind == BEFORE and next_ == (AFTER, key))
+            ]
         batch, keys, gone = _taken(batch, kept), [keys[place] for place in kept], [gone[place] for place in kept]
         staying = _taken(batch, [place for place, goes in enumerate(gone) if not goes])
         values = iter(self._encoded(_without(staying, column) if self._hides_column else staying))
