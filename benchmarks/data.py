@@ -3,8 +3,8 @@
 Deterministic: the same number of rows and keys is the same data to the byte, so it is made once and kept in a folder of
 the cache. The files alternate between two halves of the keys, and all rows of a key are in its half: two readers that
 deal the files out in turn see each key's rows in one order, whatever they do afterwards. That is what makes an answer
-that depends on the order (a key's latest value) exact. For peers that cannot read Parquet there are the same rows as
-raw int64 pairs, one file per half.
+that depends on the order (a key's latest value) exact. For peers that read files in no order there are the same row
+groups as one Parquet file per half, and as raw int64 pairs, for the least that reading can cost.
 """
 
 from __future__ import annotations
@@ -72,6 +72,21 @@ def make_once(folder: Path, write: Callable[[Path], None]) -> None:
         with tempfile.TemporaryDirectory(dir=folder.parent) as name:
             write(Path(name))
             shutil.copytree(name, folder, dirs_exist_ok=True)
+
+
+def whole_halves(data: Dataset) -> Path:
+    """A folder with one Parquet file per half, of the same row groups. Made now unless it is there."""
+    folder = data.folder / "halves"
+
+    def write(into: Path) -> None:
+        for half in range(HALVES):
+            files = data.half(half)
+            with pq.ParquetWriter(into / f"half-{half}.parquet", pq.read_schema(files[0])) as writer:
+                for path in files:
+                    writer.write_table(pq.read_table(path), row_group_size=FILE_ROWS)
+
+    make_once(folder, write)
+    return folder
 
 
 def raw_pairs(data: Dataset) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from .contest import Side
-from .data import Dataset, dataset, raw_pairs
+from .data import Dataset, dataset, raw_pairs, whole_halves
 from .timed_data import TIMERS, packed_pairs, timed_dataset
 from .venvs import Environment, python_of
 
@@ -33,7 +33,16 @@ SPARK = Environment(
     ),
 )
 BYTEWAX = Environment("bytewax", ("bytewax", "pyarrow", "numpy"))
-FLINK = Environment("flink", ("apache-flink==2.3.0",))
+FLINK_VERSION = "2.3.0"
+FLINK = Environment(
+    "flink",
+    (f"apache-flink=={FLINK_VERSION}",),
+    (  # its Parquet format, and what that does not bring along
+        f"org.apache.flink:flink-sql-parquet:{FLINK_VERSION}",
+        "org.apache.hadoop:hadoop-client-api:3.4.2",
+        "org.apache.hadoop:hadoop-client-runtime:3.4.2",
+    ),
+)
 POLARS = Environment("polars", ("polars", "numpy", "pyarrow"))
 PATHWAY = Environment("pathway", ("pathway", "numpy", "pyarrow"))
 
@@ -51,8 +60,8 @@ class Peer:
     clusters: tuple[str, ...] = ("local",)
     most_rows: dict[str, int] = field(default_factory=dict, hash=False)
     options: dict[str, object] = field(default_factory=dict, hash=False)
-    reads_pairs: bool = False
-    """Whether it wants the rows as raw pairs beside the Parquet files."""
+    reads: str = "files"
+    """Of INPUTS."""
     needs: str = ""
     """Python that fails where the peer's version lacks what the workload is about."""
 
@@ -61,8 +70,23 @@ KEYED, STATEFUL, WINDOWS, ASYNC = "keyed-aggregate", "stateful-function", "windo
 
 WARM_UP_ROWS = 200_000
 
+INPUTS = {"files": "parquet", "halves": "noted-parquet", "pairs": "pairs"}
+"""What a peer reads, with the name of the format among Flink's: the Parquet files as they are; one of them per half of
+the keys, where files are read in no order; or raw pairs.
+"""
+
 CHECKPOINTED = "exactly once, checkpoint every 1 s"
 BYTEWAX_SETTING = "2 processes, recovery on, an epoch a second"
+
+
+def _flinks(module: str, workloads: tuple[str, ...], what: str) -> list[Peer]:
+    """Flink's Java engine twice: reading Parquet as we do, and reading what costs it least."""
+    setting = f"Java: {what}; parallelism 2 in one process, {CHECKPOINTED}"
+    return [
+        Peer("flink", "flink", module, FLINK, workloads, f"{setting}; Parquet", reads="halves"),
+        Peer("flink-pairs", "flink-pairs", module, FLINK, workloads, f"{setting}; raw pairs", reads="pairs"),
+    ]
+
 
 PEERS = (
     Peer("duckdb", "duckdb", "duckdb", DUCKDB, (KEYED,), "one query, 2 threads, no fault tolerance"),
@@ -107,7 +131,7 @@ PEERS = (
         f"DataStream, process mode, parallelism 2, {CHECKPOINTED}",
         most_rows={STATEFUL: 200_000},
         options={"mode": "process"},
-        reads_pairs=True,
+        reads="pairs",
     ),
     Peer(
         "pyflink-thread",
@@ -118,17 +142,9 @@ PEERS = (
         f"DataStream, thread mode, parallelism 2, {CHECKPOINTED}",
         most_rows={STATEFUL: 200_000},
         options={"mode": "thread"},
-        reads_pairs=True,
+        reads="pairs",
     ),
-    Peer(
-        "flink",
-        "flink",
-        "flink",
-        FLINK,
-        (KEYED, STATEFUL),
-        f"Java: SQL with mini-batches in two phases, or DataStream; parallelism 2 in one process, {CHECKPOINTED}",
-        reads_pairs=True,
-    ),
+    *_flinks("flink", (KEYED, STATEFUL), "SQL with mini-batches in two phases, or DataStream"),
     Peer("duckdb", "duckdb", "duckdb_windows", DUCKDB, (WINDOWS,), "one query, 2 threads, no fault tolerance"),
     Peer(
         "bytewax",
@@ -139,24 +155,8 @@ PEERS = (
         f"{BYTEWAX_SETTING}; fold_window",
         most_rows={WINDOWS: 100_000},
     ),
-    Peer(
-        "flink",
-        "flink",
-        "flink_windows",
-        FLINK,
-        (WINDOWS,),
-        f"Java: SQL window functions in two phases; parallelism 2 in one process, {CHECKPOINTED}",
-        reads_pairs=True,
-    ),
-    Peer(
-        "flink",
-        "flink",
-        "flink_windows",
-        FLINK,
-        (TIMERS,),
-        f"Java: DataStream; parallelism 2 in one process, {CHECKPOINTED}",
-        reads_pairs=True,
-    ),
+    *_flinks("flink_windows", (WINDOWS,), "SQL window functions in two phases"),
+    *_flinks("flink_windows", (TIMERS,), "DataStream"),
     Peer(
         "pyflink",
         "pyflink",
@@ -211,24 +211,35 @@ def timed_peer_sides(
 def _timed_side(peer: Peer, data: Dataset, cache: Path, workload: str, shape: str, rate: int) -> Side:
     rows = min(data.rows, peer.most_rows.get(workload, data.rows))
     sets = [timed_dataset(cache, each, data.keys, rate) for each in (rows, min(rows, WARM_UP_ROWS))]
-    folders = [packed_pairs(each) if peer.reads_pairs else each.parquet for each in sets]
-    return _with_warm_up(peer, sets[0], cache, folders[1], {"shape": shape})
+    inputs = [packed_pairs(each) if peer.reads == "pairs" else _input_of(peer, each) for each in sets]
+    return _with_warm_up(peer, sets[0], cache, inputs, {"shape": shape})
 
 
 def _side(peer: Peer, data: Dataset, cache: Path, workload: str) -> Side:
     rows = min(data.rows, peer.most_rows.get(workload, data.rows))
     own = dataset(cache, rows, data.keys)
     warm_up = dataset(cache, min(rows, WARM_UP_ROWS), data.keys)
-    folders = [raw_pairs(each) if peer.reads_pairs else each.parquet for each in (own, warm_up)]
-    return _with_warm_up(peer, own, cache, folders[1], {})
+    inputs = [raw_pairs(each) if peer.reads == "pairs" else _input_of(peer, each) for each in (own, warm_up)]
+    return _with_warm_up(peer, own, cache, inputs, {})
 
 
-def _with_warm_up(peer: Peer, data: Dataset, cache: Path, warm_up: Path, options: dict[str, object]) -> Side:
+def _input_of(peer: Peer, data: Dataset) -> Path:
+    return whole_halves(data) if peer.reads == "halves" else data.parquet
+
+
+def _with_warm_up(peer: Peer, data: Dataset, cache: Path, inputs: Sequence[Path], options: dict[str, object]) -> Side:
     python = python_of(peer.environment, cache)
     return Side(
         peer.name,
         [str(python), "-P", "-m", f"benchmarks.peers.{peer.module}"],
         data,
-        {**peer.options, **options, "cache": str(cache), "warm_up": str(warm_up)},
+        {
+            **peer.options,
+            **options,
+            "cache": str(cache),
+            "format": INPUTS[peer.reads],
+            "input": str(inputs[0]),
+            "warm_up": str(inputs[1]),
+        },
         setting=peer.setting,
     )

@@ -2,8 +2,8 @@
 
 Times are int64 milliseconds from START_MS on, `RATE` rows a second of event time in all, in order but for a jitter of
 up to JITTER_MS, drawn from a seed. A reader of one half's files, in their order, therefore sees no time that is more
-than JITTER_MS behind an earlier one; all sides allow DELAY_MS. For peers that cannot read Parquet there are pairs of
-the key, and of time and value in one number: `(time - START_MS) * VALUES + value`.
+than JITTER_MS behind an earlier one; all sides allow DELAY_MS. As raw pairs they are the key, and
+time and value in one number: `(time - START_MS) * VALUES + value`.
 """
 
 from __future__ import annotations

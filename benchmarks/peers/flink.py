@@ -1,8 +1,8 @@
 """Flink's Java engine: keyed-aggregate in SQL, stateful-function as a DataStream with the function in Java.
 
-The wheel has no Parquet format, so both read the same rows as raw pairs through Flink's own file source, which costs
-them less. The job runs in one process: its two slots exchange rows without a network. A smaller job of the same kind
-warms the process up before. The time runs from the first read to the end of the last sink's input.
+Both read by Flink's own file source: by its Parquet format, or the same rows as raw pairs. The job
+runs in one process: its two slots exchange rows without a network. A smaller job of the same kind warms the process up
+before. The time runs from the first read to the end of the last sink's input.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Dataset
 from benchmarks.side import TOTALS_FILE, Order, answer, elapsed, read_digests, received_order
 
 from . import java_side
@@ -25,10 +24,10 @@ def run(order: Order) -> None:
     pyflink: Any = importlib.import_module("pyflink")
     home = Path(pyflink.__file__).parent
     warm_up, out = order.out / "warm-up", order.out / "measured"
-    arguments = []
-    for pairs, folder in ((order.options["warm_up"], warm_up), (pairs_of(order.data), out)):
+    arguments = [order.options["format"]]
+    for rows, folder in ((order.options["warm_up"], warm_up), (order.options["input"], out)):
         folder.mkdir()
-        arguments += [str(pairs), str(folder)]
+        arguments += [str(rows), str(folder)]
     java_side.run(MAIN_CLASSES[order.workload], arguments, home, Path(order.options["cache"]))
     more = {}
     if order.workload == "keyed-aggregate":
@@ -37,10 +36,6 @@ def run(order: Order) -> None:
     else:
         more = read_digests(out)
     answer(elapsed(out), ["apache-flink"], **more)
-
-
-def pairs_of(data: Dataset) -> Path:
-    return data.folder / "pairs"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Flink's Java engine: windows in SQL, by its window functions with a local and a global phase; timers as a DataStream.
 
-The wheel has no Parquet format, so it reads the same rows as raw pairs, in which value and time share a number, and
-computed columns take both apart. Otherwise as in flink.py.
+In raw pairs value and time share a number, and computed columns take both apart. Otherwise as in flink.py.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from benchmarks.side import Order, answer, elapsed, noted_span, read_digests, re
 from benchmarks.timed_data import DELAY_MS, GAP_MS, SIZE_MS, SLIDE_MS, START_MS
 
 from . import java_side
-from .flink import pairs_of
 
 MAIN_CLASSES = {"windows": "Windows", "timers": "Timers"}
 
@@ -25,10 +23,10 @@ def run(order: Order) -> None:
     home = Path(pyflink.__file__).parent
     warm_up, out = order.out / "warm-up", order.out / "measured"
     numbers = (VALUES, START_MS, DELAY_MS, SIZE_MS, SLIDE_MS, GAP_MS)
-    arguments = [order.options["shape"], *map(str, numbers)]
-    for pairs, folder in ((order.options["warm_up"], warm_up), (pairs_of(order.data), out)):
+    arguments = [order.options["format"], order.options["shape"], *map(str, numbers)]
+    for rows, folder in ((order.options["warm_up"], warm_up), (order.options["input"], out)):
         folder.mkdir()
-        arguments += [str(pairs), str(folder)]
+        arguments += [str(rows), str(folder)]
     java_side.run(MAIN_CLASSES[order.workload], arguments, home, Path(order.options["cache"]))
     answer(elapsed(out), ["apache-flink"], **noted_span(out), **read_digests(out))
 

@@ -15,7 +15,6 @@ from typing import Any
 from benchmarks.side import Order, answer, elapsed, read_digests, received_order
 
 from . import java_side
-from .flink import pairs_of
 
 ROWS = """CREATE TABLE numbers (`key` BIGINT, `value` BIGINT) WITH (
     'connector' = 'filesystem', 'path' = '{path}', 'format' = 'pairs', 'pairs.out' = '{out}')"""
@@ -31,7 +30,7 @@ def run(order: Order) -> None:
     tables = tables_of(order, jar, {"python.execution-mode": order.options["mode"]})
     out = order.out / "measured"
     out.mkdir()
-    tables.execute_sql(ROWS.format(path=pairs_of(order.data).as_uri(), out=out))
+    tables.execute_sql(ROWS.format(path=Path(order.options["input"]).as_uri(), out=out))
     tables.execute_sql(DIGESTS.format(out=out))
     types = importlib.import_module("pyflink.common").Types
     names, kinds = ["key", "count", "change", "maximum"], [types.LONG()] * 4

@@ -11,7 +11,6 @@ import os
 import shutil
 import socket
 import subprocess
-import tempfile
 import threading
 import time
 import uuid
@@ -22,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from . import SystemMissing, given
+from . import SystemMissing, given, maven
 
 VERSION = "4.4.0"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "understudy-tests"
@@ -31,36 +30,13 @@ ALICE = ("alice", "alice-secret")
 """The one user of the listener that wants a login, and the password."""
 
 _START_S = 90
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>understudy</groupId><artifactId>broker</artifactId><version>1</version><packaging>pom</packaging>
-<dependencies>
-<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{version}</version></dependency>
-</dependencies></project>
-"""
 _QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Options of a JVM that is to start soon."""
 
 
 def jars() -> Path:
     """The folder of the broker's jars; fetched if this user has not got them. Raises SystemMissing."""
-    folder = CACHE / f"kafka-{VERSION}"
-    if folder.is_dir():
-        return folder
-    for program, package in (("java", "a Java runtime of version 17"), ("mvn", "Maven")):
-        if shutil.which(program) is None:
-            raise SystemMissing("Kafka", f"{program} is not installed; it needs {package}")
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-        Path(scratch, "pom.xml").write_text(_POM.format(version=VERSION))
-        command = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={scratch}/libs"]
-        fetched = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=600)
-        if fetched.returncode != 0:
-            raise SystemMissing("Kafka", f"Maven could not fetch its jars: {fetched.stdout.strip()[:300]!r}")
-        try:
-            os.rename(Path(scratch, "libs"), folder)
-        except OSError:  # another worker was quicker
-            assert folder.is_dir()
-    return folder
+    return maven.fetch("Kafka", [f"org.apache.kafka:kafka_2.13:{VERSION}"], CACHE / f"kafka-{VERSION}")
 
 
 class KafkaBroker:

@@ -4,10 +4,7 @@ import java.io.IOException;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.List;
-import java.util.UUID;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.file.src.FileSourceSplit;
@@ -73,8 +70,7 @@ final class Columns implements BulkFormat<RowData, FileSourceSplit> {
         private long position;
 
         BlockReader(FileSourceSplit split) throws IOException {
-            Path note = Path.of(out, "started-" + UUID.randomUUID());
-            Files.writeString(note, Long.toString(System.currentTimeMillis()));
+            Noted.start(out);
             file = split.path().getFileSystem().open(split.path());
         }
 

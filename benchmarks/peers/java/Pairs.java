@@ -4,9 +4,6 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.UUID;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.file.src.FileSourceSplit;
@@ -66,8 +63,7 @@ public abstract class Pairs<T> implements BulkFormat<T, FileSourceSplit> {
         private long position;
 
         PairsReader(FileSourceSplit split, long skipped) throws IOException {
-            Path note = Path.of(out, "started-" + UUID.randomUUID());
-            Files.writeString(note, Long.toString(System.currentTimeMillis()));
+            Noted.start(out);
             file = split.path().getFileSystem().open(split.path());
             file.seek(skipped * PAIR_BYTES);
             position = skipped;

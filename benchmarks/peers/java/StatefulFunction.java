@@ -10,30 +10,26 @@ import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.tuple.Tuple2;
 import org.apache.flink.api.java.tuple.Tuple4;
 import org.apache.flink.connector.file.src.FileSource;
+import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
-/** stateful-function as a Java DataStream. Arguments: pairs of a folder of input and a folder for the outcome. */
+/** stateful-function as a Java DataStream. Arguments as of KeyedAggregate. */
 public final class StatefulFunction {
     private static final TypeInformation<Tuple2<Long, Long>> PAIR = Types.TUPLE(Types.LONG, Types.LONG);
     private static final TypeInformation<Tuple4<Long, Long, Long, Long>> RESULT =
             Types.TUPLE(Types.LONG, Types.LONG, Types.LONG, Types.LONG);
 
     public static void main(String[] arguments) throws Exception {
-        for (int index = 0; index < arguments.length; index += 2) {
-            run(Path.of(arguments[index]), Path.of(arguments[index + 1]));
+        for (int index = 1; index < arguments.length; index += 2) {
+            run(arguments[0], Path.of(arguments[index]), Path.of(arguments[index + 1]));
         }
     }
 
-    private static void run(Path input, Path out) throws Exception {
+    private static void run(String format, Path input, Path out) throws Exception {
         StreamExecutionEnvironment environment = Settings.environment(out);
-        FileSource<Tuple2<Long, Long>> source =
-                FileSource.forBulkFileFormat(
-                                new TuplePairs(out.toString()), new org.apache.flink.core.fs.Path(input.toUri()))
-                        .build();
-        environment
-                .fromSource(source, WatermarkStrategy.noWatermarks(), "numbers", PAIR)
+        numbers(environment, format, input, out)
                 .keyBy(pair -> pair.f0, Types.LONG)
                 .process(new Running())
                 .returns(RESULT)
@@ -41,10 +37,29 @@ public final class StatefulFunction {
         environment.execute("stateful-function");
     }
 
+    private static DataStream<Tuple2<Long, Long>> numbers(
+            StreamExecutionEnvironment environment, String format, Path input, Path out) {
+        if (format.equals("pairs")) {
+            return environment.fromSource(
+                    TuplePairs.source(input, out), WatermarkStrategy.noWatermarks(), "numbers", PAIR);
+        }
+        return environment
+                .fromSource(
+                        ParquetRows.source(input, out, "key", "value"), WatermarkStrategy.noWatermarks(), "numbers")
+                .map(row -> Tuple2.of(row.getLong(0), row.getLong(1)))
+                .returns(PAIR);
+    }
+
     /** One new pair per record, as it is kept nowhere. */
     static final class TuplePairs extends Pairs<Tuple2<Long, Long>> {
         TuplePairs(String out) {
             super(out, PAIR);
+        }
+
+        static FileSource<Tuple2<Long, Long>> source(Path input, Path out) {
+            return FileSource.forBulkFileFormat(
+                            new TuplePairs(out.toString()), new org.apache.flink.core.fs.Path(input.toUri()))
+                    .build();
         }
 
         @Override
