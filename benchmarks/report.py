@@ -31,7 +31,11 @@ def shared_options(command: Command) -> Command:
 def contest_options(command: Command) -> Command:
     """The options of every comparison with peers."""
     for option in (
-        click.option("--peers", default="", help="Comma-separated: duckdb,polars,spark,bytewax,pyflink,flink,pathway."),
+        click.option(
+            "--peers",
+            default="",
+            help="Comma-separated: duckdb,polars,spark,bytewax,pyflink,flink,flink-pairs,pathway.",
+        ),
         click.option(
             "--data-dir",
             default=CACHE,

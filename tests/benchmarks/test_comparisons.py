@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("benchmarks.contest", reason="run from the root of the checkout")
 
 from benchmarks import contest, growth, keyed_aggregate, stateful_function, timers
-from benchmarks.data import Dataset, dataset, raw_pairs, read
+from benchmarks.data import Dataset, dataset, raw_pairs, read, whole_halves
 from benchmarks.digest import combined, digest, digest_of_rows
 from benchmarks.measure import Measured, SideFailed, measure
 from benchmarks.peers_known import choose
@@ -52,6 +53,13 @@ def test_all_rows_of_a_key_are_in_one_half(data: Dataset) -> None:
     first, second = (np.concatenate([keys for keys, _ in read(data.half(half))]) for half in (0, 1))
     assert len(first) == len(second) == ROWS // 2
     assert not set(first.tolist()) & set(second.tolist())
+
+
+def test_halves_are_the_same_row_groups(data: Dataset) -> None:
+    for half, path in enumerate(sorted(whole_halves(data).iterdir())):
+        files = data.half(half)
+        assert pq.read_table(path).equals(pa.concat_tables(map(pq.read_table, files)))
+        assert pq.ParquetFile(path).num_row_groups == len(files)
 
 
 def test_raw_pairs_are_the_same_rows(data: Dataset) -> None:
@@ -216,6 +224,7 @@ def test_a_side_that_takes_too_long_is_ended() -> None:
 
 def test_peers_are_chosen_by_name_and_workload() -> None:
     assert [peer.name for peer in choose("flink,duckdb", "keyed-aggregate", "local")] == ["flink", "duckdb"]
+    assert [peer.name for peer in choose("flink,flink-pairs", "timers", "local")] == ["flink", "flink-pairs"]
     assert [peer.name for peer in choose("pyflink", "stateful-function", "local")] == ["pyflink", "pyflink-thread"]
     assert [peer.name for peer in choose("bytewax", "stateful-function", "local")] == ["bytewax", "bytewax-batch"]
     assert [peer.name for peer in choose("bytewax", "keyed-aggregate", "local")] == ["bytewax"]
