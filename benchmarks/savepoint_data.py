@@ -32,13 +32,14 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.state.backends.backend import SnapshotTarget
+from understudy.state.checkpoint_folders import checkpoint_directory
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
 from understudy.state.checkpoints.snapshot_file import store_in_file
 from understudy.state.columnar.columnar_backend import ColumnarBackend
 from understudy.state.columnar.slot_backend import SlotBackend
 from understudy.state.keys.key_groups import KeyGroupRange, key_group_range, key_groups_of
-from understudy.state.storage import CheckpointStorage, checkpoint_directory
+from understudy.state.storage import CheckpointStorage
 
 from .report import finish, shared_options, spread
 

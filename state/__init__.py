@@ -14,6 +14,7 @@ from .backends.backend import (
 from .backends.binding import bind_states, refuse_keyed_state
 from .backends.heap_backend import HeapBackend
 from .backends.operator_state import OperatorStateBackend
+from .checkpoint_folders import checkpoint_directory, inlets_directory, job_directory
 from .checkpoints.assignment import assign_operator, assign_state, cut_handle, operator_states, redistribute_lists
 from .checkpoints.channel_state import channel_handle, read_channel
 from .checkpoints.snapshot_file import (
@@ -82,14 +83,7 @@ from .kinds.descriptors import (
 )
 from .kinds.ttl import Ttl
 from .record_log import LogWriter
-from .storage import (
-    CheckpointStorage,
-    checkpoint_directory,
-    handle_reader,
-    inlets_directory,
-    inline_handle,
-    job_directory,
-)
+from .storage import CheckpointStorage, handle_reader, inline_handle
 
 __all__ = [
     "NO_KEY",

@@ -14,9 +14,9 @@ import posixpath
 
 from ...messages import StateHandle
 from ...state import CheckpointStorage, state_handles
+from ...state.checkpoint_folders import is_shared, job_directory, shared_directory
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.errors import EarlierFilesGone, MissingState, NotShared
-from ...state.storage import is_shared, job_directory, shared_directory
 
 
 class Writers:

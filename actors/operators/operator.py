@@ -186,6 +186,11 @@ class Operator(Actor):
     is asked, so that it does nothing twice. In no other method is there such an attribute.
     """
 
+    removes_rows: bool = False
+    """Of a sink that sets rows by key: whether a record may say that its row goes. Changes of one row must come to such
+    a sink in their order: a job that lets them overtake each other is warned of when it is submitted.
+    """
+
     _is_async: ClassVar[bool] = False
     """Whether what processes its records is `async def`."""
 

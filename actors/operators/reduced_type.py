@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, time, timedelta
 from decimal import Decimal
-from dis import get_instructions
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...messages import Row, shape_of
+from ...messages.code_steps import steps
 from ...messages.shown import place_of_function, shown
 from ..errors import UnwantedResult
 
@@ -57,8 +57,5 @@ def _tells_apart(function: Callable[[Any, Any], Any]) -> bool:
     if code is None:
         return False
     is_tried = bool(code.co_exceptiontable)
-    return (
-        is_tried
-        or bool(_TELLING_APART & {*code.co_names})
-        or "MATCH_CLASS" in (step.opname for step in get_instructions(code))
-    )
+    tells = not _TELLING_APART.isdisjoint(code.co_names)
+    return is_tried or tells or any(step.name == "MATCH_CLASS" for step in steps(code))

@@ -52,6 +52,12 @@ class Source(Operator):
 
     bounded: bool = True
 
+    gives_changes: bool = False
+    """Whether its records are changes of rows, of which a later one replaces or removes what an earlier one has set. A
+    job that lets changes of one row overtake each other on their way to a sink of rows is warned of when it is
+    submitted.
+    """
+
     paused_splits: frozenset[str] = frozenset()
     """Splits that run ahead of others that wait for them (`assign_timestamps(max_drift_ms=...)`): `poll` should leave
     them out. When all are, it is not called.

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from ...messages import CheckpointId, JobId, JobSubmitted, RestoredFrom, SubmitJob
 from ...messages.shown_url import path_shown
 from ...state import CheckpointStorage, OutsideRoot, StateError, state_handles
+from ...state.checkpoint_folders import is_checkpoint_folder
 from ...state.checkpoints.checkpoint_metadata import read_checkpoint
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.savepoint_stores import candidates
 from ...state.checkpoints.savepoints import METADATA, Savepoints, metadata_path
 from ...state.errors import MissingState, WrongSavepointStore
-from ...state.storage import is_checkpoint_folder
 from ..errors import CannotRestore
 from .restore_check import RestoreReport, check_restore
 from .restore_points import Origin

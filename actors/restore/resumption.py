@@ -16,10 +16,10 @@ from dataclasses import replace
 
 from ...messages import CheckpointId, JobId, JobSubmitted, SubmitJob
 from ...state import CheckpointStorage, CorruptState, MissingState, job_directory
+from ...state.checkpoint_folders import checkpoint_directory, inlets_directory, is_checkpoint_folder
 from ...state.checkpoints.job_runs import FOLDER, RunClaim
 from ...state.checkpoints.savepoints import METADATA, Savepoints
 from ...state.file_locations import is_url
-from ...state.storage import checkpoint_directory, inlets_directory, is_checkpoint_folder
 from ..errors import CannotRestore, NoReadableCheckpoint, StateDoesNotFit
 from .found_origin import FoundOrigin, find_origin
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...messages import row_type
-from ...state.kinds.aggregates import Aggregate, Avg, Count, Part, beyond_64_bits, misgiven
+from ...state.kinds.aggregates import Aggregate, Part, beyond_64_bits, misgiven
 from ..errors import UnusableRecord
 from ..flow.key_selector import getter_of
 from ..operators.collector import Collector
@@ -35,7 +35,7 @@ class RecordAggregation(AggregateFunction):
         self._places = [[self._parts.index(part) for part in each.parts] for each in self._aggregates]
         self._columns = tuple(dict.fromkeys(part.column for part in self._parts if part.column is not None))
         self._steps = [
-            (place, part.operation, None if part.column is None else self._columns.index(part.column))
+            (place, part, part.combine, None if part.column is None else self._columns.index(part.column))
             for place, part in enumerate(self._parts)
         ]
         self._getters: tuple[type | None, Sequence[Callable[[Any], Any]]] = (None, ())
@@ -47,19 +47,19 @@ class RecordAggregation(AggregateFunction):
         return ", ".join(part.name for part in self._parts)
 
     def create_accumulator(self) -> Values:
-        return [0 if part.operation in ("count", "sum") else None for part in self._parts]
+        return [0 if part.adds_up else None for part in self._parts]
 
     def add(self, accumulator: Values, record: Any) -> Values:
         values = self._values_of(record)
-        for place, operation, column in self._steps:
+        for place, part, combine, column in self._steps:
             value = None if column is None else values[column]
-            if operation == "count":
+            if part.operation == "count":
                 accumulator[place] += column is None or value is not None
             elif value is not None:
                 try:
-                    accumulator[place] = _combined(operation, accumulator[place], value)
+                    accumulator[place] = combine(accumulator[place], value)
                 except TypeError as error:
-                    raise UnusableRecord(f"{self._parts[place].name} of {value!r:.80}: {error}") from error
+                    raise UnusableRecord(f"{part.name} of {value!r:.80}: {error}") from error
         return accumulator
 
     def get_result(self, accumulator: Values) -> tuple[Any, ...]:
@@ -67,13 +67,13 @@ class RecordAggregation(AggregateFunction):
             if part.operation == "sum" and isinstance(value, int) and not -(2**63) <= value < 2**63:
                 raise OverflowError(beyond_64_bits(part.name, value))
         return tuple(
-            _result(aggregate, [accumulator[place] for place in places])
+            aggregate.result_of_one([accumulator[place] for place in places])
             for aggregate, places in zip(self._aggregates, self._places, strict=True)
         )
 
     def merge(self, one: Values, other: Values) -> Values:
         parts = zip(self._parts, one, other, strict=True)
-        return [b if a is None else a if b is None else _combined(part.operation, a, b) for part, a, b in parts]
+        return [b if a is None else a if b is None else part.combine(a, b) for part, a, b in parts]
 
     def _values_of(self, record: Any) -> list[Any]:
         kind, getters = self._getters
@@ -85,23 +85,6 @@ class RecordAggregation(AggregateFunction):
         except (AttributeError, KeyError, IndexError) as error:
             names = ", ".join(self._columns)
             raise UnusableRecord(f"aggregate: wanted a record with {names}, found {record!r:.120}: {error}") from error
-
-
-def _combined(operation: str, held: Any, value: Any) -> Any:
-    if operation in ("count", "sum"):
-        return held + value
-    if held is None or held != held:  # a NaN counts only where there is nothing else
-        return value
-    return value if (value < held if operation == "min" else value > held) else held
-
-
-def _result(aggregate: Aggregate, values: Sequence[Any]) -> Any:
-    if isinstance(aggregate, Count):
-        return values[0]
-    value, number = values
-    if not number:
-        return None
-    return value / number if isinstance(aggregate, Avg) else value
 
 
 class AggregatedRows(ProcessWindowFunction):

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from ...actors.async_calls.settings import AsyncSettings
 from ...actors.operators.operator import Operator
+from ...messages.code_steps import codes_of
 from ...state.kinds.descriptors import StateDeclaration
-from .codes import codes_of
 from .errors import InvalidOperator, InvalidSetting
 from .private_names import is_ours
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeGuard
 from weakref import WeakSet
 
 from ...actors.operators.operator import Operator
-from .codes import Step, codes_of, steps
+from ...messages.code_steps import Step, codes_of, steps
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from itertools import chain, takewhile
 from types import CodeType, FunctionType
 from typing import Any
 
+from ...messages.code_steps import codes_of, placed_steps
 from ...state.kinds.declared_states import declared_states
-from .codes import codes_of, placed_steps
 from .errors import InvalidOperator
 from .private_names import is_ours
 

@@ -16,8 +16,8 @@ from itertools import pairwise
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from ...messages.code_steps import Step, steps
 from ...messages.shown import place_of_code
-from .codes import Step, steps
 
 _WITH_A_FUNCTION = (MethodType, staticmethod, classmethod)
 _IN_PLACE = frozenset({"update", "append", "extend", "insert", "sort", "reverse", "clear", "add", "discard"})

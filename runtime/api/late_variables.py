@@ -11,8 +11,8 @@ from typing import Any
 
 from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.operator import Operator
+from ...messages.code_steps import codes_of, steps
 from .captured_changes import captured_by, functions_of, is_copied
-from .codes import codes_of, steps
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from types import FunctionType
 from ...actors.actor import Actor
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
-from .codes import codes_of
+from ...messages.code_steps import codes_of
 from .private_names import is_ours
 
 _END, _TAKEN = "on_end(out), at the end of the data", "on_checkpoint(checkpoint_id)"

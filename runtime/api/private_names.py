@@ -11,7 +11,7 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from .codes import inner_codes, placed_steps
+from ...messages.code_steps import inner_codes, placed_steps
 from .errors import InvalidOperator
 
 _OURS = __name__.partition(".")[0] + "."

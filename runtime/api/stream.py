@@ -18,31 +18,25 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...actors.async_calls.failed_record import ERRORS
 from ...actors.flow.key_selector import KeySelector
 from ...actors.joins.tagged_records import CoGroup, OfTagged, Side, TagSide, key_of
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.async_functions import AsyncFilter, AsyncFlatMap, AsyncMap
-from ...actors.operators.collector import OutputTag
 from ...actors.operators.filter import Filter
 from ...actors.operators.flat_map import FlatMap
-from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.map import Map
 from ...actors.operators.map_batches import MapBatches
 from ...actors.operators.operator import Operator
 from ...actors.operators.reduce import KeyedReduce
-from ...actors.operators.source import Source
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
 from ...messages.known_names import known_arguments
 from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration
-from ..connectors import CollectSink, OutletSink, PrintSink
-from ..connectors.files.outlet_sink import DAY_MS
 from ..connectors.lakes.lake_sink import LakeSink
-from .async_settings import check_has_errors, settings_with
+from .async_settings import settings_with
 from .elsewhere import OF_STREAMS, instead_of, without_guess
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time, tell_assigners
@@ -54,11 +48,14 @@ from .kafka_sinks import KafkaSinks
 from .known_options import Options, check_results, known_options
 from .lake_sinks import LakeSinks
 from .operator_checks import function_of, operator_of, sink_of
+from .plain_sinks import PlainSinks
 from .redis_sinks import RedisSinks
 from .samples import check_columns, check_names, check_times, check_types
-from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
+from .schemas import check_keys, common_schema, key_columns
+from .side_outputs import SideOutputs
 from .sql_sinks import SqlSinks
-from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
+from .stream_base import DataStreamSink, StreamBase, add_node
+from .stream_graph import StreamEdge, StreamGraph
 from .unstable_keys import warn_of_unstable_keys
 from .windowed_stream import WindowedStream
 from .zoneless_times import warn_of_zoneless_times
@@ -67,53 +64,18 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-class _Named:
-    """What ends in one node, which can be renamed until the program is submitted."""
-
-    def __init__(self, graph: StreamGraph, node: StreamNode | None) -> None:
-        self._graph = graph
-        self._node = node
-
-    @known_arguments(first=1)
-    def name(self, name: str) -> Self:
-        """Rename the operator that emits this stream."""
-        self._graph.rename(self._own_node(), name)
-        return self
-
-    @known_arguments(first=1)
-    def uid(self, uid: str) -> Self:
-        """Give that operator an identity for its state, so that it may be renamed without losing it."""
-        self._graph.set_uid(self._own_node(), uid)
-        return self
-
-    def _own_node(self) -> StreamNode:
-        if self._node is None:
-            raise InvalidProgram("a union has no operator of its own that could be named")
-        return self._node
-
-
-_WITHOUT_SIDES = (Source, Map, Filter, FlatMap, MapBatches, AssignTimestamps, KeyedReduce, ColumnarAggregate)
-"""Operators of which nothing goes to side outputs."""
-
-
-class DataStreamSink(_Named):
-    """The end of a stream. Flink: DataStreamSink."""
-
-
 class DataStream(
-    _Named,
+    StreamBase,
+    SideOutputs["DataStream"],
     TableLookups["DataStream"],
     SqlSinks[DataStreamSink],
     KafkaSinks[DataStreamSink],
     LakeSinks[DataStreamSink],
     RedisSinks[DataStreamSink],
+    PlainSinks[DataStreamSink],
     Iterations["DataStream"],
 ):
     """A stream of records or of columnar batches."""
-
-    def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge]) -> None:
-        super().__init__(graph, edges[0].source if len(edges) == 1 else None)
-        self._edges = tuple(edges)
 
     if not TYPE_CHECKING:
 
@@ -131,16 +93,6 @@ class DataStream(
             return f"what {before[0].name!r} gives is keyed no more: call key_by(...) behind it, right before {method}"
         or_all = "; or window_all(...), for windows of all records" if method == "window" else ""
         return f"call key_by(...) before it{or_all}"
-
-    @property
-    def schema(self) -> pa.Schema | None:
-        """The columns, when they are known before the job runs; None for Python records."""
-        return common_schema("union", [edge.schema for edge in self._edges])
-
-    @property
-    def bounded(self) -> bool:
-        """Whether all its sources end."""
-        return all(edge.source.bounded for edge in self._edges)
 
     @known_options()
     def map(self, function: Callable[[Any], Any], **options: Unpack[Options]) -> DataStream:
@@ -225,34 +177,6 @@ class DataStream(
         node.operator.async_settings = settings_with(node.operator, node.name, changes)
         return self
 
-    @property
-    def errors(self) -> DataStream:
-        """Of an operator with coroutines and `on_error="errors"`: a FailedRecord for each record that it gave up."""
-        check_has_errors(self._own_node().operator, self._own_node().name)
-        return self.side_output(ERRORS)
-
-    @known_arguments(first=1)
-    def side_output(self, tag: OutputTag) -> DataStream:
-        """What the operator before sends to this side output: `out.collect_to(tag, record)`. Flink: getSideOutput."""
-        if not isinstance(tag, OutputTag):
-            raise InvalidProgram(_no_tag(tag))
-        node = self._own_node()
-        if isinstance(node.operator, _WITHOUT_SIDES):
-            raise InvalidProgram(
-                f"side_output: {node.name!r} sends nothing to side outputs, so {tag.name!r} would stay empty: call it "
-                "on the stream of the operator that calls out.collect_to(tag, record)"
-            )
-        return DataStream(self._graph, [StreamEdge(node, output_tag=tag.name, tag_schema=tag.schema)])
-
-    @property
-    def late(self) -> DataStream:
-        """Of windows and joins by event time: the records that came too late; of a join, those of the first stream."""
-        tag = getattr(self._own_node().operator, "late_tag", None)
-        if tag is None:
-            name = self._own_node().name
-            raise InvalidProgram(f"late: {name!r} has no windows: records are late for windows and some joins only")
-        return self.side_output(tag)
-
     @known_arguments(first=1, example="window_all(tumbling(minutes=1))")
     def window_all(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Windows over all records: one subtask takes them all. Flink: windowAll."""
@@ -260,15 +184,6 @@ class DataStream(
         tell_assigners(assigner, self._edges)
         warn_of_zoneless_times(assigner, self._edges)
         return WindowedStream(partial(keyed._then, parallelism=1), (), self.schema, assigner, self._edges)
-
-    @property
-    def late_right(self) -> DataStream:
-        """Of an interval or window join: the records of the second stream that came too late."""
-        tag = getattr(self._own_node().operator, "late_right_tag", None)
-        if tag is None:
-            name = self._own_node().name
-            raise InvalidProgram(f"late_right: {name!r} is no interval join, and no window join of columns")
-        return self.side_output(tag)
 
     @known_arguments(first=1)
     def key_by(self, *keys: str | int | Callable[[Any], Any]) -> KeyedStream:
@@ -315,44 +230,22 @@ class DataStream(
         if isinstance(sink, LakeSink):
             return self._in_two(sink, **options)
         made = sink_of(sink, keyed=isinstance(self, KeyedStream))
-        return DataStreamSink(self._graph, self._add("sink", type(made).__name__, made, **options))
-
-    @known_options()
-    def print(self, prefix: str = "", **options: Unpack[Options]) -> DataStreamSink:
-        """Print each record on the TaskManager's standard output."""
-        return self.sink_to(PrintSink(prefix), **options)
-
-    @known_options()
-    def collect(self, **options: Unpack[Options]) -> DataStreamSink:
-        """Bring the records to the client: `job.results(name)`. For results that fit into its memory."""
-        return self.sink_to(CollectSink(), **options)
-
-    @known_arguments(first=1)
-    def to_outlet(
-        self, name: str, *, retention_ms: float | None = DAY_MS, retention_bytes: int | None = None
-    ) -> DataStreamSink:
-        """Let readers follow what is committed, exactly once and in one order: `job.outlet(name)`. One subtask takes
-        all. Columns stay columns.
-
-        Records are kept for `retention_ms` milliseconds, by default a day, and no more of them than `retention_bytes`;
-        None: no such limit. They become readable with the checkpoint that covers them; without checkpoints, at the end.
-        """
-        return self.sink_to(OutletSink(retention_ms, retention_bytes), name=name, parallelism=1)
+        return DataStreamSink(self._graph, add_node("sink", type(made).__name__, made, [self], **options))
 
     def _repartitioned(self, partitioning: Partitioning) -> DataStream:
         edges = [replace(edge, partitioning=partitioning, selector=None) for edge in self._edges]
         return DataStream(self._graph, edges)
 
     def _then(self, kind: str, operator: Operator, **options: Any) -> DataStream:
-        return DataStream(self._graph, [StreamEdge(self._add("operator", kind, operator, **options))])
+        return DataStream(self._graph, [StreamEdge(add_node("operator", kind, operator, [self], **options))])
+
+    def _beside(self, edge: StreamEdge) -> DataStream:
+        return DataStream(self._graph, [edge])
 
     def _with_others(self, kind: str, operator: Operator, others: Sequence[Any], **options: Any) -> DataStream:
         for other in others:
             self._check_same_environment(other, kind)
-        return DataStream(self._graph, [StreamEdge(_add_node("operator", kind, operator, [self, *others], **options))])
-
-    def _add(self, role: Role, kind: str, operator: Operator, **options: Any) -> StreamNode:
-        return _add_node(role, kind, operator, [self], **options)
+        return DataStream(self._graph, [StreamEdge(add_node("operator", kind, operator, [self, *others], **options))])
 
     def _check_same_environment(self, other: Any, method: str) -> None:
         if not isinstance(other, DataStream):
@@ -462,46 +355,10 @@ class ConnectedStreams:
     ) -> DataStream:
         """Run an operator that declares `inputs = 2`."""
         made = operator_of(operator, inputs=2, keyed=self._keyed)
-        node = _add_node("operator", type(made).__name__, made, [self._first, self._second], schema=schema, **options)
+        node = add_node("operator", type(made).__name__, made, [self._first, self._second], schema=schema, **options)
         return DataStream(self._first._graph, [StreamEdge(node)])
 
 
 def _one_key(_record: Any) -> int:
     """The key of every record where there is but one."""
     return 0
-
-
-def _no_tag(given: Any) -> str:
-    written = f": write side_output(OutputTag({given!r:.60}))" if isinstance(given, str) else ""
-    return f"side_output: wanted an OutputTag, found {given!r:.60}{written}"
-
-
-@known_arguments("an operator", first=4)
-def _add_node(
-    role: Role,
-    kind: str,
-    operator: Operator,
-    inputs: Sequence[DataStream],
-    *,
-    name: str | None = None,
-    parallelism: int | None = None,
-    slot_sharing_group: str | None = None,
-    schema: pa.Schema | None = None,
-) -> StreamNode:
-    """Append one node fed by `inputs`, one stream per input of the operator."""
-    graph = inputs[0]._graph
-    unique = graph.name_for(name, kind)
-    if isinstance(operator, KeyedOperator) and operator.compiled:
-        operator._selectors = tuple(stream._edges[0].selector for stream in inputs if stream._edges[0].selector)
-    derived = output_schema(unique, operator, [stream.schema for stream in inputs])
-    return graph.add(
-        role,
-        operator,
-        name=unique,
-        inputs=[replace(edge, input_index=index) for index, stream in enumerate(inputs) for edge in stream._edges],
-        schema=derived if schema is None else declared_schema(schema),
-        bounded=all(stream.bounded for stream in inputs),
-        parallelism=parallelism,
-        slot_sharing_group=slot_sharing_group,
-        kind=kind,
-    )

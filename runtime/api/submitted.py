@@ -7,7 +7,8 @@ from typing import Any
 
 from .environment import StreamEnvironment
 from .errors import InvalidProgram
-from .stream import ConnectedStreams, DataStream, DataStreamSink
+from .stream import ConnectedStreams, DataStream
+from .stream_base import DataStreamSink
 from .windowed_stream import WindowedStream
 
 

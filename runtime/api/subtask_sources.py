@@ -12,8 +12,8 @@ from itertools import pairwise, takewhile
 from types import CodeType
 
 from ...actors.operators.source import Source
+from ...messages.code_steps import Step, codes_of, steps
 from .chaining import Size
-from .codes import codes_of, steps
 from .private_names import is_ours
 from .stream_graph import StreamNode
 
@@ -60,9 +60,9 @@ def _codes(kind: type) -> Iterator[CodeType]:
 def _asks(code: CodeType) -> bool:
     if _SHARES & {*code.co_names, *(each for each in code.co_consts if isinstance(each, str))}:
         return True
-    taken = (after.value if after.name == "LOAD_ATTR" else None for each, after in pairwise(steps(code)) if _is(each))
-    return any(name not in _OF_ITSELF for name in taken)
+    taken = (after for step, after in pairwise(steps(code)) if _loads_attribute(step) and step.value == "context")
+    return any(not _loads_attribute(after) or after.value not in _OF_ITSELF for after in taken)
 
 
-def _is(step: object) -> bool:
-    return getattr(step, "name", "") == "LOAD_ATTR" and getattr(step, "value", "") == "context"
+def _loads_attribute(step: Step) -> bool:
+    return step.name == "LOAD_ATTR"

@@ -9,10 +9,10 @@ from ...actors.async_calls.failed_record import ERRORS
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.operator import Operator
+from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...messages import CheckpointConfig, JobGraph, Partitioning
 from ...state import ROCKSDB, OperatorListState, declared_states
-from ..connectors import KafkaSink, KafkaSource, PostgresChanges, RedisUpsertSink, SqlSink, SqlUpsertSink
 from .captured_changes import warn_of_captured_changes
 from .chaining import Size, partitioning_of
 from .late_variables import plain_variables, warn_of_late_variables
@@ -80,7 +80,7 @@ def _warn_of_rows_out_of_order(nodes: Sequence[StreamNode], sizes: Mapping[int, 
         if not sink.operator._row_key:
             continue
         for dealt, origin in dict.fromkeys(_dealt_out(sink, sizes)):
-            if _takes_changes(sink) or _gives_changes(origin):
+            if sink.operator.removes_rows or _gives_changes(origin):
                 log.warning(
                     "operator %r has %d subtasks, to which the records of %r are dealt out in turn: changes of one row "
                     "may overtake each other, and sink %r then keeps an older value of it. Write .key_by(...) with the "
@@ -132,14 +132,6 @@ def _dealt_out(sink: StreamNode, sizes: Mapping[int, Size]) -> Iterator[tuple[St
             todo.append((edge.source, node if is_dealt and sizes[node.position].parallelism > 1 else dealt))
 
 
-def _takes_changes(sink: StreamNode) -> bool:
-    """Whether a column of its records says that a row goes."""
-    return (
-        isinstance(sink.operator, SqlSink | SqlUpsertSink | KafkaSink | RedisUpsertSink) and sink.operator.removes_rows
-    )
-
-
 def _gives_changes(node: StreamNode) -> bool:
-    if isinstance(node.operator, KafkaSource):
-        return node.operator.gives_removals
-    return isinstance(node.operator, PostgresChanges) or node.operator._changelog is not None
+    operator = node.operator
+    return operator._changelog is not None or (isinstance(operator, Source) and operator.gives_changes)

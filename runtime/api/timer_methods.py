@@ -12,7 +12,7 @@ from itertools import takewhile
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
-from .codes import Step, placed_steps
+from ...messages.code_steps import Step, placed_steps
 from .private_names import is_ours
 
 _SET = frozenset({"at_event_time", "at_processing_time"})

@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import quote
 
 from ...actors.job_graph import slots_needed, validate
-from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.operator import Operator, described_states
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.tasks.job_program import JobProgram, NotShippable, ProgramOperator
@@ -34,7 +33,7 @@ from ...messages import (
 )
 from ...state import InvalidState
 from ...state.keyring import Keyring
-from ..connectors import CollectionSource, CollectSink, FileSink, OutletSink
+from ..connectors import CollectionSource, CollectSink, OutletSink
 from ..connectors.spark.stream_query import SparkStream
 from ..connectors.spark.stream_source import SparkStreamSource
 from .async_settings import settings_of
@@ -45,6 +44,7 @@ from .errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NotPicklab
 from .event_time import check_assigners, check_event_times
 from .null_keys import warn_of_null_keys
 from .optimizer import optimized
+from .other_jobs import UNNAMED, warn_of_other_jobs
 from .own_output import check_own_output, check_sinks_apart
 from .pickling import check_picklable
 from .spark_sources import local
@@ -75,11 +75,6 @@ class QueryBinding:
     source_name: str
     spool: str
     stream: SparkStream
-
-
-UNNAMED = "job"
-"""The name of a job that was given none: several of them are nothing to warn of."""
-_NAMESAKES_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,75 +109,7 @@ class Translation:
             log.warning("job %r leaves the state of operators behind: %s", self.graph.name, left_behind)
         for note in submitted.restore_notes:
             log.warning("job %r goes on from a savepoint: %s", self.graph.name, note)
-        if submitted.namesakes and self.graph.name != UNNAMED:
-            log.warning(
-                "job %r (%s) is not the only one of this name: %s. If they are the same program, each record is "
-                "processed twice: `understudy stop ID` ends one of them with a savepoint, and `understudy cancel ID` "
-                "without; else a name of its own tells them apart",
-                self.graph.name,
-                self.graph.job_id,
-                "; ".join(submitted.namesakes[:_NAMESAKES_SHOWN]),
-            )
-        if on_this_machine:
-            self._warn_of_other_output(submitted)
-        if on_this_machine and jobs_here is not None:
-            self._warn_of_rivals(submitted, jobs_here)
-        self._warn_of_relatives(submitted)
-
-    def _warn_of_relatives(self, submitted: JobSubmitted) -> None:
-        """Of jobs that go on from the same state, and append to the same place, perhaps."""
-        appending = [
-            repr(name)
-            for name, sink in self.sinks.items()
-            if isinstance(sink, TwoPhaseCommitSink | LedgerSink) and not isinstance(sink, FileSink | OutletSink)
-        ]
-        for relative in submitted.relatives if appending else ():
-            log.warning(
-                "job %r goes on from a state that job %s has gone through too, and that job has not ended: where "
-                "both write to one place (sink %s), each record comes twice. Cancel one of them, or see that they "
-                "write to different places",
-                self.graph.name,
-                relative,
-                ", ".join(appending),
-            )
-
-    def _warn_of_rivals(self, submitted: JobSubmitted, jobs_here: Collection[JobId]) -> None:
-        """Of jobs of other clusters that lose their folders to this one."""
-        mine = {*jobs_here, *(each.job_id for each in submitted.predecessors)}
-        for name, sink in self.sinks.items():
-            if isinstance(sink, FileSink) and (rival := sink.rival(self.graph.job_id, mine)):
-                log.warning(
-                    "sink %r: the folder %s belongs to another job: %s. If that one has not ended, this job takes the "
-                    "folder over, and it fails: end one of the two, or give each a folder of its own",
-                    name,
-                    sink.path,
-                    rival,
-                )
-
-    def _warn_of_other_output(self, submitted: JobSubmitted) -> None:
-        """Of a job whose files come beside others, which it does not go on from."""
-        for name, sink in self.sinks.items():
-            if not isinstance(sink, FileSink):
-                continue
-            if not (files := sink.files_of_others(self.graph.job_id, submitted.predecessors)):
-                continue
-            holds = f"sink {name!r}: {sink.path} holds {files} file{'' if files == 1 else 's'}"
-            if (origin := submitted.restored_from) is None:
-                log.warning(
-                    "%s of earlier jobs, and this job starts from the beginning: who reads the folder reads both. Give "
-                    "each job a folder of its own, or go on with an earlier job by resume='latest' or from_savepoint "
-                    "(--resume latest, --from-savepoint on the command line)",
-                    holds,
-                )
-            else:
-                log.warning(
-                    "%s of other jobs, or of job %s after checkpoint %d, which this job goes on from: records that "
-                    "come after that checkpoint may be there already, and then come twice. Move such files away, or "
-                    "give this job a folder of its own",
-                    holds,
-                    origin.job_id,
-                    origin.checkpoint_id,
-                )
+        warn_of_other_jobs(self.graph, self.sinks, submitted, jobs_here, on_this_machine=on_this_machine)
 
 
 def translate(

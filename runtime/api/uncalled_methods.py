@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import chain, takewhile
 from types import CodeType, FunctionType
 
+from ...messages.code_steps import codes_of, placed_steps
 from ...state.backends.shared_backend import WRITES
-from .codes import codes_of, placed_steps
 from .errors import InvalidOperator
 from .private_names import is_ours
 

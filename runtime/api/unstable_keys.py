@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
-from .codes import codes_of, placed_steps
+from ...messages.code_steps import codes_of, placed_steps
 
 log = logging.getLogger(__name__)
 

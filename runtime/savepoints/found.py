@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...state import DurableFiles
+from ...state.checkpoint_folders import checkpoint_directory, is_checkpoint_folder
 from ...state.checkpoints.checkpoint_metadata import read_checkpoint
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.savepoint_store import HEAP_PATHS, FilesystemSavepointStore, SavepointPointer
@@ -18,7 +19,7 @@ from ...state.checkpoints.savepoint_stores import FOLDER
 from ...state.checkpoints.savepoints import METADATA, metadata_path
 from ...state.errors import CorruptState, ForgedPointer, MissingSavepoint, MissingState, OutsideRoot
 from ...state.file_locations import is_url
-from ...state.storage import CheckpointStorage, checkpoint_directory, is_checkpoint_folder
+from ...state.storage import CheckpointStorage
 from .errors import IncompleteSavepoint, NotASavepoint
 
 _MOST_LISTED = 5

@@ -35,6 +35,7 @@ from ...state.backends.group_parts import HEADER, Part, lay_out
 from ...state.backends.operator_state import list_handle
 from ...state.backends.stored_runs import format_of, is_of_runs
 from ...state.backends.timer_queue import KIND as TIMERS
+from ...state.checkpoint_folders import checkpoint_directory
 from ...state.checkpoints.checkpoint_metadata import encode_metadata
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
 from ...state.checkpoints.savepoint_store import POINTER_VERSION, FilesystemSavepointStore, SavepointPointer
@@ -43,7 +44,7 @@ from ...state.checkpoints.savepoints import METADATA
 from ...state.checkpoints.snapshot_file import state_size_bytes, store_in_file
 from ...state.keys.key_groups import DEFAULT_LOWER_BOUND, key_group_range
 from ...state.kinds.state_descriptions import LIST_KINDS
-from ...state.storage import CheckpointStorage, checkpoint_directory
+from ...state.storage import CheckpointStorage
 from .edit import OperatorEdit, SavepointEdit
 from .edited_entries import EditedEntries
 from .errors import InvalidEdit, UnreadableState

@@ -188,8 +188,8 @@ if TYPE_CHECKING:
     from .runtime.api.restart import no_restart as no_restart
     from .runtime.api.stream import ConnectedStreams as ConnectedStreams
     from .runtime.api.stream import DataStream as DataStream
-    from .runtime.api.stream import DataStreamSink as DataStreamSink
     from .runtime.api.stream import KeyedStream as KeyedStream
+    from .runtime.api.stream_base import DataStreamSink as DataStreamSink
     from .runtime.api.translation import Translation as Translation
     from .runtime.api.windowed_stream import WindowedStream as WindowedStream
     from .runtime.clusters.announcement import Announcement as Announcement
@@ -437,7 +437,8 @@ _HOMES = {
         "NoSink NotPicklable OperatorCheckFailed SchemaMismatch UnknownColumn"
     ),
     "runtime.api.restart": "exponential_delay failure_rate fixed_delay no_restart",
-    "runtime.api.stream": "ConnectedStreams DataStream DataStreamSink KeyedStream",
+    "runtime.api.stream": "ConnectedStreams DataStream KeyedStream",
+    "runtime.api.stream_base": "DataStreamSink",
     "runtime.api.translation": "Translation",
     "runtime.api.windowed_stream": "WindowedStream",
     "runtime.clusters.announcement": "Announcement",

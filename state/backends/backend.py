@@ -22,8 +22,9 @@ from ...messages import (
     SubtaskIndex,
     VertexId,
 )
+from ..checkpoint_folders import checkpoint_directory, shared_directory
 from ..kinds.descriptors import KeyedStateDeclaration
-from ..storage import CheckpointStorage, checkpoint_directory, shared_directory
+from ..storage import CheckpointStorage
 
 if TYPE_CHECKING:
     from .frozen_state import KeptState

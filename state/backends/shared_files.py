@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
 from ...messages import CheckpointId, SharedFileId, SharedStateHandle
-from ..storage import shared_directory
+from ..checkpoint_folders import shared_directory
 from .backend import SnapshotTarget
 
 

@@ -29,8 +29,9 @@ from ...messages import (
     encode,
     message,
 )
+from ..checkpoint_folders import is_called_after
 from ..errors import CorruptState
-from ..storage import CheckpointStorage, is_called_after
+from ..storage import CheckpointStorage
 from .completed_checkpoints import CompletedCheckpoint, VertexSnapshot
 
 FORMAT_VERSION = 2

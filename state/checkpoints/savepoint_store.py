@@ -17,6 +17,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from ...messages import CheckpointId, JobId, MalformedMessage, decode, encode, message
+from ..checkpoint_folders import job_directory
 from ..errors import (
     CorruptState,
     ForgedPointer,
@@ -28,7 +29,7 @@ from ..errors import (
     WrongSavepointStore,
 )
 from ..file_locations import is_url
-from ..storage import CheckpointStorage, job_directory
+from ..storage import CheckpointStorage
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...messages import JobId
+from ..checkpoint_folders import checkpoint_directory, is_checkpoint_folder, job_directory
 from ..errors import CorruptState, ForgedPointer, MissingState
-from ..storage import CheckpointStorage, checkpoint_directory, is_checkpoint_folder, job_directory
+from ..storage import CheckpointStorage
 from .checkpoint_metadata import decode_metadata
 from .completed_checkpoints import CompletedCheckpoint
 from .savepoint_store import POINTER_VERSION, SavepointPointer, SavepointStore

@@ -265,7 +265,7 @@ def only_column(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 def _present(part: Part, values: Mapping[Part, Any]) -> npt.NDArray[np.bool_] | None:
     """Where a part is a number: sums and counts of nothing are 0, but there is no least value of nothing."""
-    if part.operation in ("min", "max"):
-        present: npt.NDArray[np.bool_] = values[Part("count", part.column)] > 0
-        return present
-    return None
+    if part.adds_up:
+        return None
+    present: npt.NDArray[np.bool_] = values[Part("count", part.column)] > 0
+    return present

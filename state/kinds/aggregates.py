@@ -8,7 +8,8 @@ within 64 bits, and beyond them an OverflowError.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -42,6 +43,16 @@ class Part:
         kind = _value_type(schema, self.column)
         return _sum_type(kind) if self.operation == "sum" else kind
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether it is a sum or a count, which begins at 0; else it is one of the values, at first none."""
+        return self.operation in ("count", "sum")
+
+    @property
+    def combine(self) -> Callable[[Any, Any], Any]:
+        """The operation on two values as Python has them; the first is None where there was none yet."""
+        return _COMBINE[self.operation]
+
 
 class Running:
     """The values of one part, by slot."""
@@ -51,7 +62,7 @@ class Running:
         self.kind = kind
         self._limit = _limit_of(part, dtype)
         self._name, self._most = part.name, 0
-        self._neutral, self._operation = _neutral(part.operation, dtype), _ufunc(part.operation, dtype)
+        self._neutral, self._operation = _neutral(part, dtype), _ufunc(part, dtype)
         self.values: Numbers = np.empty(0, dtype)
 
     def reserve(self, slots: int) -> None:
@@ -137,6 +148,11 @@ class Aggregate:
     def result_type(self, kinds: Sequence[pa.DataType]) -> pa.DataType:
         return kinds[0]
 
+    def result_of_one(self, values: Sequence[Any]) -> Any:
+        """The same of one key, from values of the parts as Python has them; None where there was no value."""
+        value, count = values
+        return value if count else None
+
     def _takes(self, kind: pa.DataType) -> bool:
         return True
 
@@ -157,6 +173,9 @@ class Count(Aggregate):
 
     def result(self, values: Sequence[Numbers], kinds: Sequence[pa.DataType]) -> pa.Array:
         return pa.array(values[0])
+
+    def result_of_one(self, values: Sequence[Any]) -> Any:
+        return values[0]
 
 
 class _OfValues(Aggregate):
@@ -196,6 +215,10 @@ class Avg(Sum):
 
     def result_type(self, kinds: Sequence[pa.DataType]) -> pa.DataType:
         return pa.float64()
+
+    def result_of_one(self, values: Sequence[Any]) -> Any:
+        total, count = values
+        return total / count if count else None
 
 
 @known_names
@@ -286,18 +309,38 @@ def _most_of(numbers: Numbers) -> int:
     return max(int(numbers.max()), -int(numbers.min())) if len(numbers) else 0
 
 
-def _neutral(operation: Operation, dtype: np.dtype[Any]) -> Any:
-    if operation in ("count", "sum"):
+def _least(held: Any, value: Any) -> Any:
+    if held is None or held != held:  # a NaN counts only where there is nothing else
+        return value
+    return value if value < held else held
+
+
+def _greatest(held: Any, value: Any) -> Any:
+    if held is None or held != held:
+        return value
+    return value if value > held else held
+
+
+_COMBINE: Mapping[Operation, Callable[[Any, Any], Any]] = {
+    "count": operator.add,
+    "sum": operator.add,
+    "min": _least,
+    "max": _greatest,
+}
+
+
+def _neutral(part: Part, dtype: np.dtype[Any]) -> Any:
+    if part.adds_up:
         return 0
     if dtype.kind == "f":
         return np.nan
-    return np.iinfo(dtype).max if operation == "min" else np.iinfo(dtype).min
+    return np.iinfo(dtype).max if part.operation == "min" else np.iinfo(dtype).min
 
 
-def _ufunc(operation: Operation, dtype: np.dtype[Any]) -> np.ufunc:
-    if operation in ("count", "sum"):
+def _ufunc(part: Part, dtype: np.dtype[Any]) -> np.ufunc:
+    if part.adds_up:
         return np.add
     floats = dtype.kind == "f"  # fmin and fmax give way to the other value where one is NaN, the neutral one
-    if operation == "min":
+    if part.operation == "min":
         return np.fmin if floats else np.minimum
     return np.fmax if floats else np.maximum

@@ -185,7 +185,30 @@ class ValueState(KeyedStateDeclaration, Generic[T]):
         self._unbound()
 
 
-class ListState(MergingStateDeclaration, Generic[T]):
+class ItemsDeclaration(StateDeclaration, Generic[T]):
+    """A list of items of one type, of a key or of the operator's own."""
+
+    type: type[T]
+
+    def fit(self) -> Fit:
+        return fit_of(self.type, self.serializer)
+
+    def get(self) -> list[T]:
+        """A list of one's own: changing it changes no state."""
+        self._unbound()
+
+    def add(self, item: T) -> None:
+        self._unbound()
+
+    def add_all(self, items: Iterable[T]) -> None:
+        self._unbound()
+
+    def update(self, items: Iterable[T]) -> None:
+        """Replace the whole list."""
+        self._unbound()
+
+
+class ListState(ItemsDeclaration[T], MergingStateDeclaration):
     """A list per key; absent and empty are the same."""
 
     kind = "ListState"
@@ -205,23 +228,6 @@ class ListState(MergingStateDeclaration, Generic[T]):
 
     def node(self) -> TypeNode:
         return ListNode(self.value_node(self.type))
-
-    def fit(self) -> Fit:
-        return fit_of(self.type, self.serializer)
-
-    def get(self) -> list[T]:
-        """A list of one's own: changing it changes no state."""
-        self._unbound()
-
-    def add(self, item: T) -> None:
-        self._unbound()
-
-    def add_all(self, items: Iterable[T]) -> None:
-        self._unbound()
-
-    def update(self, items: Iterable[T]) -> None:
-        """Replace the whole list."""
-        self._unbound()
 
 
 class MapState(KeyedStateDeclaration, Generic[K, V]):
@@ -353,7 +359,7 @@ class FoldingState(MergingStateDeclaration, Generic[A]):
         self._unbound()
 
 
-class OperatorListState(StateDeclaration, Generic[T]):
+class OperatorListState(ItemsDeclaration[T]):
     """A list of the operator's own, not of a key. `mode` is how a rescale deals it out.
 
     "split": its items are dealt out evenly; "union": every subtask gets all items; "broadcast": every subtask gets one
@@ -378,23 +384,6 @@ class OperatorListState(StateDeclaration, Generic[T]):
 
     def node(self) -> TypeNode:
         return self.value_node(self.type)
-
-    def fit(self) -> Fit:
-        return fit_of(self.type, self.serializer)
-
-    def get(self) -> list[T]:
-        """A list of one's own: changing it changes no state."""
-        self._unbound()
-
-    def add(self, item: T) -> None:
-        self._unbound()
-
-    def add_all(self, items: Iterable[T]) -> None:
-        self._unbound()
-
-    def update(self, items: Iterable[T]) -> None:
-        """Replace the whole list."""
-        self._unbound()
 
     def clear(self) -> None:
         self._unbound()

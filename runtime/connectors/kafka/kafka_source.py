@@ -105,6 +105,7 @@ class KafkaSource(Source):
             batch_rows=batch_rows,
             retry_ms=retry_ms,
         )
+        self.gives_changes = deleted is not None
         MessageDecoder(self._settings)  # refuses a format that is none
         self._reader: PartitionReader | None = None
 
@@ -121,11 +122,6 @@ class KafkaSource(Source):
         beside = [pa.field(f"kafka_{name}", METADATA[name][0]) for name in settings.metadata]
         said = [] if settings.deleted is None else [pa.field(settings.deleted, pa.bool_())]
         return pa.schema([*settings.schema, *beside, *said])
-
-    @property
-    def gives_removals(self) -> bool:
-        """Whether a record may say that its key is gone."""
-        return self._settings.deleted is not None
 
     # -- where it is
 

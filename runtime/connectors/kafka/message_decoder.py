@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from itertools import chain, repeat
 from typing import Any
 
 import pyarrow as pa
 
 from ....actors.flow.elements import Batch
 from .errors import UnreadableMessage
+from .fetched_messages import FetchedMessages, fetched
 from .formats import decoder, rows_in
 from .partitions import Partition
 from .reading import ReadingSettings
@@ -58,97 +58,81 @@ class MessageDecoder:
 
     def decode(self, partition: Partition, messages: Sequence[Any]) -> Batch:
         """Raises UnreadableMessage."""
-        values = list(map(type(messages[0]).value, messages))
+        found = fetched(partition, messages)
         if self._is_plain:
-            return self._with_values(messages, values)
-        found, readable = messages, values
-        if None in values:
-            pairs = [(message, value) for message, value in zip(messages, values, strict=True) if value is not None]
-            found, readable = [message for message, _ in pairs], [value for _, value in pairs]
+            return self._with_values(found)
         if self._tombstones is not None:
-            return self._with_tombstones(self._tombstones, partition, messages, values, found, readable)
-        if len(found) < len(messages):
-            self._say_skipped(partition, messages[values.index(None)])
-        if not found:
+            return self._with_tombstones(self._tombstones, found)
+        readable = found.with_values()
+        if len(readable) < len(found):
+            self._say_skipped(found)
+        if not readable:
             return []
-        records = self._read(partition, found, readable)
-        return self._with_metadata(self._owners(found, readable), records) if self._metadata else records
+        records = self._read(readable)
+        return self._with_metadata(self._owners(readable), records) if self._metadata else records
 
-    def _read(self, partition: Partition, messages: Sequence[Any], values: list[bytes]) -> Batch:
+    def _read(self, readable: FetchedMessages[bytes]) -> Batch:
         try:
-            records = self._decode(values)
-            self._check(records, len(values))
+            records = self._decode(readable.values)
+            self._check(records, len(readable))
         except Exception as error:
-            raise self._named(partition, messages, values) or error from error
+            raise self._named(readable) or error from error
         return records
 
-    def _with_tombstones(
-        self,
-        tombstones: Tombstones,
-        partition: Partition,
-        messages: Sequence[Any],
-        values: Sequence[bytes | None],
-        found: Sequence[Any],
-        readable: list[bytes],
-    ) -> Batch:
-        records = self._read(partition, found, readable) if found else tombstones.of_no_message()
+    def _with_tombstones(self, tombstones: Tombstones, found: FetchedMessages[bytes | None]) -> Batch:
+        readable = found.with_values()
+        records = self._read(readable) if readable else tombstones.of_no_message()
         if not isinstance(records, pa.RecordBatch):
             _check_dicts(records, "deleted")
         try:
-            records, owners, gone = tombstones.among(records, messages, values, self._rows_in)
+            records, owners, gone = tombstones.among(records, found, self._rows_in)
         except ValueError as error:
-            first, last = messages[0].offset(), messages[-1].offset()
             raise UnreadableMessage(
-                f"topic {partition.topic!r}, partition {partition.number}, offsets {first} to {last}: the key of a "
-                f"message without a value is none of its column: {error}"
+                f"{found.range()}: the key of a message without a value is none of its column: {error}"
             ) from error
         return tombstones.marked(self._with_metadata(owners, records) if self._metadata else records, gone)
 
-    def _say_skipped(self, partition: Partition, message: Any) -> None:
+    def _say_skipped(self, found: FetchedMessages[bytes | None]) -> None:
         """Once: in a compacted topic it says that something is gone."""
         if not self._has_skipped:
             self._has_skipped = True
             log.warning(
-                "topic %r, partition %d, offset %d: a message without a value, which says that its key is gone, gives "
-                "no record, and neither will others: from_kafka(..., deleted='gone', key='id') gives one, whose column "
-                "'gone' is true",
-                partition.topic,
-                partition.number,
-                message.offset(),
+                "%s: a message without a value, which says that its key is gone, gives no record, and neither will "
+                "others: from_kafka(..., deleted='gone', key='id') gives one, whose column 'gone' is true",
+                found.place(found.messages[found.values.index(None)]),
             )
 
     def _rows_in(self, value: bytes) -> int:
         return rows_in(value) if self._format == "arrow" else 1
 
-    def _owners(self, messages: Sequence[Any], values: Sequence[bytes]) -> Sequence[Any]:
+    def _owners(self, readable: FetchedMessages[bytes]) -> Sequence[Any]:
         """The message of each record."""
         if self._format != "arrow":
-            return messages
-        each = zip(messages, map(rows_in, values), strict=True)
-        return list(chain.from_iterable(repeat(message, rows) for message, rows in each))
+            return readable.messages
+        return readable.owners(map(rows_in, readable.values))
 
     def _check(self, records: Any, count: int) -> None:
         if self._format != "arrow" and len(records) != count:
             raise ValueError(f"wanted as many records as messages ({count}), found {len(records)}")
 
-    def _named(self, partition: Partition, messages: Sequence[Any], values: Sequence[bytes]) -> Exception | None:
+    def _named(self, readable: FetchedMessages[bytes]) -> Exception | None:
         """The error of the first message that cannot be read alone; None: each can."""
-        for message, value in zip(messages, values, strict=True):
+        for message, value in zip(readable.messages, readable.values, strict=True):
             try:
                 self._check(self._decode([value]), 1)
             except Exception as error:  # noqa: BLE001  (whatever a format raises)
                 return UnreadableMessage(
-                    f"topic {partition.topic!r}, partition {partition.number}, offset {message.offset()}: not "
-                    f"{self._format!r:.60} with the wanted columns: {error!r}; found {value[:60]!r}"
+                    f"{readable.place(message)}: not {self._format!r:.60} with the wanted columns: {error!r}; found "
+                    f"{value[:60]!r}"
                 )
         return None
 
-    def _with_values(self, messages: Sequence[Any], values: Sequence[bytes | None]) -> pa.RecordBatch:
+    def _with_values(self, found: FetchedMessages[bytes | None]) -> pa.RecordBatch:
         """Columns: the value as it is, the metadata, and whether there is none."""
-        column = pa.array(values, pa.binary())
+        column = pa.array(found.values, pa.binary())
         if self._format == "text":
             column = column.cast(pa.string())
-        columns = pa.RecordBatch.from_arrays([column, *self._columns(messages)], ["value", *self._names()])
+        columns = pa.RecordBatch.from_arrays([column, *self._columns(found.messages)], ["value", *self._names()])
         return columns if self._tombstones is None else self._tombstones.marked(columns, column.is_null())
 
     def _with_metadata(self, owners: Sequence[Any], records: Batch) -> Batch:

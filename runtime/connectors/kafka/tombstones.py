@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from ....actors.flow.elements import Batch
 from ..names import one_name
+from .fetched_messages import FetchedMessages
 from .reading import ReadingSettings
 
 
@@ -46,19 +47,18 @@ class Tombstones:
         return [] if self._schema is None else pa.RecordBatch.from_pylist([], self._schema)
 
     def among(
-        self, records: Batch, messages: Sequence[Any], values: Sequence[bytes | None], rows_of: Callable[[bytes], int]
+        self, records: Batch, found: FetchedMessages[bytes | None], rows_of: Callable[[bytes], int]
     ) -> tuple[Batch, list[Any], pa.Array]:
         """`records` of the messages that have a value, `rows_of(value)` of each, with one of each other message in its
         place; the message of each record; and which are gone. Raises ValueError for a key that its column cannot have.
         """
-        owners: list[Any] = []
+        counts = [1 if value is None else rows_of(value) for value in found.values]
+        owners = found.owners(counts)
         places: list[int | None] = []
         row = 0
-        for message, value in zip(messages, values, strict=True):
-            rows = 1 if value is None else rows_of(value)
-            owners += [message] * rows
-            places += [None] if value is None else range(row, row + rows)
-            row += 0 if value is None else rows
+        for value, count in zip(found.values, counts, strict=True):
+            places += [None] if value is None else range(row, row + count)
+            row += 0 if value is None else count
         gone = pa.array([place is None for place in places], pa.bool_())
         if isinstance(records, pa.RecordBatch):
             return self._columns(records.take(pa.array(places, pa.int64())), owners, gone), owners, gone

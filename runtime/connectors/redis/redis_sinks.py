@@ -198,15 +198,12 @@ class RedisUpsertSink(IdempotentSink):
     ) -> None:
         connection.check_redis(url, "RedisUpsertSink")
         self._removals = Removals(kind, deleted)
+        self.removes_rows = self._removals.column is not None
         if key is None:
             raise ValueError("key: wanted a column, a position or a function of a record, or several, found None")
         self.url, self.key, self.prefix = url, key, prefix
         self.expire_ms = None if expire_ms is None else whole_setting("expire_ms", expire_ms, 1)
         self.retry_ms = duration_setting("retry_ms", retry_ms)
-
-    @property
-    def removes_rows(self) -> bool:
-        return self._removals.column is not None
 
     def __repr__(self) -> str:
         return f"RedisUpsertSink({url_shown(self.url)!r}, key={self.key!r}, prefix={self.prefix!r})"

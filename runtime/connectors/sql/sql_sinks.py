@@ -41,6 +41,7 @@ class _TableSink(Operator):
 
     def _set_up(self, database: Database, table: str, db_schema: str | None, changes: RowChanges) -> None:
         self._database, self._db_schema, self._changes = database, db_schema, changes
+        self.removes_rows = changes.removes_rows
         self._table = one_name("table", table, "the name of a table")
         self._connection: Connection | None = None
         self._upstream: pa.Schema | None = None
@@ -51,11 +52,6 @@ class _TableSink(Operator):
     @property
     def _row_key(self) -> tuple[str, ...]:
         return self._changes.key
-
-    @property
-    def removes_rows(self) -> bool:
-        """Whether a column of the records says that a row goes."""
-        return self._changes.removes_rows
 
     def check_at_submit(self, on_this_machine: bool) -> None:
         """Raises SqlErrors: wrong credentials, a missing table, columns that do not fit, a server that only reads."""

@@ -22,7 +22,8 @@ from ....messages import OperatorDescription, OperatorId, VertexId
 from ...api.operator_checks import operator_of, source_of
 from ...api.pickling import check_picklable
 from ...api.schemas import foreseen_schema
-from ...api.stream import DataStream, DataStreamSink
+from ...api.stream import DataStream
+from ...api.stream_base import DataStreamSink
 from ...api.stream_graph import kebab_case
 from .harness_snapshot import HarnessMisused
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....actors.operators.operator import Operator
+from ....messages.code_steps import codes_of, steps
 from ...api.captured_changes import functions_of
-from ...api.codes import codes_of, steps
 
 _CALLS: dict[Callable[..., Any], str] = {
     getattr(module, name): f"{module.__name__}.{name}"

@@ -21,7 +21,7 @@ from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....actors.tasks.job_program import JobProgram
 from ....messages import ChannelDescriptor, CheckpointCompleted, CheckpointId, JobId, VertexId
 from ....state import CheckpointStorage
-from ....state.storage import job_directory
+from ....state.checkpoint_folders import job_directory
 from ...connectors.files.collect_sink import is_collected
 from ...connectors.files.committed_files import checkpoint_of
 from ...oracles import Violation

@@ -28,10 +28,10 @@ from ....messages import (
     StateHandle,
 )
 from ....state import CheckpointStorage
+from ....state.checkpoint_folders import job_directory
 from ....state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ....state.checkpoints.snapshot_file import state_handles
 from ....state.errors import StorageError
-from ....state.storage import job_directory
 from .disk import SimulatedDisk
 from .faults import Fault, FreezeProcess, PowerFailure, RottenFile
 from .seen_files import SeenFiles

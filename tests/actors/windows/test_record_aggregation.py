@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,30 @@ from understudy.actors.windows.window_contents import Aggregated
 from understudy.actors.windows.window_operator import WindowOperator
 from understudy.actors.windows.window_settings import WindowSettings
 from understudy.state.columnar.columnar_table import ColumnarTable
+from understudy.state.columns.column_values import Numbers, column_of
+from understudy.state.kinds.aggregates import Aggregate, Part
 
 from .window_stage import WindowStage
+
+
+@dataclass(frozen=True, slots=True)
+class Spread(Aggregate):
+    """An aggregate that no operator knows by its class."""
+
+    column: str
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return tuple(Part(operation, self.column) for operation in ("max", "min", "count"))
+
+    def result(self, values: Sequence[Numbers], kinds: Sequence[pa.DataType]) -> pa.Array:
+        most, least, count = values
+        return column_of(most - least, kinds[0], count > 0)
+
+    def result_of_one(self, values: Sequence[Any]) -> Any:
+        most, least, count = values
+        return most - least if count else None
+
 
 ALL = {
     "rows": Count(),
@@ -29,6 +52,7 @@ ALL = {
     "least": Min("x"),
     "most": Max("x"),
     "last": Max("y"),
+    "spread": Spread("y"),
 }
 integers = st.none() | st.integers(-100, 100)
 floats = st.none() | st.sampled_from([math.nan, -1.5, 0.0, 2.25, 1e10])

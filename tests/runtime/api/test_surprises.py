@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from understudy import DataStream, IdempotentSink, StreamEnvironment
+from understudy import END, Batch, DataStream, IdempotentSink, Source, SourceState, StreamEnvironment
 from understudy.runtime.api.translation import translate
 
 CHANGES = [{"kind": "+I", "id": 1, "n": 1}, {"kind": "+U", "id": 1, "n": 2}, {"kind": "-D", "id": 1, "n": 2}]
@@ -22,6 +22,23 @@ class Rows(IdempotentSink):
     key = "id"
 
 
+class RowsThatGo(Rows):
+    removes_rows = True
+
+
+class OwnChanges(Source):
+    gives_changes = True
+
+    def poll(self) -> Batch | Literal[SourceState.END]:
+        return END
+
+    def offset(self) -> int:
+        return 0
+
+    def seek(self, offset: int) -> None:
+        """There is nothing before it."""
+
+
 def to_table(stream: DataStream, **options: Any) -> None:
     stream.to_sql("sqlite:///rows.db", "rows", key="id", name="copy", **options)
 
@@ -29,6 +46,10 @@ def to_table(stream: DataStream, **options: Any) -> None:
 def said(caplog: pytest.LogCaptureFixture, build: Callable[[DataStream], Any]) -> str:
     env = StreamEnvironment()
     build(env.from_collection(CHANGES, name="changes"))
+    return warnings_of(env, caplog)
+
+
+def warnings_of(env: StreamEnvironment, caplog: pytest.LogCaptureFixture) -> str:
     with caplog.at_level(logging.WARNING):
         translate(env, default_parallelism=4, task_managers=2, work_dir="work")
     return caplog.text
@@ -51,6 +72,7 @@ def said(caplog: pytest.LogCaptureFixture, build: Callable[[DataStream], Any]) -
             ),
             "work",
         ),
+        (lambda changes: changes.map(same, name="work", parallelism=2).sink_to(RowsThatGo(), name="copy"), "work"),
     ],
 )
 def test_changes_of_a_row_that_are_dealt_out_are_a_warning(
@@ -61,6 +83,13 @@ def test_changes_of_a_row_that_are_dealt_out_are_a_warning(
     assert f"operator {operator!r} has " in text
     assert "sink 'copy' then keeps an older value" in text
     assert f"Write .key_by(...) with the row's key (id) right before {operator!r}" in text
+
+
+def test_a_source_of_ones_own_says_that_it_gives_changes(caplog: pytest.LogCaptureFixture) -> None:
+    env = StreamEnvironment()
+    changes = env.from_source(OwnChanges, name="changes", parallelism=1)
+    changes.map(same, name="work", parallelism=2).sink_to(Rows(), name="copy")
+    assert "the records of 'changes' are dealt out in turn" in warnings_of(env, caplog)
 
 
 @pytest.mark.parametrize(

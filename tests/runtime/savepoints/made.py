@@ -22,6 +22,7 @@ from understudy.messages import (
 )
 from understudy.state import OperatorStateBackend, backend_named, channel_handle
 from understudy.state.backends.backend import SnapshotTarget
+from understudy.state.checkpoint_folders import checkpoint_directory
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
 from understudy.state.checkpoints.savepoint_store import (
@@ -35,7 +36,7 @@ from understudy.state.columnar.keyed_rows import KeyedRows
 from understudy.state.columnar.rows_format import KeptRows, describe_rows
 from understudy.state.keys.key_groups import KeyGroupRange, key_group, key_group_range, key_groups_of
 from understudy.state.kinds.state_descriptions import describe_states
-from understudy.state.storage import CheckpointStorage, checkpoint_directory
+from understudy.state.storage import CheckpointStorage
 
 MAX_PARALLELISM = 16
 

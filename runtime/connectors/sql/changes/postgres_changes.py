@@ -46,6 +46,7 @@ class PostgresChanges(Source):
     """
 
     bounded = False
+    gives_changes = True
 
     def __init__(
         self,

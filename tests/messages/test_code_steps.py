@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from understudy.runtime.api.codes import placed_steps, steps
+from understudy.messages.code_steps import placed_steps, steps
 
 VOCABULARY = {"LOAD_CONST", "LOAD_FAST", "LOAD_ATTR", "LOAD_GLOBAL", "STORE_FAST", "STORE_ATTR", "CALL", "RETURN_VALUE"}
 

@@ -1,0 +1,97 @@
+"""StreamBase: what every stream is, edges that do not lead anywhere yet, and how an operator is added behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ...actors.operators.keyed_operator import KeyedOperator
+from ...actors.operators.operator import Operator
+from ...messages.known_names import known_arguments
+from .errors import InvalidProgram
+from .schemas import common_schema, declared_schema, output_schema
+from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class Named:
+    """What ends in one node, which can be renamed until the program is submitted."""
+
+    def __init__(self, graph: StreamGraph, node: StreamNode | None) -> None:
+        self._graph = graph
+        self._node = node
+
+    @known_arguments(first=1)
+    def name(self, name: str) -> Self:
+        """Rename the operator that emits this stream."""
+        self._graph.rename(self._own_node(), name)
+        return self
+
+    @known_arguments(first=1)
+    def uid(self, uid: str) -> Self:
+        """Give that operator an identity for its state, so that it may be renamed without losing it."""
+        self._graph.set_uid(self._own_node(), uid)
+        return self
+
+    def _own_node(self) -> StreamNode:
+        if self._node is None:
+            raise InvalidProgram("a union has no operator of its own that could be named")
+        return self._node
+
+
+class DataStreamSink(Named):
+    """The end of a stream. Flink: DataStreamSink."""
+
+
+class StreamBase(Named):
+    """One edge, or of a union several, and what is known of the records that come on them."""
+
+    def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge]) -> None:
+        super().__init__(graph, edges[0].source if len(edges) == 1 else None)
+        self._edges = tuple(edges)
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns, when they are known before the job runs; None for Python records."""
+        return common_schema("union", [edge.schema for edge in self._edges])
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all its sources end."""
+        return all(edge.source.bounded for edge in self._edges)
+
+
+@known_arguments("an operator", first=4)
+def add_node(
+    role: Role,
+    kind: str,
+    operator: Operator,
+    inputs: Sequence[StreamBase],
+    *,
+    name: str | None = None,
+    parallelism: int | None = None,
+    slot_sharing_group: str | None = None,
+    schema: pa.Schema | None = None,
+) -> StreamNode:
+    """Append one node fed by `inputs`, one stream per input of the operator."""
+    graph = inputs[0]._graph
+    unique = graph.name_for(name, kind)
+    if isinstance(operator, KeyedOperator) and operator.compiled:
+        operator._selectors = tuple(stream._edges[0].selector for stream in inputs if stream._edges[0].selector)
+    derived = output_schema(unique, operator, [stream.schema for stream in inputs])
+    return graph.add(
+        role,
+        operator,
+        name=unique,
+        inputs=[replace(edge, input_index=index) for index, stream in enumerate(inputs) for edge in stream._edges],
+        schema=derived if schema is None else declared_schema(schema),
+        bounded=all(stream.bounded for stream in inputs),
+        parallelism=parallelism,
+        slot_sharing_group=slot_sharing_group,
+        kind=kind,
+    )
