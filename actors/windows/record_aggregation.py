@@ -35,9 +35,14 @@ class RecordAggregation(AggregateFunction):
         self._places = [[self._parts.index(part) for part in each.parts] for each in self._aggregates]
         self._columns = tuple(dict.fromkeys(part.column for part in self._parts if part.column is not None))
         self._steps = [
-            (place, part, part.combine, None if part.column is None else self._columns.index(part.column))
+            (
+                place,
+                None if part.operation == "count" else part.combine,
+                None if part.column is None else self._columns.index(part.column),
+            )
             for place, part in enumerate(self._parts)
         ]
+        """Of each part: its place, what combines two values (None: they are counted), and its column's place."""
         self._getters: tuple[type | None, Sequence[Callable[[Any], Any]]] = (None, ())
         """How records of this type give the columns."""
 
@@ -51,15 +56,15 @@ class RecordAggregation(AggregateFunction):
 
     def add(self, accumulator: Values, record: Any) -> Values:
         values = self._values_of(record)
-        for place, part, combine, column in self._steps:
+        for place, combine, column in self._steps:
             value = None if column is None else values[column]
-            if part.operation == "count":
+            if combine is None:
                 accumulator[place] += column is None or value is not None
             elif value is not None:
                 try:
                     accumulator[place] = combine(accumulator[place], value)
                 except TypeError as error:
-                    raise UnusableRecord(f"{part.name} of {value!r:.80}: {error}") from error
+                    raise UnusableRecord(f"{self._parts[place].name} of {value!r:.80}: {error}") from error
         return accumulator
 
     def get_result(self, accumulator: Values) -> tuple[Any, ...]:
