@@ -79,6 +79,13 @@ class Tidied:
     error: BaseException | None
 
 
+@dataclass(frozen=True, slots=True)
+class TidyUp:
+    """Cluster -> JobManager: no process of a TaskManager is left, so what tasks wrote after the end of their jobs can go.
+    Answered when each deletion has been tried once.
+    """
+
+
 class JobFiles:
     """One JobManager's."""
 
@@ -90,6 +97,9 @@ class JobFiles:
         self._given_up: deque[StateFile] = deque(maxlen=DISPOSED_REMEMBERED)
         """Metadata of checkpoints that are being deleted."""
         self._writers: dict[JobId, Writers] = {}
+        self._first_tries = 0
+        """How many are under way."""
+        self._waiting: list[Callable[[], None]] = []
 
     def checkpoints_of(self, job_id: JobId, storage: CheckpointStorage, kept: KeptJob | None = None) -> CheckpointFiles:
         """For a new job's CheckpointCoordinator. The job needs kept checkpoints, its users the savepoints."""
@@ -218,7 +228,13 @@ class JobFiles:
 
     # -- again and again
 
+    def when_tried(self, call: Callable[[], None]) -> None:
+        """Call it when every deletion has been tried once; at once if there is none."""
+        self._waiting.append(call)
+        self._look()
+
     def _tidy(self, tidy: Tidy) -> None:
+        self._first_tries += not tidy.tries
         self._context.pipe_to_self(
             self._context.run_blocking(tidy.work), lambda _: Tidied(tidy, None), lambda error: Tidied(tidy, error)
         )
@@ -236,6 +252,14 @@ class JobFiles:
             self._context.schedule(TIDY_RETRY_MS * 2**tidy.tries, again)
         else:
             log.warning("gave up on %s: %s", tidy.what, error)
+        self._first_tries -= not tidy.tries
+        self._look()
+
+    def _look(self) -> None:
+        if not self._first_tries:
+            waiting, self._waiting = self._waiting, []
+            for call in waiting:
+                call()
 
 
 def _not_stored(job_id: JobId, failed: MetadataFailed, error: BaseException) -> ForJob:

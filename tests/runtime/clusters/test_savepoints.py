@@ -62,6 +62,39 @@ def test_a_savepoint_lasts_until_it_is_disposed_of_by_another_cluster(
         later.dispose_savepoint(path).result(timeout=WAIT_S)
 
 
+class SlowToEnd(LocalCluster):
+    """The last that its tasks do is to finish the file of a snapshot."""
+
+    late: Callable[[], None]
+
+    def _stop_launcher(self) -> None:
+        super()._stop_launcher()
+        self.late()
+
+
+@pytest.mark.parametrize("has_savepoint", [True, False])
+def test_what_a_task_writes_when_its_job_has_been_cancelled_goes_with_the_cluster(
+    tmp_path: Path, has_savepoint: bool
+) -> None:
+    with SlowToEnd(config=config(tmp_path)) as cluster:
+        job, _ = run(cluster, tmp_path)
+        path = Path(job.trigger_savepoint().result(timeout=WAIT_S)) if has_savepoint else None
+        own = tmp_path / "checkpoints" / job.job_id
+
+        def write() -> None:
+            for name in ("chk-7000/late", "shared/7000-late", "chk-7001/.writing-late-.1"):
+                (own / name).parent.mkdir(parents=True, exist_ok=True)
+                (own / name).write_bytes(b"of a checkpoint that never completed")
+
+        cluster.late = write
+    if path is None:
+        assert not own.exists()
+    else:
+        assert path.is_file()
+        (kept,) = own.iterdir()
+        assert {"_metadata"} < {file.name for file in kept.iterdir()}
+
+
 def test_a_broken_or_foreign_path_harms_neither_the_job_nor_its_savepoint(
     start_cluster: StartCluster, tmp_path: Path
 ) -> None:
