@@ -81,8 +81,8 @@ class Tidied:
 
 @dataclass(frozen=True, slots=True)
 class TidyUp:
-    """Cluster -> JobManager: no process of a TaskManager is left, so what tasks wrote after the end of their jobs can go.
-    Answered when each deletion has been tried once.
+    """Cluster -> JobManager: no TaskManager is left, so what tasks wrote after the end of their jobs can go. Answered
+    when each deletion has been tried once.
     """
 
 
