@@ -52,8 +52,9 @@ def _kind_of(value: Any) -> tuple[str, str] | None:
         name, _, types = value.removesuffix("]").partition("[")
         return (name, types) if name in _KINDS else None
     origin = get_origin(value) or value
-    if isinstance(origin, type) and _KINDS.get(origin.__name__) is origin:
-        return origin.__name__, ", ".join(getattr(each, "__name__", str(each)) for each in get_args(value))
+    for name, kind in _KINDS.items():
+        if origin is kind:
+            return name, ", ".join(getattr(each, "__name__", str(each)) for each in get_args(value))
     return None
 
 

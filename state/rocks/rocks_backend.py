@@ -229,6 +229,11 @@ class RocksBackend(HeapScope):
         state = self._states.get(state_name)
         return [] if state is None else state.keys_in(namespace)
 
+    def key_count(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> int:
+        """By going through its rows."""
+        state = self._states.get(state_name)
+        return 0 if state is None else state.key_count(namespace)
+
     def each_key(self) -> Iterator[Any]:
         """By key group: the keys of one group at a time are held."""
         states = list(self._states.values())

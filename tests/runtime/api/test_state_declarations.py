@@ -59,7 +59,7 @@ class Setting(Annotated):
     """It has what is annotated, whatever that is."""
 
     def __init__(self) -> None:
-        self.n = ValueState(int)  # type: ignore[assignment]
+        self.n: Any = 3
 
 
 @pytest.mark.parametrize(
