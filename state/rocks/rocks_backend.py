@@ -94,7 +94,7 @@ class RocksBackend(HeapScope):
             entry = self._table[number]
             stored = StoredState(entry.name, entry.kind, entry.schema, None)
             if self._has_rows(number):
-                with stored.loaded_for(state.declaration):
+                with stored.loaded_for(state.declaration, self.operator_name):
                     self._check_keys(number, state)
                     decode = state.node.decoder(stored.value_schema)
                     if number == state.number:
