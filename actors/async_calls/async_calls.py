@@ -375,6 +375,7 @@ class AsyncCalls:
                 if self._awaits_begun():
                     return
                 self._kept_outs.look()
+                self._kept_outs.warn_of_threads(self._operator.context.name)
                 self._raise_failure()  # of the last one that was waited for
             self._pass(reached_ms, out)
 
