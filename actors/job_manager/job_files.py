@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, assert_never
 
-from ...messages import JobId
+from ...messages import CheckpointId, JobId
 from ...state import CheckpointStorage, checkpoint_directory, state_handles
 from ...state.checkpoints.checkpoint_metadata import encode_metadata
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.high_availability import KeptJob
+from ...state.checkpoints.never_completed import delete_never_completed
 from ...state.checkpoints.savepoints import METADATA, RemovedSavepoint, Savepoints, checkpoint_files
 from ...state.checkpoints.shared_state import (
     DoomedMetadata,
@@ -200,6 +201,14 @@ class JobFiles:
         needed = self._registry.needed_below(storage.location())
         work = partial(storage.delete_job, job_id, needed, keep_inlets=leaves_checkpoints)
         self._tidy(Tidy(f"what is left of job {job_id}", work))
+
+    def sweep(self, job_id: JobId, storage: CheckpointStorage, below: CheckpointId) -> None:
+        """A job that was restarted has a checkpoint again: what tasks that are gone have written for checkpoints before
+        that, which never completed, goes. None before `below` is under way.
+        """
+        needed = self._registry.needed_below(storage.location())
+        work = partial(delete_never_completed, storage, job_id, below, needed)
+        self._tidy(Tidy(f"what checkpoints of job {job_id} that never completed have left", work))
 
     def _release(self, owner: Owner, what: str, then: Callable[[], None] | None = None) -> None:
         files = self._registry.files_of(owner)

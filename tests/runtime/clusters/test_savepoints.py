@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy import JobHandle, JobStatus, LocalCluster
+from understudy import JobHandle, JobStatus, LocalCluster, Savepoint
 from understudy.actors.ask_errors import ActorDead
 from understudy.messages import JobList, ListJobs
 from understudy.runtime.clusters.job_errors import JobCanceled, SavepointFailed, SavepointNotDisposed
@@ -93,6 +93,29 @@ def test_what_a_task_writes_when_its_job_has_been_cancelled_goes_with_the_cluste
         assert path.is_file()
         (kept,) = own.iterdir()
         assert {"_metadata"} < {file.name for file in kept.iterdir()}
+
+
+def test_what_was_written_before_a_kill_goes_once_the_job_has_a_checkpoint_again(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    """Of checkpoints that never completed; the job goes on meanwhile, and its savepoint is whole."""
+    cluster = start_cluster(1, config=config(tmp_path))
+    job, witness = run(cluster, tmp_path)
+    path = job.trigger_savepoint().result(timeout=WAIT_S)
+    witness.checkpoints(2)
+    own = tmp_path / "checkpoints" / job.job_id
+    before, later = own / "chk-1" / "map-0-killed", own / "chk-7000" / "map-0-killed"
+    for each in (before, later):
+        each.parent.mkdir(exist_ok=True)
+        each.write_bytes(b"state")
+    witness.checkpoints(2)
+    assert before.exists(), "a job that was not restarted has lost nothing, and looks for nothing"
+    witness.kill(witness.pids(1)[0])
+    witness.checkpoints(2)
+    eventually(lambda: not before.parent.exists(), "the end of what was left")
+    assert later.exists()
+    assert Savepoint.verify(path).is_whole
+    assert job.details().status is JobStatus.RUNNING
 
 
 def test_a_broken_or_foreign_path_harms_neither_the_job_nor_its_savepoint(
