@@ -10,14 +10,17 @@ from itertools import takewhile
 from typing import Any, get_args, get_origin
 
 from ...actors.operators.operator import Operator
-from ...state import ListState, MapState, OperatorListState, ReducingState, ValueState
+from ...state import FoldingState, ListState, MapState, OperatorListState, ReducingState, ValueState
 from .errors import InvalidOperator
 from .private_names import is_ours
 
-_KINDS = {kind.__name__: kind for kind in (ValueState, ListState, MapState, ReducingState, OperatorListState)}
+_KINDS = {
+    kind.__name__: kind for kind in (ValueState, ListState, MapState, ReducingState, FoldingState, OperatorListState)
+}
 _EXAMPLES = {
     "ValueState": "ValueState({types}, default=...)",
     "ReducingState": "ReducingState({types}, function)",
+    "FoldingState": "FoldingState({types}, initial, function)",
 }
 
 

@@ -157,11 +157,8 @@ def test_the_key_under_the_name_that_flink_gives_it() -> None:
     assert remedy(raised.value) == "the key of a record is self.key, in a KeyedOperator"
 
 
-class Frozen:
+class FrozenClock:
     """A clock by its name."""
-
-
-class FrozenClock(Frozen): ...
 
 
 @pytest.mark.parametrize(
