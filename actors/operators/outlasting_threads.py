@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import gc
 import logging
-import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from types import BuiltinMethodType, CellType, FunctionType, MethodType
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from .collector import Collector
 
@@ -23,12 +22,26 @@ _PLAIN = (str, bytes, int, float, complex, type(None))
 _OURS = __name__.partition(".")[0] + "."
 
 
-def warn_of_threads(operator: str, held: Collection[Collector]) -> None:
+class Thread(Protocol):
+    """One of Python's."""
+
+    @property
+    def name(self) -> str: ...
+
+
+OtherThreads: TypeAlias = Callable[[], Iterable[Thread]]
+"""Those of this process, but for the one that calls."""
+
+
+def no_threads() -> Iterable[Thread]:
+    """Where nobody knows them."""
+    return ()
+
+
+def warn_of_threads(operator: str, held: Collection[Collector], threads: OtherThreads) -> None:
     """Of the first that holds one of these, which calls of this operator have had."""
-    if not held:
-        return
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and _reaches(thread, {id(each) for each in held}):
+    for thread in threads() if held else ():
+        if _reaches(thread, {id(each) for each in held}):
             log.warning(
                 "operator %r: the data has ended, and thread %r, which holds an `out` of it, is still there: what it "
                 "emits from now on is lost. Wait for what was begun in on_end(out), as by thread.join(), and emit it "
@@ -39,7 +52,7 @@ def warn_of_threads(operator: str, held: Collection[Collector]) -> None:
             return
 
 
-def _reaches(thread: threading.Thread, wanted: set[int]) -> bool:
+def _reaches(thread: Thread, wanted: set[int]) -> bool:
     """From what it was made with; nothing of ours is gone through, as that leads to everything."""
     waiting: list[Any] = list(vars(thread).values())
     seen = set[int]()

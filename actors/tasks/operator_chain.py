@@ -233,7 +233,8 @@ class OperatorChain:
             operator._data_ended()
         self._look_at_kept()
         for operator in {id(each): each for each, _, _ in self._kept}.values():
-            warn_of_threads(operator.context.name, [each for owner, each, _ in self._kept if owner is operator])
+            held = [each for owner, each, _ in self._kept if owner is operator]
+            warn_of_threads(operator.context.name, held, operator.context.threads)
 
     def idle(self) -> float | None:
         """There is no input: operators may emit what they hold back. Returns in how many ms one wants to be asked
