@@ -8,17 +8,12 @@ import sys
 from bdb import BdbQuit
 
 from ..messages import Row
+from .names_of_others import meant_here
 
 _PLAIN = (int, float, str, bool, list, tuple, type(None))
 _OF_STATES = frozenset({"value", "update", "add", "add_all", "get", "put", "clear"})
-_OF_TIMERS = frozenset(
-    {"register_timer", "register_event_time_timer", "register_processing_time_timer", "timer_service"}
-)
-"""As Flink calls them."""
 _AS_DICT = frozenset({"asDict", "as_dict", "to_dict", "_asdict"})
 """As rows of Spark and series of pandas call it."""
-_OF_KEYS = frozenset({"current_key", "get_current_key", "getCurrentKey"})
-"""The same of the key."""
 _ACCESSOR = re.compile(r"'(Heap|Slot)\w+'")
 """How accessors of state are called in Python's own errors."""
 _OF_NONE = re.compile("unsupported operand|not supported between|not subscriptable|not iterable")
@@ -54,6 +49,7 @@ _OF_TYPES = {
     "list.append() takes exactly one argument": (
         "out.collect(...) takes one record, as a list's append: write out.collect((key, record)) for several values"
     ),
+    "Collector.put() missing 1": "write out.collect(record) in place of out.put(record)",
     "'Collector' object is not callable": "write out.collect(record) in place of out(record)",
     "NoneType can't be used in 'await' expression": (
         "out.collect, self.timers.at_event_time and methods of state are called without await"
@@ -109,10 +105,4 @@ def _of_attribute(owner: object, name: str) -> str:
         )
     if type(owner) in _PLAIN and name in _OF_STATES:
         return "is it a state that was assigned to? write self.x.update(value) in place of self.x = value"
-    if name in _OF_KEYS:
-        return "the key of a record is self.key, in a KeyedOperator"
-    if name in _OF_TIMERS:
-        return "a timer is set by self.timers.at_event_time(ms) or self.timers.at_processing_time(ms)"
-    if type(owner).__name__ == "OperatorContext" and "state" in name:
-        return "a state is declared in the operator's class, as in total = ValueState(int, default=0)"
-    return ""
+    return meant_here(owner, name)

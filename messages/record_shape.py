@@ -189,11 +189,14 @@ def _beside_model_fields(names: frozenset[str], model: Any) -> list[Any] | None:
 def _make_model(
     cls: Any, names: tuple[str, ...], optional: dict[str, Any], values: dict[str, Any], beside: Any = None
 ) -> Any:
-    _check_names(names, optional, values)
     given, extra, private = beside or (values, None, None)
     if extra is None and cls.model_config.get("extra") == "allow":
         extra = {}
     _check_beside(extra, private)
+    if extra and (declared := [name for name in names if name in extra]):
+        values = {name: extra[name] for name in declared} | values
+        given, extra = {*given, *declared}, {name: value for name, value in extra.items() if name not in declared}
+    _check_names(names, optional, values)
     filled: dict[str, Any] = {}
     for name in names:
         filled[name] = values[name] if name in values else _model_default(optional[name], filled)

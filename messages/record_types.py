@@ -155,19 +155,44 @@ def make_record(name: Any, parts: Any) -> Any:
         return _make_of_shape(shape_of(cls), parts)
     except Exception as error:
         raise MalformedMessage(
-            f"no {name:.80} can be made of what was sent: {type(error).__name__} {error}{_advice(cls, error)}"
+            f"no {name:.80} can be made of what was sent: {type(error).__name__} {error}{_advice(cls, parts, error)}"
         ) from error
 
 
-def _advice(cls: type, error: Exception) -> str:
+def _advice(cls: Any, parts: Any, error: Exception) -> str:
+    """What has changed between the class that `parts` were made of and the one that is here."""
     if issubclass(cls, Enum):
-        return "; keep the member, or make its name that of another one"
-    if not isinstance(error, TypeError):
+        members = ", ".join(cls.__members__)
+        return (
+            f"; it has {members:.200} today: keep the member, or make its name that of another one, as "
+            f"{parts} = {next(iter(cls.__members__), '...')} in the class{_STORED}"
+        )
+    if issubclass(cls, tuple):
+        return f"; it has ({', '.join(cls._fields)}) today{_IN_STATE}{_STORED}" if isinstance(parts, list) else ""
+    shape, values = shape_of(cls), parts[0] if type(parts) is list and parts else parts
+    if shape is None or not isinstance(values, dict):
         return ""
+    gone = [name for name in values if name not in shape.fields]
+    new = [name for name in shape.fields if name not in values and name not in shape.optional]
+    if not gone and not new and not isinstance(error, TypeError):
+        return ""
+    changes = (_listed(gone, "is", "are", "not there any more"), _listed(new, "has", "have", "no default"))
+    changed = " and ".join(filter(None, changes))
     return (
-        "; as keys, and where a state declares no type (object, reduce, windows, joins), records lose and rename no "
-        "fields, and gain those with defaults"
+        f"; it came with ({', '.join(map(str, values)):.200}), and the class has ({', '.join(shape.fields):.200}) today"
+        f"{': ' if changed else ''}{changed}{_IN_STATE}{_STORED}"
     )
+
+
+_IN_STATE = (
+    "; as keys, and where a state declares no type (object, reduce, windows, joins), records lose and rename no "
+    "fields, and gain those with defaults"
+)
+_STORED = "; a state of values is changed by Savepoint.open(path).edit(), see docs/upgrades.md"
+
+
+def _listed(names: list[str], one: str, several: str, what: str) -> str:
+    return f"{', '.join(map(repr, names)):.200} {several if len(names) > 1 else one} {what}" if names else ""
 
 
 def _make_named_tuple(cls: Any, values: list[Any]) -> Any:

@@ -210,12 +210,12 @@ class StateIncompatible(StateError):
     or key of it does not.
     """
 
-    def __init__(self, state: str, wanted: str, found: str, reason: str = "") -> None:
-        because = f": {reason}" if reason else ""
+    def __init__(self, state: str, wanted: str, found: str, reason: str = "", operator: str = "") -> None:
+        because, whose = f": {reason}" if reason else "", of_operator(operator)
         if wanted == found and reason:
-            super().__init__(f"state {state!r} ({wanted}) cannot be restored{because}")
+            super().__init__(f"{whose}state {state!r} ({wanted}) cannot be restored{because}")
         else:
-            super().__init__(f"state {state!r} is declared as {wanted}, but the snapshot holds {found}{because}")
+            super().__init__(f"{whose}state {state!r} is declared as {wanted}, but the snapshot holds {found}{because}")
         self.state, self.wanted, self.found = state, wanted, found
 
 

@@ -375,6 +375,8 @@ class AsyncCalls:
                 if self._awaits_begun():
                     return
                 self._kept_outs.look()
+                where = self._operator.context
+                self._kept_outs.warn_of_threads(where.name, where.threads)
                 self._raise_failure()  # of the last one that was waited for
             self._pass(reached_ms, out)
 

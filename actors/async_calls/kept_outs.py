@@ -16,6 +16,7 @@ from ...state.backends.shared_backend import SharedBackend
 from ...state.backends.unit_of_work import UnitOfWork
 from ...state.errors import CallIsOver
 from ..operators.collector import OWN_REFERENCES, Collector
+from ..operators.outlasting_threads import OtherThreads, warn_of_threads
 from .call import Call
 
 KeptOut: TypeAlias = "tuple[Collector, Callable[[], object]]"
@@ -58,3 +59,7 @@ class KeptOuts:
                     misuse()
             elif getrefcount(out) > OWN_REFERENCES:
                 self._kept.append((out, misuse))
+
+    def warn_of_threads(self, operator: str, threads: OtherThreads) -> None:
+        """The data of this operator has ended."""
+        warn_of_threads(operator, [out for out, _ in self._kept], threads)

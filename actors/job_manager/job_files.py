@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, assert_never
 
-from ...messages import JobId
+from ...messages import CheckpointId, JobId
 from ...state import CheckpointStorage, checkpoint_directory, state_handles
 from ...state.checkpoints.checkpoint_metadata import encode_metadata
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.high_availability import KeptJob
+from ...state.checkpoints.never_completed import delete_never_completed
 from ...state.checkpoints.savepoints import METADATA, RemovedSavepoint, Savepoints, checkpoint_files
 from ...state.checkpoints.shared_state import (
     DoomedMetadata,
@@ -79,6 +80,13 @@ class Tidied:
     error: BaseException | None
 
 
+@dataclass(frozen=True, slots=True)
+class TidyUp:
+    """Cluster -> JobManager: no TaskManager is left, so what tasks wrote after the end of their jobs can go. Answered
+    when each deletion has been tried once.
+    """
+
+
 class JobFiles:
     """One JobManager's."""
 
@@ -90,6 +98,9 @@ class JobFiles:
         self._given_up: deque[StateFile] = deque(maxlen=DISPOSED_REMEMBERED)
         """Metadata of checkpoints that are being deleted."""
         self._writers: dict[JobId, Writers] = {}
+        self._first_tries = 0
+        """How many are under way."""
+        self._waiting: list[Callable[[], None]] = []
 
     def checkpoints_of(self, job_id: JobId, storage: CheckpointStorage, kept: KeptJob | None = None) -> CheckpointFiles:
         """For a new job's CheckpointCoordinator. The job needs kept checkpoints, its users the savepoints."""
@@ -191,6 +202,14 @@ class JobFiles:
         work = partial(storage.delete_job, job_id, needed, keep_inlets=leaves_checkpoints)
         self._tidy(Tidy(f"what is left of job {job_id}", work))
 
+    def sweep(self, job_id: JobId, storage: CheckpointStorage, below: CheckpointId) -> None:
+        """A job that was restarted has a checkpoint again: what tasks that are gone have written for checkpoints before
+        that, which never completed, goes. None before `below` is under way.
+        """
+        needed = self._registry.needed_below(storage.location())
+        work = partial(delete_never_completed, storage, job_id, below, needed)
+        self._tidy(Tidy(f"what checkpoints of job {job_id} that never completed have left", work))
+
     def _release(self, owner: Owner, what: str, then: Callable[[], None] | None = None) -> None:
         files = self._registry.files_of(owner)
         freed = self._registry.release(owner)
@@ -218,7 +237,13 @@ class JobFiles:
 
     # -- again and again
 
+    def when_tried(self, call: Callable[[], None]) -> None:
+        """Call it when every deletion has been tried once; at once if there is none."""
+        self._waiting.append(call)
+        self._look()
+
     def _tidy(self, tidy: Tidy) -> None:
+        self._first_tries += not tidy.tries
         self._context.pipe_to_self(
             self._context.run_blocking(tidy.work), lambda _: Tidied(tidy, None), lambda error: Tidied(tidy, error)
         )
@@ -236,6 +261,14 @@ class JobFiles:
             self._context.schedule(TIDY_RETRY_MS * 2**tidy.tries, again)
         else:
             log.warning("gave up on %s: %s", tidy.what, error)
+        self._first_tries -= not tidy.tries
+        self._look()
+
+    def _look(self) -> None:
+        if not self._first_tries:
+            waiting, self._waiting = self._waiting, []
+            for call in waiting:
+                call()
 
 
 def _not_stored(job_id: JobId, failed: MetadataFailed, error: BaseException) -> ForJob:

@@ -62,7 +62,7 @@ from ..restore.job_submissions import JobKept, JobSubmissions, SubmissionRead
 from ..restore.restore_check import with_carried_states
 from ..stacks import NO_STACKS, Stacks
 from .cluster_metrics import FigureQuestion, answer_by_figures
-from .job_files import JobFiles, Tidied, Tidy
+from .job_files import JobFiles, Tidied, Tidy, TidyUp
 from .job_lease import JobLease
 from .job_manager_settings import JobManagerSettings
 from .job_names import named, namesakes
@@ -231,6 +231,8 @@ class JobManager(Actor):
                 return answer_by_figures(message, self._jobs.values(), self._job, self.context.clock, self._stacks)
             case ListJobs():
                 return JobList(tuple(job.overview.summary() for job in self._jobs.values()))
+            case TidyUp():
+                return self._tidy_up()
             case DisposeSavepoint(path) if why := self._restarts.needs(path):
                 return DisposeSavepointFailure(f"{path}: {why}")
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint() | DisposeSavepoint():
@@ -309,6 +311,13 @@ class JobManager(Actor):
         if (job := self._jobs.get(job_id)) is None:
             raise UnknownJob.among(self._jobs, job_id)
         return job
+
+    def _tidy_up(self) -> Any:
+        for job in self._jobs.values():
+            job.tidy_up()
+        done = self.context.promise()
+        self._services.files.when_tried(lambda: done.set(None))
+        return done
 
     def _ended(self, job_id: JobId, released: tuple[TaskManagerId, ...]) -> None:
         self._links.job_ended(job_id, released)

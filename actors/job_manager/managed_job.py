@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, assert_never
 from ...messages import (
     CheckpointAborted,
     CheckpointCompleted,
+    CheckpointId,
     CheckpointNotTaken,
     FailureCause,
     Heartbeat,
@@ -143,6 +144,10 @@ class ManagedJob:
         self.overview = JobOverview(graph, master, self.workers.there, services.context.clock)
         self._timers: dict[JobTimerEvent, Timer] = {}
         self._is_to_cancel = False
+        self._swept_at = 0
+        """How often it had been restarted when leftovers of its checkpoints were removed; -1: it has checkpoints of an
+        earlier leader.
+        """
         self.kept_checkpoint = KeptCheckpoint(services.context, graph.job_id, storage)
         self._outlets = Outlets(
             graph.job_id,
@@ -191,11 +196,13 @@ class ManagedJob:
     # -- what happens to it
 
     def start(self) -> None:
+        self._swept_at = -1 if any(self.master.coordinator.store.restorable()) else 0
         self._carry_out(self.master.start(*self._clocks()))
         self._scrub.rest()
 
     def adopt(self, offers: Sequence[RegisterTaskManager]) -> None:
         """In the place of `start`: see JobMaster.adopt."""
+        self._swept_at = -1
         self._carry_out(self.master.adopt(offers, *self._clocks()))
         self._scrub.rest()
 
@@ -358,6 +365,7 @@ class ManagedJob:
             self._log.checkpoint_completed()
             self._services.files.superseded(self.job_id)
             self._lease.completed(message.checkpoint_id)
+            self._sweep(message.checkpoint_id)
         elif isinstance(message, CheckpointAborted):
             self._log.checkpoint_aborted(message)
         elif isinstance(message, TaskManagerChanged) and not message.registered:
@@ -366,6 +374,14 @@ class ManagedJob:
             self.watch.status_changed(message)
         for listener in self.listeners:
             listener.tell(message)
+
+    def _sweep(self, completed: CheckpointId) -> None:
+        """Once after each restart. Nothing before the oldest checkpoint that is under way is written any more."""
+        if self._swept_at != self.master.restarts:
+            self._swept_at = self.master.restarts
+            below = min((each.checkpoint_id for each in self.master.coordinator.pending), default=completed)
+            sweep = partial(self._services.files.sweep, self.job_id, self.storage, min(below, completed))
+            self._delete(sweep)
 
     def _answer_savepoint(self, settled: AnswerSavepoint) -> None:
         """It is there, or will not be. A job that is to be cancelled then is so before anything newer completes."""

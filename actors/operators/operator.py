@@ -32,6 +32,7 @@ from ..flow.key_selector import KeyPart
 from .collector import Collector
 from .metrics import MetricGroup, OwnMetrics
 from .of_call import OfCall, is_async
+from .outlasting_threads import OtherThreads, no_threads
 from .task_access import TaskAccess
 
 Takes = Literal["records", "columns", "any"]
@@ -73,6 +74,8 @@ class OperatorContext:
     """What the operator measures."""
     report: Callable[[Message], None] = unheard
     """On the task's thread: says something to the job's JobManager, of the kinds that it knows."""
+    threads: OtherThreads = no_threads
+    """For warnings of those that outlast the data."""
 
 
 class RecordCalls(Protocol):

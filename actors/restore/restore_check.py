@@ -29,6 +29,7 @@ from ...state.kinds.state_descriptions import (
 from ..errors import StateDoesNotFit
 from .restore_notes import restore_notes
 from .restored_operators import FoundOperator, RestoredOperators, holds_something
+from .swapped_inputs import swapped_inputs
 
 CARRIED = "not declared, carried along"
 """Of state that a later program may declare again."""
@@ -129,7 +130,11 @@ class _Check:
             if found.description and _has_keyed(found) and not _lost_its_keys(operator, found)
         ]
         stored = [each.operator_id for each in self._restored.found.values() if each.has_state or _stored(each)]
-        return restore_notes(pairs, (each for each in described if each.states), stored)
+        kept = {operator.operator_id: operator for operator, _ in pairs}
+        return [
+            *restore_notes(pairs, (each for each in described if each.states), stored),
+            *swapped_inputs(self._graph, self._checkpoint, kept),
+        ]
 
     def _problems(self) -> Iterator[str]:
         if not self._allows:

@@ -23,6 +23,7 @@ from ..flow.records import batch_of, rows_of
 from ..operators.collector import OWN_REFERENCES, Collector
 from ..operators.loops import LoopHead, LoopTail
 from ..operators.operator import Operator, RecordCalls, Takes
+from ..operators.outlasting_threads import warn_of_threads
 from ..unrun import check_emitted, refuse
 from .operator_hooks import blame, call, call_ours_too, hook
 
@@ -230,6 +231,10 @@ class OperatorChain:
             call(operator, "on_end", self._collectors[index])
             self._pass_on(index)
             operator._data_ended()
+        self._look_at_kept()
+        for operator in {id(each): each for each, _, _ in self._kept}.values():
+            held = [each for owner, each, _ in self._kept if owner is operator]
+            warn_of_threads(operator.context.name, held, operator.context.threads)
 
     def idle(self) -> float | None:
         """There is no input: operators may emit what they hold back. Returns in how many ms one wants to be asked

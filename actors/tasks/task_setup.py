@@ -20,6 +20,7 @@ from ..flow.outputs import OutputEdge, TaskOutputs
 from ..flow.partitioner import make_partitioner
 from ..operators.collector import Collector
 from ..operators.operator import Operator, OperatorContext, unheard
+from ..operators.outlasting_threads import OtherThreads, no_threads
 from ..operators.task_access import TaskAccess
 from ..stacks import NO_STACKS, Stacks
 from .job_program import JobProgram
@@ -54,6 +55,7 @@ class TaskServices:
     watermark_warn_ms: int | None = None
     """Event time that stands still for so long while records come is logged; None: it is not."""
     make_collector: Callable[[Operator], Collector] = plain_collector
+    threads: OtherThreads = no_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,16 @@ def build_task(
         context.promise,
     )
     clock, wake, resources = context.clock, context.wake, services.resources
-    place(operators, deployment, clock=clock, wake=wake, resources=resources, access=access, report=report)
+    place(
+        operators,
+        deployment,
+        clock=clock,
+        wake=wake,
+        resources=resources,
+        access=access,
+        report=report,
+        threads=services.threads,
+    )
     outputs = _outputs(deployment, services, context)
     state = TaskState(deployment, by_id(operators), services.state)
     loop, chance = services.state.call_loop, context.random
@@ -111,6 +122,7 @@ def place(
     resources: dict[str, Any],
     access: TaskAccess | None = None,
     report: Report = unheard,
+    threads: OtherThreads = no_threads,
 ) -> None:
     """Tell the operators of the deployment's chain where they run, and equip those that are compiled."""
     for operator, description in zip(operators, deployment.operators, strict=True):
@@ -131,6 +143,7 @@ def place(
             task=access,
             is_failover=deployment.is_failover,
             report=report,
+            threads=threads,
         )
         equip(operator)
 

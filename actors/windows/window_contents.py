@@ -7,11 +7,12 @@ With an evictor a window holds its records and their times, and they are combine
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Final, Protocol, TypeAlias
 
 from ...state.backends.private_copy import CHANGEABLE, private_copy
 from ...state.kinds.descriptors import FoldingState, ListState, MergingStateDeclaration, ReducingState
+from ..operators.reduced_type import check_reduced
 from .errors import InvalidWindow
 
 CONTENTS: Final = "window contents"
@@ -95,14 +96,22 @@ class Reduced(Contents):
         self._function = function
 
     def declaration(self) -> AnyState:
-        return ReducingState(object, self._function, name=CONTENTS)
+        declared = ReducingState(object, self._function, name=CONTENTS)
+        declared.look_at_first = partial(check_reduced, self._function)
+        return declared
 
     def given(self, held: Any) -> Sequence[Any]:
         return (_own(held),)
 
     def combined(self, records: Iterable[Any]) -> Sequence[Any]:
         first, *others = records
-        return (reduce(self._function, others, private_copy(first)),)
+        held = private_copy(first)
+        for record in others:
+            result = self._function(held, record)
+            if type(result) is not type(held):
+                check_reduced(self._function, held, record, result)
+            held = result
+        return (held,)
 
 
 class Aggregated(Contents):

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from ...messages import StateDescription
+from ...state.backends.backend import key_count
 from ...state.kinds.descriptors import KeyedStateDeclaration, ListState, MapState, MergingStateDeclaration
 from ...state.kinds.state_descriptions import description_of
 from ..flow.changelog import AFTER, BEFORE, INSERT, Changelog
@@ -278,7 +279,7 @@ class WindowOperator(KeyedOperator):
         """Windows without an end fire as their trigger says, and it may have waited for more records."""
         super()._data_ended()
         if self._assigner.time is None and isinstance(self._trigger, PurgingTrigger):
-            left = len(self._backend.keys(self._declaration().name, namespace_of(GLOBAL_WINDOW)))
+            left = key_count(self._backend, self._declaration().name, namespace_of(GLOBAL_WINDOW))
             if left:
                 log.warning(
                     "operator %r (subtask %d): the data ended while windows of %d key%s held records for which their "

@@ -25,6 +25,7 @@ from .hook_checks import check_function, check_hooks, check_runs
 from .names_set_by_us import check_names_set_by_us
 from .other_hooks import other_hooks
 from .private_names import check_private_names, is_ours
+from .state_declarations import check_declarations
 from .timer_methods import out_of_reach, sets_a_timer
 from .uncalled_methods import check_uncalled_methods
 
@@ -51,6 +52,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
     if not isinstance(operator, KeyedOperator):
         refuse_keyed_state(type(operator))
         _check_no_timers(operator)
+    check_declarations(operator)
     check_private_names(type(operator))
     check_names_set_by_us(type(operator))
     check_forgotten_lists(type(operator))
@@ -89,6 +91,7 @@ def source_of(given: Any) -> Source:
         if not _overrides(source, Source, method):
             raise InvalidOperator(f"source {type(source).__name__} does not define {method}")
     refuse_keyed_state(type(source))
+    check_declarations(source)
     check_private_names(type(source))
     check_names_set_by_us(type(source))
     check_hooks(source)

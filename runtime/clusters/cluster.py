@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from ...actors.context import Ref
+from ...actors.job_manager.job_files import TidyUp
 from ...actors.job_manager.job_manager import JobManager
 from ...actors.job_manager.job_manager_settings import JobManagerSettings
 from ...actors.job_manager.launcher import Launcher
@@ -80,6 +81,8 @@ from .web import WebSide
 log = logging.getLogger(__name__)
 
 SUBMIT_TIMEOUT_MS = 30_000
+TIDY_TIMEOUT_SECONDS = 2.5
+"""How long `close` waits for files of jobs that have ended to be removed."""
 CANCEL_TIMEOUT_SECONDS = 2.5
 """How long `close` waits for jobs to be cancelled, before it ends their processes."""
 
@@ -161,6 +164,8 @@ class Cluster(WebSide, AsContext):
             if self._claimant is not None:
                 last_first.callback(self._claimant.close)
             last_first.callback(system.shutdown)
+            if self._job_manager is not None:
+                last_first.callback(self._tidy_up, self._job_manager)
             last_first.callback(self._stop_launcher)
             last_first.callback(setattr, self, "_job_manager", None)
             if self._reporters is not None:
@@ -464,6 +469,13 @@ class Cluster(WebSide, AsContext):
     def _launch(self, graph: JobGraph, program: StoredProgram) -> TaskManagerLaunch:
         _, job_manager = self._running()
         return launch_of(graph, program, self.settings, job_manager.address, self._curve)
+
+    @staticmethod
+    def _tidy_up(job_manager: Ref) -> None:
+        """Once no TaskManager is left: a task may have written a snapshot after the end of its job."""
+        answer = job_manager.ask(TidyUp(), timeout_ms=TIDY_TIMEOUT_SECONDS * 1000)
+        with contextlib.suppress(Exception):  # storage is away, or this JobManager has stopped, as it leads no more
+            answer.get()
 
     def _cancel_all(self, job_manager: Ref) -> None:
         """Cancel every job that has not ended, and wait for each a little."""

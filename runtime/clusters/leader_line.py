@@ -6,9 +6,10 @@
 
 A question, and an order that may be repeated without harm, is put to the next leader again. Any other order may have
 been carried out by the leader that is gone: it fails with AnswerLost, which says so. An order that finds no leader
-waits, and so does one that a leader refused because its time was over: nothing was changed. A new leader may not have
-taken up a job yet that it is about to go on with: what it does not know is asked again for a while. How the leader is
-found is not at home here (`high_availability`).
+waits, and so does one that a leader refused because its time was over: nothing was changed. Where the key is refused,
+another cluster may have got the port of a leader that is gone: that is asked again, as an address where nobody is. A
+new leader may not have taken up a job yet that it is about to go on with: what it does not know is asked again for a
+while. How the leader is found is not at home here (`high_availability`).
 """
 
 from __future__ import annotations
@@ -113,6 +114,8 @@ class _Open:
     attempt: int = 0
     asked: LeaderSessionId | None = None
     is_unreached: bool = False
+    refusal: Unreachable | None = None
+    """How the last try failed, if the key was refused."""
 
 
 class LeaderLine:
@@ -181,6 +184,8 @@ class _Line(Actor):
         self._new_until_ms = -math.inf
         self._is_told = False
         """Whoever waits knows already that a leader is missing."""
+        self._has_answered = False
+        """Whether any leader has, so the key is the right one."""
         self._open: dict[int, _Open] = {}
         self._count = 0
         self._followers: list[Callable[[], None]] = []
@@ -195,7 +200,7 @@ class _Line(Actor):
                 self._followers.append(callback)
             case _Answered(number, attempt, answer):
                 if self._is_current(number, attempt):
-                    self._is_told = False
+                    self._is_told, self._has_answered = False, True
                     self._close(number).set(answer)
             case _Failed(number, attempt, error):
                 if self._is_current(number, attempt):
@@ -269,8 +274,9 @@ class _Line(Actor):
 
     def _failed(self, number: int, error: BaseException) -> None:
         each = self._open[number]
-        is_gone = isinstance(error, ActorDead) or (isinstance(error, Unreachable) and not error.is_refused)
         each.is_unreached = isinstance(error, Unreachable)
+        each.refusal = error if isinstance(error, Unreachable) and error.is_refused else None
+        is_gone = isinstance(error, ActorDead | Unreachable) and (each.refusal is None or self._may_be_anothers(each))
         if isinstance(error, RemoteActorError) and error.type_name == LostLeadership.__name__:
             each.asked = None
             self._heard(None)
@@ -282,6 +288,10 @@ class _Line(Actor):
             self._lost(number)
         else:
             self._fail(number, error)
+
+    def _may_be_anothers(self, each: _Open) -> bool:
+        """Whether the address where the key was refused may be another cluster's now; else the key is a wrong one."""
+        return self._has_answered or (self._is_repeatable(each) and not math.isinf(each.put.patience_ms))
 
     def _may_know_soon(self, error: BaseException) -> bool:
         is_unknown = isinstance(error, RemoteActorError) and error.type_name == UnknownJob.__name__
@@ -317,10 +327,12 @@ class _Line(Actor):
                 limit,
             )
 
-    def _out_of_patience(self, each: _Open) -> ActorError:
+    def _out_of_patience(self, each: _Open) -> Exception:
         put, seconds = each.put, f"{each.put.patience_ms / 1000:g} s"
         if self._leader is None:
             return NoLeader(f"no JobManager has led cluster {self._cluster_id!r} for {seconds}")
+        if each.refusal is not None:
+            return each.refusal
         if each.is_unreached:
             return NoLeader(
                 f"no JobManager of cluster {self._cluster_id!r} has answered for {seconds}: {self._leader.address}, "

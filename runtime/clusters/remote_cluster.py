@@ -284,7 +284,10 @@ class RemoteCluster(AsContext):
             case AskTimeout():
                 return NoAnswer(f"the JobManager at {self.address} did not answer: {error.reason}")
             case Unreachable(is_refused=True):
-                return KeyRefused(f"{self.address} does not accept this key: is it the key of another cluster?")
+                return KeyRefused(
+                    f"{self.address} does not accept this key: is it the key of another cluster, or has the cluster of "
+                    "this key ended, and another one has its port now?"
+                )
             case Unreachable():
                 return NoJobManager(f"no JobManager answers at {self.address} ({error.reason}): does it still run?")
             case _:

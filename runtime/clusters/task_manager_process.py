@@ -70,6 +70,7 @@ from .garbage import rare_collections, rarer_collections
 from .local_state import local_state_of
 from .module_path import search_first
 from .module_sources import WatchedImports
+from .other_threads import other_threads
 
 log = logging.getLogger(__name__)
 
@@ -232,6 +233,7 @@ def make_task_manager(
         stacks=stacks,
         process_figures=process_figures,
         make_collector=make_collector,
+        threads=other_threads,
     )
     spec = TaskManagerSpec(
         task_manager_id,

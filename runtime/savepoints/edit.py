@@ -27,6 +27,12 @@ Change: TypeAlias = Callable[[Any, Any], Any]
 """(key, value) -> the new value; None removes the entry."""
 
 
+_RECORD_KEY = (
+    "a table shows a key that is a record as the dict of its fields, which does not say of which class it is: give an "
+    "object of the class, as put([(Place('JFK', 4), value)])"
+)
+
+
 @dataclass(slots=True)
 class StateEdit:
     """One state of an edit. Its methods return it, so that they can be chained; they happen in their order."""
@@ -60,7 +66,11 @@ class StateEdit:
             raise InvalidEdit(
                 f"{self._where}: remove(...) wants a list of keys, found {keys!r:.80}: write remove([{keys!r:.80}])"
             )
-        gone = set(keys)
+        try:
+            gone = set(keys)
+        except TypeError as error:
+            hint = f": {_RECORD_KEY}" if "'dict'" in str(error) else ""
+            raise InvalidEdit(f"{self._where}: this is no key: {error}{hint}") from error
         if self.kind == KIND:
             self.steps.append(lambda key, timer: None if key in gone else timer)
             return self
@@ -79,7 +89,8 @@ class StateEdit:
         try:
             self.steps.append(list(found) if self.kind == KIND else dict(found))
         except TypeError as error:
-            raise InvalidEdit(f"{self._where}: this is no key: {error}") from error
+            hint = f": {_RECORD_KEY}" if "'dict'" in str(error) else ""
+            raise InvalidEdit(f"{self._where}: this is no key: {error}{hint}") from error
         return self
 
     @property

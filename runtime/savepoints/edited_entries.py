@@ -54,6 +54,8 @@ class EditedEntries:
             self._key_schema = next(iter(keys.values()), "Any")
             tables = self._parts.tables().values()
             self._states = [(each.name, each.kind, schema) for each in tables for schema in each.schemas]
+        self._dropped = {name for name, each in edit.states.items() if each.dropped}
+        """Of these nothing is read: their classes may be gone."""
         gone = {name for name, each in edit.states.items() if each.is_gone}
         self._states = [each for each in self._states if each[0] not in gone]
         known = {name for name, _, _ in self._states} | gone
@@ -89,7 +91,7 @@ class EditedEntries:
         touched = {name for name, each in self._edit.states.items() if each.is_touched}
         at = {(name, repr(schema)): index for index, (name, _, schema) in enumerate(self._states)}
         for group in self._old_groups(own):
-            for name, _, schema, payload in self._parts.payloads(group):
+            for name, _, schema, payload in self._parts.payloads(group, self._dropped):
                 if name in touched:
                     continue
                 index = at[name, repr(schema)]
@@ -134,7 +136,7 @@ class EditedEntries:
         before: dict[int, list[Entry]] = {}
         if self._parts is not None and not state.dropped:
             for group in self._old_groups(own):
-                for name, _, schema, payload in self._parts.payloads(group):
+                for name, _, schema, payload in self._parts.payloads(group, self._dropped):
                     if name == state.name:
                         for new_group, entries in self._dealt(_entries(payload, self._key_schema, schema), own):
                             before.setdefault(new_group, []).extend(entries)

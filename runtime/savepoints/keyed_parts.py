@@ -7,7 +7,7 @@ aggregations, windows and joins keep is Arrow already.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -96,14 +96,14 @@ class RocksParts(Snapshot):
         """Any of them may hold something."""
         return range(self.handle.first_key_group, self.handle.last_key_group + 1)
 
-    def common(self, group: int) -> KeyedStateHandle | None:
-        """What a key group holds, in the common format. Raises a StateError."""
+    def common(self, group: int, without: Collection[str]) -> KeyedStateHandle | None:
+        """What a key group holds, in the common format, but for the states of these names. Raises a StateError."""
         if self._opened is None:
             from ...state.rocks.common_format import RocksSnapshot
 
             self._opened = RocksSnapshot(self.handle, self._read)
             weakref.finalize(self, self._opened.close)
-        found: KeyedStateHandle | None = self._opened.of(range(group, group + 1))
+        found: KeyedStateHandle | None = self._opened.of(range(group, group + 1), without)
         return found
 
 
@@ -183,20 +183,20 @@ class KeyedParts:
             if each.state == name:
                 yield key, each.schema, self._checked(snapshot, partial(_entry, each.data, each.schema))
 
-    def payloads(self, group: int) -> Iterator[Payload]:
-        """Of all states. Raises a StorageError."""
+    def payloads(self, group: int, without: Collection[str] = ()) -> Iterator[Payload]:
+        """Of all states; those of the names in `without` may be left out. Raises a StorageError."""
         for snapshot in self.snapshots:
             if snapshot.in_arrow is None and group in snapshot.groups:
-                yield from self._payloads(snapshot, group)
+                yield from self._payloads(snapshot, group, without)
 
-    def _payloads(self, snapshot: Snapshot, group: int) -> Iterator[Payload]:
+    def _payloads(self, snapshot: Snapshot, group: int, without: Collection[str] = ()) -> Iterator[Payload]:
         if isinstance(snapshot, RocksParts):
-            common = snapshot.common(group)
+            common = snapshot.common(group, without)
             if common is not None:
-                yield from self._payloads(Snapshot(common, self._header("", common)), group)
+                yield from self._payloads(Snapshot(common, self._header("", common)), group, without)
             return
         if isinstance(snapshot, RunParts):
-            runs = [list(self._payloads(run, group)) if group in run.groups else [] for run in snapshot.runs]
+            runs = [list(self._payloads(run, group, without)) if group in run.groups else [] for run in snapshot.runs]
             yield from self._checked(snapshot, lambda: list(newest_payloads(runs)))
             return
         states = snapshot.header["states"]

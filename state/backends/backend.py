@@ -208,6 +208,21 @@ class CountedBackend(KeyedStateBackend, Protocol):
 
 
 @runtime_checkable
+class KeyCountingBackend(KeyedStateBackend, Protocol):
+    """A backend that counts keys without a list of them."""
+
+    def key_count(self, state_name: str, namespace: Hashable = ()) -> int:
+        """How many `keys` gives."""
+
+
+def key_count(backend: KeyedStateBackend, state_name: str, namespace: Hashable = ()) -> int:
+    """How many keys hold something."""
+    if isinstance(backend, KeyCountingBackend):
+        return backend.key_count(state_name, namespace)
+    return len(backend.keys(state_name, namespace))
+
+
+@runtime_checkable
 class SampledBackend(KeyedStateBackend, Protocol):
     """A backend that gives some of its keys without looking through all of them."""
 

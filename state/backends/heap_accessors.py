@@ -253,7 +253,7 @@ class HeapReducing(HeapState):
 
     def __init__(self, declaration: ReducingState[Any], scope: HeapScope) -> None:
         super().__init__(declaration, scope)
-        self._reduce = declaration.reduce
+        self._reduce = declaration.reduce if declaration.look_at_first is None else self._first
 
     def get(self) -> Any:
         held = self._read()
@@ -271,6 +271,15 @@ class HeapReducing(HeapState):
 
     def merge_namespaces(self, target: Hashable, sources: Iterable[Hashable]) -> None:
         self._move(target, sources, lambda held, other: self._fitting(self._made(self._reduce, held, other)))
+
+    def _first(self, held: Any, value: Any) -> Any:
+        """In the place of the function, once: what comes later costs no more than the function itself."""
+        declaration: ReducingState[Any] = self.declaration
+        look, self._reduce = declaration.look_at_first, declaration.reduce
+        result = self._made(self._reduce, held, value)
+        if look is not None:
+            look(held, value, result)
+        return result
 
 
 class HeapFolding(HeapState):

@@ -155,7 +155,7 @@ class HeapBackend(HeapScope):
 
 def _load(state: HeapState, stored: StoredState) -> None:
     """Decode what was restored for this state into it; raises StateIncompatible."""
-    with stored.loaded_for(state.declaration):
+    with stored.loaded_for(state.declaration, state._scope.operator_name):
         decode = state.node.decoder(stored.value_schema)
         for namespace, keys, values, times in stored.timed_entries():
             state.load(namespace, keys, _converted(values, decode), times, stored.ttl_clock)

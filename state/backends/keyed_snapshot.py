@@ -77,17 +77,17 @@ class StoredState:
     """By which keys were put into groups; 0: keys are only read, and belong to no group of today."""
 
     @contextmanager
-    def loaded_for(self, declaration: KeyedStateDeclaration) -> Iterator[None]:
+    def loaded_for(self, declaration: KeyedStateDeclaration, operator: str) -> Iterator[None]:
         """Within it the entries are taken over. Raises StateIncompatible for a state of another kind, and in place of
         SchemaMismatch and MalformedMessage.
         """
         wanted, found = declaration.describe(), describe_state(self.kind, self.schema)
         if self.kind != declaration.kind:
-            raise StateIncompatible(declaration.name, wanted, found)
+            raise StateIncompatible(declaration.name, wanted, found, operator=operator)
         try:
             yield
         except (SchemaMismatch, MalformedMessage) as error:
-            raise StateIncompatible(declaration.name, wanted, found, str(error)) from error
+            raise StateIncompatible(declaration.name, wanted, found, str(error), operator) from error
 
     @property
     def value_schema(self) -> Schema:

@@ -42,7 +42,7 @@ class _Misfit(Exception):
 
 def load_into(state: SlotState, stored: StoredState, keys: SlotKeys) -> None:
     """Put what was restored for this state into it. Raises StateIncompatible."""
-    with stored.loaded_for(state.declaration):
+    with stored.loaded_for(state.declaration, state._scope.operator_name):
         decode = state.node.decoder(stored.value_schema)
         is_direct = stored.value_schema == state.node.schema
         entries = list(stored_entries(stored))

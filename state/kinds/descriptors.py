@@ -306,6 +306,8 @@ class ReducingState(MergingStateDeclaration, Generic[T]):
     ) -> None:
         super().__init__(name, serializer, ttl)
         self.type, self.reduce = type, reduce
+        self.look_at_first: Callable[[Any, Any, Any], None] | None = None
+        """Called with what an accessor has combined first, and the result; it may raise."""
 
     def node(self) -> TypeNode:
         return self.value_node(self.type)

@@ -11,12 +11,21 @@ _OF_LISTS: Final = {
     "put": "add",
     "set": "update",
     "value": "get",
+    "read": "get",
+    "write": "update",
 }
-_OF_RESULTS: Final = {"value": "get", "update": "add", "put": "add", "append": "add"}
+_OF_RESULTS: Final = {"value": "get", "read": "get", "update": "add", "put": "add", "append": "add", "write": "add"}
 _LISTS, _RESULTS = "get, add, add_all, update and clear", "get, add and clear"
 
 _INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
-    "ValueState": {"get": "value", "set": "update", "put": "update", "add": "update"},
+    "ValueState": {
+        "get": "value",
+        "set": "update",
+        "put": "update",
+        "add": "update",
+        "read": "value",
+        "write": "update",
+    },
     "ListState": _OF_LISTS,
     "OperatorListState": _OF_LISTS,
     "MapState": {"set": "put", "update": "put", "add": "put", "pop": "remove", "delete": "remove", "value": "get"},

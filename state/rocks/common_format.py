@@ -5,7 +5,7 @@ The state that is read has to fit into memory, as it does on the heap, where it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any, Final
@@ -61,14 +61,18 @@ class RocksSnapshot:
         if handle.shared:
             fetch(handle, self.main, read, self._store.path)
 
-    def of(self, key_groups: range) -> KeyedStateHandle | None:
-        """What these key groups hold, in the common format and inline; None if that is nothing."""
+    def of(self, key_groups: range, without: Collection[str] = ()) -> KeyedStateHandle | None:
+        """What these key groups hold, in the common format and inline, but for the states of these names; None if that
+        is nothing.
+        """
         handle, main = self.handle, self.main
         first, last = max(handle.first_key_group, key_groups[0]), min(handle.last_key_group, key_groups[-1])
         own = range(first, last + 1)
         store = self._store if handle.shared else None
         views = [
-            RowsView(each.name, each.kind, each.schema, number, store, own) for number, each in enumerate(main.states)
+            RowsView(each.name, each.kind, each.schema, number, store, own)
+            for number, each in enumerate(main.states)
+            if each.name not in without
         ]
         kept = list(main.kept_states(own, None))
         writer = SnapshotWriter(own, main.max_parallelism, PlainNode(main.key_schema), views, kept)

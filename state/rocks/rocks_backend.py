@@ -94,7 +94,7 @@ class RocksBackend(HeapScope):
             entry = self._table[number]
             stored = StoredState(entry.name, entry.kind, entry.schema, None)
             if self._has_rows(number):
-                with stored.loaded_for(state.declaration):
+                with stored.loaded_for(state.declaration, self.operator_name):
                     self._check_keys(number, state)
                     decode = state.node.decoder(stored.value_schema)
                     if number == state.number:
@@ -228,6 +228,11 @@ class RocksBackend(HeapScope):
     def keys(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> Collection[Any]:
         state = self._states.get(state_name)
         return [] if state is None else state.keys_in(namespace)
+
+    def key_count(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> int:
+        """By going through its rows."""
+        state = self._states.get(state_name)
+        return 0 if state is None else state.key_count(namespace)
 
     def each_key(self) -> Iterator[Any]:
         """By key group: the keys of one group at a time are held."""

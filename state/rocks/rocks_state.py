@@ -86,8 +86,11 @@ class RocksState(HeapState):
         raise AssertionError("the rows of RocksDB are frozen all at once")
 
     def keys_in(self, namespace: Hashable) -> list[Any]:
-        prefix = self._rocks.row_keys.namespace_prefix(namespace)
-        return [entry.key for entry in self.entries(prefix) if self.lives(entry.parts)]
+        return list(self._each_key_in(namespace))
+
+    def key_count(self, namespace: Hashable) -> int:
+        """How many `keys_in` gives."""
+        return sum(1 for _ in self._each_key_in(namespace))
 
     def keys_by_namespace(self) -> list[Collection[Any]]:
         found: dict[Hashable, list[Any]] = {}
@@ -122,6 +125,10 @@ class RocksState(HeapState):
         """From now on RocksDB has all that is held. Raises StateNotStorable, WrongStateType."""
         for rows in self._both():
             rows.write_back()
+
+    def _each_key_in(self, namespace: Hashable) -> Iterator[Any]:
+        prefix = self._rocks.row_keys.namespace_prefix(namespace)
+        return (entry.key for entry in self.entries(prefix) if self.lives(entry.parts))
 
     def entries(self, namespace_prefix: bytes = b"", groups: Sequence[int] | None = None) -> Iterator[Entry]:
         """All rows, by key group; those of a namespace with its prefix."""

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import io
 import os
+import re
 import sys
 from bdb import BdbQuit
 from collections.abc import Callable
@@ -15,8 +16,11 @@ import pytest
 
 from understudy import Collector, KeyedOperator, Operator, OperatorContext
 from understudy.actors.failure import describe
+from understudy.actors.names_of_others import _OWNERS
+from understudy.actors.operators.timers import Timers
 from understudy.actors.remedies import remedy
 from understudy.messages import row_type
+from understudy.runtime.system.clock import SystemClock
 
 
 class Unkeyed(Operator): ...
@@ -151,3 +155,56 @@ def test_the_key_under_the_name_that_flink_gives_it() -> None:
     with pytest.raises(AttributeError) as raised:
         Keyed().current_key  # type: ignore[attr-defined]  # noqa: B018
     assert remedy(raised.value) == "the key of a record is self.key, in a KeyedOperator"
+
+
+class FrozenClock:
+    """A clock by its name."""
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "text"),
+    [
+        (Collector(), "send", "out.collect(record)"),
+        (Collector(), "write", "out.collect(record)"),
+        (Collector(), "output", "out.collect_to(tag, record)"),
+        (FrozenClock(), "now", "clock.wall_ms()"),
+        (Keyed(), "now", "clock.wall_ms()"),
+        (Keyed(), "ctx", "self.context"),
+        (Keyed(), "collect", "out.collect(record)"),
+        (Keyed(), "get_state", "ValueState(int, default=0)"),
+        (Keyed(), "delete_event_time_timer", "self.timers.delete_event_time(ms)"),
+        (Unkeyed(), "current_watermark", "self.watermark"),
+        (object.__new__(OperatorContext), "timestamp", "self.timestamp"),
+        (object.__new__(OperatorContext), "get_index_of_this_subtask", "self.context.subtask_index"),
+        (object.__new__(OperatorContext), "output", "out.collect_to(tag, record)"),
+        (object.__new__(Timers), "set", "self.timers.at_event_time(ms)"),
+        (object.__new__(Timers), "registerEventTimeTimer", "self.timers.at_event_time(ms)"),
+    ],
+)
+def test_names_that_other_libraries_have_for_it(owner: object, name: str, text: str) -> None:
+    """The name is not there, and what is there is said."""
+    with pytest.raises(AttributeError) as raised:
+        getattr(owner, name)
+    assert text in remedy(raised.value)
+
+
+def test_what_the_table_says_is_there() -> None:
+    """Each attribute that a text names, of what it names."""
+    texts = " ".join(text for names in _OWNERS.values() for text in names.values())
+    places = {
+        "out": Collector,
+        "self.timers": Timers,
+        "self.context.clock": SystemClock,
+        "self.context": OperatorContext,
+    }
+    for place, kind in places.items():
+        named = set(re.findall(rf"(?<![\w.]){re.escape(place)}\.(\w+)", texts)) - {"clock"}
+        assert named, place
+        fields = {*dir(kind), *vars(kind).get("__dataclass_fields__", ())}
+        assert named <= fields, (place, named - fields)
+
+
+def test_put_of_a_collector_is_ours_and_hints_all_the_same() -> None:
+    with pytest.raises(TypeError) as raised:
+        Collector().put(1)  # type: ignore[call-arg, arg-type]
+    assert "write out.collect(record) in place of out.put(record)" in describe(raised.value).error_message

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from understudy import FoldingState, ListState, MapState, ReducingState, Ttl, ValueState
 from understudy.messages import CheckpointId, KeyedStateHandle
-from understudy.state.backends.backend import NO_TIME, KeyedSnapshot, KeyedStateBackend
+from understudy.state.backends.backend import NO_TIME, KeyedSnapshot, KeyedStateBackend, key_count
 from understudy.state.checkpoints.assignment import cut_handle
 from understudy.state.errors import ReadOnlyState
 
@@ -248,6 +248,7 @@ class ExpiringStateContract(ABC):
         assert backend.entry_count() == model.entry_count()
         live = {name: {key for key in KEYS if model.live(name, key)} for name in ("value", "items", "table")}
         assert {name: set(backend.keys(name)) for name in live} == live
+        assert {name: key_count(backend, name) for name in live} == {name: len(keys) for name, keys in live.items()}
         assert set(backend.each_key()) == set(model.looked_at())
 
     @ways

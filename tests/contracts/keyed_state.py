@@ -24,7 +24,7 @@ from understudy.messages import (
     SubtaskIndex,
     VertexId,
 )
-from understudy.state.backends.backend import KeyedSnapshot, KeyedStateBackend, SnapshotTarget
+from understudy.state.backends.backend import KeyedSnapshot, KeyedStateBackend, SnapshotTarget, key_count
 from understudy.state.backends.timer_queue import TimerEntry
 from understudy.state.checkpoints.assignment import cut_handle
 from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot, store_in_file
@@ -384,6 +384,7 @@ class KeyedStateContract(ABC):
         backend = self.filled([("value", 1, 1), ("value", "JFK", 2), ("items", 3, 1), ("value", 2, 1), ("clear", 2, 0)])
         assert set(backend.keys("value")) == {1, "JFK"}
         assert set(backend.keys("items")) == {3}
+        assert (key_count(backend, "value"), key_count(backend, "items"), key_count(backend, "none")) == (2, 1, 0)
 
     @contract
     @given(script=operations())

@@ -70,6 +70,14 @@ class Loose(pydantic.BaseModel):
     value: int
 
 
+class Declared(pydantic.BaseModel):
+    """As `Loose`, of which one of the extra values is a field now."""
+
+    model_config = pydantic.ConfigDict(extra="allow", frozen=True)
+    value: int
+    more: list[int] = []
+
+
 class Numbers(pydantic.RootModel[list[int]]):
     pass
 

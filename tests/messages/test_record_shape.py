@@ -12,9 +12,10 @@ pytest.importorskip("attrs")
 pytest.importorskip("pydantic")
 
 from understudy.messages import MalformedMessage, UnsupportedValue, pack_plain, shape_of, unpack_plain
+from understudy.messages.record_types import record_parts
 
 from . import model_samples
-from .model_samples import Guarded, Leg, Loose, Numbers, Open, Route, Unset, Visit
+from .model_samples import Declared, Guarded, Leg, Loose, Numbers, Open, Route, Unset, Visit
 
 HERE = model_samples.__name__
 
@@ -64,6 +65,14 @@ def test_what_a_model_holds_beside_its_fields_comes_back() -> None:
     assert there_and_back(loose).model_extra == {"more": [1, 2]}
     assert there_and_back(loose).model_fields_set == loose.model_fields_set
     assert there_and_back(Loose(value=1)).model_extra == {}
+
+
+def test_an_extra_value_that_is_a_field_now_is_the_field_and_no_extra_any_more() -> None:
+    _, parts = record_parts(Loose.model_validate({"value": 1, "more": [1, 2], "other": 3}))
+    made = sent("Declared", parts)
+    assert made == Declared.model_validate({"value": 1, "more": [1, 2], "other": 3})
+    assert (made.more, made.model_extra) == ([1, 2], {"other": 3})
+    assert made.model_fields_set == {"value", "more", "other"}
 
 
 def test_a_model_that_came_back_can_be_used_like_any_other() -> None:

@@ -118,6 +118,26 @@ def test_parts_that_do_not_fit_are_malformed_whatever_the_constructor_raises(nam
         sent(f"{HERE}:{name}", parts)
 
 
+@pytest.mark.parametrize(
+    ("name", "parts", "said"),
+    [
+        (
+            "Trade",
+            {"symbol": "A", "cost": 1.0},
+            "it came with (symbol, cost), and the class has (symbol, price, side) today: 'cost' is not there any more "
+            "and 'price' has no default; as keys, and where a state declares no type",
+        ),
+        ("Point", [1, 2, 3], "3 values for 2 fields; it has (x, y) today"),
+        ("Side", "NOWHERE", "keep the member, or make its name that of another one, as NOWHERE = BUY in the class"),
+        ("Trade", {"symbol": "A", "cost": 1.0}, "Savepoint.open(path).edit(), see docs/upgrades.md"),
+    ],
+)
+def test_what_has_changed_in_the_class_is_said(name: str, parts: Any, said: str) -> None:
+    with pytest.raises(MalformedMessage) as raised:
+        sent(f"{HERE}:{name}", parts)
+    assert said in str(raised.value)
+
+
 def test_looking_up_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     lazy = ModuleType("lazy")
 

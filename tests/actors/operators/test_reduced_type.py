@@ -13,6 +13,10 @@ import pytest
 from understudy import JobFailed, LocalCluster, StreamEnvironment
 from understudy.actors.errors import UnwantedResult
 from understudy.actors.operators.reduce import KeyedReduce
+from understudy.actors.windows import count_window, keep_last
+from understudy.actors.windows.window_contents import Reduced
+from understudy.actors.windows.window_operator import WindowOperator
+from understudy.actors.windows.window_settings import WindowSettings
 from understudy.messages import row_type
 from understudy.testing import OperatorHarness
 
@@ -92,6 +96,35 @@ def test_a_single_value_in_place_of_a_record_is_refused(function: Any, record: A
 )
 def test_what_the_function_can_go_on_with_is_taken(function: Any, records: Any, wanted: Any) -> None:
     assert results(function, *records) == wanted
+
+
+def of_windows(function: Any, records: Any, **settings: Any) -> list[Any]:
+    windows = WindowOperator(WindowSettings.of(count_window(3), **settings), Reduced(function))
+    with OperatorHarness(windows, key_by=lambda _: 1) as harness:
+        harness.process(list(records))
+        return harness.output()
+
+
+@pytest.mark.parametrize("settings", [{}, {"evictor": keep_last(3)}], ids=["combined at once", "when it fires"])
+def test_windows_refuse_the_same(settings: Any) -> None:
+    def price(total: Any, sale: Any) -> Any:
+        return total["n"] + sale["n"]
+
+    with pytest.raises(Exception) as raised:  # noqa: PT011
+        of_windows(price, [{"n": 1}] * 3, **settings)
+    error = raised.value if isinstance(raised.value, UnwantedResult) else raised.value.__cause__
+    assert isinstance(error, UnwantedResult)
+    assert "returned 2, of type int, for two records of type dict" in str(error)
+
+
+@pytest.mark.parametrize("settings", [{}, {"evictor": keep_last(3)}], ids=["combined at once", "when it fires"])
+def test_windows_look_at_the_first_result_and_take_what_can_go_on(settings: Any) -> None:
+    """What a window holds is the function's from then on, with nothing in between."""
+    assert of_windows(operator.add, [1, 2, 3], **settings) == [6]
+    assert of_windows(trying, [{"n": 1}, {"n": 2}, {"n": 3}], **settings) == [6]
+    assert of_windows(lambda total, one: {**total, **one}, [{"a": 1}, {"b": 2}, {"c": 3}], **settings) == [
+        {"a": 1, "b": 2, "c": 3}
+    ]
 
 
 def test_the_job_ends_at_once_and_names_the_operator() -> None:

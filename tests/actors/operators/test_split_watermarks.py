@@ -226,3 +226,24 @@ def test_after_a_rescale_a_subtask_is_as_far_as_the_slowest_of_those_before() ->
     with before[0].restored(snapshots, parallelism=1, subtask_index=0) as both:
         operator: Any = both.operator
         assert operator.emitted_ms == said[1] < said[0]
+
+
+def test_a_split_that_nobody_had_begins_where_the_slowest_of_all_was() -> None:
+    """It may be one that another subtask has not told of yet: its records are as old as any that are still to come."""
+    before = [
+        OperatorHarness(AssignTimestamps("at", monotonous()), parallelism=2, subtask_index=index) for index in range(2)
+    ]
+    for harness, split, at in zip(before, ("fast", "slow"), (50, 10), strict=True):
+        source: Any = harness.operator
+        source.settle([split])
+        source.next_from(split)
+        harness.process([{"at": at}])
+    snapshots = [harness.snapshot() for harness in before]
+    for harness in before:
+        harness.crash()
+    with before[0].restored(snapshots, parallelism=2, subtask_index=0) as fast:
+        operator: Any = fast.operator
+        operator.settle(["fast", "new"])
+        marks = dict(operator.splits.snapshot())
+        assert operator.emitted_ms == marks["fast"] > marks["new"]
+        assert marks["new"] == dict(operator._watermarks.get()[1][3])["slow"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -9,10 +10,11 @@ from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pykka
 import pytest
 
 from understudy.actors.actor import Actor
-from understudy.actors.ask_errors import ActorDead, AskFailed, AskTimeout, RemoteActorError
+from understudy.actors.ask_errors import ActorDead, AskFailed, AskTimeout, RemoteActorError, Unreachable
 from understudy.actors.errors import UnknownJob
 from understudy.messages import (
     JobId,
@@ -27,7 +29,7 @@ from understudy.runtime.clusters.client import FollowingClient
 from understudy.runtime.clusters.leader_line import AnswerLost, LeaderLine, NoLeader, _Failed
 from understudy.runtime.high_availability import Leader
 from understudy.runtime.high_availability.leader import LeaderChanged
-from understudy.runtime.system import ActorFuture, ActorSystem
+from understudy.runtime.system import ActorFuture, ActorSystem, CurveKeys
 from understudy.state.errors import LostLeadership
 
 from ...contracts.high_availability import submitted
@@ -272,6 +274,59 @@ def test_a_last_leader_that_is_gone_is_named_when_no_other_one_comes(scene: Scen
     gone.shutdown()
     with pytest.raises(NoLeader, match=rf"{gone.address}, the last to lead it, cannot be reached"):
         scene.line.ask(ListJobs(), timeout_ms=30_000, patience_ms=5_000).get(timeout=WAIT_S)
+
+
+class Keyed(Scene):
+    """Where client and cluster have a key."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.keys: CurveKeys | None = CurveKeys.generate()
+        super().__init__(stack)
+
+    def _system(self, name: str) -> ActorSystem:
+        system = ActorSystem(name, bind="tcp://127.0.0.1:0", curve=self.keys).start()
+        self._stack.callback(system.shutdown)
+        return system
+
+    def of_another_cluster(self) -> ActorSystem:
+        own, self.keys = self.keys, CurveKeys.generate()
+        system = self.manager("another", lambda _: NOBODY_YET)
+        self.keys = own
+        return system
+
+
+@pytest.fixture
+def keyed() -> Iterator[Keyed]:
+    with ExitStack() as stack:
+        yield Keyed(stack)
+
+
+@pytest.mark.parametrize("has_answered", [False, True])
+def test_a_question_waits_for_the_next_leader_where_another_cluster_has_got_the_port(
+    keyed: Keyed, has_answered: bool
+) -> None:
+    """Until then storage names the leader that was killed. Who has had an answer waits for ever, as for any leader."""
+    if has_answered:
+        keyed.leaders.is_now(keyed.manager("first", lambda _: NOBODY_YET))
+        keyed.line.ask(ListJobs()).get(timeout=WAIT_S)
+    keyed.leaders.is_now(keyed.of_another_cluster())
+    patience_ms = math.inf if has_answered else WAIT_S * 1000
+    answer = keyed.line.ask(ListJobs(), patience_ms=patience_ms)
+    with pytest.raises(pykka.Timeout):
+        answer.get(timeout=0.7)
+    keyed.leaders.is_now(keyed.manager("next", lambda _: NOBODY_YET))
+    assert answer.get(timeout=WAIT_S) == NOBODY_YET
+
+
+def test_a_key_that_is_refused_to_the_end_is_what_is_said(keyed: Keyed) -> None:
+    keyed.leaders.is_now(keyed.of_another_cluster())
+    with pytest.raises(Unreachable) as caught:
+        keyed.line.ask(ListJobs(), timeout_ms=30_000, patience_ms=2_000).get(timeout=WAIT_S)
+    assert caught.value.is_refused
+    with pytest.raises(Unreachable):
+        keyed.line.ask(ListJobs()).get(timeout=WAIT_S)  # for ever; no leader has ever taken this key
+    with pytest.raises(Unreachable):
+        keyed.line.ask(TriggerSavepoint(JOB), patience_ms=WAIT_S * 1000).get(timeout=WAIT_S)
 
 
 @pytest.mark.parametrize("has_gaps", [False, True], ids=["at once", "after a while without one"])

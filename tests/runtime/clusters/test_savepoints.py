@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy import JobHandle, JobStatus, LocalCluster
+from understudy import JobHandle, JobStatus, LocalCluster, Savepoint
 from understudy.actors.ask_errors import ActorDead
 from understudy.messages import JobList, ListJobs
 from understudy.runtime.clusters.job_errors import JobCanceled, SavepointFailed, SavepointNotDisposed
@@ -60,6 +60,62 @@ def test_a_savepoint_lasts_until_it_is_disposed_of_by_another_cluster(
     assert files_below(tmp_path / "savepoints") == set()
     with pytest.raises(SavepointNotDisposed, match="missing savepoint"):
         later.dispose_savepoint(path).result(timeout=WAIT_S)
+
+
+class SlowToEnd(LocalCluster):
+    """The last that its tasks do is to finish the file of a snapshot."""
+
+    late: Callable[[], None]
+
+    def _stop_launcher(self) -> None:
+        super()._stop_launcher()
+        self.late()
+
+
+@pytest.mark.parametrize("has_savepoint", [True, False])
+def test_what_a_task_writes_when_its_job_has_been_cancelled_goes_with_the_cluster(
+    tmp_path: Path, has_savepoint: bool
+) -> None:
+    with SlowToEnd(config=config(tmp_path)) as cluster:
+        job, _ = run(cluster, tmp_path)
+        path = Path(job.trigger_savepoint().result(timeout=WAIT_S)) if has_savepoint else None
+        own = tmp_path / "checkpoints" / job.job_id
+
+        def write() -> None:
+            for name in ("chk-7000/late", "shared/7000-late", "chk-7001/.writing-late-.1"):
+                (own / name).parent.mkdir(parents=True, exist_ok=True)
+                (own / name).write_bytes(b"of a checkpoint that never completed")
+
+        cluster.late = write
+    if path is None:
+        assert not own.exists()
+    else:
+        assert path.is_file()
+        (kept,) = own.iterdir()
+        assert {"_metadata"} < {file.name for file in kept.iterdir()}
+
+
+def test_what_was_written_before_a_kill_goes_once_the_job_has_a_checkpoint_again(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    """Of checkpoints that never completed; the job goes on meanwhile, and its savepoint is whole."""
+    cluster = start_cluster(1, config=config(tmp_path))
+    job, witness = run(cluster, tmp_path)
+    path = job.trigger_savepoint().result(timeout=WAIT_S)
+    witness.checkpoints(2)
+    own = tmp_path / "checkpoints" / job.job_id
+    before, later = own / "chk-1" / "map-0-killed", own / "chk-7000" / "map-0-killed"
+    for each in (before, later):
+        each.parent.mkdir(exist_ok=True)
+        each.write_bytes(b"state")
+    witness.checkpoints(2)
+    assert before.exists(), "a job that was not restarted has lost nothing, and looks for nothing"
+    witness.kill(witness.pids(1)[0])
+    witness.checkpoints(2)
+    eventually(lambda: not before.parent.exists(), "the end of what was left")
+    assert later.exists()
+    assert Savepoint.verify(path).is_whole
+    assert job.details().status is JobStatus.RUNNING
 
 
 def test_a_broken_or_foreign_path_harms_neither_the_job_nor_its_savepoint(

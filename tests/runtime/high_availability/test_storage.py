@@ -338,3 +338,67 @@ def test_a_leader_whose_number_was_won_again_leads_no_more(patient: Candidates) 
     newest = epochs.newest()
     assert newest is not None
     assert newest.term.leader_session_id == "other"
+
+
+class Away(CheckpointStorage):
+    """Storage that does not answer for a while, or takes no file of this name."""
+
+    is_away = False
+    refuses = ""
+
+    def list_files(self, directory: str = "") -> list[str]:
+        if self.is_away:
+            raise OSError("storage does not answer")
+        return super().list_files(directory)
+
+    def write_sealed(self, path: str, data: bytes) -> None:
+        if self.refuses and path.endswith(self.refuses):
+            raise OSError("no space left")
+        super().write_sealed(path, data)
+
+
+def test_an_epoch_that_cannot_be_opened_leaves_the_one_before(tmp_path: Path) -> None:
+    storage = Away(str(tmp_path))
+    epochs = StorageEpochs(storage)
+    assert epochs.claim(1, EpochTerm(LeaderSessionId("one")))
+    epochs.inherit(1)
+    epochs.write(1, "job", 2, b"record")
+    before = storage.list_files()
+    assert epochs.claim(2, EpochTerm(LeaderSessionId("two")))
+    storage.refuses = "opened"
+    with pytest.raises(OSError, match="no space left"):
+        epochs.inherit(2)
+    assert set(before) <= set(storage.list_files())
+    storage.refuses = ""
+    epochs.inherit(2)
+    assert dict(epochs.records(2)) == {"job": b"record"}
+    assert not set(before) & set(storage.list_files())
+
+
+def test_what_could_not_be_seen_while_storage_was_away_is_no_silence(tmp_path: Path) -> None:
+    """The leader could not say anything either: it gets the whole time once more."""
+    settings = Candidates(config(tmp_path)).services.settings
+    storage, timeout_s = Away(str(tmp_path / "cluster")), settings.session_timeout_ms / 1000
+    assert StorageEpochs(storage).claim(1, EpochTerm(LeaderSessionId("leader")))
+    clock = [0.0]
+
+    class Withdraw(threading.Event):
+        """Time passes between looks: storage is away, is back, and then nobody wants to lead any more."""
+
+        looks = 0
+
+        def wait(self, timeout: float | None = None) -> bool:
+            self.looks += 1
+            if self.looks == 1:
+                storage.is_away = True
+                clock[0] += timeout_s * 2
+            elif self.looks == 2:
+                storage.is_away = False
+                clock[0] += timeout_s / 2
+            else:
+                self.set()
+            return self.is_set()
+
+    withdraw = Withdraw()
+    assert StorageElection(settings, storage, lambda: clock[0]).campaign(withdraw) is None
+    assert withdraw.looks == 3

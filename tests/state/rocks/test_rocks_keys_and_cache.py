@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
@@ -251,3 +253,23 @@ def test_a_key_of_another_subtask_can_be_read_and_not_written(backend: RocksBack
     with pytest.raises(StateNotStorable, match="is of key group 9, and this subtask owns 0 to 3"):
         own.snapshot(CheckpointId(1))(None)  # type: ignore[arg-type]
     own.close()
+
+
+def test_keys_are_counted_without_a_list_of_them(backend: RocksBackend) -> None:
+    keys = 20_000
+    state: Any = backend.state(NUMBER)
+    for key in range(keys):
+        backend.current_key = f"a key that takes some bytes, number {key}"
+        state.update(key)
+    backend.snapshot(CheckpointId(1))
+    gc.collect()
+    tracemalloc.start()
+    try:
+        assert backend.key_count("number") == keys
+        counted = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        assert len(backend.keys("number")) == keys
+        listed = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert counted < listed / 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import unittest
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +165,23 @@ def test_a_rescale_to_the_furthest_offset_is_found(tmp_path: Path) -> None:
     """Subtasks come unequally far."""
     with pytest.raises(AssertionError, match="is missing"):
         contract_of(Furthest, tmp_path).test_a_rescale()
+
+
+def test_a_source_that_cannot_be_rescaled_is_no_pass(tmp_path: Path) -> None:
+    """It is skipped, with the reason; it fails where the contract says what the source is to be rescaled to."""
+
+    class Single(SqliteContract):
+        parallelisms = (1,)
+
+    for contract in (contract_of(FromSqlite, tmp_path), Single()):
+        contract.path, contract.kind = str(tmp_path / "rows.db"), FromSqlite
+        with pytest.raises(unittest.SkipTest, match="FromSqlite has no `rescale`"):
+            contract.test_a_rescale()
+
+    class Claims(SqliteContract):
+        parallelisms = (1, 2)
+
+    claims = Claims()
+    claims.path, claims.kind = contract.path, contract.kind
+    with pytest.raises(AssertionError, match=r"Claims sets `parallelisms` to \(1, 2\): define FromSqlite\.rescale"):
+        claims.test_a_rescale()

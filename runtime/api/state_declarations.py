@@ -1,0 +1,66 @@
+"""States that a class names and does not declare: `n = ValueState[int]`, `n = ValueState`, or an annotation alone.
+
+Python takes all of these, and the operator has no such state. Found where the stream is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import takewhile
+from typing import Any, get_args, get_origin
+
+from ...actors.operators.operator import Operator
+from ...state import FoldingState, ListState, MapState, OperatorListState, ReducingState, ValueState
+from .errors import InvalidOperator
+from .private_names import is_ours
+
+_KINDS = {
+    kind.__name__: kind for kind in (ValueState, ListState, MapState, ReducingState, FoldingState, OperatorListState)
+}
+_EXAMPLES = {
+    "ValueState": "ValueState({types}, default=...)",
+    "ReducingState": "ReducingState({types}, function)",
+    "FoldingState": "FoldingState({types}, initial, function)",
+}
+
+
+def check_declarations(operator: Operator) -> None:
+    """Raises InvalidOperator for a class of a user's that names a state without a declaration."""
+    kind = type(operator)
+    for cls in takewhile(lambda base: not is_ours(base), kind.__mro__):
+        for attribute, found, what in (*_values(cls), *_annotations(cls, operator)):
+            name, types = found
+            wanted = _EXAMPLES.get(name, f"{name}({{types}})").format(types=types or "type")
+            raise InvalidOperator(
+                f"{cls.__name__}.{attribute} {what}, which declares no state: write {attribute} = {wanted}"
+            )
+
+
+def _values(cls: type) -> Iterator[tuple[str, tuple[str, str], str]]:
+    for attribute, value in vars(cls).items():
+        if not attribute.startswith("__") and (found := _kind_of(value)) is not None:
+            yield attribute, found, f"is {_written(found)}"
+
+
+def _annotations(cls: type, operator: Operator) -> Iterator[tuple[str, tuple[str, str], str]]:
+    """Those without a value, be it of a subclass or of the instance."""
+    for attribute, annotation in vars(cls).get("__annotations__", {}).items():
+        if (found := _kind_of(annotation)) is not None and not hasattr(operator, attribute):
+            yield attribute, found, f"is only annotated, as {_written(found)}"
+
+
+def _kind_of(value: Any) -> tuple[str, str] | None:
+    """The kind of a state and its types, as texts, where `value` is a class of states, or names one."""
+    if isinstance(value, str):
+        name, _, types = value.removesuffix("]").partition("[")
+        return (name, types) if name in _KINDS else None
+    origin = get_origin(value) or value
+    for name, kind in _KINDS.items():
+        if origin is kind:
+            return name, ", ".join(getattr(each, "__name__", str(each)) for each in get_args(value))
+    return None
+
+
+def _written(found: tuple[str, str]) -> str:
+    name, types = found
+    return f"{name}[{types}]" if types else name
