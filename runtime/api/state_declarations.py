@@ -38,7 +38,9 @@ def check_declarations(operator: Operator) -> None:
 
 def _values(cls: type) -> Iterator[tuple[str, tuple[str, str], str]]:
     for attribute, value in vars(cls).items():
-        if not attribute.startswith("__") and (found := _kind_of(value)) is not None:
+        if attribute.startswith("__") or isinstance(value, str):
+            continue
+        if (found := _kind_of(value)) is not None:
             yield attribute, found, f"is {_written(found)}"
 
 
