@@ -73,7 +73,10 @@ class Running:
         """The same for slots that are all different, which is quicker."""
         if self._limit is not None:
             self._check(self._limit, slots, numbers, 1)
-        self.values[slots] = self._operation(self.values[slots], numbers)
+        taken = self.values[slots]  # a view, if the slots are a slice
+        self._operation(taken, numbers, out=taken)
+        if not isinstance(slots, slice):
+            self.values[slots] = taken
 
     def put(self, slots: Any, values: Numbers) -> None:
         """Let these slots hold these values, whatever they held."""
