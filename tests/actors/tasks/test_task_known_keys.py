@@ -1,4 +1,4 @@
-"""Tasks of the two phases of an aggregation: the first names keys once, the second stores them with what is in flight."""
+"""Tasks of the two phases of an aggregation: the first names keys once, the second stores them with its snapshot."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_a_job_that_is_killed_with_partials_in_flight_is_exact(shared_cluster: L
         retained_checkpoints=100,
         alignment_timeout_ms=0,
     )
-    made = env.generate(rows, ROWS, schema=rows(0, 0).schema, records_per_second=1_000)
+    made = env.generate(rows, ROWS, schema=rows(0, 1).schema, records_per_second=1_000)
     totals = made.key_by("key").aggregate("updates", count=Count(), sum=Sum("value"))
     totals.process(Slow()).collect(name="all")
     job = shared_cluster.submit(env)
