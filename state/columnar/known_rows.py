@@ -1,8 +1,8 @@
 """Partials whose keys both ends of a channel know by number: SlotRows as a first phase emits them, KnownRows as the
 second one takes them, and KnownKeys, what a channel's consumer knows of its keys.
 
-Belongs to one channel of one attempt, and to its task's thread. Nothing of it is part of a snapshot: what is in flight
-is written with its keys (`KnownRows.expanded`). Numbers: state/columns/numbered_rows.py.
+Belongs to one channel of one attempt, and to its task's thread. Nothing of it is part of a snapshot: rows in flight
+are written with their keys (`KnownRows.expanded`). Numbers: state/columns/numbered_rows.py.
 """
 
 from __future__ import annotations
