@@ -1,7 +1,7 @@
 """NumberedByKey: deals the partials of a first phase out by key, and a key goes once on each channel, with its number.
 
-What it keeps per key, the channel, the number and the slot, stands for the slots of one table: another one begins again.
-So does another attempt, which has channels of its own. About 14 bytes a key, as long as the table keeps its slots.
+It keeps the channel, the number and the slot of each key, about 14 bytes. They stand for the slots of one table: with
+another one it begins again. So does another attempt, which has channels of its own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows on a channel whose two ends both know their keys by number: NamedRows give numbers out, NumberedRows use them.
 
-The first key that a channel's producer names has number 0, the next one 1, and so on; number 0 again begins from the beginning. A
+The first key that a channel's producer names has number 0, the next one 1, and so on; with number 0 it begins again. A
 row that is numbered has no key columns, only numbers of 64 bits; columns that hold the same are sent once.
 """
 

@@ -105,13 +105,16 @@ class Run:
         self.expected = self._local()
         self.consumers = [self._merging() for _ in range(channels)]
         self._connect()
-        self.by_number = 0
 
     def _local(self) -> ColumnarTable:
         return ColumnarTable.for_input(list(self._kinds), AGGREGATES, self._schema)
 
+    @property
+    def _partials(self) -> pa.Schema:
+        return self._local().partial_schema
+
     def _merging(self) -> ColumnarTable:
-        return ColumnarTable.for_partials(list(self._kinds), AGGREGATES, self._local().partial_schema)
+        return ColumnarTable.for_partials(list(self._kinds), AGGREGATES, self._partials)
 
     def _connect(self) -> None:
         self.locals = [self._local() for _ in range(2)]
@@ -137,7 +140,6 @@ class Run:
         for slot_rows in self.locals[producer].take_slot_rows():
             for channel, part in self._partitioners[producer].split(slot_rows):
                 assert 0 < len(part) <= MAX_BATCH_RECORDS
-                self.by_number += isinstance(part, NumberedRows)
                 self.lines[producer][channel].send(part)
 
     def anew(self, producer: int) -> None:
@@ -303,3 +305,27 @@ def test_rows_between_known_ones_are_cut_by_slot() -> None:
     assert isinstance(part, SlotRows)
     assert part.records().equals(whole.records().slice(3, 2))
     assert part.origin is whole.origin
+
+
+def test_keys_behind_one_that_was_left_out_go_without_numbers() -> None:
+    run = Run(KEYS["integers"], 2, False)
+    for _ in range(2):
+        run.rows(0, [(key, 1, 0.5, 7, True) for key in range(10)])
+        (slot_rows,) = run.locals[0].take_slot_rows()
+        parts = run._partitioners[0].split(slot_rows.cut(2, 10))
+        assert {type(part) for _, part in parts} == {pa.RecordBatch}
+        for channel, part in parts:
+            run.consumers[channel].merge(part)  # type: ignore[arg-type]
+    assert sum(row["rows"] for row in run.results()) == 16
+
+
+def test_a_consumer_whose_parts_have_other_types_takes_rows_with_their_keys() -> None:
+    """As behind a union: the least of one input is an int32, and that of all an int64."""
+    run = Run(KEYS["texts"], 1, True)
+    wide = [field.with_type(pa.int64()) if field.name.startswith("min(v") else field for field in run._partials]
+    run.consumers = [ColumnarTable.for_partials(list(KEYS["texts"]), AGGREGATES, pa.schema(wide))]
+    for _ in range(2):
+        run.rows(0, [(key, key, 0.5, 7, True) for key in range(10)])
+        run.flush(0)
+    run.end()
+    assert run.results() == sorted(list_of(run.expected), key=repr)
