@@ -292,7 +292,7 @@ def test_a_table_of_other_slots_is_followed() -> None:
     after = run._merging()
     after.merge(before.partials(np.arange(len(before))[::-1]))
     run.consumers = [after]
-    run.rows(0, [(key, 2, 0.5, 7, False) for key in range(20)])
+    run.rows(0, [(key, key, 0.5, 7, False) for key in range(20)])
     run.end()
     assert run.results() == sorted(list_of(run.expected), key=repr)
 
