@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from ...messages import MalformedMessage
 from ...state import pack_batch, unpack_batch
-from ..flow.elements import AnyBatch, TimedBatch, Watermark, WatermarkStatus
+from ..flow.elements import AnyBatch, KnownRows, TimedBatch, Watermark, WatermarkStatus
 
-InFlight: TypeAlias = "AnyBatch | Watermark | WatermarkStatus"
-IN_FLIGHT: Final = (pa.RecordBatch, list, TimedBatch, Watermark, WatermarkStatus)
+InFlight: TypeAlias = "AnyBatch | KnownRows | Watermark | WatermarkStatus"
+IN_FLIGHT: Final = (pa.RecordBatch, list, TimedBatch, KnownRows, Watermark, WatermarkStatus)
 
 _CONTROL = Struct("<Bq")
 _WATERMARK, _STATUS = 1, 2
@@ -29,6 +29,8 @@ def pack_in_flight(element: InFlight) -> bytes:
             return _CONTROL.pack(_WATERMARK, timestamp_ms)
         case WatermarkStatus(is_idle):
             return _CONTROL.pack(_STATUS, is_idle)
+        case KnownRows():
+            return pack_batch(element.expanded())  # a restored attempt has channels that know no keys
         case _:
             return pack_batch(element)
 

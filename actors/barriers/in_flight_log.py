@@ -25,6 +25,9 @@ from ..flow.elements import (
     Element,
     EndOfData,
     EndOfPartition,
+    KnownRows,
+    NamedRows,
+    NumberedRows,
     RoundMark,
     TimedBatch,
     Watermark,
@@ -78,7 +81,7 @@ class InFlightLog:
         if channel not in self._missing:
             return
         match element:
-            case pa.RecordBatch() | list() | TimedBatch() | Watermark() | WatermarkStatus():
+            case pa.RecordBatch() | list() | TimedBatch() | KnownRows() | Watermark() | WatermarkStatus():
                 self.add(channel, element)
             case CheckpointBarrier(checkpoint_id) if checkpoint_id == self.checkpoint_id:
                 self._missing.discard(channel)
@@ -92,6 +95,8 @@ class InFlightLog:
                 pass  # of an older checkpoint, which is over
             case EndOfData() | RoundMark():
                 pass  # its producer says so again after a restore
+            case NamedRows() | NumberedRows():
+                raise AssertionError(f"the channel's end makes KnownRows of them, found {element}")
             case _:
                 assert_never(element)
 

@@ -1,7 +1,8 @@
 """What flows through channels.
 
 A batch is a `pyarrow.RecordBatch` or a Python list of records, handed on as it is: no wrapper, no object per record.
-On a stream with event time it is a TimedBatch, which has a time for each record beside it.
+On a stream with event time it is a TimedBatch, which has a time for each record beside it. Between the two phases of an
+aggregation it may be rows whose keys have numbers: NumberedByKey sends them, KnownKeysInput reads them.
 Control elements stand between batches and are the case classes here. `estimated_bytes` is about how much memory a batch
 takes: for bounds, where nothing has encoded it yet.
 """
@@ -15,9 +16,21 @@ import pyarrow as pa
 
 from ...messages import END_OF_TIME, NO_WATERMARK, CheckpointId
 from ...state.backends.private_copy import IMMUTABLE, private_copy
+from ...state.columnar.known_rows import KnownRows, SlotRows
+from ...state.columns.numbered_rows import NamedRows, NumberedRows
 from ...state.columns.timed_batch import TimedBatch, Times, joined
 
-__all__ = ["END_OF_TIME", "NO_WATERMARK", "TimedBatch", "Times", "joined"]
+__all__ = [
+    "END_OF_TIME",
+    "NO_WATERMARK",
+    "KnownRows",
+    "NamedRows",
+    "NumberedRows",
+    "SlotRows",
+    "TimedBatch",
+    "Times",
+    "joined",
+]
 
 Batch: TypeAlias = "pa.RecordBatch | list[Any]"
 """Never empty in a channel."""
@@ -90,17 +103,19 @@ Control: TypeAlias = (
     CheckpointBarrier | CancelCheckpointMarker | Watermark | WatermarkStatus | RoundMark | EndOfData | EndOfPartition
 )
 AnyBatch: TypeAlias = "Batch | TimedBatch"
-Element: TypeAlias = "AnyBatch | Control"
+Numbered: TypeAlias = "NamedRows | NumberedRows"
+"""Partials in a channel that knows their keys by number; its consumer makes KnownRows of them."""
+Element: TypeAlias = "AnyBatch | Numbered | KnownRows | Control"
 
 
-def estimated_bytes(batch: AnyBatch) -> int:
+def estimated_bytes(batch: AnyBatch | Numbered | SlotRows) -> int:
     """Of columns, the bytes that they refer to; of records, as often what the first takes as there are records.
 
     The same for equal batches, in whichever process.
     """
     if isinstance(batch, TimedBatch):
         return estimated_bytes(batch.records) + batch.times.nbytes
-    if isinstance(batch, pa.RecordBatch):
+    if isinstance(batch, pa.RecordBatch | NamedRows | NumberedRows | SlotRows):
         return int(batch.nbytes)
     return len(batch) * _record_bytes(batch[0])
 

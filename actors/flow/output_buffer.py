@@ -13,7 +13,7 @@ from math import inf
 
 import pyarrow as pa
 
-from .elements import AnyBatch, TimedBatch, estimated_bytes, joined
+from .elements import AnyBatch, SlotRows, TimedBatch, estimated_bytes, joined
 
 ROWS_PER_CHANNEL = 1024
 BYTES_PER_CHANNEL = 64 * 1024
@@ -29,10 +29,10 @@ class OutputBuffer:
         self._timeout_ms = timeout_ms
         self._enough_rows = channels * ROWS_PER_CHANNEL if timeout_ms > 0 else 0
         self._enough_bytes = channels * BYTES_PER_CHANNEL
-        self._kept: list[AnyBatch] = []
+        self._kept: list[AnyBatch | SlotRows] = []
         self._rows = self._bytes = 0
 
-    def add(self, batch: AnyBatch, now_ms: float) -> Sequence[AnyBatch]:
+    def add(self, batch: AnyBatch | SlotRows, now_ms: float) -> Sequence[AnyBatch | SlotRows]:
         """Keep the batch, or return what is to be sent now, in order. A batch that is large enough by itself is not
         copied.
         """
@@ -48,7 +48,7 @@ class OutputBuffer:
             return first
         return (*first, *self.take())
 
-    def take(self) -> Sequence[AnyBatch]:
+    def take(self) -> Sequence[AnyBatch | SlotRows]:
         """All that is kept, in as few batches as can be; nothing is kept any more."""
         kept, self._kept = self._kept, []
         self._rows = self._bytes = 0
@@ -56,15 +56,15 @@ class OutputBuffer:
         return kept if len(kept) < 2 else _together(kept)
 
 
-def _go_together(one: AnyBatch, other: AnyBatch) -> bool:
+def _go_together(one: AnyBatch | SlotRows, other: AnyBatch | SlotRows) -> bool:
     if isinstance(one, TimedBatch) and isinstance(other, TimedBatch):
         return _go_together(one.records, other.records)
     if isinstance(one, pa.RecordBatch) and isinstance(other, pa.RecordBatch):
         return bool(one.schema.equals(other.schema))
-    return type(one) is type(other)
+    return type(one) is type(other) and not isinstance(one, SlotRows)
 
 
-def _together(batches: list[AnyBatch]) -> Sequence[AnyBatch]:
+def _together(batches: list[AnyBatch | SlotRows]) -> Sequence[AnyBatch | SlotRows]:
     """One batch of several; the records lists that there were are not changed, for somebody else may have them too."""
     if isinstance(batches[0], list):
         return (list(chain.from_iterable(batches)),)  # type: ignore[arg-type]  # all are lists

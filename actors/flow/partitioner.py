@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import Protocol, TypeAlias, assert_never
+from typing import Any, Protocol, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -119,7 +119,7 @@ class HashByKey:
 
     def split(self, batch: AnyBatch) -> Parts:
         records = batch.records if isinstance(batch, TimedBatch) else batch
-        owners = self._key_groups(records) * self._channels // self._max_parallelism
+        owners = self.owners(records)
         if isinstance(batch, TimedBatch):
             shares = _timed_shares(batch, owners, self._channels)
         elif not isinstance(batch, pa.RecordBatch):
@@ -129,6 +129,10 @@ class HashByKey:
         else:
             shares = _columnar_shares(batch, owners, self._channels)
         return [(channel, part) for channel, share in shares for part in _bounded(share)]
+
+    def owners(self, batch: Batch) -> npt.NDArray[np.int32]:
+        """The channel of each record."""
+        return self._key_groups(batch) * self._channels // self._max_parallelism
 
     def _key_groups(self, batch: Batch) -> npt.NDArray[np.int32]:
         """Raises UserCodeError in the name of the operator whose key a record does not have."""
@@ -153,7 +157,7 @@ def _timed_shares(batch: TimedBatch, owners: npt.NDArray[np.int32], channels: in
     rows = [np.flatnonzero(owners == channel) for channel in range(channels)]
     parts: Parts
     if isinstance(batch.records, pa.RecordBatch):
-        parts = _cut(batch.records, rows, [len(each) for each in rows])
+        parts = cut_rows(batch.records, rows, [len(each) for each in rows])
     else:
         parts = _record_shares(batch.records, owners, channels)
     marks = batch.watermarks
@@ -169,17 +173,32 @@ def _timed_shares(batch: TimedBatch, owners: npt.NDArray[np.int32], channels: in
 
 def _shares_of_few(batch: pa.RecordBatch, owners: npt.NDArray[np.int32], channels: int) -> Parts:
     """Look for the rows of each channel."""
-    rows = [np.flatnonzero(owners == channel) for channel in range(channels)]
-    return _cut(batch, rows, [len(each) for each in rows])
+    rows = rows_by_owner(owners, channels)
+    return cut_rows(batch, rows, [len(each) for each in rows])
+
+
+def rows_by_owner(owners: npt.NDArray[Any], channels: int) -> list[npt.NDArray[np.intp]]:
+    """For each channel its rows, in their order."""
+    if channels <= _FEW_CHANNELS:
+        return [np.flatnonzero(owners == channel) for channel in range(channels)]
+    order, counts = _sorted_by_owner(owners, channels)
+    return np.split(order, np.cumsum(counts)[:-1])
 
 
 def _columnar_shares(batch: pa.RecordBatch, owners: npt.NDArray[np.int32], channels: int) -> Parts:
     """Sort the rows by owner, keeping their order."""
+    order, counts = _sorted_by_owner(owners, channels)
+    return cut_rows(batch, [order], counts.tolist())
+
+
+def _sorted_by_owner(owners: npt.NDArray[Any], channels: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     order = np.argsort(owners.astype(np.uint16), kind="stable")  # 16 bits: NumPy sorts them by radix
-    return _cut(batch, [order], np.bincount(owners, minlength=channels).tolist())
+    return order, np.bincount(owners, minlength=channels)
 
 
-def _cut(batch: pa.RecordBatch, rows: list[npt.NDArray[np.intp]], counts: list[int]) -> Parts:
+def cut_rows(
+    batch: pa.RecordBatch, rows: list[npt.NDArray[np.intp]], counts: list[int]
+) -> list[tuple[int, pa.RecordBatch]]:
     """Gather the rows of all channels once, and cut the result without copying again."""
     if max(counts) == len(batch):
         return [(counts.index(len(batch)), batch)]

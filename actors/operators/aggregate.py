@@ -14,6 +14,8 @@ import pyarrow as pa
 from ...messages import CheckpointId, StateDescription
 from ...state.columnar.columnar_backend import ColumnarBackend
 from ...state.columnar.columnar_table import ColumnarTable
+from ...state.columnar.known_rows import KnownKeys, KnownRows
+from ...state.columns.numbered_rows import NamedRows
 from ...state.keys.key_groups import key_group_range
 from ...state.kinds.aggregates import Aggregate, Avg, Count, Max, Min, Sum
 from ...state.kinds.aggregation_fit import describe_aggregation
@@ -83,10 +85,17 @@ class ColumnarAggregate(_WithoutWindows):
         if self._schema is not None:
             self.keyed_state.expect(self._schema, partials=self.takes_partials)
 
-    def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
+    def known_keys(self, named: NamedRows) -> KnownKeys:
+        """What a channel that brings partials knows of their keys. Raises ValueError for other columns."""
+        return KnownKeys(self._keys, self._aggregates, named)
+
+    def process_batch(self, batch: pa.RecordBatch | KnownRows, out: Collector) -> None:
         state = self.keyed_state
         table = state.table_for(batch.schema, partials=self.takes_partials)
-        slots = table.merge(batch) if self.takes_partials else table.update(batch)
+        if isinstance(batch, KnownRows):
+            slots = table.merge_known(batch)
+        else:
+            slots = table.merge(batch) if self.takes_partials else table.update(batch)
         state.changed(slots)
         if self._emits_updates:
             out.emit(table.results(table.distinct(slots)))
@@ -126,6 +135,9 @@ class LocalAggregate(_WithoutWindows):
 
     def __init__(self, keys: Sequence[str], aggregates: Mapping[str, Aggregate], emit: str = "updates") -> None:
         super().__init__(keys, aggregates, emit)
+        self.emits_slots = False
+        """Partials go by slot: set where who deals them out makes numbers of it."""
+        self._has_flushed = False
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._held_rows = 0
 
@@ -153,7 +165,7 @@ class LocalAggregate(_WithoutWindows):
         self._flush(out)
 
     def on_end(self, out: Collector) -> None:
-        self._flush(out)
+        self._flush(out, is_last=True)
         self._table = None  # its memory is what the results now take
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
@@ -181,12 +193,17 @@ class LocalAggregate(_WithoutWindows):
             return False
         return self._held_rows >= self.MOST_ROWS or self.context.clock.now_ms() - self._since_ms >= self.MOST_LINGER_MS
 
-    def _flush(self, out: Collector) -> None:
+    def _flush(self, out: Collector, *, is_last: bool = False) -> None:
         self._take_in()
         table = self._table
         if table is None or not self._held_rows:
             return
-        out.emit_each(table.take_partials())
+        keeps_slots = len(table) <= self.MOST_KEYS
+        if self.emits_slots and keeps_slots and (self._has_flushed or not is_last):
+            out.emit_each(table.take_slot_rows())
+        else:  # no key will come again by its number
+            out.emit_each(table.take_partials())
         self._held_rows = 0
-        if len(table) > self.MOST_KEYS:
+        self._has_flushed = keeps_slots
+        if not keeps_slots:
             self._table = None

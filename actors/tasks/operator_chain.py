@@ -18,7 +18,18 @@ import pyarrow as pa
 from ...messages import CheckpointId, GrantPermits
 from ...state.errors import CallIsOver
 from ..errors import UserCodeError
-from ..flow.elements import END_OF_TIME, AnyBatch, Batch, RoundMark, TimedBatch, Times, Watermark, WatermarkStatus
+from ..flow.elements import (
+    END_OF_TIME,
+    AnyBatch,
+    Batch,
+    KnownRows,
+    RoundMark,
+    SlotRows,
+    TimedBatch,
+    Times,
+    Watermark,
+    WatermarkStatus,
+)
 from ..flow.records import batch_of, rows_of
 from ..operators.collector import OWN_REFERENCES, Collector
 from ..operators.loops import LoopHead, LoopTail
@@ -89,7 +100,7 @@ class OperatorChain:
                 operator._opened()
         self._leave_fork()
 
-    def process(self, batch: AnyBatch, input_index: int = 0, start: int = 0) -> None:
+    def process(self, batch: AnyBatch | KnownRows | SlotRows, input_index: int = 0, start: int = 0) -> None:
         """Run one batch through the chain from operator `start`; `input_index` is the first operator's input."""
         if start == len(self.operators):
             self._emit(batch)
@@ -407,6 +418,6 @@ def _overriding(operators: Sequence[Operator], method: str) -> tuple[int, ...]:
 def _as_taken(takes: Takes, batch: Batch) -> Batch:
     if takes == "records" and isinstance(batch, pa.RecordBatch):
         return rows_of(batch)
-    if takes == "columns" and not isinstance(batch, pa.RecordBatch):
+    if takes == "columns" and not isinstance(batch, pa.RecordBatch | KnownRows):
         return batch_of(batch)
     return batch

@@ -33,6 +33,9 @@ from ..flow.elements import (
     Element,
     EndOfData,
     EndOfPartition,
+    KnownRows,
+    NamedRows,
+    NumberedRows,
     RoundMark,
     TimedBatch,
     Watermark,
@@ -329,7 +332,7 @@ class TaskLoop:
                 return  # inside, event time is rounds; the first is not over before such input has ended
             element = of_the_first_round(element)
         match element:
-            case pa.RecordBatch() | list() | TimedBatch():
+            case pa.RecordBatch() | list() | TimedBatch() | KnownRows():
                 if self._input_ended and self._rounds.is_feedback(channel):
                     self._refuse_late_feedback(len(element))
                 self._process(element, self._parts.gate.channels[channel].input_index, 0)
@@ -347,10 +350,12 @@ class TaskLoop:
                 pass  # its producer has finished, with the job's last checkpoint; this task will be notified too
             case CheckpointBarrier() | CancelCheckpointMarker():
                 raise AssertionError(f"the gate's handler makes events of barriers, found {element}")
+            case NamedRows() | NumberedRows():
+                raise AssertionError(f"the channel's end makes KnownRows of them, found {element}")
             case _:
                 assert_never(element)
 
-    def _process(self, batch: AnyBatch, input_index: int, start: int) -> None:
+    def _process(self, batch: AnyBatch | KnownRows, input_index: int, start: int) -> None:
         self._parts.chain.process(batch, input_index, start)
         if self._counters.taken(len(batch)):
             self._owner.tell(first_batch_processed(self._deployment, self._clock.wall_ms()))

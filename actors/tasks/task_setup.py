@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...messages import Message, OperatorId, TaskDeployment
+from ...messages import Message, OperatorId, OutputDescriptor, Partitioning, TaskDeployment
 from ..async_calls.factory import async_calls
 from ..barriers.barrier_buffer import BarrierBuffer
 from ..barriers.barrier_tracker import BarrierTracker
 from ..barriers.input_gate import AlignmentClock, GateChannel, InputGate
 from ..compiled import equip
 from ..context import ActorContext, Clock
-from ..flow.channels import DataPlane
+from ..flow.channels import DataPlane, InputChannel
+from ..flow.known_keys_input import KnownKeysInput
+from ..flow.numbered_by_key import NumberedByKey
 from ..flow.output_buffer import OutputBuffer
 from ..flow.outputs import OutputEdge, TaskOutputs
-from ..flow.partitioner import make_partitioner
+from ..flow.partitioner import Partitioner, make_partitioner
+from ..operators.aggregate import ColumnarAggregate, LocalAggregate
 from ..operators.collector import Collector
 from ..operators.operator import Operator, OperatorContext, unheard
 from ..operators.outlasting_threads import OtherThreads, no_threads
@@ -95,7 +98,7 @@ def build_task(
         report=report,
         threads=services.threads,
     )
-    outputs = _outputs(deployment, services, context)
+    outputs = _outputs(deployment, services, context, operators[-1])
     state = TaskState(deployment, by_id(operators), services.state)
     loop, chance = services.state.call_loop, context.random
     state.give_calls(
@@ -107,7 +110,7 @@ def build_task(
         chain=OperatorChain(
             operators, outputs.emit, outputs.send_watermark, services.make_collector, in_rounds=deployment.in_rounds
         ),
-        gate=_gate(deployment, services, context),
+        gate=_gate(deployment, services, context, operators[0]),
         outputs=outputs,
         state=state,
     )
@@ -170,11 +173,11 @@ def by_id(operators: Sequence[Operator]) -> dict[OperatorId, Operator]:
     return {operator.context.operator_id: operator for operator in operators}
 
 
-def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> InputGate:
+def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorContext, first: Operator) -> InputGate:
     count = sum(len(edge.channels) for edge in deployment.inputs)
     channels = [
         GateChannel(
-            services.data_plane.open_input(descriptor, context.wake, count),
+            _read_by(first, services.data_plane.open_input(descriptor, context.wake, count)),
             edge.input_index,
             edge.edge,
             descriptor.producer_subtask,
@@ -192,21 +195,43 @@ def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorCont
     return InputGate(channels, handler, AlignmentClock(context.clock.now_ms))
 
 
-def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskOutputs:
+def _read_by(operator: Operator, channel: InputChannel) -> InputChannel:
+    if isinstance(operator, ColumnarAggregate) and operator.takes_partials:
+        return KnownKeysInput(channel, operator.known_keys)
+    return channel
+
+
+def _partitioner(
+    edge: OutputDescriptor, deployment: TaskDeployment, services: TaskServices, local: frozenset[int], by_number: bool
+) -> Partitioner:
+    made = make_partitioner(
+        edge.partitioning,
+        channels=len(edge.channels),
+        selector=services.program.edge_selector(edge.edge),
+        max_parallelism=services.program.max_parallelism,
+        subtask_index=deployment.subtask_index,
+        local=local,
+    )
+    return NumberedByKey(made, len(edge.channels)) if by_number else made
+
+
+def _may_number_keys(deployment: TaskDeployment) -> bool:
+    """Whether there is one edge, by key. In a loop rows have rounds, which their slots do not say."""
+    edges = [(edge.partitioning, edge.in_loop) for edge in deployment.outputs]
+    return edges == [(Partitioning.HASH, False)] and not deployment.in_rounds
+
+
+def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorContext, last: Operator) -> TaskOutputs:
     local_of = {
         edge.edge: frozenset(index for index, channel in enumerate(edge.channels) if channel.is_local)
         for edge in deployment.outputs
     }
+    by_number = isinstance(last, LocalAggregate) and _may_number_keys(deployment)
+    if isinstance(last, LocalAggregate):
+        last.emits_slots = by_number
     edges = [
         OutputEdge(
-            make_partitioner(
-                edge.partitioning,
-                channels=len(edge.channels),
-                selector=services.program.edge_selector(edge.edge),
-                max_parallelism=services.program.max_parallelism,
-                subtask_index=deployment.subtask_index,
-                local=local_of[edge.edge],
-            ),
+            _partitioner(edge, deployment, services, local_of[edge.edge], by_number),
             tuple(services.data_plane.open_output(descriptor, context.wake) for descriptor in edge.channels),
             OutputBuffer(len(edge.channels), services.buffer_timeout_ms),
             producer=deployment.operators[-1].name,

@@ -52,6 +52,8 @@ class FrameKind(IntEnum):
     DICT_ROWS = BatchFormat.DICT_ROWS
     MIXED_DICT_ROWS = BatchFormat.MIXED_DICT_ROWS
     TIMED = BatchFormat.TIMED
+    NAMED = 40  # number of the first key; an Arrow batch whose keys get numbers from there on
+    NUMBERED = 41  # number of the first key, and of the others after it, or -1: the payload has the numbers
 
     @property
     def is_batch(self) -> bool:

@@ -20,6 +20,7 @@ from ...actors.errors import ChannelBroken
 from ...actors.flow.channels import InputChannel, OutputChannel
 from ...actors.flow.elements import Element, EndOfPartition, TimedBatch, estimated_bytes
 from ...messages import ChannelId
+from ...state.columns.numbered_rows import NamedRows, NumberedRows
 from .limits import FRAME_BYTES, grown
 
 Wake = Callable[[], None]
@@ -29,9 +30,12 @@ def nobody() -> None:
     """The wake-up of an end that nobody has opened yet."""
 
 
+_BATCHES = (pa.RecordBatch, list, TimedBatch, NamedRows, NumberedRows)
+
+
 def _cost_of(element: Element) -> int:
     """Its part of the window; that of control elements is nothing."""
-    return FRAME_BYTES + estimated_bytes(element) if isinstance(element, (pa.RecordBatch, list, TimedBatch)) else 0
+    return FRAME_BYTES + estimated_bytes(element) if isinstance(element, _BATCHES) else 0
 
 
 class _Shared:

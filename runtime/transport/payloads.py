@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, assert_never
 import pyarrow as pa
 
 from ...actors.flow.elements import (
+    AnyBatch,
     Batch,
     CancelCheckpointMarker,
     CheckpointBarrier,
@@ -19,6 +20,8 @@ from ...actors.flow.elements import (
     Element,
     EndOfData,
     EndOfPartition,
+    KnownRows,
+    Numbered,
     RoundMark,
     TimedBatch,
     Watermark,
@@ -27,6 +30,7 @@ from ...actors.flow.elements import (
 from ...messages import CheckpointId, MalformedMessage, UnsupportedValue
 from ...state.columns.arrow_batches import Payload
 from ...state.columns.batch_codec import BatchFormat, decode, encode
+from ...state.columns.numbered_rows import NamedRows, NumberedRows, decode_numbered, encode_numbered
 from .frames import FrameKind, Header
 
 MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
@@ -47,8 +51,9 @@ def encode_element(element: Element, max_bytes: int = MAX_PAYLOAD_BYTES) -> Iter
 
     Raises UnsupportedValue for a record that cannot travel, by its type or by its size.
     """
-    if isinstance(element, (pa.RecordBatch, list, TimedBatch)):
+    if isinstance(element, (pa.RecordBatch, list, TimedBatch, NamedRows, NumberedRows)):
         return _encode_batch(element, max_bytes)
+    assert not isinstance(element, KnownRows), "they have come out of a channel"
     content = _encode_control(element)
     if not all(-(2**63) <= number < 2**63 for number in content[1:3]):
         raise UnsupportedValue(f"{element} holds an integer of more than 64 bits")
@@ -65,10 +70,10 @@ def decode_element(header: Header, payload: Payload | None) -> Element:
     return read(header, payload)
 
 
-def _encode_batch(batch: Batch | TimedBatch, max_bytes: int) -> Iterator[Content]:
-    format, payload = encode(batch)
-    if memoryview(payload).nbytes <= max_bytes:
-        yield Content(FrameKind(format), payload=payload)
+def _encode_batch(batch: AnyBatch | Numbered, max_bytes: int) -> Iterator[Content]:
+    content = _content_of(batch)
+    if memoryview(content.payload or b"").nbytes <= max_bytes:
+        yield content
     elif len(batch) == 1:
         raise UnsupportedValue(
             f"one record takes more than {max_bytes} bytes, the most that a channel carries: emit smaller records, or "
@@ -80,7 +85,19 @@ def _encode_batch(batch: Batch | TimedBatch, max_bytes: int) -> Iterator[Content
             yield from _encode_batch(half, max_bytes)
 
 
-def _halves(batch: Batch | TimedBatch, middle: int) -> tuple[Batch | TimedBatch, Batch | TimedBatch]:
+def _content_of(batch: AnyBatch | Numbered) -> Content:
+    if isinstance(batch, NamedRows):
+        return Content(FrameKind.NAMED, batch.first, payload=encode(batch.records).payload)
+    if isinstance(batch, NumberedRows):
+        first, packed = encode_numbered(batch)
+        return Content(FrameKind.NUMBERED, first, payload=packed)
+    format, payload = encode(batch)
+    return Content(FrameKind(format), payload=payload)
+
+
+def _halves(batch: AnyBatch | Numbered, middle: int) -> tuple[AnyBatch | Numbered, AnyBatch | Numbered]:
+    if isinstance(batch, NamedRows | NumberedRows):
+        return batch.cut(0, middle), batch.cut(middle, len(batch))
     if isinstance(batch, TimedBatch):
         return batch.slice(0, middle), batch.slice(middle, len(batch))
     return batch[:middle], batch[middle:]
@@ -113,12 +130,21 @@ def _decode_batch(format: BatchFormat, _: Header, payload: Payload) -> Batch | T
     return decode(format, payload)
 
 
+def _decode_named(header: Header, payload: Payload) -> NamedRows:
+    records = decode(BatchFormat.ARROW, payload)
+    if header.first < 0 or not isinstance(records, pa.RecordBatch):
+        raise MalformedMessage(f"keys are named from {header.first} on")
+    return NamedRows(header.first, records)
+
+
 def _decode_barrier(header: Header, _: Payload | None, *, stop: bool = False, whole: bool = False) -> CheckpointBarrier:
     return CheckpointBarrier(CheckpointId(header.first), header.second, stop, whole)
 
 
 _DECODE: dict[FrameKind, Callable[[Header, Any], Element]] = {
     **{FrameKind(each): partial(_decode_batch, each) for each in BatchFormat},
+    FrameKind.NAMED: _decode_named,
+    FrameKind.NUMBERED: lambda header, payload: decode_numbered(header.first, payload),
     FrameKind.BARRIER: _decode_barrier,
     FrameKind.STOP_BARRIER: partial(_decode_barrier, stop=True),
     FrameKind.WHOLE_BARRIER: partial(_decode_barrier, whole=True),

@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from ..columns.column_values import Numbers
+from ..columns.numbered_rows import NamedRows
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
 from ..kinds.aggregates import Aggregate, Part
 from .aggregate_columns import AggregateColumns
+from .known_rows import KnownRows, SlotRows
 from .part_columns import (
     PartColumns,
     RowsOfSlots,
@@ -36,6 +38,8 @@ class ColumnarTable:
 
     def __init__(self, columns: AggregateColumns) -> None:
         self._columns = columns
+        self.origin = object()
+        """Stands for this table where nothing of it is to be kept."""
         self._index = KeyIndex.of_columns(columns.keys)
         self._parts = PartColumns(columns.parts)
         self._spares: list[dict[Part, Numbers]] = []
@@ -81,6 +85,19 @@ class ColumnarTable:
         self._parts.merge(RowsOfSlots(partials, slots), self._columns.names)
         return slots
 
+    def merge_known(self, rows: KnownRows) -> Slots:
+        """Take in partials whose keys their channel knows by number; returns each one's slot."""
+        known, found = rows.known, rows.rows
+        if isinstance(found, NamedRows):
+            slots = self.merge(found.records)
+            known.take_in(found, slots, self._index)
+            return slots
+        if not known.has_types(self._parts.types):
+            return self.merge(rows.expanded())
+        slots = known.slots(found.numbers, self._index)
+        self._parts.merge_once(as_slice(slots), known.values_of(found))
+        return slots
+
     def replace(self, partials: pa.RecordBatch) -> None:
         """Let the keys of these partials, each there once, hold them and nothing of what they held."""
         slots = self._slots_of(partials)
@@ -105,7 +122,7 @@ class ColumnarTable:
 
     def partials(self, slots: Slots) -> pa.RecordBatch:
         """A row of keys and parts for each slot."""
-        return self._partials(self._parts.at(slots), self._index.keys(slots))
+        return self.partials_of(slots, self._parts.at(slots))
 
     def frozen(self) -> FrozenTable:
         """All partials as of now. Slots keep their keys, so only values are copied, into memory that is kept for it."""
@@ -133,14 +150,22 @@ class ColumnarTable:
 
         They come in batches that fit in the processor's cache, to be taken before more is accumulated.
         """
+        return (rows.records() for rows in self.take_slot_rows())
+
+    def take_slot_rows(self) -> Iterator[SlotRows]:
+        """The same by slot. Keys that come for the first time follow all that were there the last time."""
         counts = self._parts.row_counts()
         marks = self._touched if counts is None else counts
         touched = np.flatnonzero(marks[: len(self)] > 0)
         for start in range(0, len(touched), _PARTIALS_AT_A_TIME):
             slots = as_slice(touched[start : start + _PARTIALS_AT_A_TIME])
-            yield self._partials(self._parts.at(slots), self._index.keys(slots))
+            yield SlotRows(self, slots, self._parts.at(slots))
             self._parts.reset(slots)
         self._touched[: len(self)] = False
+
+    def partials_of(self, slots: Slots | slice, values: Values) -> pa.RecordBatch:
+        """A row of keys and parts for each slot, whose values were these."""
+        return self._partials(values, self._index.keys(slots))
 
     def _partials(self, values: Values, keys: Sequence[pa.Array]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(

@@ -65,6 +65,13 @@ class PartColumns:
         for part, running in self.own():
             running.take_in(slots, values[part])
 
+    def merge_once(self, slots: Slots | slice, values: Mapping[Part, Numbers]) -> None:
+        """`merge_values` for slots that are all different."""
+        for part in [part for part in self._following if values[part] is not values[ROWS]]:
+            self._part_ways(part)
+        for part, running in self.own():
+            running.take_in_once(slots, values[part])
+
     def put(self, slots: Slots | slice, values: Mapping[Part, Numbers]) -> None:
         """Let these slots hold these values, whatever they held."""
         for part in [part for part in self._following if values[part] is not values[ROWS]]:

@@ -77,8 +77,17 @@ class Running:
     def take_in(self, slots: Any, numbers: Any) -> None:
         """Add numbers, or one number, to the values of these slots, of which there may be several alike."""
         if self._limit is not None:
-            self._check(self._limit, slots, numbers)
+            self._check(self._limit, slots, numbers, len(numbers))
         self._operation.at(self.values, slots, numbers)
+
+    def take_in_once(self, slots: Any, numbers: Numbers) -> None:
+        """The same for slots that are all different, which is quicker."""
+        if self._limit is not None:
+            self._check(self._limit, slots, numbers, 1)
+        taken = self.values[slots]  # a view, if the slots are a slice
+        self._operation(taken, numbers, out=taken)
+        if not isinstance(slots, slice):
+            self.values[slots] = taken
 
     def put(self, slots: Any, values: Numbers) -> None:
         """Let these slots hold these values, whatever they held."""
@@ -86,11 +95,11 @@ class Running:
         if self._limit is not None:
             self._most = max(self._most, _most_of(values))
 
-    def _check(self, limit: int, slots: Any, numbers: Numbers) -> None:
+    def _check(self, limit: int, slots: Any, numbers: Numbers, most_alike: int) -> None:
         """Raises OverflowError for sums that do not fit. No value is further from 0 than `_most`, so a look at the
-        greatest number is nearly always enough.
+        greatest number is nearly always enough. `most_alike`: how many may be of the same slot.
         """
-        added = _most_of(numbers) * len(numbers)
+        added = _most_of(numbers) * most_alike
         if self._most + added > limit:
             self._most = _most_of(self.values)
             if self._most + added > limit:

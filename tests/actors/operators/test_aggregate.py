@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from understudy.actors.flow.elements import SlotRows
 from understudy.actors.operators.aggregate import Avg, ColumnarAggregate, Count, LocalAggregate, Max, Sum
 from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, SubtaskIndex, VertexId
@@ -141,6 +142,41 @@ def test_many_keys_are_not_held_back(opened: Opened, run: Run, emit: str) -> Non
     batches = [pa.record_batch({"n": list(range(start, start + 4))}) for start in (0, 0, 4, 8)]
     assert [len(batch) for batch in run(local, *batches)] == [8]
     assert [(row["n"], row["count(*)"]) for row in rows(flushed(local))] == [(8, 1), (9, 1), (10, 1), (11, 1)]
+
+
+@pytest.mark.usual_sizes
+def test_partials_go_by_slot_while_their_keys_may_come_again(opened: Opened, run: Run) -> None:
+    local = opened(LocalAggregate(["n"], {"rows": Count()}, "end"))
+    local.emits_slots = True
+    local.MOST_KEYS = 5  # type: ignore[misc]
+
+    def flush_of(*keys: int) -> list[Any]:
+        run(local, pa.record_batch({"n": keys}))
+        return flushed(local)
+
+    (first,), (second,) = flush_of(1, 2), flush_of(2, 3)
+    assert isinstance(first, SlotRows)
+    assert isinstance(second, SlotRows)
+    assert first.origin is second.origin
+    assert rows([second.records()]) == [{"n": 2, "count(*)": 1}, {"n": 3, "count(*)": 1}]
+    (last_of_table,) = flush_of(4, 5, 6)
+    assert rows([last_of_table]) == [{"n": n, "count(*)": 1} for n in (4, 5, 6)]
+    (anew,) = flush_of(6)
+    assert isinstance(anew, SlotRows)
+    assert anew.origin is not first.origin
+
+
+@pytest.mark.parametrize("flushes_before", [True, False])
+def test_the_only_partials_of_all_are_not_numbered(opened: Opened, run: Run, flushes_before: bool) -> None:
+    local = opened(LocalAggregate(["origin"], SPECS, "end"))
+    local.emits_slots = True
+    run(local, FLIGHTS)
+    if flushes_before:
+        flushed(local)
+        run(local, FLIGHTS)
+    out = Collector()
+    local.on_end(out)
+    assert [isinstance(each, SlotRows) for each in out.drain()] == [flushes_before]
 
 
 def test_a_null_key_is_told_with_its_row(opened: Opened, run: Run) -> None:

@@ -173,14 +173,17 @@ class TaskStage:
         buffer_timeout_ms: int = 0,
         *,
         key: str | None = None,
+        edge_key: str | None = None,
         watermark_warn_ms: int | None = None,
     ) -> None:
+        """`key`: of the first operator's input; `edge_key`: by which a hash edge deals out."""
         operators = [operator] if isinstance(operator, Operator) else operator
         ids = [OperatorId(f"op-{place}" if place else "op") for place in range(len(operators))]
         selectors = () if key is None else (KeySelector(key),)
         chain = [ProgramOperator(each, one, selectors) for each, one in zip(ids, operators, strict=True)]
         deployed = replace(deployed, operators=tuple(OperatorDescription(each, each, "operator") for each in ids))
-        program = JobProgram.of({VertexId("v"): chain}, {}, 128)
+        edge_selectors = {} if edge_key is None else {1: KeySelector(edge_key)}
+        program = JobProgram.of({VertexId("v"): chain}, edge_selectors, 128)
         self.owner, self.plane, self.context = Heard(), Wires(), StageContext()
         state = StateServices(CheckpointStorage(directory), backend_named("memory"), 1024)
         services = TaskServices(

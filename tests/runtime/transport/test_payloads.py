@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
@@ -13,6 +15,7 @@ from understudy.actors.flow.elements import CheckpointBarrier, EndOfData, Waterm
 from understudy.messages import ChannelId, CheckpointId, MalformedMessage, UnsupportedValue, pack_plain, row_type
 from understudy.runtime.transport.frames import HEADER_BYTES, FrameKind, Header, pack_header, unpack_header
 from understudy.runtime.transport.payloads import decode_element, encode_element
+from understudy.state.columns.numbered_rows import NumberedRows
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
@@ -30,6 +33,11 @@ arrow_columns = st.lists(st.none() | st.text(max_size=5), min_size=1, max_size=2
 
 def header_of(kind: FrameKind, first: int = 0, second: int = 0) -> Header:
     return Header(kind, ChannelId(1), 0, first, second)
+
+
+def pack_counts(rows: int, sent: int, columns: int) -> bytes:
+    """The head of a payload of rows by number."""
+    return struct.pack("<QHHxxxx", rows, sent, columns)
 
 
 def round_trip(element: Any, **limits: int) -> list[Any]:
@@ -119,11 +127,39 @@ def test_what_cannot_travel_is_refused_where_it_is_sent(element: Any) -> None:
         (FrameKind.ROWS, pack_plain([[1], [[1]]])),
         (FrameKind.ROWS, pack_plain([["a"]])),
         (FrameKind.ROWS, pack_plain([["a"], 7])),
+        (FrameKind.NAMED, b""),
+        (FrameKind.NUMBERED, None),
+        (FrameKind.NUMBERED, b""),
+        (FrameKind.NUMBERED, bytes(16)),
+        (FrameKind.NUMBERED, pack_counts(1, 1, 1) + bytes(8)),
+        (FrameKind.NUMBERED, pack_counts(1, 1, 1) + bytes(24)),
+        (FrameKind.NUMBERED, pack_counts(1, 1, 1) + b"\1" + bytes(15)),
+        (FrameKind.NUMBERED, pack_counts(2**61, 1, 1) + bytes(16)),
     ],
 )
 def test_a_malformed_payload_is_refused(kind: FrameKind, payload: bytes | None) -> None:
     with pytest.raises(MalformedMessage):
         decode_element(header_of(kind), payload)
+
+
+@given(st.data(), st.integers(1, 20), st.integers(1, 4))
+def test_rows_by_number_survive_the_wire(data: st.DataObject, count: int, sent: int) -> None:
+    listed = data.draw(st.none() | st.sets(st.integers(0, 2**31 - 1), min_size=count, max_size=count))
+    first = data.draw(st.integers(0, 2**40))
+    numbers = slice(first, first + count) if listed is None else np.array(sorted(listed), np.int32)
+    values = tuple(np.arange(count) - each for each in range(sent))
+    places = (*range(sent), *data.draw(st.lists(st.integers(0, sent - 1), max_size=5)))
+    (received,) = round_trip(NumberedRows(numbers, values, places))
+    assert np.array_equal(received.values, values)
+    assert received.places == places
+    assert received.numbers == numbers if listed is None else np.array_equal(received.numbers, numbers)
+
+
+@pytest.mark.parametrize("numbers", [(-1,), (3, 3), (4, 3)])
+def test_numbers_that_do_not_ascend_are_malformed(numbers: tuple[int, ...]) -> None:
+    rows = NumberedRows(np.array(numbers, np.int32), (np.zeros(len(numbers), np.int64),), (0,))
+    with pytest.raises(MalformedMessage, match="ascend"):
+        round_trip(rows)
 
 
 def arrow_payload() -> bytes:
