@@ -134,12 +134,12 @@ time.sleep(300)
 
 
 def test_a_cluster_says_why_it_cannot_be_pickled_and_how_another_process_reaches_it() -> None:
-    with pytest.raises(TypeError, match="a LocalCluster belongs to the process .* RemoteCluster"):
+    with pytest.raises(TypeError, match=r"a LocalCluster belongs to the process .* RemoteCluster"):
         pickle.dumps(LocalCluster())
 
 
 def test_without_asyncios_loop_an_awaited_cluster_says_which_one_it_wants() -> None:
     """As under trio, whose loop drives coroutines by itself."""
     starting = LocalCluster().start_async()
-    with pytest.raises(RuntimeError, match="asyncio's event loop.*to_thread.run_sync"):
+    with pytest.raises(RuntimeError, match=r"asyncio's event loop.*to_thread.run_sync"):
         starting.send(None)
