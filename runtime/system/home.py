@@ -20,7 +20,7 @@ class Home:
 
     @property
     def why(self) -> str:
-        """What a fork is told."""
+        """The reason that a fork gives when it is used there."""
         return (
             f"it was started in process {self._process}; this one, {os.getpid()}, is a fork of that, and has none of "
             "its threads. Start a cluster after the fork, as in the worker's lifespan; or reach the one of the other "
