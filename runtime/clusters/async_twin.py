@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from ...messages.error_frames import end_at_the_caller
 
@@ -97,7 +97,19 @@ class Blocking:
 
     async def _aside(self, work: Callable[[], T]) -> T:
         """Do blocking work while the event loop goes on."""
+        if asyncio._get_running_loop() is None:
+            raise RuntimeError(
+                f"a {type(self).__name__} is awaited on asyncio's event loop, and none runs here: on another one, as "
+                "trio's, use the calls without await in a thread, as by `anyio.to_thread.run_sync(cluster.start)`"
+            )
         return await asyncio.to_thread(work)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} belongs to the process that has made it, and cannot be pickled: give another "
+            "process the address (cluster.announce(), or save_keys and cluster.address) and the job's name, for a "
+            "RemoteCluster there"
+        )
 
 
 B = TypeVar("B", bound=Blocking)

@@ -42,9 +42,10 @@ class Client:
     ) -> ActorFuture[OperatorAnswer]:
         try:
             asking = self._system.spawn(PatientQuestion(self.job_manager, wait_ms, deadline_ms))
-        except SystemStopped:
+        except SystemStopped as error:
+            why = str(error) if self._system.loop.is_elsewhere else "the cluster was closed, and its jobs with it"
             closed: ActorFuture[OperatorAnswer] = ActorFuture()
-            closed.try_fail(ActorDead(self.job_manager.address, "the cluster was closed, and its jobs with it"))
+            closed.try_fail(ActorDead(self.job_manager.address, why))
             return closed
         return cast("ActorFuture[OperatorAnswer]", asking.ask(question, timeout_ms=math.inf))
 

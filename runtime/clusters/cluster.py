@@ -152,6 +152,8 @@ class Cluster(WebSide, AsContext):
         if system is None:
             self._lead.end()
             return
+        if system.loop.is_elsewhere:
+            return  # it goes on in the process that this one was forked from
         with ExitStack() as last_first:  # each is done, also when the user is impatient and interrupts again
             last_first.callback(shutil.rmtree, self._work_dir, ignore_errors=True)
             if self._announced is not None:
@@ -459,6 +461,8 @@ class Cluster(WebSide, AsContext):
                 f"this cluster is not running: use it as `with {type(self).__name__}(...) as cluster:`, or, in a "
                 "notebook, call its start(), and close() at the end"
             )
+        if (home := self._system.loop.home) is not None and home.is_elsewhere:
+            raise RuntimeError(f"this cluster cannot be used here: {home.why}")
         return self._system, self._job_manager
 
     def _tell_job_manager(self, message: object) -> None:

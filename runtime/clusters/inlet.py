@@ -25,11 +25,12 @@ from ..api.checks import text
 from ..api.errors import InvalidSetting
 from ..connectors import InletSource, columns_to_bytes, subtask_of
 from ..connectors.inlet.sender_numbers import MADE_UP
+from ..system.home import Home
 from .inlet_sender import InletSender, Item, Wake
 from .job_client import JobClient
-from .job_errors import UnknownInlet
+from .job_errors import InletClosed, UnknownInlet
 from .record_packer import MAX_RECORD_BYTES, RecordPacker, complete_batch
-from .sent import Promise, Sent
+from .sent import Promise, Sent, settle
 
 PART_ROWS = 4096
 PART_BYTES = 512 * 1024
@@ -57,6 +58,7 @@ class InletWay:
         self._inbox: deque[tuple[Item, int, bool]] = deque()
         self._sender = InletSender(client.job_manager, job_id, name, self._inbox)
         self._ref: Ref = client.start(self._sender)
+        self._home = Home()
 
     @property
     def trouble(self) -> str:
@@ -64,6 +66,10 @@ class InletWay:
 
     def put(self, items: list[tuple[Item, int, bool]]) -> None:
         """Items, with the subtask of their sender and whether its name is new."""
+        if self._home.is_elsewhere:
+            closed = InletClosed(f"inlet {self.name!r} takes no records of this process: {self._home.why}")
+            settle((item.sent for item, _, _ in items), closed)
+            return
         self._inbox.extend(items)
         if self._sender.closed is not None:
             self._sender.refuse_all()

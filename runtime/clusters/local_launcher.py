@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import socket
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -58,6 +60,19 @@ _REMEDIES = {
 """By what a process or the system says."""
 
 
+_connections: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+"""To the templates of this process, each of which ends when nobody holds its connection any more."""
+
+
+def _let_go() -> None:
+    """In a fork, which must not hold them: templates, and their TaskManagers, end with the process that has them."""
+    for connection in list(_connections):
+        connection.close()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
 class RunningTemplate(Protocol):
     """The operating system's side of a template process."""
 
@@ -99,6 +114,7 @@ class _TemplateProcess:
             except OSError:
                 self._control.close()
                 raise
+        _connections.add(self._control)
         self.is_gone = False
         self.has_forked = False
         self._output = output

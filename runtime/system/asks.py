@@ -30,6 +30,9 @@ class OpenAsks:
         asked = timeout_milliseconds(timeout_ms)
         limit = self._default_timeout_ms if asked is None else asked
         future: ActorFuture[Any] = ActorFuture()
+        if self._loop.home is not None and self._loop.home.is_elsewhere:
+            future.try_fail(ActorDead(address, self._loop.home.why))
+            return future
         with self._lock:
             closed = self._closed
             if not closed:

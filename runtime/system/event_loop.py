@@ -18,6 +18,8 @@ from concurrent.futures import Future
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
+from .home import Home
+
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
@@ -57,6 +59,13 @@ class SystemLoop:
         self._lent = lent
         self._loop: asyncio.AbstractEventLoop | None = lent
         self._thread: threading.Thread | None = None
+        self.home: Home | None = None
+        """Where the system has been started."""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this process is a fork of the one with the loop."""
+        return self.home is not None and self.home.is_elsewhere
 
     @property
     def is_lent(self) -> bool:
@@ -88,8 +97,12 @@ class SystemLoop:
             self._thread = None
 
     def call(self, function: Callable[..., object], *args: Any) -> bool:
-        """Run `function(*args)` on the loop, soon, in the order of the calls. False when the loop is closed."""
+        """Run `function(*args)` on the loop, soon, in the order of the calls. False when the loop is closed, or is
+        that of the process which this one was forked from.
+        """
         loop = self.loop
+        if self.is_elsewhere:
+            return False
         try:
             if asyncio._get_running_loop() is loop:
                 loop.call_soon(function, *args)

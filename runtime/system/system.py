@@ -37,6 +37,7 @@ from .dispatcher import Dispatcher
 from .errors import InvalidAddress, NameTaken, SystemStopped
 from .event_loop import SystemLoop
 from .future import ActorFuture
+from .home import Home
 from .host import Spawned
 from .inbox import Envelope
 from .ref import LocalRef, NamedRef, RemoteRef, Watcher
@@ -143,14 +144,14 @@ class ActorSystem:
         seconds = timeout_seconds(timeout)
         if self.loop.is_here:
             raise RuntimeError("this would block the actor system's own event loop: `await system.close()`")
-        if self._take_end():
+        if self._take_end() and not self.loop.is_elsewhere:
             self.loop.run(self._close(seconds))
             self.loop.stop()
 
     async def close(self, timeout: float = 5.0) -> None:
         """`shutdown`, for callers on an event loop."""
         seconds = timeout_seconds(timeout)
-        if self._take_end():
+        if self._take_end() and not self.loop.is_elsewhere:
             await self.loop.run_here(self._close(seconds))
             if not self.loop.is_lent:
                 await asyncio.to_thread(self.loop.stop)
@@ -329,6 +330,8 @@ class ActorSystem:
         return cell.ref
 
     def _register(self, cell: Cell) -> None:
+        if self.loop.home is not None and self.loop.home.is_elsewhere:
+            raise SystemStopped(f"actor system {self.name}: {self.loop.home.why}")
         with self._lock:
             if not self._running:
                 raise SystemStopped(f"actor system {self.name} does not run: use it as `with ActorSystem(...)`")
@@ -342,6 +345,7 @@ class ActorSystem:
             if self._started:
                 raise SystemStopped(f"actor system {self.name} has been started before: make a new ActorSystem")
             self._started = True
+            self.loop.home = Home()
 
     def _take_end(self) -> bool:
         """Whether the caller is the one who ends it."""
