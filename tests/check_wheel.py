@@ -56,7 +56,7 @@ def main() -> None:
         venv.create(environment)
         python = environment / "bin" / "python"
         pip = [sys.executable, "-m", "pip", "--python", str(python)]
-        subprocess.run([*pip, "install", "--quiet", "--no-deps", str(wheel)], check=True)
+        subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-compile", str(wheel)], check=True)
         site = Path(
             subprocess.check_output(
                 [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True

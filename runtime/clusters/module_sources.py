@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -47,6 +48,13 @@ _submitted: dict[str, tuple[ModuleSpec | None, str]] = {}
 """Of modules that jobs of this process were submitted with: how each was imported, and the digest of its file at the
 first submit since. To import it again, by `importlib.reload` too, makes a new spec; autoreload may keep it.
 """
+
+_digests: dict[tuple[str | None, type], tuple[tuple[int, ...], str | None]] = {}
+"""Of files that jobs of this process were submitted with, by path and kind of loader: what `os.stat` said before the
+file was read, and the digest.
+"""
+_SURELY_OLD_NS = 2_000_000_000
+"""A file whose last change is younger may change again and keep its times: file systems count in steps."""
 
 
 def with_sources(program: JobProgram) -> JobProgram:
@@ -84,20 +92,20 @@ def sources_of(named: Iterable[str]) -> dict[str, ModuleSource]:
         if not _is_installed(_file_of(sys.modules[name])) or uses_this_library(name)
     }
     folders = tuple({_root_of(name) for name in wanted if not _is_installed(_file_of(sys.modules[name]))})
-    found: dict[str, ModuleSource] = {}
-    for name, module in sorted(sys.modules.items()):
+    found: list[tuple[str, ModuleSource]] = []
+    for name, module in list(sys.modules.items()):  # often thousands
         is_named = name in wanted or name.partition(".")[0] in packages
         if not (is_named or folders):
             continue
         path = _file_of(module)
-        if not _is_of_the_user(name, path):
+        if not (is_named or path.startswith(folders)) or not _is_of_the_user(name, path):
             continue
         is_installed = _is_installed(path)
-        is_beside = path.startswith(folders) and not is_installed
-        digest = _digest(_spec_of(module)) if is_named or is_beside else None
+        digest = None if is_installed and not is_named else _digest_now(_spec_of(module))
         if digest is not None:
-            found[name] = ModuleSource(path, digest, name in wanted and path.endswith(".py") and not is_installed)
-    return found
+            everywhere = name in wanted and path.endswith(".py") and not is_installed
+            found.append((name, ModuleSource(path, digest, everywhere)))
+    return dict(sorted(found))
 
 
 class WatchedImports:
@@ -182,6 +190,25 @@ def _digest(spec: ModuleSpec | None) -> str | None:
     return None if data is None else hashlib.sha256(data).hexdigest()
 
 
+def _digest_now(spec: ModuleSpec | None) -> str | None:
+    """As `_digest`, and a file is read again only if it has changed since: a test suite submits thousands of jobs, with
+    hundreds of modules each.
+    """
+    try:
+        stat = os.stat(spec.origin)  # type: ignore[union-attr,arg-type]
+    except (OSError, TypeError, ValueError, AttributeError):  # no file of its own
+        return _digest(spec)
+    stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    key = (spec.origin, type(spec.loader))  # type: ignore[union-attr]
+    known = _digests.get(key)
+    if known is not None and known[0] == stamp:
+        return known[1]
+    digest = _digest(spec)
+    if time.time_ns() - max(stamp[2:]) > _SURELY_OLD_NS:
+        _digests[key] = (stamp, digest)
+    return digest
+
+
 def _text_of(spec: ModuleSpec | None) -> bytes | None:
     try:
         return spec.loader.get_data(spec.origin)  # type: ignore[no-any-return,union-attr]  # many loaders have it
@@ -198,6 +225,7 @@ def _file_of(module: ModuleType | None) -> str:
     return getattr(_spec_of(module), "origin", None) or ""
 
 
+@cache
 def _is_of_the_user(name: str, path: str) -> bool:
     top = name.partition(".")[0]
     if not path or top in (_OURS, "__main__") or top in sys.stdlib_module_names:
@@ -205,6 +233,7 @@ def _is_of_the_user(name: str, path: str) -> bool:
     return _is_installed(path) or not path.startswith(_PYTHONS_OWN)
 
 
+@cache
 def _is_installed(path: str) -> bool:
     return any(part in _INSTALLED for part in path.split(os.sep))
 

@@ -6,10 +6,12 @@ import importlib
 import os
 import py_compile
 import sys
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from understudy import JobFailed, LocalCluster
 from understudy.actors.errors import CannotLoad
 from understudy.actors.tasks.job_program import JobProgram
 from understudy.actors.tasks.module_source import ModuleSource
+from understudy.runtime.clusters import module_sources
 from understudy.runtime.clusters.module_sources import WatchedImports, sources_of, with_sources
 
 from .jobs import WAIT_S, Gate, Witness, environment, generated
@@ -316,3 +319,67 @@ def test_a_module_that_does_the_same_is_not_warned_of(folder: Path, caplog: pyte
     assert len(warnings_of_submit(caplog)) == 1
     exec(changed, vars(sys.modules["helper_of_test"]))
     assert warnings_of_submit(caplog) == []
+
+
+# -- a file is read once
+
+
+def digest_of_helper() -> str:
+    return sources_of(["operators_of_test"])["helper_of_test"].digest
+
+
+def test_a_file_that_changes_soon_after_and_keeps_size_and_time_is_another_one(folder: Path) -> None:
+    """Sooner than the clock of its file system goes on."""
+    imported("operators_of_test")
+    file = folder / "helper_of_test.py"
+    seen = []
+    for number in range(100, 300):
+        file.write_text(f"VERSION = {number}\n")
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+        seen.append(digest_of_helper())
+    assert len({*seen}) == len(seen)
+
+
+def reads_of(name: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows with each time that the module's file is read."""
+    spec = sys.modules[name].__spec__
+    assert spec is not None
+    loader: Any = spec.loader
+    found, get_data = [], loader.get_data
+
+    def counted(path: str) -> Any:
+        if path == spec.origin:
+            found.append(path)
+        return get_data(path)
+
+    monkeypatch.setattr(loader, "get_data", counted, raising=False)
+    return found
+
+
+def test_a_file_that_is_young_is_read_each_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported("operators_of_test")
+    read = reads_of("helper_of_test", monkeypatch)
+    monkeypatch.setattr(module_sources, "_SURELY_OLD_NS", 3_600_000_000_000)
+    assert digest_of_helper() == digest_of_helper()
+    assert len(read) == 2
+
+
+def test_a_file_that_is_old_is_read_once_and_again_when_it_has_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where size and time of the change are kept."""
+    imported("operators_of_test")
+    read = reads_of("helper_of_test", monkeypatch)
+    monkeypatch.setattr(module_sources, "_SURELY_OLD_NS", -1_000_000_000)
+    first = digest_of_helper()
+    assert digest_of_helper() == first
+    assert len(read) == 1
+    file = folder / "helper_of_test.py"
+    before = file.stat()
+    time.sleep(0.05)  # longer than a step of the file system's clock
+    file.write_text("VERSION = 2\n")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    second = digest_of_helper()
+    assert second != first
+    assert digest_of_helper() == second
+    assert len(read) == 2
