@@ -166,12 +166,13 @@ def test_a_job_that_loses_its_task_manager_goes_on_from_a_savepoint_that_was_dis
     counting(env, None, 500, Heavy).collect(name="all")
     job = cluster.submit(env)
     witness = Witness(job)
-    witness.status(JobStatus.RUNNING)
+    job.ready().result(timeout=WAIT_S)  # it may have begun to run before there was a witness
     eventually(lambda: sum(task.records_in for task in job.details().tasks) > 100, "some records")
     path = job.trigger_savepoint().result(timeout=WAIT_S)
     cluster.dispose_savepoint(path).result(timeout=WAIT_S)
     witness.kill(witness.pids(1)[0])
-    witness.status(JobStatus.RUNNING, times=2)
+    eventually(lambda: job.details().restarts == 1, "the restart")
+    job.ready().result(timeout=WAIT_S)
     eventually(lambda: sum(task.records_in for task in job.details().tasks) > 100, "some records")
     last = job.stop_with_savepoint().result(timeout=WAIT_S)
     assert job.wait(timeout=WAIT_S).restarts == 1
