@@ -12,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Collection
 
 from ...messages import CheckpointId, JobId
-from ..storage import CheckpointStorage, is_checkpoint_folder, job_directory
+from ..checkpoint_folders import is_checkpoint_folder, job_directory
+from ..storage import CheckpointStorage
 from .savepoints import METADATA
 
 
