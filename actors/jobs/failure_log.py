@@ -2,7 +2,9 @@
 
 A failure is logged in full when it comes first, with the user's traceback; when it comes again, in one line with how
 often. All of that at WARNING, and the end of a failed job at ERROR. Without any configuration of logging, Python shows
-both on standard error. `understudy logs` has the same lines. It decides nothing, and is fed by the ManagedJob.
+both on standard error. `understudy logs` has the same lines. Each record has the attributes of records that operators
+log (docs/debugging.md), and `job_id` and `error_type`, by which a handler can group them. It decides nothing, and is fed
+by the ManagedJob.
 """
 
 from __future__ import annotations
@@ -132,7 +134,7 @@ class FailureLog:
             return
         if told.count == 1:
             line = f"{self._job} failed: {tell_line(failure)}; {self._first_outlook(known)}{self._until(known)}"
-            self.say("\n".join([line, *_tracebacks(raised(failure))]))
+            self.say("\n".join([line, *_tracebacks(raised(failure))]), of=failure)
             return
         is_counted = known.count > 1 and self._limit is not None
         times = f"{known.count} of {self._limit}" if is_counted else f"for the {_ordinal(told.count)} time"
@@ -141,7 +143,7 @@ class FailureLog:
         is_same_text = symptom_of(failure).message == told.symptom.message
         what = _told_shortly(failure) if is_same_text else tell_line(failure)
         advice = _OF_ONE_RECORD if known.restart is not None and told.is_of_one_record(failure) else ""
-        self.say(f"{self._job}: the same failure again, {times}: {what}; {_outlook(known.restart)}{advice}")
+        self.say(f"{self._job}: the same failure again, {times}: {what}; {_outlook(known.restart)}{advice}", of=failure)
 
     def _first_outlook(self, known: FailureKnown) -> str:
         is_lost = known.failure.kind is FailureKind.TASK_MANAGER_LOST
@@ -203,13 +205,26 @@ class FailureLog:
         way_back = f"; {tell_kept(kept)}, or --from-savepoint on the command line" if kept else ""
         job = f"job {self._graph.name!r} ({self._graph.job_id})"
         text = f"{job} has ended after {restarts} restarts: it {why}{way_back}"
-        self.say(text, logging.ERROR)
+        self.say(text, logging.ERROR, failure)
 
-    def say(self, text: str, level: int = logging.WARNING) -> None:
-        """Log it, and keep it, if it is to be logged."""
+    def say(self, text: str, level: int = logging.WARNING, of: FailureCause | None = None) -> None:
+        """Log it, and keep it, if it is to be logged. `of`: the failure that it is about."""
         if log.isEnabledFor(level):
-            log.log(level, "%s", text)
+            log.log(level, "%s", text, extra=self._attributes(of))
             self._keep(log.name, level, text)
+
+    def _attributes(self, of: FailureCause | None) -> dict[str, str | int]:
+        if of is not None and of.kind is FailureKind.REPEATED and of.cause is not None:
+            of = of.cause
+        return {
+            "job_name": self._graph.name,
+            "job_id": str(self._graph.job_id),
+            "operator": "" if of is None else of.operator_name,
+            "subtask": -1 if of is None else of.subtask_index,
+            "attempt": -1 if of is None else of.attempt_number,
+            "task_manager": "" if of is None else of.task_manager,
+            "error_type": "" if of is None else raised(of).error_type,
+        }
 
     @property
     def _job(self) -> str:

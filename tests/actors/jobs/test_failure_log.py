@@ -52,6 +52,23 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
+def test_records_say_by_attributes_whose_failure_it_is(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    told.failed(FailureKnown(typo(), SOON))
+    told.failed(FailureKnown(typo(), SOON, 2))
+    told.job_ended(JobStatus.FAILED, RepeatedFailures(1).add(typo()), 1)
+    for record in map(vars, caplog.records):
+        where = [record[name] for name in ("job_name", "operator", "subtask", "attempt", "error_type")]
+        assert where == ["flights", "worst", 0, 3, "KeyError"]
+        assert record["job_id"] == str(graph().job_id)
+    assert len(caplog.records) == 3
+
+
+def test_a_record_about_no_failure_has_the_attributes_too(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    told.process_ended(ProcessEnded(1, "exited with code 3", None))
+    (record,) = map(vars, caplog.records)
+    assert [record[name] for name in ("job_name", "operator", "subtask", "error_type")] == ["flights", "", -1, ""]
+
+
 def test_the_first_time_everything_is_told(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
     told.failed(FailureKnown(typo(), SOON))
     (record,) = caplog.records
