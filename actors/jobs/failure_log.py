@@ -3,8 +3,8 @@
 A failure is logged in full when it comes first, with the user's traceback; when it comes again, in one line with how
 often. All of that at WARNING, and the end of a failed job at ERROR. Without any configuration of logging, Python shows
 both on standard error. `understudy logs` has the same lines. Each record has the attributes of records that operators
-log (docs/debugging.md), and `job_id` and `error_type`, by which a handler can group them. It decides nothing, and is fed
-by the ManagedJob.
+log (docs/debugging.md), and `job_id` and `error_type`, by which a handler can group them. It decides nothing, and is
+fed by the ManagedJob.
 """
 
 from __future__ import annotations
