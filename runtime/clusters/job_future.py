@@ -42,13 +42,16 @@ class JobFuture(concurrent.futures.Future[T]):
         what: str,
         read: Callable[[Any], T] = _as_it_is,
         failed: Callable[[BaseException], BaseException] = _as_it_is,
+        overdue: Callable[[], str] = str,
     ) -> None:
+        """`overdue`: what is wrong, as far as it is known, for the text of a TimeoutError."""
         super().__init__()
         self.set_running_or_notify_cancel()
         self._source = source
         self._what = what
         self._read = read
         self._failed = failed
+        self._overdue = overdue
         source.add_done_callback(self._follow)
 
     def __repr__(self) -> str:
@@ -110,7 +113,7 @@ class JobFuture(concurrent.futures.Future[T]):
                 f"a done callback waits for {self._what}, on the thread that brings it: use job.on_event, or a thread"
             )
         if not self.done() and not self._source.wait(seconds):
-            raise FutureTimeout(f"{self._what} is not done after {timeout} seconds")
+            raise FutureTimeout(f"{self._what} is not done after {timeout} seconds{self._overdue()}")
 
     def _follow(self, source: ActorFuture[Any]) -> None:
         before, _here.answers = getattr(_here, "answers", False), True

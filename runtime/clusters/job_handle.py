@@ -65,7 +65,7 @@ from .job_future import JobFuture
 from .job_output import JobOutput
 from .job_results import JobResults
 from .paths import AnyPath, target_folder
-from .readiness import Readiness
+from .readiness import Readiness, not_ready
 from .watermark_explanation import WatermarkExplanation, explain
 
 log = logging.getLogger(__name__)
@@ -148,7 +148,8 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         It is fulfilled at once when they do, or when the job has finished. While the job restarts, it waits until all
         run again. It fails with JobFailed, JobCanceled or JobLost when the job ends otherwise.
         """
-        return JobFuture(self._readiness.future(), f"the start of job {self.name!r}")
+        what = f"the start of job {self.name!r}"
+        return JobFuture(self._readiness.future(), what, overdue=lambda: not_ready(self._details_soon()))
 
     def wait(self, timeout: float | None = None) -> JobDetails:
         """Block until it has finished, and what it has printed and logged is here.

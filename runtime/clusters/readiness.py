@@ -14,7 +14,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from ...messages import JobStatus
+from ...actors.failure import tell_line
+from ...messages import JobDetails, JobStatus
 from ..system.future import ActorFuture
 
 
@@ -55,3 +56,17 @@ class Readiness:
                 future.try_set(None)
             else:
                 future.try_fail(error)
+
+
+def not_ready(details: JobDetails | None) -> str:
+    """Why the tasks do not run yet, as far as it is known, after "the start of job ... is not done"; None: the
+    JobManager does not answer.
+    """
+    if details is None:
+        return "; its JobManager does not answer"
+    if details.failures:
+        return f": it is {details.status.value}; last failure: {tell_line(details.failures[-1])}"
+    return (
+        f": it is {details.status.value}, and no task has failed. If a TaskManager does not start, the log says why "
+        "(`understudy logs`, or the logger understudy.job)"
+    )

@@ -325,8 +325,20 @@ class TestReady:
 
         asyncio.run(scenario())
 
-    def test_a_wait_for_it_has_a_limit(self, job: JobHandle) -> None:
-        with pytest.raises(TimeoutError):
+    def test_a_wait_for_it_that_is_over_says_why(self, job: JobHandle, client: Client) -> None:
+        client.status, client.failures = JobStatus.RESTARTING, (FailureCause("OSError", "no such column"),)
+        with pytest.raises(TimeoutError) as caught:
+            job.ready().result(timeout=0.01)
+        assert str(caught.value) == (
+            "the start of job 'worst-delay' is not done after 0.01 seconds: it is restarting; last failure: OSError: "
+            "no such column"
+        )
+
+    def test_a_wait_for_one_without_a_failure_says_where_to_look(self, job: JobHandle, client: Client) -> None:
+        client.status = JobStatus.CREATED
+        with pytest.raises(
+            TimeoutError, match=r"seconds: it is created, and no task has failed\. If a TaskManager does"
+        ):
             job.ready().result(timeout=0.01)
 
 
