@@ -162,7 +162,9 @@ class KnownKeys:
             assert self._index is not None, "keys have slots in a table"
             keys = self._index.keys(self._slots[wanted[:middle]])
             kinds = self._columns.keys.values()  # those of the table may be others
-            found.append([each if each.type == kind else each.cast(kind) for each, kind in zip(keys, kinds, strict=True)])
+            found.append(
+                [each if each.type == kind else each.cast(kind) for each, kind in zip(keys, kinds, strict=True)]
+            )
         if middle < len(wanted):
             waiting = pa.Table.from_batches([named.records for named in self._waiting]).combine_chunks().to_batches()
             records = waiting[0].take(pa.array(wanted[middle:] - self._taken))
