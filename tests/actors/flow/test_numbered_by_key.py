@@ -225,6 +225,34 @@ def test_after_the_first_flush_keys_stay_at_home() -> None:
     assert run.results() == sorted(list_of(run.expected), key=repr)
 
 
+@pytest.mark.parametrize("channels", [1, 2, 9])
+def test_another_table_begins_again(channels: int) -> None:
+    """Its slots are of other keys, those that the channels know among them; each channel names from 0 on."""
+    run = Run(KEYS["texts"], channels, True)
+    for keys in (range(30), range(39, -1, -1), range(5, 50)):
+        run.anew(0)
+        for _ in range(3):
+            run.rows(0, [(key, key, None, None, None) for key in keys])
+            run.flush(0)
+    for line in run.lines[0]:
+        assert [each.first for each in line.waiting if isinstance(each, NamedRows)] == [0, 0, 0]
+    run.end()
+    assert run.results() == sorted(list_of(run.expected), key=repr)
+
+
+def test_some_of_the_keys_go_by_a_list_of_numbers() -> None:
+    """Known ones, of which some are left out, and new ones behind them."""
+    run = Run(KEYS["pairs"], 3, True)
+    for keys in (range(20), range(0, 20, 3), range(1, 40, 2), range(19, 60)):
+        run.rows(1, [(key, key, None, None, None) for key in keys])
+        run.flush(1)
+    sent = [element for line in run.lines[1] for element in line.waiting]
+    assert not any(isinstance(each, pa.RecordBatch) for each in sent)
+    assert any(not isinstance(each.numbers, slice) for each in sent if isinstance(each, NumberedRows))
+    run.end()
+    assert run.results() == sorted(list_of(run.expected), key=repr)
+
+
 def test_large_flushes_are_cut() -> None:
     run = Run(KEYS["integers"], 1, False)
     for _ in range(2):
