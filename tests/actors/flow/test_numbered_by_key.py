@@ -243,7 +243,7 @@ def test_another_table_begins_again(channels: int) -> None:
 def test_some_of_the_keys_go_by_a_list_of_numbers() -> None:
     """Known ones, of which some are left out, and new ones behind them."""
     run = Run(KEYS["pairs"], 3, True)
-    for keys in (range(20), range(0, 20, 3), range(1, 40, 2), range(19, 60)):
+    for keys in (range(20), range(0, 20, 3), range(1, 40, 2), range(19, 60), range(0, 60, 7)):
         run.rows(1, [(key, key, None, None, None) for key in keys])
         run.flush(1)
     sent = [element for line in run.lines[1] for element in line.waiting]
@@ -325,6 +325,16 @@ def test_a_table_of_other_slots_is_followed() -> None:
     assert run.results() == sorted(list_of(run.expected), key=repr)
 
 
+def test_keys_without_rows_since_the_last_flush_do_not_go_again() -> None:
+    """Nor where rows are not counted."""
+    columns = pa.schema({"k": pa.int64(), "v": pa.int64()})
+    table = ColumnarTable.for_input(["k"], {"sum": Sum("v")}, columns)
+    for keys in ([1, 2, 3], [2]):
+        table.accumulate([pa.record_batch({"k": keys, "v": keys})])
+        (rows,) = table.take_slot_rows()
+        assert rows.records()["k"].to_pylist() == keys
+
+
 def test_rows_between_known_ones_are_cut_by_slot() -> None:
     table = Run(KEYS["texts"], 1, False).locals[0]
     table.accumulate([batch_of(KEYS["texts"], [(key, 1, 0.5, 7, True) for key in range(10)])])
@@ -347,10 +357,11 @@ def test_keys_behind_one_that_was_left_out_go_without_numbers() -> None:
     assert sum(row["rows"] for row in run.results()) == 16
 
 
-def test_a_consumer_whose_parts_have_other_types_takes_rows_with_their_keys() -> None:
+@pytest.mark.parametrize(("part", "kind"), [("min(v", pa.int64()), ("max(when", pa.timestamp("us"))])
+def test_a_consumer_whose_parts_have_other_types_takes_rows_with_their_keys(part: str, kind: pa.DataType) -> None:
     """As behind a union: the least of one input is an int32, and that of all an int64."""
     run = Run(KEYS["texts"], 1, True)
-    wide = [field.with_type(pa.int64()) if field.name.startswith("min(v") else field for field in run._partials]
+    wide = [field.with_type(kind) if field.name.startswith(part) else field for field in run._partials]
     run.consumers = [ColumnarTable.for_partials(list(KEYS["texts"]), AGGREGATES, pa.schema(wide))]
     for _ in range(2):
         run.rows(0, [(key, key, 0.5, 7, True) for key in range(10)])
