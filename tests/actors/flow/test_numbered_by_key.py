@@ -363,8 +363,8 @@ def test_a_consumer_whose_parts_have_other_types_takes_rows_with_their_keys(part
     run = Run(KEYS["texts"], 1, True)
     wide = [field.with_type(kind) if field.name.startswith(part) else field for field in run._partials]
     run.consumers = [ColumnarTable.for_partials(list(KEYS["texts"]), AGGREGATES, pa.schema(wide))]
-    for _ in range(2):
-        run.rows(0, [(key, key, 0.5, 7, True) for key in range(10)])
+    for turn in range(2):
+        run.rows(0, [(key, key, 0.5, 7 + turn, True) for key in range(10)])
         run.flush(0)
     run.end()
     assert run.results() == sorted(list_of(run.expected), key=repr)
