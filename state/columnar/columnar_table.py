@@ -95,7 +95,8 @@ class ColumnarTable:
         if not known.has_types(self._parts.types):
             return self.merge(rows.expanded())
         slots = known.slots(found.numbers, self._index)
-        self._parts.merge_once(as_slice(slots), known.values_of(found))
+        merge = self._parts.merge_once if known.has_keys(self._columns.keys) else self._parts.merge_values
+        merge(as_slice(slots), known.values_of(found))
         return slots
 
     def replace(self, partials: pa.RecordBatch) -> None:

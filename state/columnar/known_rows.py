@@ -111,6 +111,10 @@ class KnownKeys:
         """Whether the parts have these types, in this order."""
         return list(self._columns.parts.items()) == list(types.items())
 
+    def has_keys(self, types: Mapping[str, pa.DataType]) -> bool:
+        """Whether the keys have these types. If not, several of them may be one key of the table, and have its slot."""
+        return self._columns.keys == types
+
     def take_in(self, named: NamedRows, slots: Slots, index: KeyIndex) -> None:
         """The rows that were named are in the table now: these slots."""
         first = self._waiting.popleft()
@@ -156,7 +160,11 @@ class KnownKeys:
         found: list[list[pa.Array]] = []
         if middle:
             assert self._index is not None, "keys have slots in a table"
-            found.append(self._index.keys(self._slots[wanted[:middle]]))
+            keys = self._index.keys(self._slots[wanted[:middle]])
+            kinds = self._columns.keys.values()  # those of the table may be others
+            found.append(
+                [each if each.type == kind else each.cast(kind) for each, kind in zip(keys, kinds, strict=True)]
+            )
         if middle < len(wanted):
             waiting = pa.Table.from_batches([named.records for named in self._waiting]).combine_chunks().to_batches()
             records = waiting[0].take(pa.array(wanted[middle:] - self._taken))

@@ -225,6 +225,34 @@ def test_after_the_first_flush_keys_stay_at_home() -> None:
     assert run.results() == sorted(list_of(run.expected), key=repr)
 
 
+@pytest.mark.parametrize("channels", [1, 2, 9])
+def test_another_table_begins_again(channels: int) -> None:
+    """Its slots are of other keys, those that the channels know among them; each channel names from 0 on."""
+    run = Run(KEYS["texts"], channels, True)
+    for keys in (range(30), range(39, -1, -1), range(5, 50)):
+        run.anew(0)
+        for _ in range(3):
+            run.rows(0, [(key, key, None, None, None) for key in keys])
+            run.flush(0)
+    for line in run.lines[0]:
+        assert [each.first for each in line.waiting if isinstance(each, NamedRows)] == [0, 0, 0]
+    run.end()
+    assert run.results() == sorted(list_of(run.expected), key=repr)
+
+
+def test_some_of_the_keys_go_by_a_list_of_numbers() -> None:
+    """Known ones, of which some are left out, and new ones behind them."""
+    run = Run(KEYS["pairs"], 3, True)
+    for keys in (range(20), range(0, 20, 3), range(1, 40, 2), range(19, 60), range(0, 60, 7)):
+        run.rows(1, [(key, key, None, None, None) for key in keys])
+        run.flush(1)
+    sent = [element for line in run.lines[1] for element in line.waiting]
+    assert not any(isinstance(each, pa.RecordBatch) for each in sent)
+    assert any(not isinstance(each.numbers, slice) for each in sent if isinstance(each, NumberedRows))
+    run.end()
+    assert run.results() == sorted(list_of(run.expected), key=repr)
+
+
 def test_large_flushes_are_cut() -> None:
     run = Run(KEYS["integers"], 1, False)
     for _ in range(2):
@@ -297,6 +325,16 @@ def test_a_table_of_other_slots_is_followed() -> None:
     assert run.results() == sorted(list_of(run.expected), key=repr)
 
 
+def test_keys_without_rows_since_the_last_flush_do_not_go_again() -> None:
+    """Nor where rows are not counted."""
+    columns = pa.schema({"k": pa.int64(), "v": pa.int64()})
+    table = ColumnarTable.for_input(["k"], {"sum": Sum("v")}, columns)
+    for keys in ([1, 2, 3], [2]):
+        table.accumulate([pa.record_batch({"k": keys, "v": keys})])
+        (rows,) = table.take_slot_rows()
+        assert rows.records()["k"].to_pylist() == keys
+
+
 def test_rows_between_known_ones_are_cut_by_slot() -> None:
     table = Run(KEYS["texts"], 1, False).locals[0]
     table.accumulate([batch_of(KEYS["texts"], [(key, 1, 0.5, 7, True) for key in range(10)])])
@@ -319,13 +357,14 @@ def test_keys_behind_one_that_was_left_out_go_without_numbers() -> None:
     assert sum(row["rows"] for row in run.results()) == 16
 
 
-def test_a_consumer_whose_parts_have_other_types_takes_rows_with_their_keys() -> None:
+@pytest.mark.parametrize(("part", "kind"), [("min(v", pa.int64()), ("max(when", pa.timestamp("us"))])
+def test_a_consumer_whose_parts_have_other_types_takes_rows_with_their_keys(part: str, kind: pa.DataType) -> None:
     """As behind a union: the least of one input is an int32, and that of all an int64."""
     run = Run(KEYS["texts"], 1, True)
-    wide = [field.with_type(pa.int64()) if field.name.startswith("min(v") else field for field in run._partials]
+    wide = [field.with_type(kind) if field.name.startswith(part) else field for field in run._partials]
     run.consumers = [ColumnarTable.for_partials(list(KEYS["texts"]), AGGREGATES, pa.schema(wide))]
-    for _ in range(2):
-        run.rows(0, [(key, key, 0.5, 7, True) for key in range(10)])
+    for turn in range(2):
+        run.rows(0, [(key, key, 0.5, 7 + turn, True) for key in range(10)])
         run.flush(0)
     run.end()
     assert run.results() == sorted(list_of(run.expected), key=repr)
