@@ -153,7 +153,7 @@ def _promised(self: CheckpointStorage, path: str, chunks: Any, **_: Any) -> Stat
     return StateHandle(self.resolve(path), None, len(data), zlib.crc32(data))
 
 
-@mutant(OUTPUT, within=110, scenarios=also(lambda at_ms: FailingStorage(at_ms, 4_000, 0.2)))
+@mutant(OUTPUT, within=250, scenarios=also(lambda at_ms: FailingStorage(at_ms, 4_000, 0.2)))
 def a_snapshot_that_failed_is_acknowledged(patch: Patch) -> None:
     def decline(self: TaskCheckpoints, checkpoint_id: Any, *_: Any, **_more: Any) -> None:
         self._owner.tell(

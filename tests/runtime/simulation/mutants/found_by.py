@@ -24,7 +24,7 @@ FOUND_BY: dict[str, int] = {
     "a_run_goes_before_the_metadata_of_an_older_checkpoint": 50,
     "a_run_of_the_new_checkpoint_goes_with_the_old_one": 4,
     "a_snapshot_leaves_out_what_expires_soon": 4,
-    "a_snapshot_that_failed_is_acknowledged": 101,
+    "a_snapshot_that_failed_is_acknowledged": 181,
     "a_split_that_was_begun_is_read_from_its_beginning": 5,
     "a_stop_with_a_savepoint_ends_event_time": 5,
     "a_stopped_source_goes_on_behind_its_barrier": 3,
