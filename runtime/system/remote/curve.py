@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import aiozmq
 import zmq
 from zmq.utils import z85
 
 from ..errors import InsecureKeyFile
+from .aiozmq_names import ZmqProtocol, ZmqTransport
 
 ZAP_ENDPOINT = "inproc://zeromq.zap.01"
 _DOMAIN = b"understudy"
@@ -95,14 +95,14 @@ def zap_reply(request: Sequence[bytes], keys: CurveKeys) -> list[bytes]:
     return [b"1.0", request_id, *status, b"", b""]
 
 
-class ZapHandler(aiozmq.ZmqProtocol):  # type: ignore[misc]
+class ZapHandler(ZmqProtocol):  # type: ignore[misc]
     """Answers a context's ZAP requests on the event loop."""
 
     def __init__(self, keys: CurveKeys) -> None:
         self._keys = keys
-        self._transport: aiozmq.ZmqTransport | None = None
+        self._transport: ZmqTransport | None = None
 
-    def connection_made(self, transport: aiozmq.ZmqTransport) -> None:
+    def connection_made(self, transport: ZmqTransport) -> None:
         self._transport = transport
 
     def msg_received(self, request: Sequence[bytes]) -> None:

@@ -17,11 +17,11 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-import aiozmq
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
 from ....messages import MAX_MESSAGE_BYTES
+from .aiozmq_names import ZmqProtocol, create_zmq_connection
 from .curve import ZAP_ENDPOINT, CurveKeys, ZapHandler
 from .strangers import EVENTS, Strangers
 from .transport import Receiver
@@ -177,7 +177,7 @@ class ZmqTransport:
         return f"tcp://{self._advertised_host}:{endpoint.rpartition(':')[2]}"
 
 
-class _Incoming(aiozmq.ZmqProtocol):  # type: ignore[misc]
+class _Incoming(ZmqProtocol):  # type: ignore[misc]
     """The ROUTER's end: frames of any number of peers, each with the name that the peer gave itself."""
 
     def __init__(self, receiver: Receiver) -> None:
@@ -188,7 +188,7 @@ class _Incoming(aiozmq.ZmqProtocol):  # type: ignore[misc]
         self._receiver.on_frame(peer, frames[1] if len(frames) == 2 else b"")
 
 
-class _Peer(aiozmq.ZmqProtocol):  # type: ignore[misc]
+class _Peer(ZmqProtocol):  # type: ignore[misc]
     """The DEALER to one peer: CONNECTING with a queue, then CONNECTED, then lost permanently."""
 
     def __init__(self, owner: ZmqTransport, address: str) -> None:
@@ -259,7 +259,7 @@ class _Peer(aiozmq.ZmqProtocol):  # type: ignore[misc]
         self._owner.lost(self, reason, is_refused=is_refused)
 
 
-class _Monitor(aiozmq.ZmqProtocol):  # type: ignore[misc]
+class _Monitor(ZmqProtocol):  # type: ignore[misc]
     """A socket's events, and their values. aiozmq's own monitor looks for them in ZeroMQ's global context."""
 
     def __init__(self, on_event: Callable[[int, int], None]) -> None:
@@ -305,7 +305,7 @@ async def _link(socket: zmq.Socket[bytes], protocol: Any) -> _Link:
     link = _Link(socket)
     protocol.connection_lost = link.has_closed
     try:
-        link.transport, _ = await aiozmq.create_zmq_connection(lambda: protocol, socket.type, zmq_sock=socket)
+        link.transport, _ = await create_zmq_connection(lambda: protocol, socket.type, zmq_sock=socket)
     except BaseException:
         socket.close(linger=0)
         raise
