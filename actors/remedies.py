@@ -42,6 +42,7 @@ _OF_PAIRS = (
     "a tuple has no names: record[0] is its first item; what a join of records gives is the pair (left, right): write "
     'left, right = pair; left["price"]'
 )
+_OF_AWAIT = "out.collect, self.timers.at_event_time and methods of state are called without await"
 _OF_TYPES = {
     "'method' and '": "brackets are missing behind a method, as in self.total.value()",
     "' and 'method'": "brackets are missing behind a method, as in self.total.value()",
@@ -51,9 +52,8 @@ _OF_TYPES = {
     ),
     "Collector.put() missing 1": "write out.collect(record) in place of out.put(record)",
     "'Collector' object is not callable": "write out.collect(record) in place of out(record)",
-    "NoneType can't be used in 'await' expression": (
-        "out.collect, self.timers.at_event_time and methods of state are called without await"
-    ),
+    "NoneType can't be used in 'await' expression": _OF_AWAIT,
+    "'NoneType' object can't be awaited": _OF_AWAIT,
 }
 
 

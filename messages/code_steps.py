@@ -1,7 +1,7 @@
 """Code of functions: what lies inside, and its instructions in one vocabulary, whichever Python compiled it.
 
-Python 3.11 has `PRECALL` and `LOAD_METHOD`; 3.12 has `RETURN_CONST`; 3.13 loads two variables at once. Whoever looks
-at a user's code asks for its steps, and not `dis`.
+Python 3.11 has `PRECALL` and `LOAD_METHOD`; 3.12 has `RETURN_CONST`; 3.13 loads two variables at once; 3.14 borrows
+them, and its `RETURN_VALUE` leaves the stack alone. Whoever looks at a user's code asks for its steps, and not `dis`.
 """
 
 from __future__ import annotations
@@ -101,6 +101,8 @@ def _divided(each: dis.Instruction, effect: int) -> Iterator[tuple[str, Any, int
     if each.opname == "RETURN_CONST":
         yield "LOAD_CONST", each.argval, 1
         yield "RETURN_VALUE", None, -1
+    elif each.opname == "RETURN_VALUE":
+        yield each.opname, None, -1
     elif len(slots := _SLOT.findall(each.opname)) == 2:
         for what, variable in zip(slots, each.argval, strict=True):
             yield f"{what}_FAST", variable, 1 if what == "LOAD" else -1

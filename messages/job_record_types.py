@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from .code_outline import code_outline
+from .own_annotations import own_annotations
 from .record_shape import shape_of
 from .registry import module_name
 
@@ -68,7 +69,7 @@ def _outline(cls: Any) -> tuple[Any, ...]:
     shape, own = shape_of(cls), {name: value for name, value in vars(cls).items() if name != "__firstlineno__"}
     return (
         [(base.__module__, base.__qualname__) for base in cls.__bases__],
-        repr(own.get("__annotations__")),
+        repr(dict(own_annotations(cls))),
         None if shape is None else (shape.fields, shape.optional, shape.later),
         {name: repr(member.value) for name, member in own.get("_member_map_", {}).items()},
         {name: parts for name, value in own.items() if (parts := _code_of(value)) is not None},

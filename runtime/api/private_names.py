@@ -12,6 +12,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ...messages.code_steps import inner_codes, placed_steps
+from ...messages.own_annotations import own_annotations
 from .errors import InvalidOperator
 
 _OURS = __name__.partition(".")[0] + "."
@@ -41,7 +42,7 @@ def _other(name: str, kind: type[Any]) -> str:
 @cache
 def _taken_by(kind: type[Any]) -> frozenset[str]:
     """The private names that the class itself defines, declares, or assigns in its methods."""
-    names = {*vars(kind), *vars(kind).get("__annotations__", ())}
+    names = {*vars(kind), *own_annotations(kind)}
     for value in vars(kind).values():
         names.update(name for name, _ in assigned(value))
     return frozenset(name for name in names - _set_by_us(kind) if name.startswith("_") and not _is_its_own(name, kind))

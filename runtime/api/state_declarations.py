@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import Any, get_args, get_origin
 
 from ...actors.operators.operator import Operator
+from ...messages.own_annotations import own_annotations
 from ...state import FoldingState, ListState, MapState, OperatorListState, ReducingState, ValueState
 from .errors import InvalidOperator
 from .private_names import is_ours
@@ -46,7 +47,7 @@ def _values(cls: type) -> Iterator[tuple[str, tuple[str, str], str]]:
 
 def _annotations(cls: type, operator: Operator) -> Iterator[tuple[str, tuple[str, str], str]]:
     """Those without a value, be it of a subclass or of the instance."""
-    for attribute, annotation in vars(cls).get("__annotations__", {}).items():
+    for attribute, annotation in own_annotations(cls).items():
         if (found := _kind_of(annotation)) is not None and not hasattr(operator, attribute):
             yield attribute, found, f"is only annotated, as {_written(found)}"
 

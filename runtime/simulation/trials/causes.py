@@ -23,6 +23,7 @@ from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import Source
 from ....messages import CheckpointId
+from ....messages.own_annotations import own_annotations
 from ....state import OperatorListState, declared_states
 from ...api.captured_changes import changes_of
 from ...api.private_names import is_ours
@@ -319,7 +320,7 @@ def _names_of_ours(kind: type) -> Iterator[str]:
     """Those that our classes declare, and the private ones that their methods use."""
     for base in filter(is_ours, kind.__mro__):
         yield from vars(base)
-        yield from vars(base).get("__annotations__", {})
+        yield from own_annotations(base)
         for method in vars(base).values():
             code = getattr(method, "__code__", None)
             yield from (name for name in getattr(code, "co_names", ()) if name.startswith("_"))
