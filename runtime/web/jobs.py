@@ -33,6 +33,7 @@ from ...messages import (
     RequestMetrics,
 )
 from ...state.job_history import JobHistory
+from ..system.shared_outcome import outcome_of
 from .errors import HttpError, JobManagerAway, not_found
 
 FRESH_SECONDS = 0.5
@@ -224,7 +225,7 @@ class Desk:
         if (known := kept.get(key)) is None:
             known = kept[key] = _Kept(now, asyncio.ensure_future(_awaited(ask)))
             known.task.add_done_callback(_take_error)
-        return await asyncio.shield(known.task)
+        return await outcome_of(known.task)
 
 
 async def _awaited(ask: Callable[[], Awaitable[Any]]) -> Any:

@@ -22,6 +22,7 @@ from ....actors.operators.collector import Collector
 from ....actors.operators.operator import Operator, Takes
 from ....actors.setting_limits import whole_setting
 from ....messages import MissingColumn, make_rows
+from ...system.shared_outcome import outcome_of
 from .database import Database, driver_of
 from .relation import Key, Relation
 from .texts import batch_of_csv
@@ -183,7 +184,7 @@ class SqlLookupJoin(Operator):
         if new:
             found |= await self._ask(new)
         for key, future in waiting.items():
-            found[key] = await asyncio.shield(future)
+            found[key] = await outcome_of(future)
         return found
 
     async def _ask(self, keys: list[Key]) -> dict[Key, Rows]:

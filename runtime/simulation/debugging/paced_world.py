@@ -10,7 +10,6 @@ All happens on one thread. Another thread may only hand something over, with `fr
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import math
 import threading
@@ -20,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..world.process import EPOCH_MS, Process, ProcessClock
+from ..world.running_loop import put_back, take_out
 from ..world.trace import Trace
 from ..world.world import World
 
@@ -75,7 +75,7 @@ class PacedWorld(World):
                 self._is_paced = True
 
     def run_until(self, is_over: Callable[[], bool], limit_ms: float) -> bool:
-        running, current = asyncio._get_running_loop(), self.current
+        running, current = take_out(), self.current
         self._enter(current)
         try:
             while not is_over():
@@ -91,7 +91,7 @@ class PacedWorld(World):
         finally:
             self._left_ms = self._real_ms()
             self.current = current
-            asyncio._set_running_loop(running)
+            put_back(running)
 
     def _due_ms(self) -> float:
         if self._soon:

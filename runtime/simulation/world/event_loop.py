@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from ...coroutines.begun_tasks import BegunTimer, context_of_unit, note, noted
 from .process import Event, Process, Timeline
+from .running_loop import put_back, take_out
 
 log = logging.getLogger(__name__)
 
@@ -37,11 +38,10 @@ class off_loop:  # used as a function; a generator would cost more than what is 
     __slots__ = ("_running",)
 
     def __enter__(self) -> None:
-        self._running = asyncio._get_running_loop()
-        asyncio._set_running_loop(None)
+        self._running = take_out()
 
     def __exit__(self, *_: object) -> None:
-        asyncio._set_running_loop(self._running)
+        put_back(self._running)
 
 
 class ProcessLoop(asyncio.AbstractEventLoop):

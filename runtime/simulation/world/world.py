@@ -21,6 +21,7 @@ from typing import Any
 from ....actors.traceback_text import formatting, placeless_traceback
 from .event_loop import ProcessLoop
 from .process import EPOCH_MS, Event, Process, ProcessClock, ProcessKilled
+from .running_loop import put_back, take_out
 from .trace import Trace
 
 __all__ = ["EPOCH_MS", "Process", "ProcessClock", "ProcessKilled", "Stuck", "World"]
@@ -113,14 +114,14 @@ class World:
         The limit is reached too when nothing is left that could happen. What was interrupted goes on first, though: so
         it may become a little later, and much later when a process was frozen in the middle of something.
         """
-        running, current = asyncio._get_running_loop(), self.current
+        running, current = take_out(), self.current
         self._enter(current)
         try:
             with formatting(placeless_traceback):
                 return self._run_until(is_over, limit_ms)
         finally:
             self.current = current
-            asyncio._set_running_loop(running)
+            put_back(running)
 
     def run_for(self, duration_ms: float) -> None:
         self.run_until(lambda: False, self.now_ms + duration_ms)
