@@ -1,7 +1,8 @@
 """Code of functions: what lies inside, and its instructions in one vocabulary, whichever Python compiled it.
 
 Python 3.11 has `PRECALL` and `LOAD_METHOD`; 3.12 has `RETURN_CONST`; 3.13 loads two variables at once; 3.14 borrows
-them, and its `RETURN_VALUE` leaves the stack alone. Whoever looks at a user's code asks for its steps, and not `dis`.
+them, and its `RETURN_VALUE` leaves the stack alone; 3.15 has None among its common constants. Whoever looks at a user's
+code asks for its steps, and not `dis`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
-_SAME_AS = {"LOAD_METHOD": "LOAD_ATTR", "CALL_KW": "CALL", "LOAD_SMALL_INT": "LOAD_CONST"}
+_SAME_AS = {
+    "LOAD_METHOD": "LOAD_ATTR",
+    "CALL_KW": "CALL",
+    "LOAD_SMALL_INT": "LOAD_CONST",
+    "LOAD_COMMON_CONSTANT": "LOAD_CONST",
+}
 _SLOT = re.compile("(LOAD|STORE)_FAST")
 _BEFORE_CALL = "PRECALL"
 """Takes the arguments from the stack for the CALL behind it: one step here."""

@@ -92,7 +92,7 @@ def _as_table(frame: Any, wanted_by: str) -> pa.Table:
     try:
         if library == "pandas" and hasattr(frame, "columns"):
             return pa.Table.from_pandas(_named_by_texts(frame), preserve_index=False)
-        if hasattr(frame, "__arrow_c_stream__"):
+        if hasattr(frame, "__arrow_c_stream__") and type(frame).__name__ != "Series":  # a column is no table
             return pa.table(frame)
         if isinstance(frame, Sequence) and frame and all(isinstance(each, pa.RecordBatch) for each in frame):
             return pa.Table.from_batches(frame)

@@ -85,6 +85,7 @@ OfSpark.__module__ = "pyspark.sql.classic.dataframe"
         ([], r"wanted a table of columns .*, found \[\]"),
         (pl.from_arrow(TABLE).lazy(), r"; env.from_polars\(frame.collect\(\)\) reads this$"),
         (pd.Series([1, 2]), r"; env.from_pandas\(series.to_frame\(\)\) reads this$"),
+        (pl.Series([1, 2]), r"; env.from_polars\(series.to_frame\(\)\) reads this$"),
         (pa.array([1]), r"; env.from_arrow\(pa.table\(.*\)\) reads this$"),
         ([{"a": 1}], r"; env.from_collection\(records\) reads this$"),
         ({"a": [1]}, r"; env.from_arrow\(pa.table\(columns\)\) reads this$"),
