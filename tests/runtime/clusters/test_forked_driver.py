@@ -16,6 +16,9 @@ from .jobs import eventually
 
 pytestmark = pytest.mark.every_run
 
+QUIET = ("-W", "ignore::DeprecationWarning")
+"""From Python 3.12 on a fork beside threads is warned of, rightly."""
+
 PROGRAM = """
 import os, signal, sys, time
 from understudy import LocalCluster, StreamEnvironment
@@ -41,7 +44,7 @@ def run(text: str, folder: Path) -> list[str]:
     """What it prints. Into a file: a fork that hangs would hold a pipe open; SIGALRM ends it."""
     said = folder / "said"
     with said.open("w") as output:
-        done = subprocess.run([sys.executable, "-c", PROGRAM + text], stdout=output, stderr=output, timeout=120)
+        done = subprocess.run([sys.executable, *QUIET, "-c", PROGRAM + text], stdout=output, stderr=output, timeout=120)
     assert done.returncode == 0, said.read_text()
     return said.read_text().splitlines()
 
