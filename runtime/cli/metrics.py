@@ -9,7 +9,7 @@ import click
 from ...messages import SampledFrame
 from ..clusters.job_figures import FLAME_KINDS, FlameKind
 from .connection import connect_to_job, connection_options
-from .figures import shown, table_of
+from .figures import in_full, table_of
 from .jobs import JSON, plain_table, print_table
 from .output import note, print_json, told
 
@@ -39,11 +39,11 @@ def metrics(
         print_json(measured)
     elif everything:
         for name, value in sorted(measured.values.items()):
-            click.echo(f"{name} {shown(value)}")
+            click.echo(f"{name} {in_full(value)}")
         for vertex in measured.vertices:
             for subtask in vertex.subtasks:
                 for name, value in sorted(subtask.values.items()):
-                    click.echo(f"{vertex.name}[{subtask.subtask_index}] {name} {shown(value)}")
+                    click.echo(f"{vertex.name}[{subtask.subtask_index}] {name} {in_full(value)}")
     else:
         print_table(table_of(measured, with_subtasks=subtasks))
         note(f"the job is {measured.status.value}; --all lists every figure")
