@@ -362,7 +362,10 @@ class Operator(Actor):
         A source that takes records here loses those that it has answered for when its process is killed:
         `env.from_inlet` makes one that does not.
         """
-        raise TypeError(f"operator {self.context.name!r} answers no questions: {type(self).__name__} has no on_receive")
+        raise TypeError(
+            f"operator {self.context.name!r} answers no questions: define on_receive(self, message) in "
+            f"{type(self).__name__}"
+        )
 
     def _own_states(self) -> tuple[StateDescription, ...]:
         """States that are no declarations of its class."""

@@ -378,4 +378,7 @@ def _disposed_path(answer: Any) -> str:
 def _check(answer: object, *kinds: type) -> None:
     if not isinstance(answer, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise Refused(f"the JobManager answered with {type(answer).__name__}, not {wanted}: another version?")
+        raise Refused(
+            f"the JobManager answered with {type(answer).__name__}, wanted {wanted}: it may run another version of "
+            "Understudy; install the same one here"
+        )
