@@ -63,8 +63,9 @@ def back_pressure(
     key_file: str | None,
     timeout: float | None,
 ) -> None:
-    """How often the tasks of JOB are held back by those behind them: each is looked at 100 times in five seconds. Of
-    VERTICES (names or ids, or those of operators), or of all.
+    """Back-pressure: how often the tasks of JOB wait for those behind them, by 100 samples of each in five seconds.
+
+    VERTICES are names or ids of vertices or operators; without any, all.
     """
     with connect_to_job(job, jobmanager, key_file, timeout) as (cluster, found):
         wanted = vertices or tuple(each.vertex_id for each in cluster.metrics(found.job_id).jobs[0].vertices)
