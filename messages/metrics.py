@@ -80,6 +80,8 @@ class VertexMetrics:
 
 @message
 class JobMetrics:
+    """All figures of one job, as of the last heartbeats, with rates over the last seconds."""
+
     job_id: JobId
     name: str
     status: JobStatus
@@ -101,6 +103,8 @@ class JobMetrics:
 
 @message
 class TaskManagerMetrics:
+    """One TaskManager: where it runs, and the figures of its process."""
+
     task_manager_id: TaskManagerId
     job_id: JobId
     index: int

@@ -149,6 +149,29 @@ def test_a_public_name_that_is_not_on_the_page_is_missed() -> None:
     assert unnamed(PAGE.replace("`monotonous()`", "").replace("`Violation`", "")) == {"monotonous", "Violation"}
 
 
+def undescribed(names: Iterable[str]) -> set[str]:
+    """Classes and functions without a docstring of their own, and methods of the page's classes without any."""
+    without = set()
+    for name in names:
+        value = found(name)
+        text = inspect.getdoc(value) or ""
+        if isinstance(value, type | FunctionType) and (not text or text.startswith(f"{value.__name__}(")):
+            without.add(name)
+        if name in SECTIONS and isinstance(value, type):
+            calls = {row.partition("(")[0] for row in members(name) if "(" in row and not row.startswith("test_")}
+            without |= {f"{name}.{call}" for call in calls if not inspect.getdoc(getattr(value, call))}
+    return without
+
+
+def test_every_public_class_function_and_method_has_a_docstring() -> None:
+    assert undescribed({*understudy.__all__, *testing.__all__}) == set()
+
+
+def test_a_method_without_a_docstring_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(understudy.JobHandle.cancel, "__doc__", None)
+    assert undescribed({"JobHandle", "LocalCluster"}) == {"JobHandle.cancel"}
+
+
 NOT_MADE_BY_USERS = {
     "ActorFuture", "Announcement", "Answer", "ClientAction", "Collector", "ConnectedStreams", "DataStream",
     "DataStreamSink", "DeadLetter", "DeadLetters", "DebugCluster", "Fault", "Inlet", "JobFuture", "JobHandle",

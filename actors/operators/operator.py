@@ -362,10 +362,8 @@ class Operator(Actor):
         A source that takes records here loses those that it has answered for when its process is killed:
         `env.from_inlet` makes one that does not.
         """
-        raise TypeError(
-            f"operator {self.context.name!r} answers no questions: define on_receive(self, message) in "
-            f"{type(self).__name__}"
-        )
+        wanted = f"define {type(self).__name__}.on_receive(self, message)"
+        raise TypeError(f"operator {self.context.name!r} answers no questions: {wanted}")
 
     def _own_states(self) -> tuple[StateDescription, ...]:
         """States that are no declarations of its class."""

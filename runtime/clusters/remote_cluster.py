@@ -117,6 +117,7 @@ class RemoteCluster(AsContext):
         return self
 
     def close(self) -> None:
+        """Close this side; the cluster and its jobs go on."""
         system, self._system = self._system, None
         line, self._line = self._line, None
         if line is not None:

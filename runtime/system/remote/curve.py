@@ -32,6 +32,7 @@ class CurveKeys:
 
     @classmethod
     def generate(cls) -> CurveKeys:
+        """A new random pair."""
         return cls(*zmq.curve_keypair())
 
     @classmethod
