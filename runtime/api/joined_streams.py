@@ -235,6 +235,6 @@ def _keyed(other: Any, method: str) -> Keyed:
     """Raises InvalidProgram for what is no keyed stream."""
     if not isinstance(other, KeyedJoins):
         raise InvalidProgram(
-            f"{method}: wanted another keyed stream, found {type(other).__name__}: call key_by(...) on both"
+            f"{method}: wanted another keyed stream, found a {type(other).__name__}: call key_by(...) on both"
         )
     return other._keyed
