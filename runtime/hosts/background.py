@@ -81,8 +81,8 @@ def stop_processes(settings: HostSettings, role: Role) -> list[ProcessState]:
         if not left:
             return meant
     raise ProcessFailed(
-        f"the {role} processes {sorted(left)} have not ended {STOP_SECONDS:g} s after SIGKILL: they may wait for a disk "
-        "or a network folder that does not answer; see whether run.dir and storage.dir can be reached"
+        f"the {role} processes {sorted(left)} have not ended {STOP_SECONDS:g} s after SIGKILL: they may wait for a "
+        "disk or a network folder that does not answer; see whether run.dir and storage.dir can be reached"
     )
 
 
