@@ -20,15 +20,21 @@ T = TypeVar("T")
 class Clock(Protocol):
     """Two readings: `now_ms` never goes back and means nothing outside the process; `wall_ms` is Unix time."""
 
-    def now_ms(self) -> float: ...
+    def now_ms(self) -> float:
+        """Milliseconds that never go back: for durations, within this process."""
+        ...
 
-    def wall_ms(self) -> int: ...
+    def wall_ms(self) -> int:
+        """Unix time in milliseconds: to show to users."""
+        ...
 
 
 class Timer(Protocol):
     """A message that is due later. Cancelling one that has fired does nothing."""
 
-    def cancel(self) -> None: ...
+    def cancel(self) -> None:
+        """Take it back; of one that has fired nothing happens."""
+        ...
 
 
 class Ref(Protocol):
@@ -42,9 +48,13 @@ class Ref(Protocol):
     @property
     def address(self) -> str: ...
 
-    def tell(self, message: Any) -> None: ...
+    def tell(self, message: Any) -> None:
+        """Send it; never blocks, and never raises for a target that is gone."""
+        ...
 
-    def ask(self, message: Any, *, timeout_ms: float | None = None) -> Answer[Any]: ...
+    def ask(self, message: Any, *, timeout_ms: float | None = None) -> Answer[Any]:
+        """Send it; what comes of it is what the handler returned, or raised, or AskTimeout, ActorDead, Unreachable."""
+        ...
 
 
 class ActorContext(Protocol):

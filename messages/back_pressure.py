@@ -66,6 +66,8 @@ class RequestBackPressure:
 
 @message
 class SubtaskBackPressureReport:
+    """How often the outputs of one subtask held it back, by samples."""
+
     subtask_index: SubtaskIndex
     level: str
     """"ok", "low" or "high"."""

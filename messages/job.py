@@ -73,6 +73,8 @@ class RestoredFrom:
 
 @message
 class JobSubmitted:
+    """JobManager -> client: a job was taken; what it was started from, and what its program took over."""
+
     job_id: JobId
     restored_checkpoint_id: CheckpointId = CheckpointId(0)
     """0 for a fresh start."""
@@ -103,6 +105,8 @@ class ListJobs:
 
 @message
 class JobSummary:
+    """One job in a line: status, times, restarts and its last failure."""
+
     job_id: JobId
     name: str
     status: JobStatus
@@ -186,6 +190,8 @@ class TaskMetrics:
 
 @message
 class JobDetails:
+    """What a JobManager knows of one job: its status, failures, checkpoints and tasks, as of the answer."""
+
     job_id: JobId
     name: str
     status: JobStatus

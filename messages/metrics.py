@@ -80,6 +80,8 @@ class VertexMetrics:
 
 @message
 class JobMetrics:
+    """All figures of one job, as of the last heartbeats, with rates over the last seconds."""
+
     job_id: JobId
     name: str
     status: JobStatus
@@ -91,16 +93,18 @@ class JobMetrics:
     """In topological order."""
 
     def vertex(self, wanted: str) -> VertexMetrics:
-        """The vertex with this name or id, or with an operator of this name. Raises KeyError."""
+        """The vertex with this name or id, or with an operator of this name. Raises LookupError."""
         for each in self.vertices:
             if wanted in (each.vertex_id, each.name, *each.operators):
                 return each
         known = ", ".join(repr(each.name) for each in self.vertices) or "none"
-        raise KeyError(f"job {self.name!r} has no vertex or operator {wanted!r}; its vertices: {known}")
+        raise LookupError(f"job {self.name!r} has no vertex or operator {wanted!r}; its vertices: {known}")
 
 
 @message
 class TaskManagerMetrics:
+    """One TaskManager: where it runs, and the figures of its process."""
+
     task_manager_id: TaskManagerId
     job_id: JobId
     index: int
@@ -109,7 +113,7 @@ class TaskManagerMetrics:
     pid: int
     slots: int
     silent_ms: int
-    """How long ago it was heard of."""
+    """How long ago its last heartbeat came."""
     values: dict[str, float]
     """Of its process: Status.Process.CPU.Time, ..."""
 
@@ -127,14 +131,15 @@ class ClusterMetrics:
     task_managers: tuple[TaskManagerMetrics, ...]
 
     def job(self, wanted: str) -> JobMetrics:
-        """The job with this id, or else the last one with this name. Raises KeyError."""
+        """The job with this id, or else the last one with this name. Raises LookupError."""
         for each in self.jobs:
             if each.job_id == wanted:
                 return each
         for each in reversed(self.jobs):
             if each.name == wanted:
                 return each
-        raise KeyError(f"no job {wanted!r} here; known: {', '.join(each.job_id for each in self.jobs) or 'none'}")
+        known = ", ".join(f"{each.name!r} ({each.job_id})" for each in self.jobs) or "none"
+        raise LookupError(f"no job has the id or name {wanted!r}; there are: {known}")
 
 
 @message

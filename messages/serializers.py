@@ -26,9 +26,13 @@ class Serializer(Protocol):
     name: str
     version: int
 
-    def serialize(self, value: Any) -> bytes: ...
+    def serialize(self, value: Any) -> bytes:
+        """The value as bytes."""
+        ...
 
-    def deserialize(self, data: bytes, version: int) -> Any: ...
+    def deserialize(self, data: bytes, version: int) -> Any:
+        """The value of bytes that this version wrote: parse them, and never unpickle them."""
+        ...
 
 
 _by_name: dict[str, Serializer] = {}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import concurrent.futures
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
+from types import FunctionType
 from typing import Any, get_type_hints
 
 import pytest
@@ -130,11 +131,97 @@ def test_the_page_has_a_section_for_what_users_hold_in_their_hands() -> None:
     assert events | streams | clusters | jobs | tests <= set(SECTIONS)
 
 
-def test_every_fault_and_every_error_of_the_tests_is_named() -> None:
-    errors = {
-        name for name in testing.__all__ if isinstance(found(name), type) and issubclass(found(name), BaseException)
-    }
-    assert {kind.__name__ for kind in (*testing.FAULTS, *testing.ACTIONS)} | errors <= set(re.findall(r"`(\w+)", PAGE))
+def is_error(name: str) -> bool:
+    return isinstance(found(name), type) and issubclass(found(name), BaseException)
+
+
+def unnamed(page: str) -> set[str]:
+    """Public names that a page does not have in backticks; errors of `understudy` are in docs/errors.md."""
+    errors = {name for name in understudy.__all__ if is_error(name)}
+    return {*understudy.__all__, *testing.__all__} - errors - set(re.findall(r"`(\w+)", page))
+
+
+def test_every_public_name_is_on_the_page() -> None:
+    assert unnamed(PAGE) == set()
+
+
+def test_a_public_name_that_is_not_on_the_page_is_missed() -> None:
+    assert unnamed(PAGE.replace("`monotonous()`", "").replace("`Violation`", "")) == {"monotonous", "Violation"}
+
+
+def undescribed(names: Iterable[str]) -> set[str]:
+    """Classes and functions without a docstring of their own, and methods of the page's classes without any."""
+    without = set()
+    for name in names:
+        value = found(name)
+        text = inspect.getdoc(value) or ""
+        if isinstance(value, type | FunctionType) and (not text or text.startswith(f"{value.__name__}(")):
+            without.add(name)
+        if name in SECTIONS and isinstance(value, type):
+            calls = {row.partition("(")[0] for row in members(name) if "(" in row and not row.startswith("test_")}
+            without |= {f"{name}.{call}" for call in calls if not inspect.getdoc(getattr(value, call))}
+    return without
+
+
+def test_every_public_class_function_and_method_has_a_docstring() -> None:
+    assert undescribed({*understudy.__all__, *testing.__all__}) == set()
+
+
+def test_a_method_without_a_docstring_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(understudy.JobHandle.cancel, "__doc__", None)
+    assert undescribed({"JobHandle", "LocalCluster"}) == {"JobHandle.cancel"}
+
+
+NOT_MADE_BY_USERS = {
+    "ActorFuture", "Announcement", "Answer", "ClientAction", "Collector", "ConnectedStreams", "DataStream",
+    "DataStreamSink", "DeadLetter", "DeadLetters", "DebugCluster", "Fault", "Inlet", "JobFuture", "JobHandle",
+    "KeyedStream", "LocalRef", "NamedRef", "OperatorContext", "OperatorEdit", "Outcome", "Outlet", "Predecessor",
+    "RemoteRef", "RestartLimit", "RestartStrategyConfig", "SavepointEdit", "SavepointOperator", "Sent",
+    "SimulatedDisk", "StateEdit", "StateTable", "Survived", "Timers", "Translation", "TransportOptions",
+    "Violation", "WindowedStream", "message",
+}  # fmt: skip
+"""Users get them, and make none; of `message`, a decorator, they write no parameter."""
+
+
+def parameters_of(name: str) -> set[str]:
+    """Of a function or constructor that no heading or row of the page has with its parameters."""
+    value = found(name)
+    home = value.__init__ if isinstance(value, type) else value
+    if (
+        re.search(rf"^(?:### |\| )`{name}\(", PAGE, re.MULTILINE)
+        or not isinstance(home, FunctionType)
+        or not home.__module__.startswith("understudy")
+        or name in NOT_MADE_BY_USERS
+        or is_error(name)
+        or getattr(value, "_is_protocol", False)
+    ):
+        return set()
+    stars = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    found_there = inspect.signature(home).parameters.values()
+    return {each.name for each in found_there if each.kind not in stars} - {"self"}
+
+
+def undocumented(name: str, code: Iterable[str]) -> set[str]:
+    """Those of its parameters that are in no code of the pages that have its name."""
+    there = "\n".join(text for text in code if re.search(rf"\b{name}\b", text))
+    return {each for each in parameters_of(name) if not re.search(rf"\b{each}\b", there)}
+
+
+def in_code(text: str) -> str:
+    """What stands in backticks and in blocks of code."""
+    return "\n".join(re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL))
+
+
+PAGES = [in_code(page.read_text()) for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "decisions"]
+
+
+def test_every_parameter_of_what_users_call_is_on_a_page_that_names_it() -> None:
+    names = {*understudy.__all__, *testing.__all__}
+    assert {name: missing for name in names if (missing := undocumented(name, PAGES))} == {}
+
+
+def test_a_parameter_that_no_page_has_is_found() -> None:
+    assert undocumented("SqlSink", [text.replace("db_schema", "") for text in PAGES]) == {"db_schema"}
 
 
 @pytest.mark.parametrize("name", ["DataStream", "Cluster"])

@@ -50,3 +50,15 @@ def prints_what_it_says(page: str, folder: Path, prepared: Prepared, **changes: 
     done = prepared.run("page.py", folder=folder, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stdout == printed
+
+
+VERSIONED = r"\b(pandas|Polars|DuckDB|pyarrow|PySpark|deltalake|pyiceberg|SQLAlchemy|psycopg|httpx|websockets) (\d+)\b"
+
+
+def test_the_pages_name_one_version_of_each_library_that_they_were_tested_with() -> None:
+    named: dict[str, set[str]] = {}
+    for page in PAGES.glob("*.md"):
+        for library, version in re.findall(VERSIONED, page.read_text()):
+            named.setdefault(library, set()).add(version)
+    assert "pyarrow" in named
+    assert {library: versions for library, versions in named.items() if len(versions) > 1} == {}

@@ -28,6 +28,26 @@ def test_every_exported_error_is_listed_once_and_nothing_else_is() -> None:
     assert sorted(LISTED) == sorted(EXPORTED)
 
 
+NUMBERS = {"three": 3, "four": 4, "six": 6, "seven": 7, "nine": 9}
+BASES = re.findall(r"^\| `(\w+)` \|[^\n]*?base of (the next|these) (\w+)", PAGE, re.MULTILINE)
+NAMED_BASES = re.findall(r"^\| `(\w+)` \|[^\n]*?base of ((?:`\w+`(?:, | and )?)+)", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("base", "where", "number"), BASES)
+def test_a_base_has_the_rows_below_it_that_it_names(base: str, where: str, number: str) -> None:
+    at, count = LISTED.index(base), NUMBERS[number]
+    rows = LISTED[at + 1 : at + 1 + count] if where == "the next" else LISTED[at - count : at]
+    below = {each.__name__ for each in _below(EXPORTED[base])} & set(EXPORTED)
+    assert set(rows) <= below
+    assert base == "KafkaError" or set(rows) == below
+
+
+@pytest.mark.parametrize(("base", "names"), NAMED_BASES)
+def test_a_base_that_names_errors_names_its_own(base: str, names: str) -> None:
+    own = {each.__name__ for each in EXPORTED[base].__subclasses__()} & set(EXPORTED)
+    assert set(re.findall(r"`(\w+)`", names)) == own
+
+
 def test_every_error_of_the_api_is_exported() -> None:
     """Those that a client meets; what only tasks meet is exported where an operator may catch it."""
     for base in (ApiError, AskFailed, RemoteError):

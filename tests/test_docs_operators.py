@@ -84,7 +84,7 @@ def test_the_context_has_what_is_said() -> None:
 
 
 def test_sources_have_the_methods_that_are_said() -> None:
-    (paragraph,) = re.findall(r"\*\*Sources\*\*(.*?)\n\n", PAGE, re.DOTALL)
+    (paragraph,) = re.findall(r"\*\*Sources\*\*(.*?)\nEach subtask", PAGE, re.DOTALL)
     shown = re.findall(r"`(\w+)\((.*?)\)", paragraph)
     assert {name for name, _ in shown} >= {"poll", "offset", "seek", "rescale"}
     for name, parameters in shown:

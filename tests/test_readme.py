@@ -6,6 +6,7 @@ import re
 import runpy
 import subprocess
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -146,8 +147,55 @@ def test_the_commands_are_targets_of_the_makefile() -> None:
         assert {target for pair in named for target in pair if target} <= targets
 
 
-def test_every_link_leads_somewhere() -> None:
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            if "://" not in link:
-                assert (page.parent / link).exists(), f"{page.name} links to {link}"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def links_of(page: Path) -> list[tuple[str, str]]:
+    """Each link to a file: its path, empty for the page itself, and its anchor."""
+    found = re.findall(r"\]\(([^)\s#]*)(?:#([^)\s]+))?\)", without_code(page.read_text()))
+    return [(path, anchor) for path, anchor in found if "://" not in path]
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.*)$", without_code(page.read_text()), re.MULTILINE)
+    texts = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", each).strip().lower() for each in headings)
+    return {re.sub(r"[^\w\- ]", "", text).replace(" ", "-") for text in texts}
+
+
+def test_every_link_leads_somewhere_and_every_anchor_to_a_heading() -> None:
+    for page in PAGES:
+        for path, anchor in links_of(page):
+            target = page.parent / path if path else page
+            assert target.exists(), f"{page.name} links to {path}"
+            assert not anchor or anchor in anchors_of(target), f"{page.name} links to {path}#{anchor}"
+
+
+def test_an_anchor_that_is_no_heading_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A `b` [c](d.md): e\n[one](#a-b-c-e) [two](#other) ```[three](#none)```")
+    assert anchors_of(page) == {"a-b-c-e"}
+    assert [anchor for _, anchor in links_of(page)] == ["", "a-b-c-e", "other"]
+
+
+def test_every_page_can_be_reached_from_readme() -> None:
+    reached, waiting = set[Path](), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop().resolve()
+        if page not in reached:
+            reached.add(page)
+            waiting += [page.parent / path for path, _ in links_of(page) if path.endswith(".md")]
+    decisions = ROOT / "docs" / "decisions"
+    assert [page for page in PAGES if page not in reached and page.parent != decisions] == []
+
+
+def test_each_extra_is_named() -> None:
+    settings = ConfigParser()
+    settings.read(ROOT / "setup.cfg")
+    (table,) = re.findall(r"^\| extra \|.*?\n\n", README, re.MULTILINE | re.DOTALL)
+    named = re.findall(r"`(\w+)`", " ".join(row.split("|")[1] for row in table.splitlines()[2:] if row))
+    assert sorted(named) == sorted(settings["options.extras_require"])

@@ -175,7 +175,7 @@ def _place(batch: pa.RecordBatch, part: Any, what: str = "key column") -> int:
     if isinstance(part, int) and -len(known) <= part < len(known):
         return part % len(known)
     raise NoSuchColumn(
-        0, f"{_told(part, what)} is not there, or not once; the batch has {those_there_are(part, known)}"
+        0, f"{_told(part, what)} is not there, or more than once; the batch has {those_there_are(part, known)}"
     )
 
 

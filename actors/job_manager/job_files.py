@@ -260,7 +260,7 @@ class JobFiles:
             again = replace(tidy, tries=tidy.tries + 1, then=None)
             self._context.schedule(TIDY_RETRY_MS * 2**tidy.tries, again)
         else:
-            log.warning("gave up on %s: %s", tidy.what, error)
+            log.warning("%s could not be tidied up, and stays as it is: %s", tidy.what, error)
         self._first_tries -= not tidy.tries
         self._look()
 

@@ -159,8 +159,8 @@ class JobLease(Lease):
         if not self._is_in_trouble:
             self._is_in_trouble = True
             log.warning(
-                "job %r: that it lives, or how it has ended, cannot be written to its checkpoint directory: %s. It is "
-                "tried again; if that takes longer than %.0f s, another process may resume the job",
+                "job %r: the file that says that it runs, or how it ended, cannot be written to its checkpoint "
+                "directory: %s. It tries again; if that takes longer than %.0f s, another process may resume the job",
                 self._claim.name,
                 error,
                 self._claim.run.lease_ms / 1000,

@@ -113,7 +113,10 @@ class _Book:
         """A segment that does not follow on the last one is left out: readers never jump over a gap."""
         for segment in map(Segment.named, message.segments):
             if segment is None or segment.first != self.end:
-                log.warning("outlet %s: %s does not follow on %d", self.lineage.outlet, segment, self.end)
+                log.warning(
+                    "outlet %s: left out %s, as the records before it end at %d: readers never pass over a gap",
+                    *(self.lineage.outlet, segment, self.end),
+                )
                 return
             (self.later if self.segments is None else self.segments).append(segment)
             self.end = segment.end

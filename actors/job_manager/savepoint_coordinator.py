@@ -211,6 +211,6 @@ class SavepointCoordinator(Actor):
     def _settle(self, token: str, answer: SavepointAnswer) -> None:
         promise = self._promises.pop(token, None)
         if promise is None:
-            log.warning("no client waits for this answer any more: %s", answer)
+            log.warning("a request about a savepoint has its answer, and its client has gone: %s", answer)
         else:
             promise.future.set(answer)

@@ -78,7 +78,7 @@ class Adoption:
         if any(each.task.is_stopping for each in tasks) or (self._newest is not None and self._newest.is_final):
             return Obstacle("it was about to end")
         if missing := [subtask for subtask in wanted if not found[subtask]]:
-            return Obstacle(f"{len(missing)} of its {len(wanted)} tasks have not been heard of", may_pass=True)
+            return Obstacle(f"{len(missing)} of its {len(wanted)} tasks have not reported", may_pass=True)
         if any(each.task.state is not ExecutionState.RUNNING for each in tasks):
             return Obstacle("not all of its tasks were running", may_pass=True)
         if len(tasks) > len(wanted):

@@ -110,7 +110,7 @@ def key_type(schema: pa.Schema, name: str) -> pa.DataType:
     """Raises ValueError for a column that is not there, or cannot be a key."""
     if schema.names.count(name) != 1:
         raise ValueError(
-            f"there is no key column {name!r}, or not once; there is {those_there_are(name, schema.names)}"
+            f"there is no key column {name!r}, or more than one; there is {those_there_are(name, schema.names)}"
         )
     kind = schema.field(name).type
     try:

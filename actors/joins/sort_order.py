@@ -27,7 +27,7 @@ class SortOrder:
         for name in columns:
             if schema.names.count(name) != 1:
                 raise ValueError(
-                    f"there is no column {name!r} to sort by, or not once; there is "
+                    f"there is no column {name!r} to sort by, or more than one; there is "
                     f"{those_there_are(name, schema.names)}"
                 )
             kind = plain_type(schema.field(name).type)

@@ -35,9 +35,11 @@ class Counter:
         self.count = 0
 
     def inc(self, by: int = 1) -> None:
+        """Count up."""
         self.count += by
 
     def dec(self, by: int = 1) -> None:
+        """Count down."""
         self.count -= by
 
     def values(self) -> tuple[float, ...]:
@@ -54,6 +56,7 @@ class Meter:
         self.count = 0
 
     def mark(self, events: int = 1) -> None:
+        """Count this number of events, which happen now."""
         self.count += events
 
     def values(self) -> tuple[float, ...]:
@@ -71,6 +74,7 @@ class Gauge:
         self._value: float | None = None
 
     def set(self, value: float) -> None:
+        """Show this number from now on."""
         self._value = float(value)
 
     @property
@@ -98,6 +102,7 @@ class Histogram:
         self._sum = 0.0
 
     def update(self, value: float) -> None:
+        """Add one value to the distribution."""
         recent = self._recent
         if len(recent) < HISTOGRAM_WINDOW:
             recent.append(value)
@@ -131,12 +136,15 @@ class MetricGroup:
         self._has_said: set[str] = set()
 
     def counter(self, name: str) -> Counter:
+        """The counter of this name, made when it is asked for first. Raises ValueError for a name of another kind."""
         return self._metric(name, Counter)
 
     def meter(self, name: str) -> Meter:
+        """The meter of this name: shown as events in a second, and as their number."""
         return self._metric(name, Meter)
 
     def histogram(self, name: str) -> Histogram:
+        """The histogram of this name: shown by quantiles of its last values."""
         return self._metric(name, Histogram)
 
     def gauge(self, name: str, read: Callable[[], float] | None = None) -> Gauge:

@@ -362,7 +362,8 @@ class Operator(Actor):
         A source that takes records here loses those that it has answered for when its process is killed:
         `env.from_inlet` makes one that does not.
         """
-        raise TypeError(f"operator {self.context.name!r} answers no questions: {type(self).__name__} has no on_receive")
+        wanted = f"define {type(self).__name__}.on_receive(self, message)"
+        raise TypeError(f"operator {self.context.name!r} answers no questions: {wanted}")
 
     def _own_states(self) -> tuple[StateDescription, ...]:
         """States that are no declarations of its class."""

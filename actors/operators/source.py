@@ -18,6 +18,8 @@ from .operator import Operator
 
 
 class SourceState(Enum):
+    """What `poll` may return besides a batch and None: END."""
+
     END = "end"
 
 

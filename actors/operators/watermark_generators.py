@@ -21,7 +21,7 @@ from .event_times import UnusableTime
 
 
 class WatermarkGenerator(Protocol):
-    """One split's."""
+    """Makes the watermarks of one split, or of a whole subtask where a source has no splits."""
 
     def on_batch(self, times: Times, records: Batch) -> int | None:
         """These records have come, with these event times, at least one. Returns the watermark after them: no record
@@ -51,7 +51,9 @@ def watermarks_before(generator: WatermarkGenerator, times: Times, records: Batc
 class WatermarkStrategy(Protocol):
     """Makes the generators; travels with the program, and so must be picklable."""
 
-    def generator(self) -> WatermarkGenerator: ...
+    def generator(self) -> WatermarkGenerator:
+        """A new one, for one split."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,10 +86,10 @@ class TimeReport:
         news = self._watch.look(now_ms, watermark_ms, records_in)
         if news is Standstill.BEGINS:
             log.warning(
-                "%s: event time stands at %s since %.0f s while records come: %s",
+                "%s: event time has stood still for %.0f s, at %s, while records come: %s",
                 self._name,
-                shown_watermark(watermark_ms),
                 self._watch.stood_ms / 1000,
+                shown_watermark(watermark_ms),
                 self._reason(now_ms),
             )
         elif news is Standstill.ENDS:

@@ -52,10 +52,10 @@ class UnwokenSource:
             self._found += 1
             if self._found == _SURE:
                 log.warning(
-                    "source %r: poll had returned None, and then there was more, of which the task had heard nothing: "
-                    "%s calls no self.context.wake() and defines no poll_delay_ms(), so it is looked at once in %g ms, "
-                    "or when something else wakes the task. Call self.context.wake() when something has come, from any "
-                    "thread, or let poll_delay_ms(self) return in how many ms to poll again",
+                    "source %r: poll returned None, and had records when it was called next, without a wake() in "
+                    "between: %s calls no self.context.wake() and defines no poll_delay_ms(), so poll is called once "
+                    "in %g ms, or when something else wakes the task. Call self.context.wake() when something has "
+                    "come, from any thread, or let poll_delay_ms(self) return in how many ms to poll again",
                     self._source.context.name,
                     type(self._source).__name__,
                     LOOK_MS,

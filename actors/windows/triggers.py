@@ -52,11 +52,17 @@ class TriggerContext(Protocol):
     def at_event_time(self, time_ms: int) -> None:
         """Have `on_event_time` called when the watermark has reached this time. Twice is once."""
 
-    def at_processing_time(self, time_ms: int) -> None: ...
+    def at_processing_time(self, time_ms: int) -> None:
+        """Have `on_processing_time` called when the clock has reached this time, in ms since 1970."""
+        ...
 
-    def delete_event_time(self, time_ms: int) -> None: ...
+    def delete_event_time(self, time_ms: int) -> None:
+        """Take a timer of `at_event_time` back."""
+        ...
 
-    def delete_processing_time(self, time_ms: int) -> None: ...
+    def delete_processing_time(self, time_ms: int) -> None:
+        """Take a timer of `at_processing_time` back."""
+        ...
 
     def get(self, name: str, default: Any = None) -> Any:
         """What `put` kept under this name, for this key and window."""

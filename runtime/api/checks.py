@@ -65,7 +65,8 @@ def yes_or_no(name: str, value: Any) -> bool:
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
-        raise InvalidSetting(f"{name}: wanted one of {', '.join(allowed)}, found {value!r:.80}")
+        wanted = f"one of {', '.join(allowed)}" if len(allowed) > 1 else repr(allowed[0])
+        raise InvalidSetting(f"{name}: wanted {wanted}, found {value!r:.80}")
     return value
 
 

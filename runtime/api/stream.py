@@ -31,7 +31,7 @@ from ...actors.operators.operator import Operator
 from ...actors.operators.reduce import KeyedReduce
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
-from ...messages import Partitioning
+from ...messages import Partitioning, shown
 from ...messages.known_names import known_arguments
 from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration
@@ -249,7 +249,7 @@ class DataStream(
 
     def _check_same_environment(self, other: Any, method: str) -> None:
         if not isinstance(other, DataStream):
-            raise InvalidProgram(f"{method}: wanted a DataStream, found a {type(other).__name__}")
+            raise InvalidProgram(f"{method}: wanted a DataStream, found {shown(other)}")
         if other._graph is not self._graph:
             raise ForeignStream(f"{method}: the streams belong to different environments; build both on one")
 

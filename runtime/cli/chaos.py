@@ -25,7 +25,13 @@ HEARTBEATS = {"heartbeat_interval_ms": 200, "heartbeat_timeout_ms": 5_000}
 @click.command()
 @click.option("--cluster", default="local", show_default=True, type=click.Choice(["local", "spark"]))
 @click.option("--kills", default=10, show_default=True, type=FAULTS, help="TaskManagers killed with SIGKILL.")
-@click.option("--freezes", default=0, show_default=True, type=FAULTS, help="SIGSTOP, and SIGCONT a while later.")
+@click.option(
+    "--freezes",
+    default=0,
+    show_default=True,
+    type=FAULTS,
+    help="TaskManagers stopped with SIGSTOP, and woken by SIGCONT a while later.",
+)
 @click.option("--cuts", default=0, show_default=True, type=FAULTS, help="Links whose connections are reset.")
 @click.option("--stalls", default=0, show_default=True, type=FAULTS, help="Links that are silent for a while.")
 @click.option("--slow", default=0, show_default=True, type=FAULTS, help="Links that are slow for a while.")

@@ -24,7 +24,9 @@ from .output import note, print_json
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @settings_options
 def config(loaded: LoadedSettings, keys: tuple[str, ...], changed: bool, explain: bool, as_json: bool) -> None:
-    """The settings of the processes on this host, and where each value comes from. All, or those whose key begins so.
+    """The settings of the processes on this host, and where each value comes from.
+
+    With KEY, those whose key begins with it.
 
     Flags (-D) come before the environment, that before the file, that before the defaults.
     """

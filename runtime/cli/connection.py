@@ -44,13 +44,13 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--key-file",
             envvar=KEY_FILE_VARIABLE,
             metavar="FILE",
-            help=f"The key that `run` has printed.  [env: {KEY_FILE_VARIABLE}]",
+            help=f"The cluster's key file, as `run` prints it.  [env: {KEY_FILE_VARIABLE}]",
         ),
         click.option(
             "--jobmanager",
             envvar=ADDRESS_VARIABLE,
             metavar="tcp://HOST:PORT",
-            help=f"Its address; without it, the one that runs here.  [env: {ADDRESS_VARIABLE}]",
+            help=f"Address of the JobManager; without it, the one that runs here.  [env: {ADDRESS_VARIABLE}]",
         ),
     ):
         command = option(command)

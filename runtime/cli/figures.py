@@ -36,7 +36,7 @@ def short(number: float) -> str:
     return f"{number:.0f}" if number >= 10 or number == int(number) else f"{number:.1f}"
 
 
-def shown(number: float) -> str:
+def in_full(number: float) -> str:
     """A figure in full."""
     return str(int(number)) if number == int(number) else f"{number:.3f}"
 

@@ -100,13 +100,13 @@ def hosting_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["local", "spark"]),
             help="Where it runs.",
         ),
-        click.option("--slots", default=1, show_default=True, type=POSITIVE, help="Of each TaskManager."),
-        click.option("--task-managers", type=POSITIVE, help="How many processes.  [default: as many as it needs]"),
+        click.option("--slots", default=1, show_default=True, type=POSITIVE, help="Slots of each TaskManager."),
+        click.option("--task-managers", type=POSITIVE, help="Number of TaskManagers.  [default: as many as it needs]"),
         click.option(
             "-p",
             "--parallelism",
             type=POSITIVE,
-            help="Of operators that have none of their own, instead of the program's.",
+            help="Parallelism of operators that set none, in place of the program's.",
         ),
     ):
         decorated = option(decorated)

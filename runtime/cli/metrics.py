@@ -9,7 +9,7 @@ import click
 from ...messages import SampledFrame
 from ..clusters.job_figures import FLAME_KINDS, FlameKind
 from .connection import connect_to_job, connection_options
-from .figures import shown, table_of
+from .figures import in_full, table_of
 from .jobs import JSON, plain_table, print_table
 from .output import note, print_json, told
 
@@ -39,11 +39,11 @@ def metrics(
         print_json(measured)
     elif everything:
         for name, value in sorted(measured.values.items()):
-            click.echo(f"{name} {shown(value)}")
+            click.echo(f"{name} {in_full(value)}")
         for vertex in measured.vertices:
             for subtask in vertex.subtasks:
                 for name, value in sorted(subtask.values.items()):
-                    click.echo(f"{vertex.name}[{subtask.subtask_index}] {name} {shown(value)}")
+                    click.echo(f"{vertex.name}[{subtask.subtask_index}] {name} {in_full(value)}")
     else:
         print_table(table_of(measured, with_subtasks=subtasks))
         note(f"the job is {measured.status.value}; --all lists every figure")
@@ -63,8 +63,9 @@ def back_pressure(
     key_file: str | None,
     timeout: float | None,
 ) -> None:
-    """How often the tasks of JOB are held back by those behind them: each is looked at 100 times in five seconds. Of
-    VERTICES (names or ids, or those of operators), or of all.
+    """Back-pressure: how often the tasks of JOB wait for those behind them, by 100 samples of each in five seconds.
+
+    VERTICES are names or ids of vertices or operators; without any, all.
     """
     with connect_to_job(job, jobmanager, key_file, timeout) as (cluster, found):
         wanted = vertices or tuple(each.vertex_id for each in cluster.metrics(found.job_id).jobs[0].vertices)

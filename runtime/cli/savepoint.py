@@ -12,7 +12,7 @@ from .waiting import await_end, await_reply, await_savepoint, conclude
 
 @click.command()
 @click.argument("job")
-@click.option("--full", is_flag=True, help="Nothing in it lies in files of earlier checkpoints.")
+@click.option("--full", is_flag=True, help="Write all state, and refer to no files of earlier checkpoints.")
 @JSON
 @connection_options
 @told
@@ -21,7 +21,7 @@ def checkpoint(
 ) -> None:
     """Take a checkpoint of JOB (an id, its first characters, or a name) now, and print its path.
 
-    It is one of those that the job takes by itself, and is removed as they are: what you want to keep is a savepoint.
+    It is removed like the checkpoints that the job takes by itself: to keep one, take a savepoint.
     """
     with connect_to_job(job, jobmanager, key_file, timeout) as (cluster, found):
         taken = await_reply(f"checkpoint of {found.job_id}", cluster.trigger_checkpoint(found.job_id, full=full))

@@ -116,7 +116,7 @@ def cat(path: str, operator: str, name: str, key: str | None, limit: int | None,
 def diff(
     before: str, after: str, changes: bool, operator: str | None, name: str | None, limit: int | None, as_json: bool
 ) -> None:
-    """What is other in the savepoint AFTER than in BEFORE: keys added, removed and changed, by state."""
+    """What differs between the savepoints BEFORE and AFTER: keys added, removed and changed, by state."""
     found = Savepoint.open(before).diff(after)
     uid = None if operator is None else _uid(found, operator)
     if name is not None:
@@ -182,7 +182,7 @@ def export(path: str, operator: str, name: str, file: str) -> None:
 @JSON
 @told
 def query(path: str, sql: str, limit: int | None, as_json: bool) -> None:
-    """What a SELECT gives, by DuckDB; the tables are "operator"."state"."""
+    """The rows of a SELECT, by DuckDB; the tables are "operator"."state"."""
     _print_rows(Savepoint.open(path).query(sql).to_pylist(), limit, as_json)
 
 

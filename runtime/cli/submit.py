@@ -33,9 +33,11 @@ LOOK_SECONDS = 1.0
 )
 @click.option("--resume", type=click.Choice(RESUME), help="Own the job's name, and go on from its newest checkpoint.")
 @click.option("--name", help="The job's name.  [default: the module]")
-@click.option("-p", "--parallelism", type=POSITIVE, help="Of operators without one of their own.")
-@click.option("--task-managers", type=POSITIVE, help="Processes of its own.  [default: as many as it needs]")
-@click.option("--slots", default=1, show_default=True, type=POSITIVE, help="Of each of these.")
+@click.option("-p", "--parallelism", type=POSITIVE, help="Parallelism of operators that set none.")
+@click.option(
+    "--task-managers", type=POSITIVE, help="Number of TaskManagers of the job.  [default: as many as it needs]"
+)
+@click.option("--slots", default=1, show_default=True, type=POSITIVE, help="Slots of each of them.")
 @click.option("--py-files", multiple=True, metavar="PATH", help="A Python file or package to ship with it; repeatable.")
 @click.option("--ready", is_flag=True, help="Stay until all its tasks run.")
 @click.option("--wait", is_flag=True, help="Stay until it has ended; exit code 1 if it has not finished.")

@@ -105,7 +105,7 @@ def _title(job: JobMetrics) -> Text:
 
 
 def _task_managers(metrics: ClusterMetrics) -> Table:
-    columns = ("TaskManager", "host", "process", "slots", "processor", "memory", "threads", "heard of")
+    columns = ("TaskManager", "host", "process", "slots", "processor", "memory", "threads", "last heartbeat")
     table = plain_table(columns, numbers=columns[2:])
     for each in metrics.task_managers:
         values = each.values

@@ -244,6 +244,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
     # -- questions and orders
 
     def request_details(self) -> JobFuture[JobDetails]:
+        """A future of the same as `details()`; once the cluster is closed it fails with ActorDead."""
         return self._future(RequestJobStatus(self.job_id), "the question for the details")
 
     def details(self, timeout: float = ANSWER_SECONDS) -> JobDetails:
@@ -261,6 +262,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
     details_async = async_twin(details)
 
     def request_checkpoint_history(self) -> JobFuture[CheckpointHistory]:
+        """A future of the same as `checkpoint_history()`; once the cluster is closed it fails with ActorDead."""
         return self._future(RequestCheckpointStatistics(self.job_id), "the question for the checkpoints")
 
     def checkpoint_history(self, timeout: float = ANSWER_SECONDS) -> CheckpointHistory:

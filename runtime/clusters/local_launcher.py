@@ -273,7 +273,10 @@ class LocalLauncher:
             template.close()
             orphans = [token for token, child in self._children.items() if child.template is template]
             if not self._is_closed:
-                log.warning("the template process ended (%s), and %d TaskManagers with it", how, len(orphans))
+                log.warning(
+                    "the process that starts TaskManagers ended (%s), and %d of them with it: others take their place",
+                    *(how, len(orphans)),
+                )
         for token in orphans:
             self._child_exited(token, f"its template process ended: {how}")
 

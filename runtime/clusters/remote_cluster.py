@@ -117,6 +117,7 @@ class RemoteCluster(AsContext):
         return self
 
     def close(self) -> None:
+        """Close this side; the cluster and its jobs go on."""
         system, self._system = self._system, None
         line, self._line = self._line, None
         if line is not None:
@@ -378,4 +379,7 @@ def _disposed_path(answer: Any) -> str:
 def _check(answer: object, *kinds: type) -> None:
     if not isinstance(answer, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise Refused(f"the JobManager answered with {type(answer).__name__}, not {wanted}: another version?")
+        raise Refused(
+            f"the JobManager answered with {type(answer).__name__}, wanted {wanted}: it may run another version of "
+            "Understudy; install the same one here"
+        )

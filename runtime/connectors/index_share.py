@@ -59,7 +59,10 @@ class Run:
 
 
 class IndexShare:
-    """One subtask's. Its own run has no end; a limit says how many indexes there are at the moment."""
+    """Which of the indexes 0, 1, 2, ... one subtask of a source still has to emit.
+
+    Its own run has no end; a limit says how many indexes there are at the moment.
+    """
 
     def __init__(self, own: Run, left: Sequence[Run] = ()) -> None:
         self._own = own
@@ -70,6 +73,7 @@ class IndexShare:
 
     @classmethod
     def fresh(cls, subtask: int, parallelism: int, width: int = 1, begin: int = 0) -> Self:
+        """A subtask's share at the start of a job: every `parallelism`-th block of `width` indexes from `begin` on."""
         return cls(Run(begin + subtask * width, inf, parallelism * width, width))
 
     @property
@@ -111,6 +115,7 @@ class IndexShare:
         return None
 
     def to_plain(self) -> dict[str, Any]:
+        """As plain data, for the `offset` of a source."""
         own = self._own
         left = [run.to_plain() for run in self._left]
         return {"next": own.start, "step": own.step, "width": own.width, "left": left}

@@ -33,5 +33,5 @@ def read_leader(data: bytes, place: str) -> Leader | None:
         found = error
     if isinstance(found, LeaderNode) and is_reachable_base(found.address):
         return Leader(found.address, found.leader_session_id)
-    log.warning("%s names no leader: %.80r", place, found)
+    log.warning("%s: wanted the address of a leader, found %.80r: no client follows it", place, found)
     return None

@@ -26,7 +26,9 @@ class HighAvailabilityServices:
         open_storage: Callable[[str], CheckpointStorage] = CheckpointStorage,
     ) -> None:
         if settings.mode is RecoveryMode.STANDALONE:
-            raise HighAvailabilityError("recovery.mode is standalone: there is nobody to elect")
+            raise HighAvailabilityError(
+                "recovery.mode is standalone, which elects no leader: wanted zookeeper or storage"
+            )
         self.settings = settings
         self._open_storage = open_storage
         self.keys = _load(settings.key_file)

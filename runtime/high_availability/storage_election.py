@@ -220,7 +220,9 @@ class StorageRetrieval(HeardLeader):
             except Exception as error:  # noqa: BLE001 - whatever a file system raises that does not answer
                 if str(error) != said:
                     said = str(error)
-                    log.warning("nobody says who leads for now: %s", said)
+                    log.warning(
+                        "the leader cannot be looked up in the shared storage, and is looked up again: %s", said
+                    )
             else:
                 said = ""
                 term = None if newest is None or newest.term.is_over else newest.term

@@ -56,7 +56,7 @@ class Term:
     def check(self) -> None:
         """Raises LostLeadership when it is over, or would be if somebody looked."""
         if not self.is_sure:
-            self.lose(f"it was not heard of for longer than {self._timeout_s * SURE_FOR:.1f} s")
+            self.lose(f"it was not renewed for longer than {self._timeout_s * SURE_FOR:.1f} s")
             raise LostLeadership(self.session)
 
     def renew(self, sent_s: float) -> None:

@@ -73,7 +73,7 @@ class ZooKeeperRetrieval(HeardLeader):
                     self._changed.wait(AGAIN_SECONDS)
             except HighAvailabilityError as error:
                 if not self._closed.is_set():
-                    log.error("it is not known who leads, and will be looked up again: %s", error)
+                    log.error("the leader cannot be looked up, and is looked up again: %s", error)
                     self._closed.wait(_LATER_SECONDS)
             else:
                 self._changed.wait()

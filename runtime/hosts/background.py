@@ -71,14 +71,19 @@ def stop_processes(settings: HostSettings, role: Role) -> list[ProcessState]:
             except ProcessLookupError:
                 continue
             except PermissionError as error:
-                raise ProcessFailed(f"process {pid} cannot be ended: {error}") from error
+                raise ProcessFailed(
+                    f"process {pid} cannot be ended: {error.strerror}; end it as the user who started it"
+                ) from error
         deadline = time.monotonic() + seconds
         while left and time.monotonic() < deadline:
             left &= {each.pid for each in running_processes(settings.run_dir, role)}
             time.sleep(LOOK_SECONDS if left else 0)
         if not left:
             return meant
-    raise ProcessFailed(f"the {role} processes {sorted(left)} do not end")
+    raise ProcessFailed(
+        f"the {role} processes {sorted(left)} have not ended {STOP_SECONDS:g} s after SIGKILL: they may wait for a "
+        "disk or a network folder that does not answer; see whether run.dir and storage.dir can be reached"
+    )
 
 
 def _as_flags(loaded: LoadedSettings) -> list[str]:

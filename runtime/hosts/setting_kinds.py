@@ -95,13 +95,14 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of a few words."""
+    """One of a few words; an empty one stands for nothing."""
 
     words: tuple[str, ...]
 
     @property
     def wanted(self) -> str:
-        return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
+        words = [*filter(None, self.words), *["nothing"] * ("" in self.words)]
+        return f"{', '.join(words[:-1])} or {words[-1]}"
 
     def read(self, value: Any) -> str:
         if not isinstance(value, str) or value.lower() not in map(str.lower, self.words):

@@ -175,7 +175,7 @@ class HostSettings:
         "jobs.cancel-timeout-ms", Whole(1, _YEAR_MS), 30_000, "How long a task may take to stop."
     )
     name_lease_ms: int = _setting(
-        "jobs.name-lease-ms", Whole(1, _YEAR_MS), LEASE_MS, "How long a job keeps its name after its last word."
+        "jobs.name-lease-ms", Whole(1, _YEAR_MS), LEASE_MS, "How long a job keeps its name after it was last renewed."
     )
     adoption_timeout_ms: int = _setting(
         "jobs.adoption-timeout-ms",

@@ -208,6 +208,7 @@ class SavepointEdit:
         return self._operators[self.base.operator(uid).uid]
 
     def operators(self) -> list[OperatorEdit]:
+        """An edit of each operator that the new savepoint will have."""
         return list(self._operators.values())
 
     def add(self, uid: str, operator: type | None = None, *, parallelism: int = 1) -> OperatorEdit:

@@ -153,7 +153,7 @@ def _nothing_there(whole: str) -> Exception:
     files, root = DurableFiles.at(whole)
     names = files.names(root) if files.exists(root) else []
     if not names and not files.exists(root):
-        return MissingSavepoint(whole)
+        return MissingSavepoint(whole, "there is nothing at this path, or it has been disposed of: correct the path")
     if FOLDER in names:
         return NotASavepoint(
             whole, f"it is a checkpoint_dir; name one of its savepoints: {_listed(files, root, FOLDER)}"

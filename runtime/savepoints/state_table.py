@@ -112,6 +112,7 @@ class StateTable:
             yield from _joined(held, schema).to_batches(max_chunksize=rows)
 
     def to_arrow(self) -> pa.Table:
+        """All rows, in the columns of `arrow_schema()`."""
         batches = list(self._batches())
         schema = _schema_of([batch.schema for batch in batches], self.stored)
         return pa.Table.from_batches([_conformed(batch, schema) for batch in batches], schema)

@@ -58,7 +58,10 @@ class BlockingPool:
         if running:
             _, stuck = await asyncio.wait(running, timeout=timeout_ms / 1000)
             if stuck:
-                logger.warning("%s: %d blocking calls do not end", self._name, len(stuck))
+                logger.warning(
+                    "%s: %d calls on its threads have not ended after %.1f s, and are left to themselves",
+                    *(self._name, len(stuck), timeout_ms / 1000),
+                )
                 return
         self._executor.shutdown(wait=True)
 

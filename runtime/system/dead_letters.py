@@ -22,6 +22,8 @@ class DeadLetterReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
+    """A message that could not be delivered."""
+
     address: str
     message: str
     """The message's `repr`, shortened; the message itself is not kept alive."""

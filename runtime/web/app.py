@@ -36,7 +36,7 @@ from .orders import Orders
 from .processes import Processes
 from .rest import Rest
 from .routes import Route, Routes
-from .state_view import question, shown, state_of
+from .state_view import as_json, question, state_of
 
 log = logging.getLogger(__name__)
 LINES_SHOWN = 300
@@ -168,7 +168,7 @@ class App:
     async def _ask(self, request: Request, job_id: str) -> Any:
         self._rest.may_order()
         asked = question(await self._desk.view(job_id), await request.json())
-        return {"answer": shown((await self._desk.ask(asked)).answer)}
+        return {"answer": as_json((await self._desk.ask(asked)).answer)}
 
 
 def _static(request: Request) -> Response | None:

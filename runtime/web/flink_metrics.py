@@ -78,7 +78,7 @@ def of_vertex(subtasks: Mapping[int, Values], wanted: Sequence[str]) -> list[Jso
 def listed(values: Mapping[str, float], wanted: Sequence[str]) -> list[Json]:
     if not wanted:
         return [{"id": name} for name in sorted(values)]
-    return [{"id": name, "value": shown(values[name])} for name in wanted if name in values]
+    return [{"id": name, "value": as_text(values[name])} for name in wanted if name in values]
 
 
 def aggregated(rows: Iterable[Values], wanted: Sequence[str], how: Sequence[str]) -> list[Json]:
@@ -100,17 +100,17 @@ def aggregated(rows: Iterable[Values], wanted: Sequence[str], how: Sequence[str]
 
 
 def of_job(view: JobView, metrics: JobMetrics | None) -> Values:
+    """Of the job as a whole. How long it was in which status only a JobManager knows: `uptime` is in its metrics."""
     own = view.summary
     values: Values = {
         "numRestarts": own.restarts,
         "fullRestarts": own.restarts,
-        "uptime": (own.ended_ms or view.at_ms) - view.statuses.get("running", own.started_ms),
         "numberOfCompletedCheckpoints": view.details.completed_checkpoints,
     }
     return values | (metrics.values if metrics is not None else {})
 
 
-def shown(value: float) -> str:
+def as_text(value: float) -> str:
     """As Flink has it: text, whole where it is."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))

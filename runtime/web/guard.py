@@ -49,9 +49,15 @@ class Guard:
         """That no page of another site sends it."""
         origin, host = request.headers.get("origin"), request.headers.get("host", "")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-            raise HttpError(HTTPStatus.FORBIDDEN, f"refused: a page of {origin!r:.200} may not speak for its reader")
+            raise HttpError(
+                HTTPStatus.FORBIDDEN,
+                f"refused: a page of {origin!r:.200} has sent this request: open the page of this server itself",
+            )
         if request.headers.get("sec-fetch-site") in ("cross-site", "same-site") and request.method != "GET":
-            raise HttpError(HTTPStatus.FORBIDDEN, "refused: a page of another site may not speak for its reader")
+            raise HttpError(
+                HTTPStatus.FORBIDDEN,
+                "refused: a page of another site has sent this request: open the page of this server itself",
+            )
 
     def cookie_for(self, request: Request) -> str:
         """What a browser that has shown the token is given; it cannot be read by scripts, or sent from other sites."""
@@ -62,7 +68,7 @@ class Guard:
     def _check_token(self, request: Request) -> None:
         kind, _, shown = request.headers.get("authorization", "").partition(" ")
         if self._token is None:
-            raise HttpError(HTTPStatus.BAD_REQUEST, "no token is wanted here")
+            raise HttpError(HTTPStatus.BAD_REQUEST, "this server has no token: open its page without one")
         if kind.lower() == "bearer" and _equal(shown.strip(), self._token):
             return
         if _equal(_cookie(request), _cookie_of(self._token)):
@@ -70,7 +76,7 @@ class Guard:
         found = "a wrong one" if shown or _cookie(request) else "none"
         raise HttpError(
             HTTPStatus.UNAUTHORIZED,
-            f"a token is wanted and {found} was given: send it as `Authorization: Bearer TOKEN`",
+            f"wanted a token, found {found}: send it as `Authorization: Bearer TOKEN`",
         )
 
     def _check_loopback(self, request: Request) -> None:

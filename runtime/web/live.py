@@ -61,7 +61,9 @@ class Live:
             with contextlib.suppress(JobManagerAway):  # the page waits for it
                 job = await self._desk.job_id(job)
         if self._streams >= self._most:
-            raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, f"{self._most} pages are being served already")
+            raise HttpError(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"{self._most} pages are being served already: close one of them"
+            )
         self._streams += 1
         key = (id(asyncio.get_running_loop()), job)
         if (feed := self._feeds.get(key)) is None:

@@ -58,7 +58,7 @@ class Routes:
         allowed = ", ".join(sorted({each.method for each in fitting if each in self.all}))
         if not allowed:
             return self.find(fitting[0].method, path)
-        raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"{method} is not for this path, but {allowed}")
+        raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"{method} is not allowed for this path: wanted {allowed}")
 
     def _fitting(self, path: tuple[str, ...]) -> list[Route]:
         return [each for each in self._by_length.get(len(path), []) if _fits(each.segments, path)]

@@ -110,7 +110,7 @@ def _key(value: Any) -> Any:
     return tuple(map(_key, value)) if isinstance(value, list) else value
 
 
-def shown(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """An answer as JSON can say it: other values as Python writes them, such keys of a dict too."""
     match value:
         case None | bool() | int() | str():
@@ -118,10 +118,10 @@ def shown(value: Any) -> Any:
         case float():
             return value if value - value == 0 else repr(value)
         case dict():
-            return {name if isinstance(name, str) else repr(name): shown(each) for name, each in value.items()}
+            return {name if isinstance(name, str) else repr(name): as_json(each) for name, each in value.items()}
         case list() | tuple():
-            return [shown(each) for each in value]
+            return [as_json(each) for each in value]
         case set() | frozenset():
-            return sorted(map(shown, value), key=repr)
+            return sorted(map(as_json, value), key=repr)
         case _:
             return repr(value)

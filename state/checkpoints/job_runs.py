@@ -154,14 +154,15 @@ class JobRuns:
         where = self.place
         if newest < number:
             raise LostOwnership(
-                f"job {self.name!r}: the file by which this run owned its name is gone from {where}; it may go on "
-                "elsewhere, so here it ends. Nothing that was not complete by then is committed"
+                f"job {self.name!r}: the file by which this run owned its name is gone from {where}, so another "
+                "process may run the job: this run ends, and commits nothing more. Leave that folder alone while a job "
+                "runs"
             )
         other = self._run(newest)
         raise LostOwnership(
             f"job {self.name!r} was taken over by {_who(other.owner)} at {_at(other.since_ms)}, as {other.job_id}: "
-            f"this process was not heard of for longer than {other.lease_ms / 1000:.0f} s. Here it ends; what was not "
-            "complete by then is not committed"
+            f"this process had not renewed its claim for longer than {other.lease_ms / 1000:.0f} s. This run ends, and "
+            "commits nothing more"
         )
 
     def forget(self, number: int) -> None:
@@ -184,9 +185,9 @@ class JobRuns:
         if run.outcome is RunOutcome.NONE and not is_silent and not self._claimant.is_gone(run.owner):
             raise AlreadyRunning(
                 f"job {self.name!r} runs already, as {run.job_id}: {_who(run.owner)} owns this name since "
-                f"{_at(run.since_ms)}, and was heard of {max(0, now_ms - run.renewed_ms) / 1000:.1f} s ago. Stop it "
-                f"first. If it is dead, wait: its claim ends {run.lease_ms / 1000:.0f} s after its last word. A job "
-                "that is to run beside it needs another name",
+                f"{_at(run.since_ms)}, and renewed its claim {max(0, now_ms - run.renewed_ms) / 1000:.1f} s ago. Stop "
+                f"it first. If its process is dead, wait: the claim ends {run.lease_ms / 1000:.0f} s after it was last "
+                "renewed. A job that is to run beside it needs another name",
                 run.owner.host,
                 run.owner.pid,
             )

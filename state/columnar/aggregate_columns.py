@@ -84,5 +84,5 @@ def key_types(keys: Sequence[str], schema: pa.Schema) -> dict[str, pa.DataType]:
     for name in keys:
         if schema.names.count(name) != 1:
             known = those_there_are(name, schema.names)
-            raise ValueError(f"there is no key column {name!r}, or not once; there are {known}")
+            raise ValueError(f"there is no key column {name!r}, or more than one; there are {known}")
     return {name: plain_type(schema.field(name).type) for name in keys}

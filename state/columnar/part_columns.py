@@ -266,7 +266,7 @@ def only_column(batch: pa.RecordBatch, name: str) -> pa.Array:
     """The column of this name, as it is. Raises ValueError if there is none, or more than one."""
     if batch.schema.get_field_index(name) < 0:
         known = those_there_are(name, batch.schema.names)
-        raise ValueError(f"there is no column {name!r}, or not once; the batch has {known}")
+        raise ValueError(f"there is no column {name!r}, or more than one; the batch has {known}")
     return batch.column(name)
 
 

@@ -143,7 +143,7 @@ class Aggregate:
             return
         if schema.names.count(self.column) != 1:
             known = those_there_are(self.column, schema.names)
-            raise WrongColumn(f"{self}: there is no such column, or not once; there are {known}")
+            raise WrongColumn(f"{self}: there is no such column, or more than one; there are {known}")
         kind = _value_type(schema, self.column)
         if not self._takes(kind):
             raise WrongColumn(

@@ -179,9 +179,11 @@ class ValueState(KeyedStateDeclaration, Generic[T]):
         return fit_of(self.type, self.serializer)
 
     def value(self) -> T:
+        """The key's value; a copy of the default where none is held."""
         self._unbound()
 
     def update(self, value: T) -> None:
+        """Hold this value for the key; None clears. Raises WrongStateType."""
         self._unbound()
 
 
@@ -198,9 +200,11 @@ class ItemsDeclaration(StateDeclaration, Generic[T]):
         self._unbound()
 
     def add(self, item: T) -> None:
+        """Append one item. Raises WrongStateType."""
         self._unbound()
 
     def add_all(self, items: Iterable[T]) -> None:
+        """Append all items, in order. Raises WrongStateType."""
         self._unbound()
 
     def update(self, items: Iterable[T]) -> None:
@@ -264,9 +268,11 @@ class MapState(KeyedStateDeclaration, Generic[K, V]):
     def get(self, key: K, default: D) -> V | D: ...
 
     def get(self, key: K, default: Any = None) -> Any:
+        """The value of an entry; the default where there is none."""
         self._unbound()
 
     def put(self, key: K, value: V) -> None:
+        """Set one entry. Raises WrongStateType."""
         self._unbound()
 
     def remove(self, key: K) -> None:
@@ -274,18 +280,23 @@ class MapState(KeyedStateDeclaration, Generic[K, V]):
         self._unbound()
 
     def contains(self, key: K) -> bool:
+        """Whether there is such an entry."""
         self._unbound()
 
     def keys(self) -> list[K]:
+        """A new list of the keys of all entries, in no order to rely on."""
         self._unbound()
 
     def values(self) -> list[V]:
+        """A new list of the values of all entries."""
         self._unbound()
 
     def items(self) -> list[tuple[K, V]]:
+        """A new list of all entries as pairs."""
         self._unbound()
 
     def is_empty(self) -> bool:
+        """Whether there is no entry."""
         self._unbound()
 
 
@@ -320,6 +331,7 @@ class ReducingState(MergingStateDeclaration, Generic[T]):
         self._unbound()
 
     def add(self, value: T) -> None:
+        """Combine this value with the held one; the first is held as it is."""
         self._unbound()
 
 
@@ -358,6 +370,7 @@ class FoldingState(MergingStateDeclaration, Generic[A]):
         self._unbound()
 
     def add(self, value: Any) -> None:
+        """Fold this value into the accumulator."""
         self._unbound()
 
 

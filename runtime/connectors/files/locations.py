@@ -41,7 +41,9 @@ def located(url: str) -> tuple[Any, str]:
         if known is None:
             what = f"fsspec knows no protocol {protocol!r}: write a local path, or a URL such as s3://bucket/folder"
         elif isinstance(error, ImportError):
-            what = f"{protocol}:// needs the package {known['class'].partition('.')[0]}, which is not there: {error}"
+            package = known["class"].partition(".")[0]
+            how = 'pip install "understudy[s3]"' if package == "s3fs" else error
+            what = f"{protocol}:// needs the package {package}, which is not there: {how}"
         else:
             what = str(error)
         raise UnknownFileSystem(f"{url}: {what}") from error

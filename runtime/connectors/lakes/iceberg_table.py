@@ -102,7 +102,10 @@ def find_table(catalog: Any, name: str) -> Any | None:
     except (errors.NoSuchTableError, errors.NoSuchNamespaceError):
         return None
     if str(table.metadata.format_version) not in UNDERSTOOD:
-        raise UnsupportedTable(f"{name}: Iceberg of format version {table.metadata.format_version} is not understood")
+        raise UnsupportedTable(
+            f"{name}: wanted an Iceberg table of format version {' or '.join(sorted(UNDERSTOOD))}, found version "
+            f"{table.metadata.format_version}: use another table"
+        )
     return table
 
 

@@ -68,7 +68,7 @@ class Database:
     ) -> None:
         for name, value in (("retry_ms", retry_ms), ("statement_timeout_ms", statement_timeout_ms)):
             whole_setting(name, value, 0 if name == "retry_ms" else 1)
-        check_extra("sqlalchemy", extra="sql", wanted_by="Database")
+        check_extra("sqlalchemy", extra="sql", wanted_by="a source or sink of a database")
         self._url = url
         self.retry_ms = retry_ms
         self.statement_timeout_ms = statement_timeout_ms

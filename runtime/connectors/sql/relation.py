@@ -124,7 +124,8 @@ class Relation:
         except NoSuchTableError as error:
             there = [*inspector.get_table_names(schema=schema), *inspector.get_view_names(schema=schema)]
             raise NoSuchTable(
-                f"{self.database.name} has no table {self.name}; it has {those_there_are(table, there) or 'none'}"
+                f"{self.database.name} has no table {self.name}; it has "
+                f"{those_there_are(table, there) if there else 'none'}: correct the name, or the database in the URL"
             ) from error
         self._inspected = columns
         return primary, unique, {each["name"] for each in columns if not each["nullable"]}

@@ -135,7 +135,7 @@ def differences(
     wanted: Iterable[Any], found: Iterable[Any], *, optional: Sequence[Any] = (), may_repeat: bool = False
 ) -> list[str]:
     """In words, a line each; empty when both hold the same. `optional`: may be there once, or not at all."""
-    expected, there, allowed = (Counter(map(shown, each)) for each in (wanted, found, optional))
+    expected, there, allowed = (Counter(map(comparable, each)) for each in (wanted, found, optional))
     lines = [f"{record} is missing" for record, count in expected.items() if there[record] < count]
     for record, times in there.items():
         most = expected[record] or min(allowed[record], 1)
@@ -144,7 +144,7 @@ def differences(
     return lines
 
 
-def shown(record: Any) -> str:
+def comparable(record: Any) -> str:
     """Equal for equal records, whatever holds them."""
     if hasattr(record, "_asdict"):
         record = record._asdict()

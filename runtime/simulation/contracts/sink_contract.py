@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 from ....actors.operators.operator import Operator
 from ..harness.harness import OperatorHarness
 from ..harness.harness_snapshot import HarnessSnapshot
-from .contract import Contract, differences, shown
+from .contract import Contract, comparable, differences
 from .life import Life, job_of
 from .outside_calls import Fault
 from .sink_life import CHECKPOINTS, RECORDS_BETWEEN, SinkLife, settle
@@ -168,7 +168,7 @@ class SinkContract(Contract):
     ) -> None:
         """`optional`: may be there once or not at all."""
         if self.guarantee == "upsert":
-            wanted = list({shown(record["id"]): record for record in wanted}.values())
+            wanted = list({comparable(record["id"]): record for record in wanted}.values())
         may_repeat = self.guarantee == "at least once"
         problems = differences(wanted, list(self.contents()), optional=optional, may_repeat=may_repeat)
         if problems:

@@ -114,6 +114,7 @@ class Survived:
         return f"; its output depends on the parallelism (.left_out): {self.left_out[0]:.200}"
 
     def add(self, tried: Tried) -> None:
+        """Count one history more."""
         self.histories += 1
         self.faults.update(tried.happened)
         self.recoveries += tried.recoveries

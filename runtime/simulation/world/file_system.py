@@ -42,7 +42,10 @@ def using(disk: SimulatedDisk) -> Iterator[SimulatedDisk]:
 def current_disk() -> SimulatedDisk:
     """The innermost `using`'s disk; raises RuntimeError outside of all."""
     if _current is None:
-        raise RuntimeError("sim:// means nothing here: there is no simulated disk, see `using`")
+        raise RuntimeError(
+            "sim:// is the disk of a simulated cluster, and this process is none: run the job with assert_exactly_once "
+            "or SimulatedCluster, or give it a real path"
+        )
     return _current
 
 

@@ -32,23 +32,26 @@ class CurveKeys:
 
     @classmethod
     def generate(cls) -> CurveKeys:
+        """A new random pair."""
         return cls(*zmq.curve_keypair())
 
     @classmethod
     def load(cls, path: str | Path) -> CurveKeys:
         """Read a file that `save` wrote. Raises InsecureKeyFile when others can read it, or it holds no keys."""
         if not (stat.S_ISREG(mode := os.stat(path).st_mode) or stat.S_ISDIR(mode)):  # opening it may wait for ever
-            raise InsecureKeyFile(f"{path} is no plain file, and holds no key pair")
+            raise InsecureKeyFile(f"{path} is no plain file, and holds no key pair: name the key file of the cluster")
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())
             if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
                 raise InsecureKeyFile(
                     f"{path} has mode {stat.S_IMODE(status.st_mode):04o} and owner {status.st_uid}; "
-                    f"wanted 0600 and {os.geteuid()}"
+                    f"wanted 0600 and {os.geteuid()}: chmod 600 {path}, or copy it as the user who runs this"
                 )
             lines = file.read().split()
         if len(lines) != 2 or any(len(line) != 40 for line in lines):
-            raise InsecureKeyFile(f"{path} holds no key pair: wanted two lines of 40 characters")
+            raise InsecureKeyFile(
+                f"{path} holds no key pair: wanted two lines of 40 characters, as `understudy key FILE` writes them"
+            )
         try:
             is_pair = zmq.curve_public(lines[1]) == lines[0]
         except (ValueError, zmq.ZMQError):

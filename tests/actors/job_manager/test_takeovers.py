@@ -138,7 +138,7 @@ def test_who_has_offered_tasks_is_answered_when_the_job_starts_again(stage: Take
     (refusal,) = stage.told(stage.offers[0])
     assert isinstance(refusal, RefuseRegistration)
     assert refusal.task_manager_id == stage.offers[0].task_manager_id
-    assert "its job starts again from its newest checkpoint: 2 of its 4 tasks have not been heard of" in refusal.reason
+    assert "its job starts again from its newest checkpoint: 2 of its 4 tasks have not reported" in refusal.reason
 
 
 def test_a_task_manager_that_ends_meanwhile_decides_at_once(stage: TakenOverJob) -> None:

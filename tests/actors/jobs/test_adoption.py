@@ -89,8 +89,8 @@ def test_a_task_that_is_missing_is_an_obstacle_until_it_is_offered(
     job: JobGraph, deployments: list[TaskDeployment]
 ) -> None:
     first, second = offers_of(deployments)
-    assert obstacle(job, [first]) == "2 of its 4 tasks have not been heard of"
-    assert obstacle(job, [first, replace(second, tasks=second.tasks[:1])]) == "1 of its 4 tasks have not been heard of"
+    assert obstacle(job, [first]) == "2 of its 4 tasks have not reported"
+    assert obstacle(job, [first, replace(second, tasks=second.tasks[:1])]) == "1 of its 4 tasks have not reported"
     assert obstacle(job, [first, replace(second, tasks=second.tasks[:1]), second]) == "", "the latest offer counts"
 
 

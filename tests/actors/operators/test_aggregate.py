@@ -247,6 +247,6 @@ def test_what_cannot_be_is_refused_at_once(keys: Any, specs: Any, emit: str, err
 
 def test_columns_are_checked_when_the_schema_is_known() -> None:
     with pytest.raises(
-        WrongColumn, match=r"Sum\('seats'\): there is no such column, or not once; there are origin, miles"
+        WrongColumn, match=r"Sum\('seats'\): there is no such column, or more than one; there are origin, miles"
     ):
         ColumnarAggregate(["origin"], {"seats": Sum("seats")}).output_schema(FLIGHTS.schema)

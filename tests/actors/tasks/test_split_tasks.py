@@ -463,7 +463,7 @@ class TestLog:
             gives(stage, split("a", second * 1_000))
             stage.passes(1_000)
         (line,) = warnings.messages
-        assert line.startswith("v (subtask 0 of 1): event time stands at no watermark yet since 1")
+        assert line.startswith("v (subtask 0 of 1): event time has stood still for 1")
         assert "split 'b' holds it back" in line
         assert "idle_after_ms" in line
 

@@ -57,7 +57,7 @@ def test_the_job_ends_and_the_log_says_why_it_was_slow(caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING):
         assert run(Queued, SimulatedCluster(1, seed=1)) == [1, 2, 3, 4, 5]
     (text,) = said(caplog)
-    assert text.startswith("source 'queued': poll had returned None, and then there was more")
+    assert text.startswith("source 'queued': poll returned None, and had records when it was called next")
     assert "Queued calls no self.context.wake() and defines no poll_delay_ms()" in text
 
 

@@ -260,7 +260,7 @@ class TestConnect:
         other = StreamEnvironment().from_collection([2])
         with pytest.raises(ForeignStream, match=f"{method}: the streams belong to different environments"):
             getattr(env.from_collection([1]), method)(other)
-        with pytest.raises(InvalidProgram, match=f"{method}: wanted a DataStream, found a list"):
+        with pytest.raises(InvalidProgram, match=rf"{method}: wanted a DataStream, found \[2\]"):
             getattr(env.from_collection([1]), method)([2])
 
 

@@ -121,7 +121,7 @@ def test_what_is_asked_wrongly_is_said_so(shared_cluster: LocalCluster) -> None:
         job.back_pressure("sauce")
     with pytest.raises(InvalidSetting, match="kind must be one of 'full', 'on_cpu', 'off_cpu', found 'cpu'"):
         job.flame_graph("source", kind="cpu")  # type: ignore[arg-type]
-    with pytest.raises(KeyError, match="no vertex or operator 'sauce'"):
+    with pytest.raises(LookupError, match=r"^job 'asked' has no vertex or operator 'sauce'; its vertices: 'source"):
         job.metrics().vertex("sauce")
     assert job.back_pressure("source", wait=False).level == ""
     job.cancel()

@@ -340,7 +340,7 @@ def test_from_a_savepoint_the_first_time_and_then_from_the_newest(service: Servi
 def test_what_contradicts_itself_is_refused(service: Service) -> None:
     with pytest.raises(InvalidSetting, match="contradict"):
         service.start(retain_checkpoints="never")
-    with pytest.raises(InvalidSetting, match="wanted one of latest"):
+    with pytest.raises(InvalidSetting, match="wanted 'latest', found"):
         service.cluster.submit(service.env(), "service", resume="newest")
     env = environment()
     counting(env, 1, None).print()

@@ -18,7 +18,7 @@ ZOOKEEPER = {**BASE, "recovery.mode": "zookeeper", "high-availability.zookeeper.
 
 def test_without_settings_a_cluster_stands_alone() -> None:
     assert HighAvailabilitySettings.of({"savepoints.state.backend": "jobmanager"}) == HighAvailabilitySettings()
-    with pytest.raises(HighAvailabilityError, match=r"recovery.mode is standalone: there is nobody to elect"):
+    with pytest.raises(HighAvailabilityError, match=r"recovery.mode is standalone, which elects no leader"):
         HighAvailabilityServices(HighAvailabilitySettings())
 
 

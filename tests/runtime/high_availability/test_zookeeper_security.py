@@ -258,7 +258,7 @@ def test_a_server_with_another_password_that_wants_a_user_and_has_an_expired_cer
             waiting.join(60)
             assert "refuses the user" in str(ended[0])
             assert lost.wait(60)
-            while "it is not known who leads, and will be looked up again: ZooKeeper at" not in caplog.text:
+            while "the leader cannot be looked up, and is looked up again: ZooKeeper at" not in caplog.text:
                 pass
             nobody = {key: value for key, value in settings.items() if "auth" not in key}
             denied(nobody, "ends the session of somebody without .*auth-file, since it serves only those who prove")

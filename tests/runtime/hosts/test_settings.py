@@ -8,6 +8,7 @@ import pytest
 
 from understudy import InvalidSettings
 from understudy.runtime.high_availability.settings import ZOOKEEPER_KEYS
+from understudy.runtime.hosts.setting_kinds import OneOf
 from understudy.runtime.hosts.settings import SETTINGS, HostSettings
 from understudy.runtime.hosts.settings_sources import load_settings
 
@@ -186,3 +187,8 @@ def test_all_that_can_be_said_of_zookeeper_can_be_said_in_the_file(tmp_path: Pat
     assert (found.auth_file, found.auth_scheme) == ("/a", "sasl")
     assert (found.acl, found.tls_password_file) == ("open", "/cp")
     assert (found.ca_file, found.cert_file, found.tls_key_file) == ("/ca", "/c", "/ck")
+
+
+def test_a_choice_that_may_be_empty_says_so_in_words() -> None:
+    assert OneOf(("", "open", "creator")).wanted == "open, creator or nothing"
+    assert OneOf(("digest", "sasl")).wanted == "digest or sasl"

@@ -152,7 +152,7 @@ def test_when_all_are_at_work_the_next_is_refused_and_streams_leave_room_for_req
     third = connect(server)
     third.sendall(live)
     status, said = answer_of(third)
-    assert (status, said) == (503, {"errors": ["2 pages are being served already"]})
+    assert (status, said) == (503, {"errors": ["2 pages are being served already: close one of them"]})
     third.sendall(ASKED)
     assert answer_of(third)[0] == 200
     body = b"POST" + ASKED[3:-2].replace(b"/jobs", f"/jobs/{HEX}/savepoints".encode()) + b"Content-Length: 9\r\n\r\n"

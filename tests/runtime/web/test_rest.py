@@ -132,7 +132,7 @@ def test_what_flink_has_and_this_has_not_is_refused_with_the_reason(jobs: Answer
         assert (answer.status_code, why in answer.json()["errors"][0]) == (404, True)
     other_way, served = send(client_of, App(jobs), ("GET", "/cluster", None), ("PUT", "/jobs", None))
     assert other_way.status_code == 404
-    assert (served.status_code, served.json()["errors"]) == (405, ["PUT is not for this path, but GET"])
+    assert (served.status_code, served.json()["errors"]) == (405, ["PUT is not allowed for this path: wanted GET"])
 
 
 def test_the_documentation_lists_each_endpoint_and_each_that_is_absent(jobs: AnsweringJobs) -> None:

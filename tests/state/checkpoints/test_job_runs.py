@@ -49,7 +49,9 @@ def machines(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine
 def test_a_second_one_is_refused_and_told_who_is_there(machines: Machines) -> None:
     machines.claim(1)
     machines.now_ms += LEASE_MS
-    with pytest.raises(AlreadyRunning, match=r"process 1 \(app.py\) on host-1 .* heard of 30.0 s ago") as refused:
+    with pytest.raises(
+        AlreadyRunning, match=r"process 1 \(app.py\) on host-1 .* renewed its claim 30.0 s ago"
+    ) as refused:
         machines.claim(2)
     assert (refused.value.host, refused.value.pid) == ("host-1", 1)
 

@@ -336,7 +336,7 @@ def test_a_nan_counts_only_where_there_is_nothing_else(values: list[float], leas
         (Sum("name"), "wanted a column of integers or floats, found a column of type string"),
         (Avg("at"), "wanted a column of integers or floats, found a column of type timestamp"),
         (Min("name"), "wanted a column of numbers, booleans, dates or times, found a column of type string"),
-        (Sum("miles"), r"Sum\('miles'\): there is no such column, or not once; there are name, day, n, x, at"),
+        (Sum("miles"), r"Sum\('miles'\): there is no such column, or more than one; there are name, day, n, x, at"),
         (Count("miles"), "there is no such column"),
     ],
 )
@@ -346,7 +346,7 @@ def test_a_column_that_does_not_fit_is_refused(aggregate: Aggregate, found: str)
 
 
 def test_a_missing_key_column_is_refused() -> None:
-    with pytest.raises(ValueError, match="no key column 'tail', or not once; there are name, day"):
+    with pytest.raises(ValueError, match="no key column 'tail', or more than one; there are name, day"):
         ColumnarTable.for_input(["tail"], {"rows": Count()}, SCHEMA)
 
 

@@ -15,6 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 from understudy import FileSink
 from understudy.runtime.connectors import FileSource
 from understudy.runtime.connectors.errors import UnknownFileSystem, UnusableOutput
+from understudy.runtime.connectors.files import locations
 from understudy.runtime.connectors.files.output_trial import try_output
 from understudy.runtime.simulation.world.disk import SimulatedDisk
 from understudy.runtime.simulation.world.file_system import using
@@ -121,6 +122,15 @@ def test_an_unknown_protocol_and_a_missing_package(make: Any) -> None:
         make("bogus://x/y")
     with pytest.raises(UnknownFileSystem, match=r"gs://x/y: gs:// needs the package gcsfs, which is not there: "):
         make("gs://x/y")
+
+
+def test_a_missing_s3fs_is_installed_by_our_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(url: str) -> Any:
+        raise ImportError("Install s3fs to access S3")
+
+    monkeypatch.setattr(locations, "file_system_at", missing)
+    with pytest.raises(UnknownFileSystem, match=r's3fs, which is not there: pip install "understudy\[s3\]"$'):
+        locations.located("s3://bucket/folder")
 
 
 def test_a_sink_of_other_machines_tries_only_what_they_share(tmp_path: Path) -> None:
