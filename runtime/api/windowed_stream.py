@@ -27,6 +27,7 @@ from ...actors.windows.window_settings import Mode, WindowSettings
 from ...messages.known_names import known_arguments
 from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration, Units, duration_ms
+from .elsewhere import OF_WINDOWS, instead_of, without_guess
 from .errors import InvalidOperator, InvalidProgram
 from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_window_function
@@ -40,6 +41,8 @@ S = TypeVar("S")
 """The stream of results."""
 
 Final = ProcessWindowFunction | type[ProcessWindowFunction] | Callable[..., None] | None
+
+_FIRST = "say what becomes of its records first, with aggregate, reduce or process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,8 @@ class WindowedStream(Generic[S]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            hint = ": say what becomes of its records first, with aggregate, reduce or process"
-            raise AttributeError(f"a window has no {name!r}{'' if name.startswith('_') else hint}")
+            hint = instead_of(name, OF_WINDOWS, ()) or f": {_FIRST}"
+            raise without_guess(f"a window has no {name!r}{'' if name.startswith('_') else hint}", name)
 
     @known_arguments(first=1)
     def trigger(self, trigger: Trigger) -> WindowedStream[S]:
