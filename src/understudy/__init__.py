@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .actors.flow.key_selector import KeySelectionFailed as KeySelectionFailed
     from .actors.flow.key_selector import NoSuchColumn as NoSuchColumn
     from .actors.flow.key_selector import NullKey as NullKey
+    from .actors.flow.key_selector import UnstableKey as UnstableKey
     from .actors.flow.key_selector import UnusableKey as UnusableKey
     from .actors.flow.records import RecordMismatch as RecordMismatch
     from .actors.operators import END as END
@@ -406,7 +407,7 @@ _HOMES = {
         "StateDoesNotFit SuperNotCalled UnknownJob UnusableRecord UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
-    "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
+    "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnstableKey UnusableKey",
     "actors.flow.records": "RecordMismatch",
     "actors.operators": (
         "Avg Collector CommittableWriter Committer Count Counter END FromSplit Gauge Histogram IdempotentSink "

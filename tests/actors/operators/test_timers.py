@@ -30,7 +30,10 @@ def test_event_time_is_asked_for_until_a_timer_is_far_behind_its_record() -> Non
 @pytest.mark.parametrize(
     ("time_ms", "advice"),
     [
-        (NOW / 1000 + 1, "found float 1700000001.0, which is a time in seconds: use self.processing_time(), which gives"),
+        (
+            NOW / 1000 + 1,
+            "found float 1700000001.0, which is a time in seconds: use self.processing_time(), which gives",
+        ),
         (NOW + 0.5, "found float 1700000000000.5: use int(...) of it"),
         (float("nan"), "found float nan: use int(...) of it"),
     ],
