@@ -36,6 +36,7 @@ from .operator_checks import function_of
 from .private_names import is_ours
 from .stream_graph import StreamEdge, StreamNode
 from .timer_methods import OF_EVENT_TIME, sets_a_timer
+from .window_parts import check_watermark_generator
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +55,11 @@ def checked_time(time: Any) -> str | Callable[[Any], Any]:
 
 
 def checked_strategy(watermarks: Any) -> WatermarkStrategy:
-    """Something that makes watermark generators. Raises InvalidProgram."""
+    """Something that makes watermark generators. Raises InvalidProgram, and InvalidOperator for what it makes."""
     if isinstance(watermarks, type) or not callable(getattr(watermarks, "generator", None)):
         raise InvalidProgram(f"assign_timestamps: wanted {_STRATEGIES} as watermarks, found {shown(watermarks)}")
+    if not is_ours(type(watermarks)):
+        check_watermark_generator(watermarks.generator())
     return watermarks  # type: ignore[no-any-return]
 
 

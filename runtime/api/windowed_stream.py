@@ -36,6 +36,7 @@ from .names_set_by_us import check_names_set_by_us
 from .operator_checks import class_meant, function_of, instance_of
 from .samples import check_columns
 from .stream_graph import StreamEdge
+from .window_parts import check_window_part
 
 S = TypeVar("S")
 """The stream of results."""
@@ -64,6 +65,8 @@ class WindowedStream(Generic[S]):
 
     def __post_init__(self) -> None:
         self._settings()  # raises InvalidWindow where the user wrote it
+        for part in (self._assigner, self._trigger, self._evictor):
+            check_window_part(part)
 
     if not TYPE_CHECKING:
 
@@ -234,14 +237,8 @@ def _aggregate_of(given: Any) -> AggregateFunction:
             f"aggregate: wanted a subclass or an instance of AggregateFunction, found {made!r:.80}; named "
             "aggregates are keywords, as in bids=Count()"
         )
-    missing = [name for name in ("create_accumulator", "add") if name not in _defined(type(made))]
-    if missing:
-        raise InvalidOperator(f"{type(made).__name__} does not define {' and '.join(missing)}")
+    check_window_part(made)
     return made
-
-
-def _defined(kind: type) -> set[str]:
-    return {name for each in kind.__mro__ if each not in (AggregateFunction, object) for name in vars(each)}
 
 
 def _parameters(function: Callable[..., Any]) -> int | None:
