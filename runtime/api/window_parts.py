@@ -81,12 +81,25 @@ def _check(part: Any, base: type, methods: Mapping[str, tuple[str, ...]]) -> Non
         for name in elsewhere:
             if name in defined and name not in used:
                 raise InvalidOperator(f"{kind.__name__}.{name} is called by nothing: write {_signature(base, method)}")
+    if base is AggregateFunction and "add" in defined:
+        _check_order(kind)
     missing = [method for method in _NEEDED[base] if method not in defined]
     if not missing and base is Evictor and not defined.keys() & methods.keys():
         missing = list(methods)
     if missing:
         wanted = " and ".join(_signature(base, method) for method in missing)
         raise InvalidOperator(f"{kind.__name__} does not define {wanted}")
+
+
+def _check_order(kind: type[AggregateFunction]) -> None:
+    """Flink gives the accumulator last: taken for a record it may well be counted without an error."""
+    code = getattr(kind.add, "__code__", None)
+    names = code.co_varnames[1:3] if code is not None and code.co_argcount == 3 else ()
+    if names and names[1].startswith("acc") and not names[0].startswith("acc"):
+        raise InvalidOperator(
+            f"{kind.__name__}.add is called with (accumulator, record), and takes ({', '.join(names)}): the other way "
+            "round, as in Flink; write `def add(self, accumulator, record)`"
+        )
 
 
 def _signature(base: type, method: str) -> str:

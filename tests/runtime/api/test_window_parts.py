@@ -40,6 +40,9 @@ def generates(self: Any, *_: Any) -> Any:
 def of_two(self: Any, first: Any, second: Any) -> Any: ...
 
 
+def swapped(self: Any, value: Any, accumulator: Any) -> Any: ...
+
+
 def made(base: type, **methods: Callable[..., Any]) -> Any:
     return type("Own", (base,), methods)()
 
@@ -83,6 +86,11 @@ def use(part: Any) -> None:
             AggregateFunction,
             {"create_accumulator": one, "add": one, "getResult": one},
             "Own.getResult is called by nothing: write `def get_result(self, accumulator)`",
+        ),
+        (
+            AggregateFunction,
+            {"create_accumulator": one, "add": swapped},
+            "Own.add is called with (accumulator, record), and takes (value, accumulator): the other way round",
         ),
         (AggregateFunction, {"create_accumulator": one}, "does not define `def add(self, accumulator, record)`"),
         (WindowAssigner, {"assign_windows": one}, "write `def assign(self, record, time_ms)`"),
