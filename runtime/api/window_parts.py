@@ -57,7 +57,7 @@ def check_window_part(part: Any) -> None:
     for base, methods in _CALLED.items():
         if isinstance(part, base):
             for each in parts(part) if isinstance(part, Trigger) else (part,):
-                if not is_ours(type(each)):
+                if type(each) is base or not is_ours(type(each)):
                     _check(each, base, methods)
 
 
