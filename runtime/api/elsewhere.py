@@ -246,6 +246,50 @@ OF_CONNECTED: Final[Mapping[str, str]] = {
     "transform": _INPUTS,
 }
 
+_KEYED: Final = "subclass KeyedOperator, with process(record, out), and use it behind key_by"
+_CO: Final = "subclass KeyedOperator, with `inputs = 2`, process and process_2, for first.connect(second).process(...)"
+_PLAIN: Final = "give map, filter or flat_map a function; what has to be opened is an Operator with process_batch"
+_DECLARED: Final = "a state is declared in the operator's class, as in total = ValueState(int, default=0)"
+_RULES: Final = "docs/coming-from.md has an Operator with rules, for records.connect(rules.broadcast())"
+
+OF_FLINK: Final[Mapping[str, str]] = {
+    "StreamExecutionEnvironment": "write StreamEnvironment(), and LocalCluster().submit(env) in place of env.execute()",
+    "KeyedProcessFunction": _KEYED,
+    "ProcessFunction": "subclass Operator, with process_batch(records, out), or KeyedOperator with process(record, out)",
+    "RichMapFunction": _PLAIN,
+    "RichFlatMapFunction": _PLAIN,
+    "RichFilterFunction": _PLAIN,
+    "MapFunction": _PLAIN,
+    "FlatMapFunction": _PLAIN,
+    "FilterFunction": _PLAIN,
+    "CoProcessFunction": _CO,
+    "KeyedCoProcessFunction": _CO,
+    "CoFlatMapFunction": _CO,
+    "RichCoFlatMapFunction": _CO,
+    "BroadcastProcessFunction": _RULES,
+    "KeyedBroadcastProcessFunction": _RULES,
+    "AsyncDataStream": "stream.map(fetch).async_settings(...) runs an `async def fetch`: docs/async.md",
+    "AsyncFunction": "stream.map(fetch).async_settings(...) runs an `async def fetch`: docs/async.md",
+    "ValueStateDescriptor": _DECLARED,
+    "ListStateDescriptor": _DECLARED,
+    "MapStateDescriptor": _DECLARED,
+    "ReducingStateDescriptor": _DECLARED,
+    "AggregatingStateDescriptor": _DECLARED,
+    "AggregatingState": "write FoldingState(type, initial, fold)",
+    "StateTtlConfig": "write ValueState(int, ttl=Ttl(hours=1))",
+    "RuntimeContext": "it is self.context, from open on",
+    "RestartStrategies": "write StreamEnvironment(restart_strategy=fixed_delay(3, 10_000))",
+    "TumblingEventTimeWindows": "write tumbling(minutes=1)",
+    "TumblingProcessingTimeWindows": 'write tumbling(minutes=1, time="processing")',
+    "SlidingEventTimeWindows": "write sliding(size, slide)",
+    "EventTimeSessionWindows": "write session(minutes=5)",
+    "ProcessAllWindowFunction": "write ProcessWindowFunction, behind window_all(...)",
+    "SourceFunction": "subclass Source, with poll, offset and seek: docs/operators.md",
+    "SinkFunction": "subclass LedgerSink, IdempotentSink or TwoPhaseCommitSink: docs/operators.md",
+    "MiniCluster": "write LocalCluster(task_managers=2), or understudy.testing.SimulatedCluster",
+}
+"""Classes that a program of Flink imports."""
+
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 """Where a name in camel case has its next word."""
 

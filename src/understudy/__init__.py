@@ -507,4 +507,14 @@ _HOME_OF = home_of_each(_HOMES)
 
 __all__ = sorted(_HOME_OF)
 
-__getattr__, __dir__ = lazy_names(__name__, __name__, _HOME_OF, "__version__")
+
+def _in_place_of(name: str) -> str:
+    """Of a class of Flink: what is written here."""
+    if name.startswith("_"):
+        return ""
+    from .runtime.api.elsewhere import OF_FLINK
+
+    return OF_FLINK.get(name, "")
+
+
+__getattr__, __dir__ = lazy_names(__name__, __name__, _HOME_OF, "__version__", instead_of=_in_place_of)
