@@ -253,9 +253,9 @@ _DECLARED: Final = "a state is declared in the operator's class, as in total = V
 _RULES: Final = "docs/coming-from.md has an Operator with rules, for records.connect(rules.broadcast())"
 
 OF_FLINK: Final[Mapping[str, str]] = {
-    "StreamExecutionEnvironment": "write StreamEnvironment(), and LocalCluster().submit(env) in place of env.execute()",
+    "StreamExecutionEnvironment": "write StreamEnvironment(...), whose program a cluster runs: cluster.submit(env).wait()",
     "KeyedProcessFunction": _KEYED,
-    "ProcessFunction": "subclass Operator, with process_batch(records, out), or KeyedOperator with process(record, out)",
+    "ProcessFunction": "subclass Operator, with process_batch(records, out), or behind key_by KeyedOperator",
     "RichMapFunction": _PLAIN,
     "RichFlatMapFunction": _PLAIN,
     "RichFilterFunction": _PLAIN,
