@@ -253,7 +253,7 @@ _DECLARED: Final = "a state is declared in the operator's class, as in total = V
 _RULES: Final = "docs/coming-from.md has an Operator with rules, for records.connect(rules.broadcast())"
 
 OF_FLINK: Final[Mapping[str, str]] = {
-    "StreamExecutionEnvironment": "write StreamEnvironment(...), whose program a cluster runs: cluster.submit(env).wait()",
+    "StreamExecutionEnvironment": "write StreamEnvironment(...), whose program cluster.submit(env) runs",
     "KeyedProcessFunction": _KEYED,
     "ProcessFunction": "subclass Operator, with process_batch(records, out), or behind key_by KeyedOperator",
     "RichMapFunction": _PLAIN,
