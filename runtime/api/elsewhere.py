@@ -248,7 +248,7 @@ OF_CONNECTED: Final[Mapping[str, str]] = {
 
 _KEYED: Final = "subclass KeyedOperator, with process(record, out), and use it behind key_by"
 _CO: Final = "subclass KeyedOperator, with `inputs = 2`, process and process_2, for first.connect(second).process(...)"
-_PLAIN: Final = "give map, filter or flat_map a function; what has to be opened is an Operator with process_batch"
+_PLAIN: Final = "give map, filter or flat_map a function; an Operator with open and process_batch can hold clients"
 _DECLARED: Final = "a state is declared in the operator's class, as in total = ValueState(int, default=0)"
 _RULES: Final = "docs/coming-from.md has an Operator with rules, for records.connect(rules.broadcast())"
 
