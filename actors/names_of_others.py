@@ -29,8 +29,7 @@ def _each(text: str, *names: str) -> dict[str, str]:
     return dict.fromkeys(names, text)
 
 
-_OF_TIMERS = _each(
-    _TIMER,
+_SETTING = (
     "register_timer",
     "register_event_time_timer",
     "register_processing_time_timer",
@@ -41,14 +40,15 @@ _OF_TIMERS = _each(
     "set_timer",
     "notify_at",
     "punctuate",
-) | _each(
-    _DELETE,
+)
+_DELETING = (
     "delete_timer",
     "delete_event_time_timer",
     "delete_processing_time_timer",
     "deleteEventTimeTimer",
     "deleteProcessingTimeTimer",
 )
+_OF_TIMERS = _each(_TIMER, *_SETTING) | _each(_DELETE, *_DELETING)
 _OF_PLACES = (
     _each(_KEY, "current_key", "get_current_key", "getCurrentKey")
     | _each(_WATERMARK, "current_watermark", "currentWatermark", "event_time", "current_event_time")
@@ -89,6 +89,16 @@ _OWNERS: Mapping[str, Mapping[str, str]] = {
         **_each(_KEY, "key"),
         **_each(_CLOCK, "now", "time", "now_ms", "wall_ms"),
         **_each(_LOG, "logger", "log"),
+    },
+    "TriggerContext": {
+        **_each("a trigger's timer is set by context.at_event_time(ms) or context.at_processing_time(ms)", *_SETTING),
+        **_each("it is context.delete_event_time(ms) or context.delete_processing_time(ms)", *_DELETING),
+        **_each("event time has come to context.watermark", "get_current_watermark", "getCurrentWatermark"),
+        **_each("it is context.processing_time()", "get_current_processing_time", "getCurrentProcessingTime"),
+        **_each(
+            "what a trigger keeps goes in by context.put(name, value), and comes out by context.get(name, default)",
+            *("get_partitioned_state", "getPartitionedState", "get_state", "state"),
+        ),
     },
     "Operator": {
         **_each(_CONTEXT, "ctx", "runtime_context", "get_runtime_context", "getRuntimeContext"),

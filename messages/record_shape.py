@@ -36,6 +36,8 @@ class RecordShape:
     compared: tuple[tuple[str, Callable[[Any], Any] | None], ...]
     """The fields by which two records are equal, and how each is compared if not by its value."""
     make: Make
+    is_frozen: bool = True
+    """Whether its fields cannot be set once it is made."""
     beside: Callable[[Any], Any] | None = None
     """What a record holds beside its fields, as plain data; None, or returns None, where there is nothing."""
 
@@ -83,6 +85,7 @@ def _of_dataclass(cls: Any) -> RecordShape:
         later=later,
         compared=tuple((field.name, None) for field in every if field.compare),
         make=partial(_make_dataclass, cls, later),
+        is_frozen=cls.__setattr__ is not object.__setattr__,
     )
 
 
@@ -124,6 +127,7 @@ def _of_attrs(cls: Any, attributes: Any) -> RecordShape:
         later=frozenset(),
         compared=tuple((each.name, each.eq_key) for each in attributes if each.eq),
         make=partial(_make_attrs, cls, names, defaults, {"_attrs_cached_hash": None} if caches_hash else {}),
+        is_frozen=cls.__setattr__.__name__ == "_frozen_setattrs",
     )
 
 
@@ -172,6 +176,7 @@ def _of_model(cls: Any, model_fields: dict[str, Any]) -> RecordShape:
         later=frozenset(),
         compared=tuple((name, None) for name in names),
         make=partial(_make_model, cls, names, optional),
+        is_frozen=bool(cls.model_config.get("frozen")),
         beside=partial(_beside_model_fields, frozenset(names)),
     )
 

@@ -16,17 +16,23 @@ def home_of_each(homes: Mapping[str, str]) -> dict[str, str]:
     return {name: home for home, names in homes.items() for name in names.split()}
 
 
+def _nothing(name: str) -> str:
+    return ""
+
+
 def lazy_names(
-    module: str, package: str, home_of: Mapping[str, str], *own: str
+    module: str, package: str, home_of: Mapping[str, str], *own: str, instead_of: Callable[[str], str] = _nothing
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a module that offers these names, and `own`, which it has itself. Homes are
-    relative to the package.
+    relative to the package. `instead_of`: what to write in place of a name that others have; empty for all the rest.
     """
     shown = sorted({*home_of, *own})
 
     def load(name: str) -> Any:
         home = home_of.get(name)
         if home is None:
+            if instead := instead_of(name):  # no AttributeError, of which `from module import name` drops the text
+                raise ImportError(f"{module} has no {name}: {instead}", name=name)
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         value = getattr(import_module(f".{home}", package), name)
         setattr(sys.modules[module], name, value)  # it is not asked for again

@@ -17,7 +17,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)+)", PAGE, re.DO
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize(("code", "printed"), EXAMPLES, ids=["bids", "visits", "late"])
+@pytest.mark.parametrize(("code", "printed"), EXAMPLES, ids=["bids", "visits", "late", "own"])
 def test_an_example_prints_what_is_shown(code: str, printed: str, tmp_path: Path) -> None:
     (tmp_path / "example.py").write_text(code)
     done = subprocess.run(

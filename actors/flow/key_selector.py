@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import Row, shape_of, shown, those_there_are
+from ...messages.shown import place_of_function
 from ...state.keys.column_hash import combined, hashes_of
 from ...state.keys.key_groups import groups_of_hashes, key_groups_of
 from ...state.keys.key_hash import KEY_TYPES, NEEDS_A_KEY, InvalidKey, java_hash, with_same_nans
@@ -42,6 +43,10 @@ class NullKey(KeySelectionFailed):
 
 class UnusableKey(KeySelectionFailed, InvalidKey):
     """A record's key, or a part of it, is of a type without a stable hash."""
+
+
+class UnstableKey(KeySelectionFailed):
+    """The key function gave another key for the same record when it was asked again."""
 
 
 class NoSuchColumn(KeySelectionFailed):
@@ -123,7 +128,7 @@ class KeySelector:
             self._has_asked_again = True
             again = with_same_nans(_values(records[:1], self.parts[0]))
             if again != keys[0][:1]:
-                raise KeySelectionFailed(0, _changing(keys[0][0], again[0], batch))
+                raise UnstableKey(0, _changing(self.parts[0], keys[0][0], again[0], batch))
         return keys
 
 
@@ -152,11 +157,11 @@ def _check_keys(part: KeyPart, column: list[Any], batch: Batch) -> None:
             raise UnusableKey(position, f"{_told(part)} {_at(batch, position)}: {error}") from error
 
 
-def _changing(first: Any, then: Any, batch: Batch) -> str:
+def _changing(function: Any, first: Any, then: Any, batch: Batch) -> str:
     return (
-        f"the key function gave {shown(first)} {_at(batch, 0)}, and {shown(then)} when it was asked again: wanted the "
-        "same key each time, as state is found by it; put what changes, such as a time or a random number, into the "
-        "record with a map before key_by"
+        f"the key function{place_of_function(function)} gave {shown(first)} {_at(batch, 0)}, and {shown(then)} when it "
+        "was asked again: wanted the same key each time, as state is found by it; put what changes, such as a time or "
+        "a random number, into the record with a map before key_by"
     )
 
 

@@ -41,6 +41,7 @@ CERTAIN = frozenset(
         "UnboundState",
         "UnreadableFile",
         "UnregisteredMessage",
+        "UnstableKey",
         "UnsupportedValue",
         "UnwantedResult",
         "UpdateForgotten",

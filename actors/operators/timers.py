@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Hashable
 from datetime import datetime
+from math import isfinite
 from typing import Any, Final, Literal, NamedTuple
 
 from ...state.backends.backend import NO_KEY, NO_NAMESPACE, KeyedStateBackend
@@ -227,4 +228,7 @@ def _whole(time_ms: Any) -> int:
         aware = "" if time_ms.tzinfo else ".replace(tzinfo=UTC)"
         better = f"int(moment{aware}.timestamp() * 1000), or self.timestamp plus milliseconds"
     found = f"{type(time_ms).__name__} {time_ms!r:.60}"
+    if isinstance(time_ms, float) and isfinite(time_ms) and (other := other_unit(int(time_ms))) is not None:
+        found += f", which is a time in {other[0]}"
+        better = "self.processing_time(), which gives milliseconds, or int(...) of it in milliseconds"
     raise ValueError(f"a timer: wanted a whole number of ms since the epoch, found {found}: use {better}")

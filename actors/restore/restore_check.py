@@ -354,7 +354,9 @@ def _wrong_key_groups(vertex: JobVertex, operator: OperatorDescription, found: F
     if was != vertex.max_parallelism and _has_keyed(found):
         yield (
             f"operator {operator.name!r} was stored with max_parallelism {was} and has {vertex.max_parallelism} now, "
-            f"which says how its keys are grouped: set StreamEnvironment(max_parallelism={was})"
+            f"which says how its keys are grouped: set StreamEnvironment(max_parallelism={was}), or write a savepoint "
+            f"with its keys dealt out again: edit = Savepoint.open(path).edit(), edit.max_parallelism("
+            f"{vertex.max_parallelism}), edit.write()"
         )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from .errors import InvalidWindow
-from .triggers import HasTriggers, Trigger, TriggerContext, TriggerResult, check_trigger
+from .triggers import HasTriggers, Trigger, TriggerContext, TriggerResult, check_trigger, said_by
 from .window import Window
 
 Domain: TypeAlias = Literal["event", "processing"]
@@ -107,14 +107,14 @@ class _Combined(HasTriggers):
         self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
     ) -> TriggerResult:
         asked = [
-            (index, trigger.on_record(record, timestamp_ms, window, part))
+            (index, said_by(trigger, trigger.on_record(record, timestamp_ms, window, part)))
             for index, trigger, part in self._parts(context)
         ]
         return self._result(asked, context)
 
     def on_event_time(self, time_ms: int, window: Window, context: TriggerContext) -> TriggerResult:
         asked = [
-            (index, trigger.on_event_time(time_ms, window, part))
+            (index, said_by(trigger, trigger.on_event_time(time_ms, window, part)))
             for index, trigger, part in self._parts(context)
             if part.drop(("event", time_ms))
         ]
@@ -122,7 +122,7 @@ class _Combined(HasTriggers):
 
     def on_processing_time(self, time_ms: int, window: Window, context: TriggerContext) -> TriggerResult:
         asked = [
-            (index, trigger.on_processing_time(time_ms, window, part))
+            (index, said_by(trigger, trigger.on_processing_time(time_ms, window, part)))
             for index, trigger, part in self._parts(context)
             if part.drop(("processing", time_ms))
         ]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
+from ..errors import UnwantedResult
 from .errors import InvalidWindow
 from .window import Window
 
@@ -35,6 +36,16 @@ class TriggerResult(Enum):
 
 
 CONTINUE, FIRE = TriggerResult.CONTINUE, TriggerResult.FIRE
+
+
+def said_by(trigger: Trigger, result: Any) -> TriggerResult:
+    """What a trigger has returned. Raises UnwantedResult for anything else than a TriggerResult."""
+    if not isinstance(result, TriggerResult):
+        raise UnwantedResult(
+            f"trigger {type(trigger).__name__} returned {result!r:.80}: wanted a TriggerResult, such as "
+            "TriggerResult.CONTINUE; is a `return` missing?"
+        )
+    return result
 
 
 class TriggerContext(Protocol):
@@ -189,13 +200,13 @@ class PurgingTrigger(HasTriggers):
     def on_record(
         self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
     ) -> TriggerResult:
-        return _purging(self.trigger.on_record(record, timestamp_ms, window, context))
+        return _purging(said_by(self.trigger, self.trigger.on_record(record, timestamp_ms, window, context)))
 
     def on_event_time(self, time_ms: int, window: Window, context: TriggerContext) -> TriggerResult:
-        return _purging(self.trigger.on_event_time(time_ms, window, context))
+        return _purging(said_by(self.trigger, self.trigger.on_event_time(time_ms, window, context)))
 
     def on_processing_time(self, time_ms: int, window: Window, context: TriggerContext) -> TriggerResult:
-        return _purging(self.trigger.on_processing_time(time_ms, window, context))
+        return _purging(said_by(self.trigger, self.trigger.on_processing_time(time_ms, window, context)))
 
     def on_merge(self, window: Window, context: TriggerContext) -> None:
         self.trigger.on_merge(window, context)

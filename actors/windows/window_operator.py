@@ -20,6 +20,7 @@ from ...messages import StateDescription
 from ...state.backends.backend import key_count
 from ...state.kinds.descriptors import KeyedStateDeclaration, ListState, MapState, MergingStateDeclaration
 from ...state.kinds.state_descriptions import description_of
+from ..errors import UnwantedResult
 from ..flow.changelog import AFTER, BEFORE, INSERT, Changelog
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch
 from ..flow.records import rows_of
@@ -33,7 +34,7 @@ from .changes import Change
 from .evictors import TimedRecord
 from .merging_windows import Merge, MergingWindows
 from .trigger_state import TriggerState
-from .triggers import CONTINUE, PurgingTrigger, TriggerResult
+from .triggers import CONTINUE, PurgingTrigger, TriggerResult, said_by
 from .window import GLOBAL_WINDOW, TimeWindow, Window, namespace_of, window_of
 from .window_contents import CONTENTS, AllRecords, Contents
 from .window_function import EmitEach, ProcessWindowFunction, states_of
@@ -292,7 +293,7 @@ class WindowOperator(KeyedOperator):
     # -- a firing
 
     def _act(self, result: TriggerResult, window: Window, place: Place, out: Collector) -> None:
-        if result.fires:
+        if said_by(self._trigger, result).fires:
             self._contents.set_namespace(place)
             held = self._contents.get()
             if held if self._holds_list else held is not None:
@@ -312,12 +313,20 @@ class WindowOperator(KeyedOperator):
             self._emit(window, place, self._how.given(held), out)
             return
         records = [TimedRecord(*pair) for pair in held]
-        kept = self._evictor.before(records, window)
+        kept = self._staying("before", self._evictor.before(records, window))
         if kept:
             self._emit(window, place, self._how.combined([each.record for each in kept]), out)
-        left = self._evictor.after(kept, window)
+        left = self._staying("after", self._evictor.after(kept, window))
         if len(left) < len(records):
             self._contents.update([tuple(each) for each in left])
+
+    def _staying(self, method: str, records: Sequence[TimedRecord] | None) -> Sequence[TimedRecord]:
+        if records is None:
+            raise UnwantedResult(
+                f"{type(self._evictor).__name__}.{method} returned None: wanted the records that stay, as in "
+                "`return records[1:]`"
+            )
+        return records
 
     def _emit(self, window: Window, place: Place, records: Sequence[Any], out: Collector) -> None:
         self._enter_own(place)

@@ -36,6 +36,14 @@ _FULL: Final = 'write key_by(...).join(other.key_by(...), "full") in its place'
 _WINDOW: Final = (
     "write key_by(...).window(tumbling(minutes=1)) in its place, and .aggregate(...), .reduce(...) or .process(...)"
 )
+_BEST: Final = "write reduce(lambda one, other: max(one, other, key=...)) in its place"
+_CHAINED: Final = "operators of one parallelism share a task: write rebalance() before one that is to have its own"
+_FILES: Final = 'write sink_to(FileSink("out")) in its place'
+_SETTINGS: Final = "what it sets are arguments, as in StreamEnvironment(checkpoint_timeout_ms=...): docs/api.md"
+_INPUTS: Final = (
+    "write process(...) with an operator that has `inputs = 2`: its process gets the records of the first stream, its "
+    "process_2 those of the second; without a key these are process_batch and process_batch_2"
+)
 _TABLE: Final = (
     "write key_by(...).deduplicate('last') for its newest rows; temporal_join and lookup_join take a stream as a table"
 )
@@ -139,6 +147,30 @@ OF_STREAMS: Final[Mapping[str, str]] = {
     "execute": _SUBMIT,
     "assign_timestamps_and_watermarks": "write assign_timestamps(column_or_function, bounded_out_of_orderness(ms))",
     "get_side_output": "write side_output(tag) in its place",
+    "min_by": _BEST.replace("max", "min"),
+    "max_by": _BEST,
+    "count_window": "write window(count_window(n)) in its place",
+    "count_window_all": "write window_all(count_window(n)) in its place",
+    "time_window": "write window(tumbling(minutes=1)) in its place",
+    "time_window_all": "write window_all(tumbling(minutes=1)) in its place",
+    "as_queryable_state": "write process(...) with a KeyedOperator: what its on_receive returns answers job.ask(...)",
+    "set_max_parallelism": "it is one for all operators: write StreamEnvironment(max_parallelism=...)",
+    "start_new_chain": _CHAINED,
+    "disable_chaining": _CHAINED,
+    "slot_sharing_group": "write slot_sharing_group=... in the call that made this stream, as in map(f, ...)",
+    "set_uid_hash": "write uid(name) in its place, by which its state is found",
+    "set_description": "write name(...) in its place",
+    "set_buffer_timeout": "it is one for all operators: write StreamEnvironment(buffer_timeout_ms=...)",
+    "execute_and_collect": "end it with collect(name='rows'): job.results('rows') of the submitted job has them",
+    "partition_custom": "write key_by(function) in its place; which subtask has a key is not said by the program",
+    "rescale": "write rebalance() in its place",
+    "global_": "write parallelism=1 in the next call, as in map(f, parallelism=1)",
+    "forward": "it is so where both have one parallelism and nothing else is said",
+    "project": _MAP,
+    "map_with_state": _BY_KEY,
+    "flat_map_with_state": _BY_KEY,
+    "write_as_text": _FILES,
+    "write_as_csv": _FILES,
 }
 
 OF_ENVIRONMENTS: Final[Mapping[str, str]] = {
@@ -176,7 +208,87 @@ OF_ENVIRONMENTS: Final[Mapping[str, str]] = {
     "set_restart_strategy": "write StreamEnvironment(restart_strategy=...)",
     "set_state_backend": 'write StreamEnvironment(state_backend="rocksdb"), or leave it out for memory',
     "set_buffer_timeout": "write StreamEnvironment(buffer_timeout_ms=...)",
+    "get_checkpoint_config": _SETTINGS,
+    "get_config": _SETTINGS,
+    "configure": _SETTINGS,
+    "get_execution_environment": "it is one: write StreamEnvironment(...)",
+    "from_sequence": "write generate(lambda index: index, count) in its place",
+    "generate_sequence": "write generate(lambda index: index, count) in its place",
+    "from_data": "write from_collection([...]) in its place",
+    "socket_text_stream": 'write from_socket("host:port") in its place',
+    "read_file": "write from_files(path, format) in its place",
+    "set_stream_time_characteristic": (
+        "event time begins with assign_timestamps(...) of a stream; windows of the clock have time='processing'"
+    ),
+    "disable_operator_chaining": "operators of one parallelism share a task, if no rebalance() of a stream is between",
+    "get_execution_plan": "`understudy info app.py:build` prints it",
+    "get_stream_graph": "`understudy info app.py:build` prints it",
 }
+
+OF_WINDOWS: Final[Mapping[str, str]] = {
+    "apply": "write process(function) in its place, with a function of (key, window, records, out)",
+    "side_output_late_data": "late records are read of the results, as in late = windows.aggregate(...).late",
+    "get_side_output": "late records are read of the results, as in late = windows.aggregate(...).late",
+    "count": "write aggregate(count=Count()) in its place",
+    "sum": 'write aggregate(sum=Sum("column")) in its place',
+    "min": 'write aggregate(min=Min("column")) in its place',
+    "max": 'write aggregate(max=Max("column")) in its place',
+    "min_by": _BEST.replace("max", "min"),
+    "max_by": _BEST,
+    "fold": "write aggregate(function) in its place, with an AggregateFunction",
+}
+"""Of windows of which it is not yet said what becomes of their records."""
+
+OF_CONNECTED: Final[Mapping[str, str]] = {
+    "map": _INPUTS,
+    "flat_map": _INPUTS,
+    "key_by": "key both before: first.key_by(...).connect(second.key_by(...))",
+    "transform": _INPUTS,
+}
+
+_KEYED: Final = "subclass KeyedOperator, with process(record, out), and use it behind key_by"
+_CO: Final = "subclass KeyedOperator, with `inputs = 2`, process and process_2, for first.connect(second).process(...)"
+_PLAIN: Final = "give map, filter or flat_map a function; an Operator with open and process_batch can hold clients"
+_DECLARED: Final = "a state is declared in the operator's class, as in total = ValueState(int, default=0)"
+_RULES: Final = "docs/coming-from.md has an Operator with rules, for records.connect(rules.broadcast())"
+
+OF_FLINK: Final[Mapping[str, str]] = {
+    "StreamExecutionEnvironment": "write StreamEnvironment(...), whose program cluster.submit(env) runs",
+    "KeyedProcessFunction": _KEYED,
+    "ProcessFunction": "subclass Operator, with process_batch(records, out), or behind key_by KeyedOperator",
+    "RichMapFunction": _PLAIN,
+    "RichFlatMapFunction": _PLAIN,
+    "RichFilterFunction": _PLAIN,
+    "MapFunction": _PLAIN,
+    "FlatMapFunction": _PLAIN,
+    "FilterFunction": _PLAIN,
+    "CoProcessFunction": _CO,
+    "KeyedCoProcessFunction": _CO,
+    "CoFlatMapFunction": _CO,
+    "RichCoFlatMapFunction": _CO,
+    "BroadcastProcessFunction": _RULES,
+    "KeyedBroadcastProcessFunction": _RULES,
+    "AsyncDataStream": "stream.map(fetch).async_settings(...) runs an `async def fetch`: docs/async.md",
+    "AsyncFunction": "stream.map(fetch).async_settings(...) runs an `async def fetch`: docs/async.md",
+    "ValueStateDescriptor": _DECLARED,
+    "ListStateDescriptor": _DECLARED,
+    "MapStateDescriptor": _DECLARED,
+    "ReducingStateDescriptor": _DECLARED,
+    "AggregatingStateDescriptor": _DECLARED,
+    "AggregatingState": "write FoldingState(type, initial, fold)",
+    "StateTtlConfig": "write ValueState(int, ttl=Ttl(hours=1))",
+    "RuntimeContext": "it is self.context, from open on",
+    "RestartStrategies": "write StreamEnvironment(restart_strategy=fixed_delay(3, 10_000))",
+    "TumblingEventTimeWindows": "write tumbling(minutes=1)",
+    "TumblingProcessingTimeWindows": 'write tumbling(minutes=1, time="processing")',
+    "SlidingEventTimeWindows": "write sliding(size, slide)",
+    "EventTimeSessionWindows": "write session(minutes=5)",
+    "ProcessAllWindowFunction": "write ProcessWindowFunction, behind window_all(...)",
+    "SourceFunction": "subclass Source, with poll, offset and seek: docs/operators.md",
+    "SinkFunction": "subclass LedgerSink, IdempotentSink or TwoPhaseCommitSink: docs/operators.md",
+    "MiniCluster": "write LocalCluster(task_managers=2), or understudy.testing.SimulatedCluster",
+}
+"""Classes that a program of Flink imports."""
 
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 """Where a name in camel case has its next word."""

@@ -19,6 +19,7 @@ from ...actors.joins.window_join import WindowJoin
 from ...actors.operators.assign_timestamps import Alignment, AssignTimestamps
 from ...actors.operators.filter import Filter
 from ...actors.operators.flat_map import FlatMap
+from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.loops import RoundsHead
 from ...actors.operators.map import Map
 from ...actors.operators.map_batches import MapBatches
@@ -32,7 +33,10 @@ from ...messages import shown
 from ...state.kinds.durations import duration_ms
 from .errors import InvalidProgram
 from .operator_checks import function_of
+from .private_names import is_ours
 from .stream_graph import StreamEdge, StreamNode
+from .timer_methods import OF_EVENT_TIME, sets_a_timer
+from .window_parts import check_watermark_generator
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +55,11 @@ def checked_time(time: Any) -> str | Callable[[Any], Any]:
 
 
 def checked_strategy(watermarks: Any) -> WatermarkStrategy:
-    """Something that makes watermark generators. Raises InvalidProgram."""
+    """Something that makes watermark generators. Raises InvalidProgram, and InvalidOperator for what it makes."""
     if isinstance(watermarks, type) or not callable(getattr(watermarks, "generator", None)):
         raise InvalidProgram(f"assign_timestamps: wanted {_STRATEGIES} as watermarks, found {shown(watermarks)}")
+    if not is_ours(type(watermarks)):
+        check_watermark_generator(watermarks.generator())
     return watermarks  # type: ignore[no-any-return]
 
 
@@ -140,6 +146,31 @@ def check_event_times(nodes: Sequence[StreamNode]) -> None:
                 )
 
 
+def warn_of_timers_that_wait(nodes: Sequence[StreamNode]) -> None:
+    """Of timers of event time behind a source without watermarks: they wait until it ends, and nothing is wrong."""
+    for node in nodes:
+        kind = type(node.operator)
+        if not isinstance(node.operator, KeyedOperator) or is_ours(kind) or _is_in_rounds(node):
+            continue
+        sources = [_without_watermarks(edge.source) for edge in node.inputs]
+        holding = [each for each in sources if each is not None]
+        endless = [each for each in holding if not each.bounded]
+        if not endless and not all(sources):
+            continue
+        if (place := sets_a_timer(kind, OF_EVENT_TIME)) is None:
+            continue
+        log.warning(
+            "operator %r sets timers of event time (%s), and there is no assign_timestamps between it and source %r: "
+            "event time does not advance there, so they %s. For timers by the records' times put "
+            'stream.assign_timestamps("column", bounded_out_of_orderness(ms)) before it; for those of the clock write '
+            "self.timers.at_processing_time(self.processing_time() + ms)",
+            node.name,
+            place,
+            [*endless, *holding][0].name,
+            "never fire" if endless else "fire all at once, when the data has ended",
+        )
+
+
 def goes_by_event_time(operator: Any) -> bool:
     """Of the built-in ones."""
     if isinstance(operator, WindowOperator):
@@ -161,6 +192,20 @@ def _timeless_source(node: StreamNode) -> str | None:
     if not isinstance(node.operator, _KEEPS_TIMES):
         return None
     return next(filter(None, (_timeless_source(edge.source) for edge in node.inputs)), None)
+
+
+def _without_watermarks(node: StreamNode) -> StreamNode | None:
+    """A source from which a way leads through here without an assign_timestamps; one without end, if there is any."""
+    waiting, seen, found = [node], set[int](), list[StreamNode]()
+    while waiting:
+        node = waiting.pop()
+        if node.position in seen or isinstance(node.operator, AssignTimestamps | RoundsHead):
+            continue
+        seen.add(node.position)
+        waiting += [edge.source for edge in node.inputs]
+        if isinstance(node.operator, Source):
+            found.append(node)
+    return min(found, key=lambda each: each.bounded, default=None)
 
 
 _BY_EVENT_TIME = (ColumnarWindows, IntervalJoin, RecordIntervalJoin, TemporalJoin, RecordTemporalJoin, WindowJoin)

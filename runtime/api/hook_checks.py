@@ -158,7 +158,7 @@ def check_hooks(operator: Operator) -> None:
             if sound is None or (base, hook) not in sound:
                 if not (operator._is_async and hook in ASYNC_HOOKS and found(method).kind is FunctionKind.COROUTINE):
                     check_runs(f"{kind}.{hook}", method, in_place_of_yield, _instead(operator, hook))
-                _check_arguments(operator, base, hook)
+                check_arguments(operator, base, hook)
                 if sound is not None:
                     sound.add((base, hook))
     for attribute, value in vars(operator).items():
@@ -178,7 +178,7 @@ def check_window_function(function: ProcessWindowFunction) -> None:
     """The same for the methods of a window function that the runtime calls."""
     for hook, in_place_of_yield in _OF_WINDOWS.items():
         check_runs(f"{type(function).__name__}.{hook}", getattr(function, hook), in_place_of_yield)
-        _check_arguments(function, ProcessWindowFunction, hook)
+        check_arguments(function, ProcessWindowFunction, hook)
 
 
 def _is_own(method: Any, operator: Operator) -> bool:
@@ -186,7 +186,7 @@ def _is_own(method: Any, operator: Operator) -> bool:
     return isinstance(method, MethodType) and method.__self__ is operator and isinstance(method.__func__, FunctionType)
 
 
-def _check_arguments(operator: object, base: type, hook: str) -> None:
+def check_arguments(operator: object, base: type, hook: str) -> None:
     """Raises InvalidOperator for a hook that cannot be called with the arguments that it will get."""
     parameters = inspect.signature(getattr(base, hook)).parameters.values()
     if any(each.kind is each.VAR_POSITIONAL for each in parameters):  # as many as there are inputs

@@ -171,6 +171,19 @@ def _check_defines_process(operator: Operator, index: int) -> None:
         raise InvalidOperator(f"{kind} does not define {batch_method}(self, batch, out){hint}")
 
 
+_OF_FLINK = {
+    "": (
+        *("process_element", "processElement", "process_element1", "processElement1", "async_invoke", "asyncInvoke"),
+        *("map", "map1", "flat_map", "flatMap", "flat_map1", "flatMap1"),
+    ),
+    "_2": (
+        *("process_element2", "processElement2", "process_broadcast_element", "processBroadcastElement"),
+        *("map2", "flat_map2", "flatMap2"),
+    ),
+}
+"""By input: the methods that take a record in Flink."""
+
+
 def _check_no_timers(operator: Operator) -> None:
     """Timers belong to keys. Without one `on_timer` is never called, and there is no attribute `timers`."""
     kind = type(operator)
@@ -184,8 +197,21 @@ def _check_no_timers(operator: Operator) -> None:
 
 
 def _misspelt(operator: Operator, method: str) -> str:
-    """The end of a text about a method that is missing: one of the user's own whose name is much like it."""
+    """The end of a text about a method that is missing: one of the user's own that is called so in Flink, or whose
+    name is much like it.
+    """
     kind = type(operator)
+    place = "_2" if method.endswith("_2") else ""
+    for name in _OF_FLINK[place] if method.startswith("process") else ():
+        if not inspect.isfunction(getattr(kind, name, None)):
+            continue
+        if inspect.iscoroutinefunction(getattr(kind, name)):
+            return f"; it defines {name}: write `async def process{place}(self, record, out)` in its place"
+        if method.startswith("process_batch"):
+            return (
+                f"; it defines {name}: write {method} in its place, for a list of records: `for record in batch: ...`"
+            )
+        return f"; it defines {name}: rename it, and emit with out.collect(...)"
     own = [
         name for name in dir(kind) if not hasattr(KeyedOperator, name) and inspect.isfunction(getattr(kind, name, None))
     ]

@@ -1,5 +1,5 @@
-"""Output that would meet: a FileSink into the folder, or the glob, of one of the job's file sources; or two FileSinks
-of one folder whose files would be called alike.
+"""Output that would meet: a FileSink into the folder, or the glob, of one of the job's file sources; two FileSinks of
+one folder whose files would be called alike; two KafkaSinks whose transactional ids would be the same.
 
 A source with `watch_ms` would take up its own output without end; any other, that of the run before. Of two such sinks
 each would remove, as leftovers of its own, what the other has pre-committed.
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from fsspec.utils import glob_translate
 
-from ..connectors import FileSink, FileSource, WatchedFileSource
+from ..connectors import FileSink, FileSource, KafkaSink, WatchedFileSource
 from ..connectors.files.committed_files import slug
 from ..connectors.files.file_writers import WRITE_FORMATS
 from ..connectors.files.locations import one_url
@@ -49,6 +49,23 @@ def check_sinks_apart(nodes: Sequence[StreamNode]) -> None:
                 f"sinks {first!r} and {node.name!r} write into {path}, and their files would have the same names, "
                 "which say of a uid, or else of the sink's name, its ASCII letters and digits alone: give one of them "
                 "another uid, or a folder of its own"
+            )
+
+
+def check_transactional_ids(nodes: Sequence[StreamNode]) -> None:
+    """Raises InvalidProgram, naming both sinks and the prefix."""
+    seen: dict[tuple[str, str], str] = {}
+    for node in nodes:
+        sink = node.operator
+        if not isinstance(sink, KafkaSink) or sink.transactional_id_prefix is None or not sink.is_exact:
+            continue
+        prefix = sink.transactional_id_prefix
+        first = seen.setdefault((sink.bootstrap_servers, prefix), node.name)
+        if first != node.name:
+            raise InvalidProgram(
+                f"sinks {first!r} and {node.name!r} have the transactional_id_prefix {prefix!r}: their transactional "
+                "ids would be the same, and each would end the other's transactions; give each its own, or none, for "
+                "then it is made of the job and the operator"
             )
 
 

@@ -37,7 +37,7 @@ from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration
 from ..connectors.lakes.lake_sink import LakeSink
 from .async_settings import settings_with
-from .elsewhere import OF_STREAMS, instead_of, without_guess
+from .elsewhere import OF_CONNECTED, OF_STREAMS, instead_of, without_guess
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time, tell_assigners
 from .hook_checks import is_async_function
@@ -348,6 +348,12 @@ class ConnectedStreams:
         if isinstance(first, KeyedStream) and isinstance(second, KeyedStream):
             check_meeting("connect", first._keyed, second._keyed)
         self._first, self._second, self._keyed = first, second, keyed
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            hint = "" if name.startswith("_") else instead_of(name, OF_CONNECTED, dir(self))
+            raise without_guess(f"connected streams have no {name!r}{hint}", name)
 
     @known_options()
     def process(

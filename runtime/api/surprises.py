@@ -15,6 +15,7 @@ from ...messages import CheckpointConfig, JobGraph, Partitioning
 from ...state import ROCKSDB, OperatorListState, declared_states
 from .captured_changes import warn_of_captured_changes
 from .chaining import Size, partitioning_of
+from .event_time import warn_of_timers_that_wait
 from .late_variables import plain_variables, warn_of_late_variables
 from .stream_graph import StreamNode
 from .subtask_sources import warn_of_sources_read_twice
@@ -31,6 +32,7 @@ def warn_of_surprises(
     _warn_of_plain_files(graph)
     _warn_of_rows_out_of_order(nodes, sizes)
     warn_of_sources_read_twice(nodes, sizes)
+    warn_of_timers_that_wait(nodes)
     _warn_of_lists_that_differ(nodes, sizes)
     for node in nodes:
         warn_of_captured_changes(node.name, operators[node.position])

@@ -7,7 +7,7 @@ way, as by a function elsewhere, are refused when they are set (actors/operators
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import takewhile
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias
@@ -15,20 +15,21 @@ from typing import Any, TypeAlias
 from ...messages.code_steps import Step, placed_steps
 from .private_names import is_ours
 
-_SET = frozenset({"at_event_time", "at_processing_time"})
+OF_EVENT_TIME = frozenset({"at_event_time"})
+_SET = OF_EVENT_TIME | {"at_processing_time"}
 
 
 _Placed: TypeAlias = "tuple[Step, str]"
 
 
-def sets_a_timer(kind: type) -> str | None:
-    """Where an operator of this class sets one, `file:line`; None: nowhere that can be seen."""
+def sets_a_timer(kind: type, by: Set[str] = _SET) -> str | None:
+    """Where an operator of this class sets one, `file:line`; None: nowhere to be seen. `by`: the methods for it."""
     bases = list(takewhile(lambda base: not is_ours(base), kind.__mro__))
     hooks = {name for base in kind.__mro__ if is_ours(base) for name in vars(base) if not name.startswith("_")}
     waiting, seen = sorted(hooks), set(hooks)
     while waiting:
         for certain in _called(bases, waiting.pop()):
-            if (place := _sets_timers(certain)) is not None:
+            if (place := _sets_timers(certain, by)) is not None:
                 return place
             used = {str(each.value) for each, _ in certain} - seen
             waiting += sorted(used)
@@ -79,11 +80,11 @@ def _instructions(code: CodeType, itself: str, *, whole: bool) -> Iterator[_Plac
             yield from _instructions(inner, itself, whole=whole)
 
 
-def _sets_timers(instructions: list[_Placed]) -> str | None:
+def _sets_timers(instructions: list[_Placed], by: Set[str]) -> str | None:
     """Where it calls `self.timers.at_event_time` or its twin, or one of a variable `timers`: `file:line`."""
     before: list[Step] = []
     for each, place in instructions:
-        if each.value in _SET and before and before[-1].value == "timers":
+        if each.value in by and before and before[-1].value == "timers":
             of_object = before[-1].name == "LOAD_ATTR"
             if not of_object or (len(before) > 1 and before[-2].name != "LOAD_ATTR"):
                 return place

@@ -27,6 +27,7 @@ from ...actors.windows.window_settings import Mode, WindowSettings
 from ...messages.known_names import known_arguments
 from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration, Units, duration_ms
+from .elsewhere import OF_WINDOWS, instead_of, without_guess
 from .errors import InvalidOperator, InvalidProgram
 from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_window_function
@@ -35,11 +36,14 @@ from .names_set_by_us import check_names_set_by_us
 from .operator_checks import class_meant, function_of, instance_of
 from .samples import check_columns
 from .stream_graph import StreamEdge
+from .window_parts import check_window_part
 
 S = TypeVar("S")
 """The stream of results."""
 
 Final = ProcessWindowFunction | type[ProcessWindowFunction] | Callable[..., None] | None
+
+_FIRST = "say what becomes of its records first, with aggregate, reduce or process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +65,14 @@ class WindowedStream(Generic[S]):
 
     def __post_init__(self) -> None:
         self._settings()  # raises InvalidWindow where the user wrote it
+        for part in (self._assigner, self._trigger, self._evictor):
+            check_window_part(part)
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            hint = ": say what becomes of its records first, with aggregate, reduce or process"
-            raise AttributeError(f"a window has no {name!r}{'' if name.startswith('_') else hint}")
+            hint = instead_of(name, OF_WINDOWS, ()) or f": {_FIRST}"
+            raise without_guess(f"a window has no {name!r}{'' if name.startswith('_') else hint}", name)
 
     @known_arguments(first=1)
     def trigger(self, trigger: Trigger) -> WindowedStream[S]:
@@ -231,14 +237,8 @@ def _aggregate_of(given: Any) -> AggregateFunction:
             f"aggregate: wanted a subclass or an instance of AggregateFunction, found {made!r:.80}; named "
             "aggregates are keywords, as in bids=Count()"
         )
-    missing = [name for name in ("create_accumulator", "add") if name not in _defined(type(made))]
-    if missing:
-        raise InvalidOperator(f"{type(made).__name__} does not define {' and '.join(missing)}")
+    check_window_part(made)
     return made
-
-
-def _defined(kind: type) -> set[str]:
-    return {name for each in kind.__mro__ if each not in (AggregateFunction, object) for name in vars(each)}
 
 
 def _parameters(function: Callable[..., Any]) -> int | None:

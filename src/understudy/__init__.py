@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .actors.flow.key_selector import KeySelectionFailed as KeySelectionFailed
     from .actors.flow.key_selector import NoSuchColumn as NoSuchColumn
     from .actors.flow.key_selector import NullKey as NullKey
+    from .actors.flow.key_selector import UnstableKey as UnstableKey
     from .actors.flow.key_selector import UnusableKey as UnusableKey
     from .actors.flow.records import RecordMismatch as RecordMismatch
     from .actors.operators import END as END
@@ -406,7 +407,7 @@ _HOMES = {
         "StateDoesNotFit SuperNotCalled UnknownJob UnusableRecord UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
-    "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
+    "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnstableKey UnusableKey",
     "actors.flow.records": "RecordMismatch",
     "actors.operators": (
         "Avg Collector CommittableWriter Committer Count Counter END FromSplit Gauge Histogram IdempotentSink "
@@ -506,4 +507,14 @@ _HOME_OF = home_of_each(_HOMES)
 
 __all__ = sorted(_HOME_OF)
 
-__getattr__, __dir__ = lazy_names(__name__, __name__, _HOME_OF, "__version__")
+
+def _in_place_of(name: str) -> str:
+    """Of a class of Flink: what is written here."""
+    if name.startswith("_"):
+        return ""
+    from .runtime.api.elsewhere import OF_FLINK
+
+    return OF_FLINK.get(name, "")
+
+
+__getattr__, __dir__ = lazy_names(__name__, __name__, _HOME_OF, "__version__", instead_of=_in_place_of)

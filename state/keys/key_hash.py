@@ -135,6 +135,8 @@ def _compared(kind: Any) -> Any:
         return ", as it can be changed and is unhashable" if kind.__hash__ is None else ""
     if kind.__hash__ is None:
         return ", as it can be changed and is unhashable: declare the class frozen"
+    if not shape.is_frozen:
+        return ", as it can be changed, and state would not be found under it then: declare the class frozen"
     if kind.__eq__ is object.__eq__:
         return ", as it is equal to nothing but itself: let the class compare its fields"
     code = getattr(kind.__eq__, "__code__", None)

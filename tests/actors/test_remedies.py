@@ -19,6 +19,7 @@ from understudy.actors.failure import describe
 from understudy.actors.names_of_others import _OWNERS
 from understudy.actors.operators.timers import Timers
 from understudy.actors.remedies import remedy
+from understudy.actors.windows.trigger_state import TriggerState
 from understudy.messages import row_type
 from understudy.runtime.system.clock import SystemClock
 
@@ -82,6 +83,11 @@ def _registers_a_timer_as_in_flink() -> Any:
     return operator.register_event_time_timer(5)
 
 
+def _registers_a_timer_in_a_trigger() -> Any:
+    context: Any = TriggerState.__new__(TriggerState)
+    return context.register_event_time_timer(5)
+
+
 def _reads_a_pair_by_name() -> Any:
     pair: Any = ({"price": 1}, {"price": 2})
     return pair["price"]
@@ -107,6 +113,7 @@ async def _awaits_collect() -> None:
     [
         (_collects_two, "write out.collect((key, record))"),
         (_registers_a_timer_as_in_flink, "self.timers.at_event_time(ms)"),
+        (_registers_a_timer_in_a_trigger, "a trigger's timer is set by context.at_event_time(ms)"),
         (_reads_a_pair_by_name, "what a join of records gives is the pair (left, right)"),
         (_reads_a_pair_by_name, 'left, right = pair; left["price"]'),
         (_reads_a_pair_by_attribute, "what a join of records gives is the pair (left, right)"),

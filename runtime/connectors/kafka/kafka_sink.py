@@ -130,6 +130,15 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         self._plain: Any = None
 
     @property
+    def is_exact(self) -> bool:
+        """Whether it writes in transactions."""
+        return self._is_exact
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._settings.bootstrap_servers
+
+    @property
     def _row_key(self) -> tuple[KeyPart, ...]:
         return (self._key,) if self.removes_rows and self._key is not None else ()
 

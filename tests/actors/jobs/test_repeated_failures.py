@@ -147,6 +147,7 @@ def test_the_first_record_is_a_position_too() -> None:
         "OffsetMismatch",
         "UnboundState",
         "UnreadableFile",
+        "UnstableKey",
         "UnwantedResult",
     ],
 )

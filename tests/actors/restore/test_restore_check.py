@@ -239,6 +239,7 @@ def test_another_max_parallelism_is_refused_where_there_are_keys() -> None:
     program = graph(chain(operator("sum", TOTAL), max_parallelism=64))
     (problem,) = problems(SAVED, program)
     assert "max_parallelism 128 and has 64 now" in problem
+    assert "edit = Savepoint.open(path).edit(), edit.max_parallelism(64), edit.write()" in problem
     assert "StreamEnvironment(max_parallelism=128)" in problem
     unkeyed = checkpoint((chain(operator("a", SEEN)), [{"a": list_state("seen", 1)}]))
     check_restore(unkeyed, graph(chain(operator("a", SEEN), max_parallelism=64)))

@@ -27,6 +27,8 @@ from understudy import (
     Sum,
     TimedRecord,
     TimeWindow,
+    Trigger,
+    TriggerContext,
     UnwantedResult,
     ValueState,
     any_of,
@@ -354,6 +356,50 @@ def test_a_function_that_returns_something_is_told_to_emit_it() -> None:
     with pytest.raises(UserCodeError) as refused:
         stage.advance(9)
     assert isinstance(refused.value.__cause__, UnwantedResult)
+
+
+class Forgetful(Trigger):
+    """Its `return` is missing, as in one whose timers say when it fires."""
+
+    def on_record(self, record: Any, timestamp_ms: int | None, window: Any, context: TriggerContext) -> Any:
+        context.at_event_time(window.end - 1)
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [Forgetful(), any_of(event_time(), Forgetful()), purging(Forgetful())],
+    ids=["alone", "any_of", "purging"],
+)
+def test_a_trigger_that_returns_nothing_is_refused_with_what_to_return(trigger: Trigger) -> None:
+    with pytest.raises(UserCodeError) as refused:
+        summed(tumbling(10), trigger=trigger).feed(("a", 1), at=[1])
+    assert isinstance(refused.value.__cause__, UnwantedResult)
+    assert "Forgetful returned None: wanted a TriggerResult, such as TriggerResult.CONTINUE" in str(
+        refused.value.__cause__
+    )
+
+
+class InPlace(Evictor):
+    """Takes records out of the list, as in Flink, and returns nothing."""
+
+    def before(self, records: Any, window: Any) -> Any:
+        records.pop(0)
+
+
+class InPlaceAfter(Evictor):
+    def after(self, records: Any, window: Any) -> Any: ...
+
+
+@pytest.mark.parametrize(
+    ("evictor", "said"),
+    [(InPlace(), "InPlace.before"), (InPlaceAfter(), "InPlaceAfter.after")],
+    ids=["before", "after"],
+)
+def test_an_evictor_that_returns_nothing_is_refused_with_what_to_return(evictor: Evictor, said: str) -> None:
+    """None was taken for no records: the window gave no result."""
+    with pytest.raises((UserCodeError, UnwantedResult)) as refused:
+        summed(tumbling(10), evictor=evictor, trigger=count(1)).feed(("a", 1), at=[1])
+    assert f"{said} returned None: wanted the records that stay" in str(refused.value.__cause__ or refused.value)
 
 
 # -- refused

@@ -14,9 +14,12 @@ import pyarrow as pa
 import pytest
 
 from understudy import (
+    Collector,
     Count,
     InvalidOperator,
     InvalidProgram,
+    KeyedOperator,
+    KeyedTimer,
     Source,
     StreamEnvironment,
     bounded_out_of_orderness,
@@ -295,3 +298,66 @@ def test_local_days_of_times_without_a_zone_are_warned_of(
     for each in caught:
         assert re.search(f"{said}, which say no time zone and count as UTC", str(each.message))
         assert each.filename == __file__
+
+
+class Reminding(KeyedOperator):
+    def process(self, order: Any, out: Collector) -> None:
+        self.timers.at_event_time(order["at"] + 60_000)
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None: ...
+
+
+class RemindingOfTwo(Reminding):
+    inputs = 2
+
+    def process_2(self, payment: Any, out: Collector) -> None: ...
+
+
+class ByTheClock(Reminding):
+    def process(self, order: Any, out: Collector) -> None:
+        self.timers.at_processing_time(self.processing_time() + 60_000)
+
+
+def orders(env: StreamEnvironment, count: int | None, name: str = "orders") -> DataStream:
+    return env.generate(lambda index: {"id": index, "at": index}, count, name=name)
+
+
+def said_at_submit(stream: DataStream, env: StreamEnvironment, caplog: pytest.LogCaptureFixture) -> list[str]:
+    stream.collect()
+    caplog.clear()
+    submitted(env)
+    return [said for said in caplog.messages if "timers" in said]
+
+
+@pytest.mark.parametrize(
+    ("count", "then"),
+    [(None, "so they never fire"), (9, "so they fire all at once, when the data has ended")],
+)
+def test_timers_of_event_time_that_does_not_advance_are_said_at_submit(
+    count: int | None, then: str, env: StreamEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing else says so: it is right that they wait."""
+    reminded = orders(env, count).map(lambda order: order).key_by("id").process(Reminding, name="reminders")
+    (said,) = said_at_submit(reminded, env, caplog)
+    assert re.match(
+        r"operator 'reminders' sets timers of event time \(\S+test_event_time.py:\d+\), and there is no", said
+    )
+    assert f"no assign_timestamps between it and source 'orders': event time does not advance there, {then}" in said
+    assert 'put stream.assign_timestamps("column", bounded_out_of_orderness(ms)) before it' in said
+
+
+def test_so_are_those_that_one_of_two_inputs_holds_back_for_ever(
+    env: StreamEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    timed = orders(env, None).assign_timestamps("at", monotonous()).key_by("id")
+    both = timed.connect(orders(env, None, "payments").key_by("id")).process(RemindingOfTwo)
+    (said,) = said_at_submit(both, env, caplog)
+    assert "between it and source 'payments': event time does not advance there, so they never fire" in said
+
+
+def test_timers_whose_time_comes_are_no_surprise(env: StreamEnvironment, caplog: pytest.LogCaptureFixture) -> None:
+    timed = orders(env, None).assign_timestamps("at", monotonous()).filter(bool).key_by("id")
+    assert not said_at_submit(timed.process(Reminding), env, caplog)
+    assert not said_at_submit(orders(env, None, "others").key_by("id").process(ByTheClock), env, caplog)
+    ending = orders(env, 9, "ending").key_by("id")
+    assert not said_at_submit(timed.connect(ending).process(RemindingOfTwo), env, caplog)

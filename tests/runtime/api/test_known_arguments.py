@@ -25,7 +25,7 @@ from understudy import (
     sliding,
     tumbling,
 )
-from understudy.runtime.api.elsewhere import OF_ENVIRONMENTS, OF_STREAMS
+from understudy.runtime.api.elsewhere import OF_CONNECTED, OF_ENVIRONMENTS, OF_STREAMS, OF_WINDOWS
 
 
 def test_a_misspelt_setting_of_an_environment_gets_the_nearest_one() -> None:
@@ -80,10 +80,42 @@ def test_a_name_of_flink_or_spark_on_an_environment_gets_what_is_written_here(na
         getattr(env, name)
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("side_output_late_data", r"a window has no 'side_output_late_data': .* windows.aggregate\(\.\.\.\).late$"),
+        ("sideOutputLateData", r"\.late$"),
+        ("apply", r"write process\(function\) in its place, with a function of \(key, window, records, out\)$"),
+        ("max_by", r"write reduce\(lambda one, other: max\(one, other, key=\.\.\.\)\) in its place$"),
+        ("collect", "say what becomes of its records first, with aggregate, reduce or process$"),
+    ],
+)
+def test_a_name_of_flink_on_windows_gets_what_is_written_here(name: str, said: str) -> None:
+    windows: Any = keyed().window(tumbling(minutes=1))
+    with pytest.raises(AttributeError, match=said):
+        getattr(windows, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("flatMap", r"connected streams have no 'flatMap': write process\(.* `inputs = 2`"),
+        ("keyBy", r"no 'keyBy': key both before: first.key_by\(\.\.\.\).connect"),
+    ],
+)
+def test_a_name_of_flink_on_connected_streams_gets_what_is_written_here(name: str, said: str) -> None:
+    stream = keyed()
+    both: Any = stream.connect(stream)
+    with pytest.raises(AttributeError, match=said):
+        getattr(both, name)
+
+
 def test_what_stands_in_place_of_a_name_of_elsewhere_is_there_and_the_name_is_not() -> None:
     env = StreamEnvironment()
     keyed = env.from_collection([{"a": 1}]).key_by("a")
-    for thing, elsewhere in ((env, OF_ENVIRONMENTS), (keyed, OF_STREAMS)):
+    windows, both = keyed.window(tumbling(minutes=1)), keyed.connect(keyed)
+    tables = (OF_ENVIRONMENTS, OF_STREAMS, OF_WINDOWS, OF_CONNECTED)
+    for thing, elsewhere in zip((env, keyed, windows, both), tables, strict=True):
         for name, text in elsewhere.items():
             assert name not in dir(thing), name
             for called in re.findall(r"write (\w+)\(", text):

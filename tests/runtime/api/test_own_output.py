@@ -1,15 +1,16 @@
-"""A FileSink that writes what the job reads is refused when the job is submitted."""
+"""A FileSink that writes what the job reads, and sinks that would meet, are refused when the job is submitted."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from understudy import FileSink, InvalidProgram, StreamEnvironment
+from understudy import FileSink, InvalidProgram, KafkaSink, StreamEnvironment
 from understudy.messages import JobSubmitted
 from understudy.runtime.api.translation import translate
 
@@ -110,3 +111,26 @@ def test_a_job_of_a_name_that_another_has_is_warned(caplog: pytest.LogCaptureFix
     assert text.startswith("job 'flights' (job-")
     assert "is not the only one of this name: job-1, running. If they are the same program" in text
     assert "understudy stop ID" in text
+
+
+def two_kafka_sinks(first: KafkaSink, second: KafkaSink) -> None:
+    env = StreamEnvironment()
+    numbers = env.from_collection([1, 2])
+    numbers.sink_to(first, name="orders")
+    numbers.sink_to(second, name="alerts")
+    translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere")
+
+
+def test_two_kafka_sinks_with_one_prefix_of_transactional_ids_are_refused() -> None:
+    """Their producers had the same ids, and ended each other's transactions."""
+    said = "sinks 'orders' and 'alerts' have the transactional_id_prefix 'p': .* give each its own, or none"
+    with pytest.raises(InvalidProgram, match=said):
+        two_kafka_sinks(*(KafkaSink(topic, "host:1", transactional_id_prefix="p") for topic in ("a", "b")))
+
+
+def test_kafka_sinks_that_cannot_meet_may_have_one_prefix() -> None:
+    prefixed = partial(KafkaSink, "a", transactional_id_prefix="p")
+    two_kafka_sinks(prefixed("host:1"), prefixed("other:1"))
+    two_kafka_sinks(prefixed("host:1"), KafkaSink("a", "host:1", transactional_id_prefix="q"))
+    two_kafka_sinks(prefixed("host:1"), prefixed("host:1", guarantee="at-least-once"))
+    two_kafka_sinks(KafkaSink("a", "host:1"), KafkaSink("a", "host:1"))

@@ -161,6 +161,40 @@ class TestOperators:
             env.from_collection([1]).process(batched)
 
     @pytest.mark.parametrize(
+        ("base", "names", "said"),
+        [
+            (
+                KeyedOperator,
+                ["process_element2", "process_element1"],
+                r"process\(.*defines process_element1: rename it",
+            ),
+            (KeyedOperator, ["process", "processElement2"], r"process_2\(.*; it defines processElement2: rename it"),
+            (KeyedOperator, ["flatMap1", "flatMap2"], r"; it defines flatMap1: rename it, and emit with out.collect"),
+            (Operator, ["process_element"], "write process_batch in its place, for a list of records"),
+        ],
+    )
+    def test_a_method_of_flink_is_named_with_what_it_is_here(
+        self, base: type[Operator], names: list[str], said: str, env: StreamEnvironment
+    ) -> None:
+        """The one of the same input: `process_element2` is more like `process`, and takes the other stream."""
+        is_keyed = base is KeyedOperator
+        kind = type(
+            "Own", (base,), {"inputs": 1 + is_keyed, **{name: lambda self, record, out: None for name in names}}
+        )
+        stream = env.from_collection([1]).key_by(0) if is_keyed else env.from_collection([1])
+        with pytest.raises(InvalidOperator, match=said):
+            stream.connect(stream).process(kind) if is_keyed else stream.process(kind)
+
+    def test_a_coroutine_of_flink_is_named_as_one(self, env: StreamEnvironment) -> None:
+        class Fetch(Operator):
+            async def async_invoke(self, record: Any) -> None: ...
+
+        with pytest.raises(
+            InvalidOperator, match=r"it defines async_invoke: write `async def process\(self, record, out\)`"
+        ):
+            env.from_collection([1]).process(Fetch)
+
+    @pytest.mark.parametrize(
         ("name", "meant"), [("on_ends", "on_end"), ("on_timers", "on_timer"), ("on_order", ""), ("on_end", "")]
     )
     def test_a_hook_that_seems_to_be_misspelt_is_warned_of(

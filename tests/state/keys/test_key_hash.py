@@ -62,7 +62,12 @@ class Changeable:
     value: int
 
 
-@dataclass(eq=False)
+@dataclass(unsafe_hash=True)
+class ChangeableWithHash:
+    value: int
+
+
+@dataclass(frozen=True, eq=False)
 class ByIdentity:
     value: int
 
@@ -90,6 +95,11 @@ class AttrsChangeable:
     value: int
 
 
+@attrs.define(unsafe_hash=True)
+class AttrsChangeableWithHash:
+    value: int
+
+
 class Model(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True)
     origin: Any
@@ -97,6 +107,11 @@ class Model(pydantic.BaseModel):
 
 class ChangeableModel(pydantic.BaseModel):
     value: int
+
+
+class ChangeableModelWithHash(ChangeableModel):
+    def __hash__(self) -> int:
+        return hash(self.value)
 
 
 def deep(depth: int) -> Any:
@@ -130,10 +145,13 @@ REFUSED: list[Any] = [
     Rights.READ | Rights.WRITE,
     Odd.ONE,
     Changeable(1),
+    ChangeableWithHash(1),
     ByIdentity(1),
     Caseless("a"),
     AttrsChangeable(1),
+    AttrsChangeableWithHash(1),
     ChangeableModel(value=1),
+    ChangeableModelWithHash(value=1),
     Route([1]),
     AttrsRoute({}),
     Model(origin=np.longdouble(1)),
@@ -158,6 +176,10 @@ def test_what_is_no_key_is_refused_and_nothing_else_is_raised(key: Any) -> None:
         (
             Changeable(1),
             r"Changeable cannot be a key, as it can be changed and is unhashable: declare the class frozen",
+        ),
+        (
+            ChangeableWithHash(1),
+            "as it can be changed, and state would not be found under it then: declare the class frozen",
         ),
         (ByIdentity(1), "equal to nothing but itself"),
         (Caseless("a"), "has an __eq__ of its own"),
