@@ -36,6 +36,7 @@ from .fault_shrinking import shrink
 from .hash_seeds import HashSeeds
 from .inputs import Inputs, inputs_of
 from .job_trial import JobTrial, Unfit
+from .rounding import ROUNDING, differ_by_rounding
 from .tried import Tried
 
 __all__ = ["Survived", "TrialOptions", "assert_at_least_once", "assert_exactly_once"]
@@ -211,11 +212,15 @@ class _Assertion:
         again, calm = self._try(failed.seed, failed.faults, failed.actions), self._try(failed.seed, (), ())
         diagnosis = Diagnosis(failed, again, calm)
         if not diagnosis.is_repeatable:
-            return unrepeatable_report(self._call, diagnosis, self._trial.causes(failed, self._judge))
+            return unrepeatable_report(self._call, diagnosis, self._causes_of(failed))
         kept = [*self._trial.keeping, *self._trial.left_out]
         shrunk, runs = shrink(failed, self._try)
-        causes = self._trial.causes(shrunk, self._judge) or self._trial.causes(failed, self._judge)
+        causes = self._causes_of(shrunk) or self._causes_of(failed)
         return failure_report(self._call, diagnosis, shrunk, runs, kept, causes)
+
+    def _causes_of(self, failed: Tried) -> tuple[str, ...]:
+        rounding = (ROUNDING,) if differ_by_rounding(failed.output, self._wanted) else ()
+        return self._trial.causes(failed, self._judge) or rounding
 
     def _try(self, seed: int, faults: tuple[Fault, ...], actions: tuple[ClientAction, ...]) -> Tried:
         return self._trial.run(seed, faults, actions, self._judge)

@@ -116,7 +116,9 @@ def _cause(diagnosis: Diagnosis, shrunk: Tried, causes: Sequence[str]) -> list[s
             "failure is needed for it. Make the result the same in every order (go by a time in the record, use an",
             "operation that commutes), or compare only the sinks that have such a result (sink=...).",
         ]
-    if diagnosis.needs_faults:
+    if diagnosis.needs_faults and not (shrunk.faults or shrunk.actions):
+        told.append("It goes wrong without faults and savepoints too, when things take other times: none of them matters.")
+    elif diagnosis.needs_faults:
         told.append("Without faults and savepoints it commits what was wanted, so they matter.")
     else:
         told.append("Without faults and savepoints it goes wrong too, so none of them matters.")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from logging import CRITICAL, getLogger
 
 from ....actors import operators
+from ....actors.checkpoints.checkpoint_effects import CheckpointFailure
 from ....actors.tasks import time_report
 from ....messages import CheckpointAborted, JobDetails, JobStatus
 from ...api.translation import Translation
@@ -30,7 +31,7 @@ from ..histories.story import told_failure
 from ..histories.verdict import CRASH, CRASHED
 from ..world.cluster import SimulatedCluster
 from ..world.faults import Fault
-from ..world.trace import Trace
+from ..world.trace import Entry, Trace
 from ..world.world import ProcessKilled
 from .committed_output import Output, committed_output
 from .rescale import SavepointUser
@@ -62,6 +63,7 @@ class Tried:
     recoveries: int = 0
     checkpoints: int = 0
     aborted_checkpoints: int = 0
+    """Without those that a newer one made needless."""
     actions: tuple[ClientAction, ...] = ()
     """The user's actions meanwhile."""
     rescales: int = 0
@@ -118,7 +120,7 @@ def _run_to_its_end(tried: Tried, cluster: SimulatedCluster, user: SavepointUser
     user.dispose_of_all()
     cluster.run_for(calm_ms(cluster.now_ms, quiet_ms))
     tried.happened = cluster.faults_that_happened
-    tried.aborted_checkpoints = sum(what == CheckpointAborted.__name__ for _, _, what, _ in cluster.trace.entries)
+    tried.aborted_checkpoints = sum(map(_is_failed_checkpoint, cluster.trace.entries))
     tried.rescales, tried.kept = user.done, tuple(user.kept)
     for details in filter(None, map(_details, user.jobs)):
         tried.recoveries += details.restarts
@@ -127,6 +129,14 @@ def _run_to_its_end(tried: Tried, cluster: SimulatedCluster, user: SavepointUser
     last = _details(user.jobs[-1])
     if last is not None and tried.status == JobStatus.FAILED.value and was_spoilt(cluster, last):
         tried.status = SPOILT
+
+
+def _is_failed_checkpoint(entry: Entry) -> bool:
+    match entry[3]:
+        case (CheckpointAborted(reason=reason),):
+            return not reason.startswith(CheckpointFailure.SUBSUMED.value)
+        case _:
+            return False
 
 
 def _details(job: JobHandle) -> JobDetails | None:
