@@ -12,6 +12,8 @@ from .diagnosis import Diagnosis, difference, is_order
 from .tried import Tried
 
 _LONGEST_STORY = 60
+_BY_NAME = ("expected", "outside")
+"""Options whose values may be long, or functions: a report has a variable in their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,18 @@ class Call:
     options: Mapping[str, Any]
 
     def text(self, **more: Any) -> str:
-        arguments = [self.job, *(f"{name}={value!r}" for name, value in {**self.options, **more}.items())]
+        given = {
+            **self.options,
+            **{name: _Named(name) for name in _BY_NAME if self.options.get(name) is not None},
+            **more,
+        }
+        arguments = [self.job, *(f"{name}={value!r}" for name, value in given.items())]
         return f"{self.function}({', '.join(arguments)})"
+
+
+class _Named(str):
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def failure_report(
@@ -117,7 +129,9 @@ def _cause(diagnosis: Diagnosis, shrunk: Tried, causes: Sequence[str]) -> list[s
             "operation that commutes), or compare only the sinks that have such a result (sink=...).",
         ]
     if diagnosis.needs_faults and not (shrunk.faults or shrunk.actions):
-        told.append("It goes wrong without faults and savepoints too, when things take other times: none of them matters.")
+        told.append(
+            "It goes wrong without faults and savepoints too, when things take other times: none of them matters."
+        )
     elif diagnosis.needs_faults:
         told.append("Without faults and savepoints it commits what was wanted, so they matter.")
     else:

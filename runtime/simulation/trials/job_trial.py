@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import copy
 import random
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from ....actors.flow.changelog import Changelog
@@ -22,7 +24,7 @@ from ..world.cluster import STORAGE, SimulatedCluster
 from ..world.faults import JOB_MANAGER, Fault, KillProcess
 from .causes import Causes
 from .changelogs import OUT_OF_ORDER, changelogs_of
-from .committed_output import sinks_outside_of_the_world
+from .committed_output import Outside, sinks_outside_of_the_world
 from .other_interpreter import CalmRun
 from .pacing import paced
 from .parallelisms import candidates, that_keep_theirs, with_parallelism
@@ -59,9 +61,16 @@ class JobTrial:
     """Raises Unfit for a job that cannot be tried, and AssertionError for one that fails without any fault."""
 
     def __init__(
-        self, env: StreamEnvironment, *, task_managers: int = 2, slots_per_task_manager: int = 1, **settings: Any
+        self,
+        env: StreamEnvironment,
+        *,
+        task_managers: int = 2,
+        slots_per_task_manager: int = 1,
+        outside: Outside = MappingProxyType({}),
+        **settings: Any,
     ) -> None:
-        """`settings`: more of them, for each SimulatedCluster."""
+        """`outside`: what else is output. `settings`: more of them, for each SimulatedCluster."""
+        self.outside = _checked_outside(env, outside)
         self._task_managers = task_managers
         self._slots = slots_per_task_manager
         self._settings = {"slot_timeout_ms": 300_000, **settings}
@@ -102,7 +111,7 @@ class JobTrial:
         """Of what is compared under this name; None if its records are no changes. A log is written by sinks whose
         names need not be its own.
         """
-        if name in self._plain.sinks:
+        if name in self._plain.sinks or name in self.outside:
             return self._changelogs.get(name)
         return OUT_OF_ORDER if self._changelogs else None
 
@@ -117,7 +126,8 @@ class JobTrial:
 
     def calm_run(self) -> CalmRun:
         """The same, for another interpreter."""
-        return CalmRun.of(self._calm(0, 1), self._task_managers, self._slots, self._settings, _LONGEST_MS)
+        calm = self._calm(0, 1)
+        return CalmRun.of(calm, self.outside, self._task_managers, self._slots, self._settings, _LONGEST_MS)
 
     def causes(self, failed: Tried, judge: Judge) -> tuple[str, ...]:
         """Run a history that went wrong once more, and look for the user's mistake."""
@@ -213,7 +223,7 @@ class JobTrial:
         with SimulatedCluster(self._task_managers, slots, seed=seed, faults=faults, **self._settings) as cluster:
             if causes is not None:
                 cluster.probes.when_made = causes.look_at
-            return try_once(cluster, translated, limit_ms, judge, actions, is_first=is_first)
+            return try_once(cluster, translated, limit_ms, judge, actions, self.outside, is_first=is_first)
 
     def _slots_for_all(self) -> int:
         """Per TaskManager, so that the job fits in each parallelism that it may be rescaled to."""
@@ -250,6 +260,21 @@ class JobTrial:
             slots=self._slots if number == 1 and env is self._env else None,
             job_id=JobId(f"job-{number}"),
         )
+
+
+def _checked_outside(env: StreamEnvironment, outside: Any) -> Outside:
+    """Raises Unfit."""
+    if not isinstance(outside, Mapping):
+        raise Unfit(f"outside: wanted functions by name, as {{'payments': lambda: ...}}, found {outside!r:.60}")
+    sinks = {node.name for node in env.graph.nodes if node.role == "sink"}
+    for name, read in outside.items():
+        if not callable(read):
+            raise Unfit(
+                f"outside: {name!r}: wanted a function that reads it at the end of each history, found {read!r:.60}"
+            )
+        if name in sinks:
+            raise Unfit(f"outside: {name!r} is the name of a sink: give it another one")
+    return dict(outside)
 
 
 def _check(how: str, tried: Tried) -> None:

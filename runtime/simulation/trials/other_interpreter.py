@@ -20,12 +20,13 @@ from typing import Any, BinaryIO
 import cloudpickle
 
 from ...api.translation import Translation
-from .committed_output import Output
+from .committed_output import Output, Outside
 
 ANSWER_S = 120.0
 """How long, in real time, an answer is waited for."""
 
 _LENGTH_BYTES = 8
+_NOTHING = cloudpickle.dumps({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,12 @@ class CalmRun:
     slots: int
     settings: dict[str, Any]
     limit_ms: float
+    outside: bytes = _NOTHING
+    """Pickled again, too."""
 
     @staticmethod
-    def of(translation: Translation, *more: Any) -> CalmRun:
-        return CalmRun(tuple(sys.path), cloudpickle.dumps(translation), *more)
+    def of(translation: Translation, outside: Outside, *more: Any) -> CalmRun:
+        return CalmRun(tuple(sys.path), cloudpickle.dumps(translation), *more, outside=cloudpickle.dumps(outside))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +131,9 @@ def _answer(run: CalmRun) -> CalmAnswer:
 
     sys.path[:] = run.sys_path
     try:
-        translation = cloudpickle.loads(run.translation)
+        translation, outside = cloudpickle.loads(run.translation), cloudpickle.loads(run.outside)
         with SimulatedCluster(run.task_managers, run.slots, seed=0, **run.settings) as cluster:
-            tried = try_once(cluster, lambda parallelism, number: translation, run.limit_ms, lambda *_: ())
+            tried = try_once(cluster, lambda parallelism, number: translation, run.limit_ms, lambda *_: (), (), outside)
         if tried.status != "finished":
             return CalmAnswer({}, f"the job is {tried.status} there; {tried.failure}")
         cloudpickle.dumps(tried.output)

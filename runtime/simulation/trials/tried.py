@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from logging import CRITICAL, getLogger
+from types import MappingProxyType
 
 from ....actors import operators
 from ....actors.checkpoints.checkpoint_effects import CheckpointFailure
@@ -33,7 +34,7 @@ from ..world.cluster import SimulatedCluster
 from ..world.faults import Fault
 from ..world.trace import Entry, Trace
 from ..world.world import ProcessKilled
-from .committed_output import Output, committed_output
+from .committed_output import Output, Outside, committed_output
 from .rescale import SavepointUser
 
 Judge = Callable[[str, Output], Iterable[Violation]]
@@ -82,6 +83,7 @@ def try_once(
     limit_ms: float,
     judge: Judge,
     actions: tuple[ClientAction, ...] = (),
+    outside: Outside = MappingProxyType({}),
     *,
     is_first: bool = False,
 ) -> Tried:
@@ -104,7 +106,7 @@ def try_once(
         user = SavepointUser(cluster, submit, limit_ms, quiet_ms)
         try:
             _run_to_its_end(tried, cluster, user, quiet_ms)
-            tried.output = committed_output(submitted, user.jobs[-1])
+            tried.output = committed_output(submitted, user.jobs[-1], outside)
             for violation in (*judge(tried.status, tried.output), *_judge_the_world(cluster, tried, user.jobs)):
                 probes.report(violation.oracle, violation.problem)
         except (Exception, ProcessKilled) as error:  # noqa: BLE001  (the outcome of a history, whatever it is)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterable
 from typing import Any
 
+import fsspec
 import pytest
 
-from understudy import KeyedOperator, StreamEnvironment, ValueState
-from understudy.testing import assert_exactly_once
+from understudy import AsyncSettings, KeyedOperator, Operator, Retry, StreamEnvironment, ValueState
+from understudy.testing import FakeService, KillProcess, Unfit, assert_exactly_once
 
 AMOUNTS = [(37 * number) % 991 / 7 for number in range(60)]
 
@@ -37,3 +40,94 @@ def test_sums_of_floats_in_another_order_are_called_so_and_no_fault_is_blamed() 
     assert "Likely cause: found and wanted are the same but for the last digits of floats" in told
     assert "No fault is needed for it." in told
     assert "so they matter" not in told
+
+
+BANK = FakeService(lambda payment: "done", name="bank", error_rate=0.1, lost_rate=0.1)
+
+
+class Transfer(Operator):
+    async_settings = AsyncSettings(retry=Retry(attempts=20, first_delay_ms=10))
+
+    async def process(self, payment: int, out: Any) -> None:
+        out.collect((payment, await BANK.call(payment, key=f"payment-{payment}")))
+
+
+class TransferUnderAnyKey(Transfer):
+    async def process(self, payment: int, out: Any) -> None:
+        out.collect((payment, await BANK.call(payment, key=str(uuid.uuid4()))))
+
+
+class TransferWithoutKey(Transfer):
+    async def process(self, payment: int, out: Any) -> None:
+        out.collect((payment, await BANK.call(payment)))
+
+
+def _transferred() -> Iterable[Any]:
+    return [payment for payments in BANK.effects().values() for payment in payments]
+
+
+def _transfers(operator: type[Operator]) -> StreamEnvironment:
+    env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=1_000)
+    env.from_collection(range(30)).process(operator).collect(name="done")
+    return env
+
+
+@pytest.mark.parametrize(
+    ("operator", "told"),
+    [
+        (TransferUnderAnyKey, r"(?s)unrepeatable: .* sink 'transferred' .*Likely cause: process calls uuid.uuid4 \("),
+        (TransferWithoutKey, r"exactly-once: sink 'transferred' has committed .* too many"),
+    ],
+)
+def test_a_payment_that_is_made_twice_is_found_where_effects_are_compared(operator: type[Operator], told: str) -> None:
+    def build() -> StreamEnvironment:
+        return _transfers(operator)
+
+    outside = {"transferred": _transferred}
+    with pytest.raises(AssertionError, match=told) as caught:
+        assert_exactly_once(build, outside=outside)
+    assert "assert_exactly_once(build, outside=outside, first_seed=0, histories=1)" in str(caught.value)
+
+
+def test_payments_with_keys_of_their_own_are_made_once() -> None:
+    assert_exactly_once(lambda: _transfers(Transfer), outside={"transferred": _transferred}, histories=20)
+
+
+class Audited(KeyedOperator):
+    """Writes a file of its own, which has each record once more after each restart."""
+
+    def process(self, number: int, out: Any) -> None:
+        with fsspec.open("sim://audit", "a") as file:
+            file.write(f"{number}\n")
+        out.collect(number)
+
+
+def _audit() -> list[str]:
+    with fsspec.open("sim://audit", "r") as file:
+        return list(file.read().splitlines())
+
+
+def test_a_file_that_an_operator_writes_itself_is_compared_when_it_is_named() -> None:
+    def build() -> StreamEnvironment:
+        env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=1_000)
+        env.from_collection(range(30)).key_by(lambda number: number % 3).process(Audited).collect(name="numbers")
+        return env
+
+    kill = [KillProcess(at_ms=2_500, who=0), KillProcess(at_ms=2_500, who=1)]
+    assert_exactly_once(build, faults=kill, histories=3)
+    assert_exactly_once(build, faults=kill, outside={"audit": lambda: set(_audit())}, histories=3)
+    with pytest.raises(AssertionError, match=r"exactly-once: sink 'audit' has committed .* too many"):
+        assert_exactly_once(build, faults=kill, outside={"audit": _audit})
+
+
+@pytest.mark.parametrize(
+    ("outside", "problem"),
+    [
+        (_audit, "outside: wanted functions by name"),
+        ({"audit": ["a", "b"]}, "outside: 'audit': wanted a function that reads it at the end of each history"),
+        ({"done": _audit}, "outside: 'done' is the name of a sink"),
+    ],
+)
+def test_what_is_no_reader_of_the_outside_is_refused(outside: Any, problem: str) -> None:
+    with pytest.raises(Unfit, match=problem):
+        assert_exactly_once(lambda: _transfers(Transfer), outside=outside)
