@@ -13,7 +13,7 @@ import subprocess
 import sys
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock, Thread
 from typing import Any, BinaryIO
 
@@ -45,7 +45,8 @@ class CalmRun:
 
     @staticmethod
     def of(translation: Translation, outside: Outside, *more: Any) -> CalmRun:
-        return CalmRun(tuple(sys.path), cloudpickle.dumps(translation), *more, outside=cloudpickle.dumps(outside))
+        run = CalmRun(tuple(sys.path), cloudpickle.dumps(translation), *more)
+        return replace(run, outside=cloudpickle.dumps(outside))
 
 
 @dataclass(frozen=True, slots=True)
