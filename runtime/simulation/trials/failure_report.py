@@ -121,8 +121,11 @@ def _likely(causes: Sequence[str]) -> list[str]:
 def _cause(diagnosis: Diagnosis, shrunk: Tried, causes: Sequence[str]) -> list[str]:
     """What the runs say about it, in one paragraph."""
     told = ["The same seed was run again, with the same outcome."]
+    if shrunk.ahead:
+        told.append(f"In this history source {shrunk.ahead!r} runs ahead of the others: its records come first.")
     if is_order(shrunk) and not causes:
         return [
+            *told[1:],
             "0 recoveries: order. Nothing was restored, and no checkpoint failed: what this job commits depends on the",
             "order in which records of several inputs or subtasks arrive, or on when they do (self.context.clock). No",
             "failure is needed for it. Make the result the same in every order (go by a time in the record, use an",

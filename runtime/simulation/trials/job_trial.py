@@ -14,7 +14,7 @@ from typing import Any
 
 from ....actors.flow.changelog import Changelog
 from ....actors.job_graph import slots_needed
-from ....messages import JobId, JobStatus
+from ....messages import JobId, JobStatus, VertexId
 from ...api.environment import StreamEnvironment
 from ...api.restart import exponential_delay, no_restart
 from ...api.translation import Translation, translate
@@ -26,7 +26,7 @@ from .causes import Causes
 from .changelogs import OUT_OF_ORDER, changelogs_of
 from .committed_output import Outside, sinks_outside_of_the_world
 from .other_interpreter import CalmRun
-from .pacing import paced
+from .pacing import paced, slowed_sources
 from .parallelisms import candidates, that_keep_theirs, with_parallelism
 from .rescale import Rescale
 from .tried import Judge, Translated, Tried, try_once
@@ -48,6 +48,9 @@ _FIRST_GUESS = 30
 
 WITH_SAVEPOINTS = 0.3
 """Share of histories in which the job goes on from a savepoint, in another parallelism where it can."""
+
+_AHEAD = 0.3
+"""Share of histories in which one of several sources runs ahead of the others."""
 
 _CANCELS = 0.3
 """Share of those in which the job is cancelled with its savepoint, and not stopped."""
@@ -78,11 +81,12 @@ class JobTrial:
         self._changelogs = changelogs_of(env.graph.nodes)
         self._was = env.parallelism or task_managers * slots_per_task_manager
         self._pause_ms = 0.0
-        self._translations: dict[tuple[int, int], Translation] = {}
+        self._translations: dict[tuple[int, int, VertexId | None], Translation] = {}
         self._fitting = {self._was: True}
         self.left_out: list[str] = []
         """Why the job is not rescaled to some parallelisms."""
         self._plain = self._translated(env, 1)
+        self._sources = slowed_sources(self._plain)
         self.reference = self._run_calmly(_checked(env, self._plain))
         self._check_in_hurry()
 
@@ -149,9 +153,23 @@ class JobTrial:
         from its savepoint with the one that it had.
         """
         actions = tuple(self._fit(action, judge) for action in actions)
+        ahead = self._ahead(seed)
         last_fault_ms = max((fault.until_ms for fault in faults), default=0.0)
         limit_ms = last_fault_ms + self.reference.virtual_ms + RECOVERY_MS
-        return self._run(self._paced, seed, faults, limit_ms, judge, actions, causes=causes)
+
+        def translated(parallelism: int, number: int) -> Translation:
+            return self._paced(parallelism, number, ahead)
+
+        tried = self._run(translated, seed, faults, limit_ms, judge, actions, causes=causes)
+        tried.ahead = self._sources[ahead] if ahead is not None else ""
+        return tried
+
+    def _ahead(self, seed: int) -> VertexId | None:
+        """Which source runs ahead of the others in the history of this seed: between two streams there is no order."""
+        chance = random.Random(f"ahead {seed}")
+        if len(self._sources) < 2 or chance.random() >= _AHEAD:
+            return None
+        return chance.choice(sorted(self._sources))
 
     def _fit(self, action: ClientAction, judge: Judge) -> ClientAction:
         if not isinstance(action, Rescale):
@@ -231,14 +249,15 @@ class JobTrial:
         needed = max(slots_needed(self._paced(each, 1).graph) for each in parallelisms)
         return max(self._slots, -(-needed // self._task_managers))
 
-    def _paced(self, parallelism: int, number: int) -> Translation:
+    def _paced(self, parallelism: int, number: int, ahead: VertexId | None = None) -> Translation:
         """The job with this parallelism (0: its own), as the so-manieth of a history, at the pace of the reference."""
-        known = self._translations.get((parallelism, number))
+        known = self._translations.get((parallelism, number, ahead))
         if known is None:
             plain = self._plain
             if parallelism or number > 1:
                 plain = self._translated(with_parallelism(self._env, parallelism or self._was, self._was), number)
-            known = self._translations[parallelism, number] = paced(plain, self._pause_ms, self._plain)
+            known = paced(plain, self._pause_ms, self._plain, ahead)
+            self._translations[parallelism, number, ahead] = known
         return known
 
     def _translated(self, env: StreamEnvironment, number: int) -> Translation:

@@ -71,6 +71,8 @@ class Tried:
     """How often the job went on from a savepoint."""
     kept: tuple[str, ...] = ()
     """Which rescalings were refused, and why."""
+    ahead: str = ""
+    """The source that ran ahead of the others, if one did."""
     failure: str = ""
     """The last one that the job had, in a line."""
     crash: BaseException | None = None

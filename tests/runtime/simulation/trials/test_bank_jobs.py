@@ -131,3 +131,50 @@ def test_a_file_that_an_operator_writes_itself_is_compared_when_it_is_named() ->
 def test_what_is_no_reader_of_the_outside_is_refused(outside: Any, problem: str) -> None:
     with pytest.raises(Unfit, match=problem):
         assert_exactly_once(lambda: _transfers(Transfer), outside=outside)
+
+
+class PaidOrder(KeyedOperator):
+    """Takes it that an order comes before its payment."""
+
+    inputs = 2
+    order = ValueState(int)
+
+    def process(self, order: int, out: Any) -> None:
+        self.order.update(order)
+
+    def process_2(self, payment: int, out: Any) -> None:
+        if self.order.value() is not None:
+            out.collect((self.order.value(), "paid"))
+
+
+class PaidOrderEitherWay(PaidOrder):
+    paid = ValueState(bool, default=False)
+
+    def process(self, order: int, out: Any) -> None:
+        if self.paid.value():
+            out.collect((order, "paid"))
+        else:
+            super().process(order, out)
+
+    def process_2(self, payment: int, out: Any) -> None:
+        self.paid.update(True)
+        super().process_2(payment, out)
+
+
+def _paid_orders(operator: type[PaidOrder]) -> StreamEnvironment:
+    env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=1_000)
+    orders = env.from_collection(range(40), name="orders").key_by(lambda order: order)
+    payments = env.from_collection(range(-10, 30), name="payments").key_by(lambda payment: payment)  # ten orders behind
+    orders.connect(payments).process(operator).collect(name="paid")
+    return env
+
+
+def test_two_streams_have_no_order_between_them() -> None:
+    with pytest.raises(AssertionError) as caught:
+        assert_exactly_once(lambda: _paid_orders(PaidOrder))
+    told = str(caught.value)
+    assert "records lost" in told
+    assert "In this history source 'payments' runs ahead of the others: its records come first." in told
+    assert "0 recoveries: order" in told
+    assert "No fault is needed for it." in told
+    assert_exactly_once(lambda: _paid_orders(PaidOrderEitherWay), histories=20)
