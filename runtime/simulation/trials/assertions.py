@@ -31,7 +31,14 @@ from ..world.network import NetworkOptions
 from .budget import BUDGET
 from .committed_output import Output
 from .diagnosis import Diagnosis, output_difference
-from .failure_report import WHAT_CHANGES, Call, failure_report, other_process_report, unrepeatable_report
+from .failure_report import (
+    WHAT_CHANGES,
+    Call,
+    batches_report,
+    failure_report,
+    other_process_report,
+    unrepeatable_report,
+)
 from .fault_shrinking import shrink
 from .hash_seeds import HashSeeds
 from .inputs import Inputs, inputs_of
@@ -187,6 +194,9 @@ class _Assertion:
         if (problem := hash_seeds.problem()) is not None:
             BUDGET.violations += 1
             raise AssertionError(other_process_report(self._call, problem))
+        if (depends := next(self._judge(self._trial.hurried.status, self._trial.hurried.output), None)) is not None:
+            BUDGET.violations += 1
+            raise AssertionError(batches_report(self._call, depends))
         survived.not_compared = hash_seeds.not_compared
         return survived
 

@@ -88,7 +88,7 @@ class JobTrial:
         self._plain = self._translated(env, 1)
         self._sources = slowed_sources(self._plain)
         self.reference = self._run_calmly(_checked(env, self._plain))
-        self._check_in_hurry()
+        self.hurried = self._run_in_hurry()
 
     def faults_of(self, seed: int) -> tuple[Fault, ...]:
         """The random faults of this seed; never the JobManager's death, which is the end of the job.
@@ -202,7 +202,7 @@ class JobTrial:
         _check("without any injected fault", tried)
         return tried
 
-    def _check_in_hurry(self) -> None:
+    def _run_in_hurry(self) -> Tried:
         """Slowed down, a small collection comes record by record. What goes wrong where several come at once, as a dict
         that is filled again for each, is seen where they do.
         """
@@ -213,6 +213,7 @@ class JobTrial:
         tried = self._run(unpaced, 0, (), _LONGEST_MS, lambda status, output: ())
         if tried.status == JobStatus.FAILED.value:
             _check("without any injected fault, with large batches", tried)
+        return tried
 
     def _run_at(self, pause_ms: float, *, is_first: bool = False) -> Tried:
         self._pause_ms = pause_ms

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import fsspec
+import pyarrow as pa
 import pytest
 
 from understudy import AsyncSettings, KeyedOperator, Operator, Retry, StreamEnvironment, ValueState
+from understudy import Sum as Total
 from understudy.testing import FakeService, KillProcess, Unfit, assert_exactly_once
 
 AMOUNTS = [(37 * number) % 991 / 7 for number in range(60)]
@@ -178,3 +180,23 @@ def test_two_streams_have_no_order_between_them() -> None:
     assert "0 recoveries: order" in told
     assert "No fault is needed for it." in told
     assert_exactly_once(lambda: _paid_orders(PaidOrderEitherWay), histories=20)
+
+
+def _fee_of_each_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    cents = batch.column("cents").to_pylist()
+    return batch.set_column(1, "cents", pa.array([cents[0] + 1, *cents[1:]], pa.int64()))
+
+
+def test_what_depends_on_where_batches_end_is_found() -> None:
+    schema = pa.schema([("account", pa.string()), ("cents", pa.int64())])
+
+    def build(function: Any) -> StreamEnvironment:
+        env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=1_000)
+        payments = env.from_collection([{"account": f"a{n % 3}", "cents": n} for n in range(60)])
+        rows = payments.map_batches(function, schema=schema)
+        rows.key_by("account").aggregate("end", cents=Total("cents")).map(tuple).collect(name="totals")
+        return env
+
+    with pytest.raises(AssertionError, match=r"Where a batch ends is no part of the data"):
+        assert_exactly_once(lambda: build(_fee_of_each_batch), histories=2)
+    assert_exactly_once(lambda: build(lambda batch: batch), histories=2)
