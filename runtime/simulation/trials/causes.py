@@ -165,10 +165,14 @@ class Causes:
             remedy = (
                 "Write an operator in place of the function, and declare it there: as a ValueState of a KeyedOperator"
             )
+        lists = _of_lists(operator)
         for before, at_barrier in barriers.values():
             for line in what_was_lost(before, at_barrier, held):
                 what, _, values = line.partition(": ")
                 if not any(same_data(other.get(what), held.get(what)) for _, other in barriers.values()):
+                    if lists and not same_data(before.get(what), held.get(what)):
+                        self._found.setdefault(what, f"{what} comes back as something else: {values}. {lists}")
+                        continue
                     told = f"{what} is not declared as state, so no checkpoint holds it: {values}"
                     draws = is_generator(at_barrier.get(what))
                     self._found.setdefault(what, f"{told}. {_OF_THE_RECORD if draws else remedy}")
@@ -301,6 +305,19 @@ def _held(operator: Operator) -> Held:
         for what, value in what_is_held([operator]).items()
         if what not in own and not (is_of_us and what.startswith("attribute "))
     }
+
+
+def _of_lists(operator: Operator) -> str:
+    """What to look at where an attribute is made of the operator's lists; empty where it has none."""
+    of_user = {} if is_ours(type(operator)) else declared_states(type(operator))
+    lists = {name: each for name, each in of_user.items() if isinstance(each, OperatorListState)}
+    if not lists:
+        return ""
+    named = ", ".join(f"{name!r} ({each.mode!r})" for name, each in lists.items())
+    return (
+        f"Is it made of {named}? At a barrier, update(...) replaces what the list holds, and add(...) adds to it; "
+        "after a restore, a subtask has several items or none of 'split', and those of all subtasks of 'union'"
+    )
 
 
 def _held_and_listed(operator: Operator) -> Held:

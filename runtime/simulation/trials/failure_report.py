@@ -101,9 +101,10 @@ def batches_report(call: Call, violation: Violation) -> str:
         [
             f"at its own pace: {violation}",
             "",
-            "Without faults, but with sources that are not slowed down, the job commits something else than record by",
-            "record: it goes by what comes at once, or by when it comes. Where a batch ends is no part of the data, and",
-            "is elsewhere after a restart. Go by the records: count them in state, use a window, or event time.",
+            "Without faults, but with sources that are not slowed down, the job commits something else than where few",
+            "records come at a time: it goes by what comes at once, or by when it comes. Where a batch ends is no part",
+            "of the data, and is elsewhere after a restart. Go by the records: count them in state, use a window, or",
+            "event time.",
             "",
             "No fault is needed for it. Each run looks for it:",
             f"    {call.text()}",

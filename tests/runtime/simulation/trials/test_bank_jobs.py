@@ -10,7 +10,7 @@ import fsspec
 import pyarrow as pa
 import pytest
 
-from understudy import AsyncSettings, KeyedOperator, Operator, Retry, StreamEnvironment, ValueState
+from understudy import AsyncSettings, KeyedOperator, Operator, OperatorListState, Retry, StreamEnvironment, ValueState
 from understudy import Sum as Total
 from understudy.testing import FakeService, KillProcess, Unfit, assert_exactly_once
 
@@ -197,6 +197,61 @@ def test_what_depends_on_where_batches_end_is_found() -> None:
         rows.key_by("account").aggregate("end", cents=Total("cents")).map(tuple).collect(name="totals")
         return env
 
-    with pytest.raises(AssertionError, match=r"Where a batch ends is no part of the data"):
+    with pytest.raises(AssertionError, match=r"Where a batch ends is no part\nof the data"):
         assert_exactly_once(lambda: build(_fee_of_each_batch), histories=2)
     assert_exactly_once(lambda: build(lambda batch: batch), histories=2)
+
+
+class Numbered(Operator):
+    """How many it has seen, in a list."""
+
+    counts = OperatorListState(int, mode="union")
+
+    def open(self) -> None:
+        self.count = sum(self.counts.get())
+
+    def process_batch(self, batch: Any, out: Any) -> None:
+        self.count += len(batch)
+
+    def on_checkpoint(self, checkpoint_id: Any) -> None:
+        self.counts.update([self.count])
+
+    def on_end(self, out: Any) -> None:
+        out.collect(self.count)
+
+
+class NumberedOnceMore(Numbered):
+    counts = OperatorListState(int)
+
+    def on_checkpoint(self, checkpoint_id: Any) -> None:
+        self.counts.add(self.count)
+
+
+@pytest.mark.parametrize(("operator", "mode"), [(Numbered, "union"), (NumberedOnceMore, "split")])
+def test_an_attribute_that_comes_back_from_a_list_as_something_else_is_not_called_undeclared(
+    operator: type[Operator], mode: str
+) -> None:
+    def build() -> StreamEnvironment:
+        env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=1_000)
+        numbers = env.from_collection(range(40)).rebalance().process(operator)
+        numbers.key_by(lambda _: 0).process(Added).collect(name="count")
+        return env
+
+    kills = [KillProcess(at_ms=4_500, who=0), KillProcess(at_ms=4_500, who=1)]
+    with pytest.raises(AssertionError) as caught:
+        assert_exactly_once(build, faults=kills)
+    told = str(caught.value)
+    assert f"Likely cause: attribute 'count' of {operator.__name__} comes back as something else: 0 when it was" in told
+    assert f"Is it made of 'counts' ('{mode}')? At a barrier, update(...) replaces what the list holds" in told
+    assert "is not declared as state" not in told
+
+
+class Added(KeyedOperator):
+    total = ValueState(int, default=0)
+
+    def process(self, count: int, out: Any) -> None:
+        self.total.update(self.total.value() + count)
+
+    def on_end(self, out: Any) -> None:
+        for _ in self.keys():
+            out.collect(self.total.value())
