@@ -19,6 +19,7 @@ from typing import Any
 import cloudpickle
 
 from ....actors.operators.collector import Collector
+from ....actors.operators.idempotent_sink import IdempotentSink
 from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import Source
@@ -74,7 +75,11 @@ class Causes:
         else:
             self._look_at_attributes(operator)
             self._look_at_checkpoints(operator)
-            for name, moment in (("process_batch", "while it processes a batch"), ("on_checkpoint", "at a barrier")):
+            for name, moment in (
+                ("process_batch", "while it processes a batch"),
+                ("on_idle", "while it processes a batch"),
+                ("on_checkpoint", "at a barrier"),
+            ):
                 self._look_at_output(operator, name, moment)
 
     # ---- inside
@@ -270,11 +275,17 @@ class Causes:
             self._grown()
             result = function(*arguments)
             for log in self._grown():
-                self._found.setdefault(
-                    f"{operator.context.name} {log}",
-                    f"{operator.context.name!r} made records of the log {log!r} visible {moment}, when their "
-                    "checkpoint was not complete: after a restore they come again. Make them visible in commit",
+                told = (
+                    f"made records of the log {log!r} visible {moment}, when their checkpoint was not complete: after "
+                    "a restore they come again. Make them visible in commit"
                 )
+                if isinstance(operator, IdempotentSink):
+                    told = (
+                        f"sets rows, and sets them again after a restore: the log {log!r} has each time. Compare the "
+                        f"rows that are left, as in outside={{{log!r}: lambda: dict(TransactionalLog({log!r})"
+                        ".committed()).items()}"
+                    )
+                self._found.setdefault(f"{operator.context.name} {log}", f"{operator.context.name!r} {told}")
             return result
 
         if hasattr(operator, name):

@@ -52,6 +52,9 @@ WITH_SAVEPOINTS = 0.3
 _AHEAD = 0.3
 """Share of histories in which one of several sources runs ahead of the others."""
 
+_LATE = 0.3
+"""Share of those in which it does so shortly before its end, when some of its data has ended."""
+
 _CANCELS = 0.3
 """Share of those in which the job is cancelled with its savepoint, and not stopped."""
 
@@ -109,6 +112,9 @@ class JobTrial:
             return ()
         within_ms = self.reference.virtual_ms
         times = sorted(round(chance.uniform(0.1, 0.8) * within_ms, 1) for _ in range(chance.choice((1, 1, 2))))
+        late = random.Random(f"late savepoints {seed}")
+        if late.random() < _LATE:
+            times[-1] = round(late.uniform(0.8, 0.97) * within_ms, 1)
         return tuple(Rescale(at_ms, chance.choice(others), cancel=chance.random() < _CANCELS) for at_ms in times)
 
     def changelog_of(self, name: str) -> Changelog | None:

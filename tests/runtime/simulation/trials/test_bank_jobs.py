@@ -10,9 +10,18 @@ import fsspec
 import pyarrow as pa
 import pytest
 
-from understudy import AsyncSettings, KeyedOperator, Operator, OperatorListState, Retry, StreamEnvironment, ValueState
+from understudy import (
+    AsyncSettings,
+    IdempotentSink,
+    KeyedOperator,
+    Operator,
+    OperatorListState,
+    Retry,
+    StreamEnvironment,
+    ValueState,
+)
 from understudy import Sum as Total
-from understudy.testing import FakeService, KillProcess, Unfit, assert_exactly_once
+from understudy.testing import FakeService, KillProcess, TransactionalLog, Unfit, assert_exactly_once
 
 AMOUNTS = [(37 * number) % 991 / 7 for number in range(60)]
 
@@ -234,7 +243,7 @@ def test_an_attribute_that_comes_back_from_a_list_as_something_else_is_not_calle
     def build() -> StreamEnvironment:
         env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=1_000)
         numbers = env.from_collection(range(40)).rebalance().process(operator)
-        numbers.key_by(lambda _: 0).process(Added).collect(name="count")
+        numbers.key_by(lambda _: 0).process(AllTogether).collect(name="count")
         return env
 
     kills = [KillProcess(at_ms=4_500, who=0), KillProcess(at_ms=4_500, who=1)]
@@ -246,7 +255,7 @@ def test_an_attribute_that_comes_back_from_a_list_as_something_else_is_not_calle
     assert "is not declared as state" not in told
 
 
-class Added(KeyedOperator):
+class AllTogether(KeyedOperator):
     total = ValueState(int, default=0)
 
     def process(self, count: int, out: Any) -> None:
@@ -255,3 +264,53 @@ class Added(KeyedOperator):
     def on_end(self, out: Any) -> None:
         for _ in self.keys():
             out.collect(self.total.value())
+
+
+class Accounts(IdempotentSink):
+    key = 0
+
+    def upsert(self, batch: Any) -> None:
+        TransactionalLog("accounts").write(batch)
+
+
+class Added(KeyedOperator):
+    total = ValueState(int, default=0)
+
+    def process(self, payment: dict[str, Any], out: Any) -> None:
+        self.total.update(self.total.value() + payment["cents"])
+        out.collect((self.key, self.total.value()))
+
+
+class AddedInMemory(KeyedOperator):
+    def open(self) -> None:
+        self.totals: dict[str, int] = {}
+
+    def process(self, payment: dict[str, Any], out: Any) -> None:
+        self.totals[self.key] = self.totals.get(self.key, 0) + payment["cents"]
+        out.collect((self.key, self.totals[self.key]))
+
+
+def _accounts(operator: type[KeyedOperator]) -> StreamEnvironment:
+    env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=1_000)
+    payments = env.from_collection([{"account": f"a{n % 4}", "cents": n} for n in range(40)])
+    payments.key_by("account").process(operator).sink_to(Accounts)
+    return env
+
+
+def _rows() -> Iterable[Any]:
+    return dict(TransactionalLog("accounts").committed()).items()
+
+
+def test_of_upserts_the_rows_that_are_left_are_compared() -> None:
+    outside = {"accounts": _rows}
+    assert_exactly_once(lambda: _accounts(Added), outside=outside, histories=30)
+    with pytest.raises(AssertionError, match=r"attribute 'totals' of AddedInMemory is not declared as state"):
+        assert_exactly_once(lambda: _accounts(AddedInMemory), outside=outside)
+
+
+def test_who_compares_each_upsert_is_told_how_to_compare_the_rows() -> None:
+    with pytest.raises(AssertionError) as caught:
+        assert_exactly_once(lambda: _accounts(Added))
+    told = str(caught.value)
+    assert "sets rows, and sets them again after a restore: the log 'accounts' has each time" in told
+    assert "outside={'accounts': lambda: dict(TransactionalLog('accounts').committed()).items()}" in told
