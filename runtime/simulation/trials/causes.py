@@ -22,7 +22,7 @@ from ....actors.operators.collector import Collector
 from ....actors.operators.idempotent_sink import IdempotentSink
 from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
-from ....actors.operators.source import Source
+from ....actors.operators.source import FromSplit, Source
 from ....messages import CheckpointId
 from ....state import OperatorListState, declared_states
 from ...api.captured_changes import changes_of
@@ -117,15 +117,16 @@ class Causes:
 
         def poll_() -> Any:
             batch = poll()
-            if isinstance(batch, list) and batch:
+            records = batch.records if isinstance(batch, FromSplit) else batch
+            if isinstance(records, list) and records:
                 after = self._after[_place(source)[1:]]
                 for key, (how, given) in ahead.items():
-                    before = after.setdefault(key, batch[0])
-                    if before != batch[0]:
+                    before = after.setdefault(key, records[0])
+                    if before != records[0]:
                         self._found.setdefault(
                             f"offset of {source.context.name}",
-                            f"source {source.context.name!r} gave {batch[0]!r:.60} next when {how} {given!r:.60}, and "
-                            f"{before!r:.60} another time: offset() has to say which record poll() gives next, and "
+                            f"source {source.context.name!r} gave {records[0]!r:.60} next when {how} {given!r:.60}, "
+                            f"and {before!r:.60} another time: offset() has to say which record poll() gives next, and "
                             "seek(offset) to go there",
                         )
                 ahead.clear()

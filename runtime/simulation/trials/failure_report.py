@@ -169,7 +169,7 @@ def _shrunk(call: Call, failed: Tried, shrunk: Tried, runs: int) -> list[str]:
     names = ", ".join(sorted({type(each).__name__ for all_of in given.values() for each in all_of}))
     lines = [f"from understudy.testing import {names}", ""]
     for name, all_of in given.items():
-        lines += [f"{name} = (", *(f"    {each!r}," for each in all_of), ")"]
+        lines += [f"{name} = (", *(f"    {each!r}," for each in all_of), ")"] if all_of else [f"{name} = ()"]
     return [count, *_indented([*lines, _with(call, shrunk.seed, tuple(given))])]
 
 

@@ -11,12 +11,15 @@ import pyarrow as pa
 import pytest
 
 from understudy import (
+    END,
     AsyncSettings,
+    FromSplit,
     IdempotentSink,
     KeyedOperator,
     Operator,
     OperatorListState,
     Retry,
+    Source,
     StreamEnvironment,
     ValueState,
 )
@@ -314,3 +317,81 @@ def test_who_compares_each_upsert_is_told_how_to_compare_the_rows() -> None:
     told = str(caught.value)
     assert "sets rows, and sets them again after a restore: the log 'accounts' has each time" in told
     assert "outside={'accounts': lambda: dict(TransactionalLog('accounts').committed()).items()}" in told
+
+
+class Branches(Source):
+    """Eight splits of eight records, in turn."""
+
+    def open(self) -> None:
+        now, of = self.context.subtask_index, self.context.parallelism
+        self.left = [(split, 0) for split in range(8) if split % of == now]
+
+    def current_splits(self) -> list[str]:
+        return [f"branch-{split}" for split, _ in self.left]
+
+    def poll(self) -> Any:
+        if not self.left:
+            return END
+        (split, row), *others = self.left
+        self.left = [*others, (split, row + 1)] if row < 7 else others
+        return FromSplit(f"branch-{split}", [(split, row)])
+
+    def offset(self) -> Any:
+        return self.left
+
+    def seek(self, offset: Any) -> None:
+        self.left = [(split, row) for split, row in offset]
+
+    def rescale(self, offsets: Any) -> None:
+        left = sorted((split, row) for offset in offsets for split, row in offset)
+        self.left = left[self.context.subtask_index :: self.context.parallelism]
+
+
+class BranchesThatBeginAgain(Branches):
+    """Those that had ended begin again after a rescale."""
+
+    def rescale(self, offsets: Any) -> None:
+        rows = {split: row for offset in offsets for split, row in offset}
+        now, of = self.context.subtask_index, self.context.parallelism
+        self.left = [(split, rows.get(split, 0)) for split in range(8) if split % of == now]
+
+
+class BranchesReadAhead(Branches):
+    """The record that `poll` gives next was taken, and the offset says that it was given."""
+
+    def open(self) -> None:
+        super().open()
+        self.ahead: Any = None
+
+    def current_splits(self) -> list[str]:
+        return list({*super().current_splits(), *([self.ahead.split] if isinstance(self.ahead, FromSplit) else [])})
+
+    def poll(self) -> Any:
+        given = super().poll() if self.ahead is None else self.ahead
+        self.ahead = given if given is END else super().poll()
+        return given
+
+
+def _branches(source: type[Source]) -> StreamEnvironment:
+    env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=1_000)
+    env.from_source(source, name="branches").collect(name="rows")
+    return env
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (BranchesThatBeginAgain, "records too many"),
+        (
+            BranchesReadAhead,
+            r"source 'branches' gave \(\d, \d\) next when .*: offset\(\) has to say which record poll\(\)",
+        ),
+    ],
+)
+def test_a_source_of_splits_that_gives_others_after_a_restart_is_found(source: type[Source], said: str) -> None:
+    with pytest.raises(AssertionError, match=said):
+        assert_exactly_once(lambda: _branches(source))
+
+
+def test_a_source_of_splits_that_goes_on_survives() -> None:
+    assert assert_exactly_once(lambda: _branches(Branches), histories=40).rescales > 5
