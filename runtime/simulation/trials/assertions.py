@@ -29,6 +29,7 @@ from ..histories.actions import ClientAction
 from ..world.faults import Fault, RottenFile
 from ..world.network import NetworkOptions
 from .budget import BUDGET
+from .checked_options import check_expected, check_options, check_that_some_happened, environment_of
 from .committed_output import Output
 from .diagnosis import Diagnosis, output_difference
 from .failure_report import (
@@ -107,6 +108,8 @@ class Survived:
     """How often a job went on from a savepoint, in another parallelism where it could."""
     kept: list[str] = field(default_factory=list)
     """What was not rescaled, and why."""
+    empty: list[str] = field(default_factory=list)
+    """Sinks that get no record even without faults, so that nothing was compared of them."""
     left_out: list[str] = field(default_factory=list)
     """Of these, the parallelisms at which the job commits something else without any fault."""
     not_compared: str = ""
@@ -121,9 +124,10 @@ class Survived:
         )
 
     def _left(self) -> str:
+        nothing = f"; nothing comes to sink {', '.join(map(repr, self.empty))}" if self.empty else ""
         if not self.left_out:
-            return ""
-        return f"; its output depends on the parallelism (.left_out): {self.left_out[0]:.200}"
+            return nothing
+        return f"{nothing}; its output depends on the parallelism (.left_out): {self.left_out[0]:.200}"
 
     def add(self, tried: Tried) -> None:
         self.histories += 1
@@ -160,6 +164,7 @@ class _Assertion:
 
     def __init__(self, name: str, job: Job, options: TrialOptions, finished: Oracle, unfinished: Oracle | None) -> None:
         given = dict(options)
+        check_options(name, given)
         self._call = Call(name, _name_of(job), {key: each for key, each in given.items() if key not in _NOT_REPEATED})
         self._finished, self._unfinished = finished, unfinished
         expected, sink = given.pop("expected", None), given.pop("sink", None)
@@ -167,12 +172,10 @@ class _Assertion:
         self._faults = None if faults is None else tuple(sorted(faults, key=lambda fault: fault.at_ms))
         self._actions = _actions(cast("Sequence[ClientAction] | None", given.pop("actions", None)), faults)
         self._seeds = BUDGET.seeds(cast(Any, given.pop("histories", None)), cast(Any, given.pop("first_seed", None)))
-        env: Any = job if isinstance(job, StreamEnvironment) else job()
-        if not isinstance(env, StreamEnvironment):
-            hint = ": does it lack `return env`?" if env is None else ""
-            raise Unfit(f"{name}: wanted a StreamEnvironment, and {_name_of(job)}() returned {env!r:.60}{hint}")
+        env = environment_of(name, job, _name_of(job))
         self._trial = JobTrial(env, **cast(Any, given))
         records = cast("Records | None", expected(inputs_of(env)) if callable(expected) else expected)
+        check_expected(records, self._trial.reference.output)
         self._wanted = _wanted(self._trial.reference.output, records, cast("str | None", sink))
 
     def run(self) -> Survived:
@@ -180,7 +183,7 @@ class _Assertion:
         if without_faults is not None:
             raise AssertionError(self._wrong_without_faults(without_faults))
         hash_seeds = HashSeeds(self._trial.calm_run(), self._trial.reference.output, self._wanted)
-        survived = Survived()
+        survived = Survived(empty=[name for name, records in self._wanted.items() if not records])
         for seed in self._seeds:
             BUDGET.ran += 1
             tried = self._try(seed, self._faults_of(seed), self._actions_of(seed))
@@ -197,6 +200,7 @@ class _Assertion:
         if (depends := next(self._judge(self._trial.hurried.status, self._trial.hurried.output), None)) is not None:
             BUDGET.violations += 1
             raise AssertionError(batches_report(self._call, depends))
+        check_that_some_happened(self._faults, survived.faults.total(), self._trial.reference.virtual_ms)
         survived.not_compared = hash_seeds.not_compared
         return survived
 

@@ -44,7 +44,14 @@ def committed_output(jobs: Sequence[Translation], latest: JobHandle, outside: Ou
     for name, sink in jobs[-1].sinks.items():
         if isinstance(sink, OutletSink):
             output[name] = _read_outlet(latest, name)
-    return output | {name: list(read()) for name, read in outside.items()}
+    return output | {name: _read_outside(name, read) for name, read in outside.items()}
+
+
+def _read_outside(name: str, read: Callable[[], Iterable[Any]]) -> list[Any]:
+    try:
+        return list(read())
+    except Exception as error:
+        raise RuntimeError(f"outside: {name!r} cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _read_outlet(job: JobHandle, name: str) -> list[Any]:

@@ -19,6 +19,7 @@ from ...api.environment import StreamEnvironment
 from ...api.restart import exponential_delay, no_restart
 from ...api.translation import Translation, translate
 from ..histories.actions import ClientAction
+from ..histories.ending import STALLED
 from ..histories.scenario import random_faults, random_slow_process
 from ..world.cluster import STORAGE, SimulatedCluster
 from ..world.faults import JOB_MANAGER, Fault, KillProcess
@@ -39,6 +40,9 @@ _LONGEST_MS = 60 * 60_000.0
 
 _CHECKPOINTS = 10
 """A job is to last for about this number of checkpoints; sources without a rate are slowed down to this."""
+
+_LONGEST_INTERVAL_MS = 60_000
+"""Checkpoints that are further apart come in this interval."""
 
 _TOLERANCE = 2
 """By this factor it may last longer or shorter."""
@@ -275,6 +279,8 @@ class JobTrial:
         patient.checkpoints = replace(
             env.checkpoints,
             directory="",
+            interval_ms=min(env.checkpoints.interval_ms or _LONGEST_INTERVAL_MS, _LONGEST_INTERVAL_MS),
+            min_pause_ms=min(env.checkpoints.min_pause_ms, _LONGEST_INTERVAL_MS),
             timeout_ms=min(env.checkpoints.timeout_ms, 20_000),
             tolerable_failures=1_000_000,
         )
@@ -306,7 +312,8 @@ def _checked_outside(env: StreamEnvironment, outside: Any) -> Outside:
 def _check(how: str, tried: Tried) -> None:
     """Raises AssertionError for a run that has gone wrong."""
     if tried.violations:
-        raise AssertionError(f"{how}: {tried.violations[0]}") from tried.crash
+        hint = ": does a source never return END?" if tried.status == STALLED else ""
+        raise AssertionError(f"{how}: {tried.violations[0]}{hint}") from tried.crash
     if tried.status != JobStatus.FINISHED.value:
         raise AssertionError(f"{how}, the job is {tried.status}")
 
@@ -325,4 +332,4 @@ def _checked(env: StreamEnvironment, translation: Translation) -> int:
         raise Unfit(
             "the job takes no checkpoints, so it survives no failure: give its environment checkpoint_interval_ms"
         )
-    return env.checkpoints.interval_ms
+    return min(env.checkpoints.interval_ms, _LONGEST_INTERVAL_MS)
