@@ -320,7 +320,7 @@ def _held(operator: Operator) -> Held:
 
 
 def _of_lists(operator: Operator) -> str:
-    """What to look at where an attribute is made of the operator's lists; empty where it has none."""
+    """Advice for an attribute that is made of the operator's lists; empty where it has none."""
     of_user = {} if is_ours(type(operator)) else declared_states(type(operator))
     lists = {name: each for name, each in of_user.items() if isinstance(each, OperatorListState)}
     if not lists:

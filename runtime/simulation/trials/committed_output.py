@@ -27,7 +27,7 @@ Output = Mapping[str, list[Any]]
 """By the sink's name, or the log's; the rows of files are dictionaries."""
 
 Outside = Mapping[str, Callable[[], Iterable[Any]]]
-"""What else is output, by name, as functions that read it in the world that is current."""
+"""More output, by name, as functions that read it in the world that is current."""
 
 
 def committed_output(jobs: Sequence[Translation], latest: JobHandle, outside: Outside) -> Output:

@@ -79,7 +79,7 @@ class JobTrial:
         outside: Outside = MappingProxyType({}),
         **settings: Any,
     ) -> None:
-        """`outside`: what else is output. `settings`: more of them, for each SimulatedCluster."""
+        """`outside`: more output. `settings`: more of them, for each SimulatedCluster."""
         self.outside = _checked_outside(env, outside)
         self._task_managers = task_managers
         self._slots = slots_per_task_manager
