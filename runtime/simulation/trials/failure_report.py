@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...oracles import Violation
 from ..histories.story import tell
 from .diagnosis import Diagnosis, difference, is_order
 from .tried import Tried
@@ -92,23 +91,6 @@ def other_process_report(call: Call, problem: str) -> str:
     advice = HASHES if problem.startswith("hash-seed") else WHAT_CHANGES
     return "\n".join(
         [problem, "", *advice, "", "No fault is needed for it. Each run looks for it:", f"    {call.text()}"]
-    )
-
-
-def batches_report(call: Call, violation: Violation) -> str:
-    """Of a job that commits something else when its sources are not slowed down."""
-    return "\n".join(
-        [
-            f"at its own pace: {violation}",
-            "",
-            "Without faults, but with sources that are not slowed down, the job commits something else than where few",
-            "records come at a time: it goes by what comes at once, or by when it comes. Where a batch ends is no part",
-            "of the data, and is elsewhere after a restart. Go by the records: count them in state, use a window, or",
-            "event time.",
-            "",
-            "No fault is needed for it. Each run looks for it:",
-            f"    {call.text()}",
-        ]
     )
 
 
