@@ -88,7 +88,7 @@ def unrepeatable_report(call: Call, diagnosis: Diagnosis, causes: Sequence[str] 
 
 def other_process_report(call: Call, problem: str) -> str:
     """Of a job that commits something else in another process. `problem`: begins with what it depends on."""
-    advice = HASHES if problem.startswith("hash-seed") else WHAT_CHANGES
+    advice = {"hash-seed": HASHES, "time-zone": TIME_ZONES}.get(problem.partition(":")[0], WHAT_CHANGES)
     return "\n".join(
         [problem, "", *advice, "", "No fault is needed for it. Each run looks for it:", f"    {call.text()}"]
     )
@@ -98,6 +98,12 @@ HASHES = (
     "hash() of a text, of bytes or of a tuple with them, and the order in which a set of texts is gone through, differ",
     "from process to process, and after a restart. Use zlib.crc32(text.encode()) instead of hash(text), and",
     "sorted(names) where a set is gone through.",
+)
+
+TIME_ZONES = (
+    "datetime.fromtimestamp(seconds), datetime.now() and time.localtime() give the time of the zone that the machine",
+    "is set to, and naive datetimes have no zone at all: another TaskManager may be elsewhere, or in UTC. Say the zone,",
+    "as in datetime.fromtimestamp(seconds, ZoneInfo('Europe/Berlin')).",
 )
 
 WHAT_CHANGES = (

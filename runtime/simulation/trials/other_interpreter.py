@@ -25,6 +25,9 @@ from .committed_output import Output, Outside
 ANSWER_S = 120.0
 """How long, in real time, an answer is waited for."""
 
+ELSEWHERE = "<+1245>-12:45"
+"""A time zone in which few test: it is 12:45 hours ahead of UTC, as the Chatham Islands are."""
+
 _LENGTH_BYTES = 8
 _NOTHING = cloudpickle.dumps({})
 
@@ -60,14 +63,16 @@ class CalmAnswer:
 class OtherInterpreter:
     """Starts at once, and imports what it needs while the caller does other things."""
 
-    def __init__(self, hash_seed: int) -> None:
+    def __init__(self, hash_seed: int, time_zone: str | None = ELSEWHERE) -> None:
+        """`time_zone`: as in the environment variable TZ; None for that of this process."""
+        here = dict(os.environ) if time_zone is None else {**os.environ, "TZ": time_zone}
         path = os.pathsep.join(each or os.getcwd() for each in sys.path)
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path},
+            env={**here, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path},
         )
         self._turn = Lock()
 

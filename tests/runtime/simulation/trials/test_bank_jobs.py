@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import uuid
 from collections.abc import Iterable
 from typing import Any
@@ -396,3 +397,18 @@ def test_a_source_of_splits_that_gives_others_after_a_restart_is_found(source: t
 
 def test_a_source_of_splits_that_goes_on_survives() -> None:
     assert assert_exactly_once(lambda: _branches(Branches), histories=40).rescales > 5
+
+
+def test_output_that_depends_on_the_time_zone_of_the_machine_is_found() -> None:
+    def build(zone: datetime.tzinfo | None) -> StreamEnvironment:
+        env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=1_000)
+        seconds = env.from_collection(range(0, 40_000_000, 2_000_000))
+        seconds.map(lambda at: datetime.datetime.fromtimestamp(at, zone).date().isoformat()).collect(name="days")
+        return env
+
+    with pytest.raises(AssertionError) as caught:
+        assert_exactly_once(lambda: build(None), histories=1)
+    told = str(caught.value)
+    assert told.startswith("time-zone: the output depends on the time zone of the machine: sink 'days' has committed ")
+    assert "datetime.fromtimestamp(seconds, ZoneInfo('Europe/Berlin'))" in told
+    assert_exactly_once(lambda: build(datetime.UTC), histories=1)
