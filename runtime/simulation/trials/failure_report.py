@@ -102,7 +102,7 @@ HASHES = (
 
 TIME_ZONES = (
     "datetime.fromtimestamp(seconds), datetime.now() and time.localtime() give the time of the zone that the machine",
-    "is set to, and naive datetimes have no zone at all: another TaskManager may be elsewhere, or in UTC. Say the zone,",
+    "is set to, and naive datetimes have no zone: another TaskManager may be elsewhere, or in UTC. Say which it is,",
     "as in datetime.fromtimestamp(seconds, ZoneInfo('Europe/Berlin')).",
 )
 
