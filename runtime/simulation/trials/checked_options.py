@@ -68,4 +68,5 @@ def _check_each(option: str, values: Any, kind: type) -> None:
     for each in values:
         if not isinstance(each, kind):
             of = f", as {each.__name__}(at_ms=...)" if isinstance(each, type) and issubclass(each, kind) else ""
-            raise Unfit(f"{option}: wanted objects of understudy.testing{of}; found {each!r:.60}")
+            wanted = "Rescale(at_ms, parallelism)" if kind is ClientAction else f"objects of understudy.testing{of}"
+            raise Unfit(f"{option}: wanted {wanted}, found {each!r:.60}")
