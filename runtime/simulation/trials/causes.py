@@ -19,9 +19,10 @@ from typing import Any
 import cloudpickle
 
 from ....actors.operators.collector import Collector
+from ....actors.operators.idempotent_sink import IdempotentSink
 from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
-from ....actors.operators.source import Source
+from ....actors.operators.source import FromSplit, Source
 from ....messages import CheckpointId
 from ....messages.own_annotations import own_annotations
 from ....state import OperatorListState, declared_states
@@ -75,7 +76,11 @@ class Causes:
         else:
             self._look_at_attributes(operator)
             self._look_at_checkpoints(operator)
-            for name, moment in (("process_batch", "while it processes a batch"), ("on_checkpoint", "at a barrier")):
+            for name, moment in (
+                ("process_batch", "while it processes a batch"),
+                ("on_idle", "while it processes a batch"),
+                ("on_checkpoint", "at a barrier"),
+            ):
                 self._look_at_output(operator, name, moment)
 
     # ---- inside
@@ -113,15 +118,16 @@ class Causes:
 
         def poll_() -> Any:
             batch = poll()
-            if isinstance(batch, list) and batch:
+            records = batch.records if isinstance(batch, FromSplit) else batch
+            if isinstance(records, list) and records:
                 after = self._after[_place(source)[1:]]
                 for key, (how, given) in ahead.items():
-                    before = after.setdefault(key, batch[0])
-                    if before != batch[0]:
+                    before = after.setdefault(key, records[0])
+                    if before != records[0]:
                         self._found.setdefault(
                             f"offset of {source.context.name}",
-                            f"source {source.context.name!r} gave {batch[0]!r:.60} next when {how} {given!r:.60}, and "
-                            f"{before!r:.60} another time: offset() has to say which record poll() gives next, and "
+                            f"source {source.context.name!r} gave {records[0]!r:.60} next when {how} {given!r:.60}, "
+                            f"and {before!r:.60} another time: offset() has to say which record poll() gives next, and "
                             "seek(offset) to go there",
                         )
                 ahead.clear()
@@ -166,10 +172,14 @@ class Causes:
             remedy = (
                 "Write an operator in place of the function, and declare it there: as a ValueState of a KeyedOperator"
             )
+        lists = _of_lists(operator)
         for before, at_barrier in barriers.values():
             for line in what_was_lost(before, at_barrier, held):
                 what, _, values = line.partition(": ")
                 if not any(same_data(other.get(what), held.get(what)) for _, other in barriers.values()):
+                    if lists and not same_data(before.get(what), held.get(what)):
+                        self._found.setdefault(what, f"{what} comes back as something else: {values}. {lists}")
+                        continue
                     told = f"{what} is not declared as state, so no checkpoint holds it: {values}"
                     draws = is_generator(at_barrier.get(what))
                     self._found.setdefault(what, f"{told}. {_OF_THE_RECORD if draws else remedy}")
@@ -267,11 +277,17 @@ class Causes:
             self._grown()
             result = function(*arguments)
             for log in self._grown():
-                self._found.setdefault(
-                    f"{operator.context.name} {log}",
-                    f"{operator.context.name!r} made records of the log {log!r} visible {moment}, when their "
-                    "checkpoint was not complete: after a restore they come again. Make them visible in commit",
+                told = (
+                    f"made records of the log {log!r} visible {moment}, when their checkpoint was not complete: after "
+                    "a restore they come again. Make them visible in commit"
                 )
+                if isinstance(operator, IdempotentSink):
+                    told = (
+                        f"sets rows, and sets them again after a restore: the log {log!r} has each time. Compare the "
+                        f"rows that are left, as in outside={{{log!r}: lambda: dict(TransactionalLog({log!r})"
+                        ".committed()).items()}"
+                    )
+                self._found.setdefault(f"{operator.context.name} {log}", f"{operator.context.name!r} {told}")
             return result
 
         if hasattr(operator, name):
@@ -302,6 +318,19 @@ def _held(operator: Operator) -> Held:
         for what, value in what_is_held([operator]).items()
         if what not in own and not (is_of_us and what.startswith("attribute "))
     }
+
+
+def _of_lists(operator: Operator) -> str:
+    """Advice for an attribute that is made of the operator's lists; empty where it has none."""
+    of_user = {} if is_ours(type(operator)) else declared_states(type(operator))
+    lists = {name: each for name, each in of_user.items() if isinstance(each, OperatorListState)}
+    if not lists:
+        return ""
+    named = ", ".join(f"{name!r} ({each.mode!r})" for name, each in lists.items())
+    return (
+        f"Is it made of {named}? At a barrier, update(...) replaces what the list holds, and add(...) adds to it; "
+        "after a restore, a subtask has several items or none of 'split', and those of all subtasks of 'union'"
+    )
 
 
 def _held_and_listed(operator: Operator) -> Held:

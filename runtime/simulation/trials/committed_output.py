@@ -6,7 +6,7 @@ Compared are all that can be: `collect()`, outlets, FileSinks whose path begins 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -26,8 +26,11 @@ _SOON_S = 1.0
 Output = Mapping[str, list[Any]]
 """By the sink's name, or the log's; the rows of files are dictionaries."""
 
+Outside = Mapping[str, Callable[[], Iterable[Any]]]
+"""More output, by name, as functions that read it in the world that is current."""
 
-def committed_output(jobs: Sequence[Translation], latest: JobHandle) -> Output:
+
+def committed_output(jobs: Sequence[Translation], latest: JobHandle, outside: Outside) -> Output:
     """All that is visible now, in the world that is current; of a job and those that went on from its savepoints, the
     last of which is `latest`.
     """
@@ -41,7 +44,14 @@ def committed_output(jobs: Sequence[Translation], latest: JobHandle) -> Output:
     for name, sink in jobs[-1].sinks.items():
         if isinstance(sink, OutletSink):
             output[name] = _read_outlet(latest, name)
-    return output
+    return output | {name: _read_outside(name, read) for name, read in outside.items()}
+
+
+def _read_outside(name: str, read: Callable[[], Iterable[Any]]) -> list[Any]:
+    try:
+        return list(read())
+    except Exception as error:
+        raise RuntimeError(f"outside: {name!r} cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _read_outlet(job: JobHandle, name: str) -> list[Any]:

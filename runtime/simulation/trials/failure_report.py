@@ -12,6 +12,8 @@ from .diagnosis import Diagnosis, difference, is_order
 from .tried import Tried
 
 _LONGEST_STORY = 60
+_BY_NAME = ("expected", "outside")
+"""Options whose values may be long, or functions: a report has a variable in their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,18 @@ class Call:
     options: Mapping[str, Any]
 
     def text(self, **more: Any) -> str:
-        arguments = [self.job, *(f"{name}={value!r}" for name, value in {**self.options, **more}.items())]
+        given = {
+            **self.options,
+            **{name: _Named(name) for name in _BY_NAME if self.options.get(name) is not None},
+            **more,
+        }
+        arguments = [self.job, *(f"{name}={value!r}" for name, value in given.items())]
         return f"{self.function}({', '.join(arguments)})"
+
+
+class _Named(str):
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def failure_report(
@@ -76,7 +88,7 @@ def unrepeatable_report(call: Call, diagnosis: Diagnosis, causes: Sequence[str] 
 
 def other_process_report(call: Call, problem: str) -> str:
     """Of a job that commits something else in another process. `problem`: begins with what it depends on."""
-    advice = HASHES if problem.startswith("hash-seed") else WHAT_CHANGES
+    advice = {"hash-seed": HASHES, "time-zone": TIME_ZONES}.get(problem.partition(":")[0], WHAT_CHANGES)
     return "\n".join(
         [problem, "", *advice, "", "No fault is needed for it. Each run looks for it:", f"    {call.text()}"]
     )
@@ -86,6 +98,12 @@ HASHES = (
     "hash() of a text, of bytes or of a tuple with them, and the order in which a set of texts is gone through, differ",
     "from process to process, and after a restart. Use zlib.crc32(text.encode()) instead of hash(text), and",
     "sorted(names) where a set is gone through.",
+)
+
+TIME_ZONES = (
+    "datetime.fromtimestamp(seconds), datetime.now() and time.localtime() give the time of the zone that the machine",
+    "is set to, and naive datetimes have no zone: another TaskManager may be elsewhere, or in UTC. Say which it is,",
+    "as in datetime.fromtimestamp(seconds, ZoneInfo('Europe/Berlin')).",
 )
 
 WHAT_CHANGES = (
@@ -109,14 +127,21 @@ def _likely(causes: Sequence[str]) -> list[str]:
 def _cause(diagnosis: Diagnosis, shrunk: Tried, causes: Sequence[str]) -> list[str]:
     """What the runs say about it, in one paragraph."""
     told = ["The same seed was run again, with the same outcome."]
+    if shrunk.ahead:
+        told.append(f"In this history source {shrunk.ahead!r} runs ahead of the others: its records come first.")
     if is_order(shrunk) and not causes:
         return [
+            *told[1:],
             "0 recoveries: order. Nothing was restored, and no checkpoint failed: what this job commits depends on the",
             "order in which records of several inputs or subtasks arrive, or on when they do (self.context.clock). No",
             "failure is needed for it. Make the result the same in every order (go by a time in the record, use an",
             "operation that commutes), or compare only the sinks that have such a result (sink=...).",
         ]
-    if diagnosis.needs_faults:
+    if diagnosis.needs_faults and not (shrunk.faults or shrunk.actions):
+        told.append(
+            "It goes wrong without faults and savepoints too, when things take other times: none of them matters."
+        )
+    elif diagnosis.needs_faults:
         told.append("Without faults and savepoints it commits what was wanted, so they matter.")
     else:
         told.append("Without faults and savepoints it goes wrong too, so none of them matters.")
@@ -132,7 +157,7 @@ def _shrunk(call: Call, failed: Tried, shrunk: Tried, runs: int) -> list[str]:
     names = ", ".join(sorted({type(each).__name__ for all_of in given.values() for each in all_of}))
     lines = [f"from understudy.testing import {names}", ""]
     for name, all_of in given.items():
-        lines += [f"{name} = (", *(f"    {each!r}," for each in all_of), ")"]
+        lines += [f"{name} = (", *(f"    {each!r}," for each in all_of), ")"] if all_of else [f"{name} = ()"]
     return [count, *_indented([*lines, _with(call, shrunk.seed, tuple(given))])]
 
 

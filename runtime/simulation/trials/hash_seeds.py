@@ -1,8 +1,9 @@
-"""HashSeeds: does a job commit the same in a process with another hash seed? Asked once for each assertion.
+"""HashSeeds: does a job commit the same in a process with another hash seed, in another time zone? Asked once for each
+assertion.
 
 The calm history runs in another interpreter while this one runs the others. What differs there may have another reason
 (the process, or what only the test's own process holds), so a difference counts only if two fresh processes of one hash
-seed agree and one of another seed does not.
+seed agree and one of another seed, or one of this time zone, does not.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from concurrent.futures import TimeoutError as AnswerTimeout
 
 from .committed_output import Output
 from .diagnosis import output_difference
-from .other_interpreter import ANSWER_S, CalmAnswer, CalmRun, OtherInterpreter, kept_interpreter
+from .other_interpreter import ANSWER_S, ELSEWHERE, CalmAnswer, CalmRun, OtherInterpreter, kept_interpreter
 
 _SEEDS = (1, 2, 3)
 
@@ -50,6 +51,9 @@ class HashSeeds:
             return None
         if (told := self._difference(there, again.output)) is not None:
             return f"unrepeatable: two processes gave two different outputs: {told}"
+        here = self._in_a_fresh_process(self._seed, time_zone=None)
+        if not here.problem and (told := self._difference(here.output, there)) is not None:
+            return f"time-zone: the output depends on the time zone of the machine: {told}"
         for seed in self._others:
             other = self._in_a_fresh_process(seed)
             if not other.problem and (told := self._difference(there, other.output)) is not None:
@@ -57,8 +61,8 @@ class HashSeeds:
         self.not_compared = "in another process the job commits something else, whatever the hash seed"
         return None
 
-    def _in_a_fresh_process(self, seed: int) -> CalmAnswer:
-        interpreter = OtherInterpreter(seed)
+    def _in_a_fresh_process(self, seed: int, time_zone: str | None = ELSEWHERE) -> CalmAnswer:
+        interpreter = OtherInterpreter(seed, time_zone)
         try:
             return interpreter.ask(self._run).result(ANSWER_S)
         except AnswerTimeout:

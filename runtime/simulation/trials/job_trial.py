@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import copy
 import random
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from ....actors.flow.changelog import Changelog
 from ....actors.job_graph import slots_needed
-from ....messages import JobId, JobStatus
+from ....messages import JobId, JobStatus, VertexId
 from ...api.environment import StreamEnvironment
 from ...api.restart import exponential_delay, no_restart
 from ...api.translation import Translation, translate
 from ..histories.actions import ClientAction
+from ..histories.ending import STALLED
 from ..histories.scenario import random_faults, random_slow_process
 from ..world.cluster import STORAGE, SimulatedCluster
 from ..world.faults import JOB_MANAGER, Fault, KillProcess
 from .causes import Causes
 from .changelogs import OUT_OF_ORDER, changelogs_of
-from .committed_output import sinks_outside_of_the_world
+from .committed_output import Outside, sinks_outside_of_the_world
 from .other_interpreter import CalmRun
-from .pacing import paced
+from .pacing import paced, slowed_sources
 from .parallelisms import candidates, that_keep_theirs, with_parallelism
 from .rescale import Rescale
 from .tried import Judge, Translated, Tried, try_once
@@ -38,6 +41,9 @@ _LONGEST_MS = 60 * 60_000.0
 _CHECKPOINTS = 10
 """A job is to last for about this number of checkpoints; sources without a rate are slowed down to this."""
 
+_LONGEST_INTERVAL_MS = 60_000
+"""Checkpoints that are further apart come in this interval."""
+
 _TOLERANCE = 2
 """By this factor it may last longer or shorter."""
 
@@ -46,6 +52,12 @@ _FIRST_GUESS = 30
 
 WITH_SAVEPOINTS = 0.3
 """Share of histories in which the job goes on from a savepoint, in another parallelism where it can."""
+
+_AHEAD = 0.3
+"""Share of histories in which one of several sources runs ahead of the others."""
+
+_LATE = 0.3
+"""Share of those in which it does so shortly before its end, when some of its data has ended."""
 
 _CANCELS = 0.3
 """Share of those in which the job is cancelled with its savepoint, and not stopped."""
@@ -59,9 +71,16 @@ class JobTrial:
     """Raises Unfit for a job that cannot be tried, and AssertionError for one that fails without any fault."""
 
     def __init__(
-        self, env: StreamEnvironment, *, task_managers: int = 2, slots_per_task_manager: int = 1, **settings: Any
+        self,
+        env: StreamEnvironment,
+        *,
+        task_managers: int = 2,
+        slots_per_task_manager: int = 1,
+        outside: Outside = MappingProxyType({}),
+        **settings: Any,
     ) -> None:
-        """`settings`: more of them, for each SimulatedCluster."""
+        """`outside`: more output. `settings`: more of them, for each SimulatedCluster."""
+        self.outside = _checked_outside(env, outside)
         self._task_managers = task_managers
         self._slots = slots_per_task_manager
         self._settings = {"slot_timeout_ms": 300_000, **settings}
@@ -69,13 +88,14 @@ class JobTrial:
         self._changelogs = changelogs_of(env.graph.nodes)
         self._was = env.parallelism or task_managers * slots_per_task_manager
         self._pause_ms = 0.0
-        self._translations: dict[tuple[int, int], Translation] = {}
+        self._translations: dict[tuple[int, int, VertexId | None], Translation] = {}
         self._fitting = {self._was: True}
         self.left_out: list[str] = []
         """Why the job is not rescaled to some parallelisms."""
         self._plain = self._translated(env, 1)
+        self._sources = slowed_sources(self._plain)
         self.reference = self._run_calmly(_checked(env, self._plain))
-        self._check_in_hurry()
+        self.hurried = self._run_in_hurry()
 
     def faults_of(self, seed: int) -> tuple[Fault, ...]:
         """The random faults of this seed; never the JobManager's death, which is the end of the job.
@@ -96,13 +116,16 @@ class JobTrial:
             return ()
         within_ms = self.reference.virtual_ms
         times = sorted(round(chance.uniform(0.1, 0.8) * within_ms, 1) for _ in range(chance.choice((1, 1, 2))))
+        late = random.Random(f"late savepoints {seed}")
+        if late.random() < _LATE:
+            times[-1] = round(late.uniform(0.8, 0.97) * within_ms, 1)
         return tuple(Rescale(at_ms, chance.choice(others), cancel=chance.random() < _CANCELS) for at_ms in times)
 
     def changelog_of(self, name: str) -> Changelog | None:
         """Of what is compared under this name; None if its records are no changes. A log is written by sinks whose
         names need not be its own.
         """
-        if name in self._plain.sinks:
+        if name in self._plain.sinks or name in self.outside:
             return self._changelogs.get(name)
         return OUT_OF_ORDER if self._changelogs else None
 
@@ -117,7 +140,8 @@ class JobTrial:
 
     def calm_run(self) -> CalmRun:
         """The same, for another interpreter."""
-        return CalmRun.of(self._calm(0, 1), self._task_managers, self._slots, self._settings, _LONGEST_MS)
+        calm = self._calm(0, 1)
+        return CalmRun.of(calm, self.outside, self._task_managers, self._slots, self._settings, _LONGEST_MS)
 
     def causes(self, failed: Tried, judge: Judge) -> tuple[str, ...]:
         """Run a history that went wrong once more, and look for the user's mistake."""
@@ -139,9 +163,23 @@ class JobTrial:
         from its savepoint with the one that it had.
         """
         actions = tuple(self._fit(action, judge) for action in actions)
+        ahead = self._ahead(seed)
         last_fault_ms = max((fault.until_ms for fault in faults), default=0.0)
         limit_ms = last_fault_ms + self.reference.virtual_ms + RECOVERY_MS
-        return self._run(self._paced, seed, faults, limit_ms, judge, actions, causes=causes)
+
+        def translated(parallelism: int, number: int) -> Translation:
+            return self._paced(parallelism, number, ahead)
+
+        tried = self._run(translated, seed, faults, limit_ms, judge, actions, causes=causes)
+        tried.ahead = self._sources[ahead] if ahead is not None else ""
+        return tried
+
+    def _ahead(self, seed: int) -> VertexId | None:
+        """Which source runs ahead of the others in the history of this seed: between two streams there is no order."""
+        chance = random.Random(f"ahead {seed}")
+        if len(self._sources) < 2 or chance.random() >= _AHEAD:
+            return None
+        return chance.choice(sorted(self._sources))
 
     def _fit(self, action: ClientAction, judge: Judge) -> ClientAction:
         if not isinstance(action, Rescale):
@@ -174,7 +212,7 @@ class JobTrial:
         _check("without any injected fault", tried)
         return tried
 
-    def _check_in_hurry(self) -> None:
+    def _run_in_hurry(self) -> Tried:
         """Slowed down, a small collection comes record by record. What goes wrong where several come at once, as a dict
         that is filled again for each, is seen where they do.
         """
@@ -185,6 +223,7 @@ class JobTrial:
         tried = self._run(unpaced, 0, (), _LONGEST_MS, lambda status, output: ())
         if tried.status == JobStatus.FAILED.value:
             _check("without any injected fault, with large batches", tried)
+        return tried
 
     def _run_at(self, pause_ms: float, *, is_first: bool = False) -> Tried:
         self._pause_ms = pause_ms
@@ -213,7 +252,7 @@ class JobTrial:
         with SimulatedCluster(self._task_managers, slots, seed=seed, faults=faults, **self._settings) as cluster:
             if causes is not None:
                 cluster.probes.when_made = causes.look_at
-            return try_once(cluster, translated, limit_ms, judge, actions, is_first=is_first)
+            return try_once(cluster, translated, limit_ms, judge, actions, self.outside, is_first=is_first)
 
     def _slots_for_all(self) -> int:
         """Per TaskManager, so that the job fits in each parallelism that it may be rescaled to."""
@@ -221,14 +260,15 @@ class JobTrial:
         needed = max(slots_needed(self._paced(each, 1).graph) for each in parallelisms)
         return max(self._slots, -(-needed // self._task_managers))
 
-    def _paced(self, parallelism: int, number: int) -> Translation:
+    def _paced(self, parallelism: int, number: int, ahead: VertexId | None = None) -> Translation:
         """The job with this parallelism (0: its own), as the so-manieth of a history, at the pace of the reference."""
-        known = self._translations.get((parallelism, number))
+        known = self._translations.get((parallelism, number, ahead))
         if known is None:
             plain = self._plain
             if parallelism or number > 1:
                 plain = self._translated(with_parallelism(self._env, parallelism or self._was, self._was), number)
-            known = self._translations[parallelism, number] = paced(plain, self._pause_ms, self._plain)
+            known = paced(plain, self._pause_ms, self._plain, ahead)
+            self._translations[parallelism, number, ahead] = known
         return known
 
     def _translated(self, env: StreamEnvironment, number: int) -> Translation:
@@ -239,6 +279,8 @@ class JobTrial:
         patient.checkpoints = replace(
             env.checkpoints,
             directory="",
+            interval_ms=min(env.checkpoints.interval_ms or _LONGEST_INTERVAL_MS, _LONGEST_INTERVAL_MS),
+            min_pause_ms=min(env.checkpoints.min_pause_ms, _LONGEST_INTERVAL_MS),
             timeout_ms=min(env.checkpoints.timeout_ms, 20_000),
             tolerable_failures=1_000_000,
         )
@@ -252,10 +294,26 @@ class JobTrial:
         )
 
 
+def _checked_outside(env: StreamEnvironment, outside: Any) -> Outside:
+    """Raises Unfit."""
+    if not isinstance(outside, Mapping):
+        raise Unfit(f"outside: wanted functions by name, as {{'payments': lambda: ...}}, found {outside!r:.60}")
+    sinks = {node.name for node in env.graph.nodes if node.role == "sink"}
+    for name, read in outside.items():
+        if not callable(read):
+            raise Unfit(
+                f"outside: {name!r}: wanted a function that reads it at the end of each history, found {read!r:.60}"
+            )
+        if name in sinks:
+            raise Unfit(f"outside: {name!r} is the name of a sink: give it another one")
+    return dict(outside)
+
+
 def _check(how: str, tried: Tried) -> None:
     """Raises AssertionError for a run that has gone wrong."""
     if tried.violations:
-        raise AssertionError(f"{how}: {tried.violations[0]}") from tried.crash
+        hint = ": does a source never return END?" if tried.status == STALLED else ""
+        raise AssertionError(f"{how}: {tried.violations[0]}{hint}") from tried.crash
     if tried.status != JobStatus.FINISHED.value:
         raise AssertionError(f"{how}, the job is {tried.status}")
 
@@ -274,4 +332,4 @@ def _checked(env: StreamEnvironment, translation: Translation) -> int:
         raise Unfit(
             "the job takes no checkpoints, so it survives no failure: give its environment checkpoint_interval_ms"
         )
-    return env.checkpoints.interval_ms
+    return min(env.checkpoints.interval_ms, _LONGEST_INTERVAL_MS)

@@ -13,19 +13,23 @@ import subprocess
 import sys
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock, Thread
 from typing import Any, BinaryIO
 
 import cloudpickle
 
 from ...api.translation import Translation
-from .committed_output import Output
+from .committed_output import Output, Outside
 
 ANSWER_S = 120.0
 """How long, in real time, an answer is waited for."""
 
+ELSEWHERE = "<+1245>-12:45"
+"""A time zone in which few test: it is 12:45 hours ahead of UTC, as the Chatham Islands are."""
+
 _LENGTH_BYTES = 8
+_NOTHING = cloudpickle.dumps({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +43,13 @@ class CalmRun:
     slots: int
     settings: dict[str, Any]
     limit_ms: float
+    outside: bytes = _NOTHING
+    """Pickled again, too."""
 
     @staticmethod
-    def of(translation: Translation, *more: Any) -> CalmRun:
-        return CalmRun(tuple(sys.path), cloudpickle.dumps(translation), *more)
+    def of(translation: Translation, outside: Outside, *more: Any) -> CalmRun:
+        run = CalmRun(tuple(sys.path), cloudpickle.dumps(translation), *more)
+        return replace(run, outside=cloudpickle.dumps(outside))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +63,16 @@ class CalmAnswer:
 class OtherInterpreter:
     """Starts at once, and imports what it needs while the caller does other things."""
 
-    def __init__(self, hash_seed: int) -> None:
+    def __init__(self, hash_seed: int, time_zone: str | None = ELSEWHERE) -> None:
+        """`time_zone`: as in the environment variable TZ; None for that of this process."""
+        here = dict(os.environ) if time_zone is None else {**os.environ, "TZ": time_zone}
         path = os.pathsep.join(each or os.getcwd() for each in sys.path)
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path},
+            env={**here, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path},
         )
         self._turn = Lock()
 
@@ -128,9 +137,9 @@ def _answer(run: CalmRun) -> CalmAnswer:
 
     sys.path[:] = run.sys_path
     try:
-        translation = cloudpickle.loads(run.translation)
+        translation, outside = cloudpickle.loads(run.translation), cloudpickle.loads(run.outside)
         with SimulatedCluster(run.task_managers, run.slots, seed=0, **run.settings) as cluster:
-            tried = try_once(cluster, lambda parallelism, number: translation, run.limit_ms, lambda *_: ())
+            tried = try_once(cluster, lambda parallelism, number: translation, run.limit_ms, lambda *_: (), (), outside)
         if tried.status != "finished":
             return CalmAnswer({}, f"the job is {tried.status} there; {tried.failure}")
         cloudpickle.dumps(tried.output)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from logging import CRITICAL, getLogger
+from types import MappingProxyType
 
 from ....actors import operators
+from ....actors.checkpoints.checkpoint_effects import CheckpointFailure
 from ....actors.tasks import time_report
 from ....messages import CheckpointAborted, JobDetails, JobStatus
 from ...api.translation import Translation
@@ -30,9 +32,9 @@ from ..histories.story import told_failure
 from ..histories.verdict import CRASH, CRASHED
 from ..world.cluster import SimulatedCluster
 from ..world.faults import Fault
-from ..world.trace import Trace
+from ..world.trace import Entry, Trace
 from ..world.world import ProcessKilled
-from .committed_output import Output, committed_output
+from .committed_output import Output, Outside, committed_output
 from .rescale import SavepointUser
 
 Judge = Callable[[str, Output], Iterable[Violation]]
@@ -62,12 +64,15 @@ class Tried:
     recoveries: int = 0
     checkpoints: int = 0
     aborted_checkpoints: int = 0
+    """Without those that a newer one made needless."""
     actions: tuple[ClientAction, ...] = ()
     """The user's actions meanwhile."""
     rescales: int = 0
     """How often the job went on from a savepoint."""
     kept: tuple[str, ...] = ()
     """Which rescalings were refused, and why."""
+    ahead: str = ""
+    """The source that ran ahead of the others, if one did."""
     failure: str = ""
     """The last one that the job had, in a line."""
     crash: BaseException | None = None
@@ -80,6 +85,7 @@ def try_once(
     limit_ms: float,
     judge: Judge,
     actions: tuple[ClientAction, ...] = (),
+    outside: Outside = MappingProxyType({}),
     *,
     is_first: bool = False,
 ) -> Tried:
@@ -102,7 +108,7 @@ def try_once(
         user = SavepointUser(cluster, submit, limit_ms, quiet_ms)
         try:
             _run_to_its_end(tried, cluster, user, quiet_ms)
-            tried.output = committed_output(submitted, user.jobs[-1])
+            tried.output = committed_output(submitted, user.jobs[-1], outside)
             for violation in (*judge(tried.status, tried.output), *_judge_the_world(cluster, tried, user.jobs)):
                 probes.report(violation.oracle, violation.problem)
         except (Exception, ProcessKilled) as error:  # noqa: BLE001  (the outcome of a history, whatever it is)
@@ -118,7 +124,7 @@ def _run_to_its_end(tried: Tried, cluster: SimulatedCluster, user: SavepointUser
     user.dispose_of_all()
     cluster.run_for(calm_ms(cluster.now_ms, quiet_ms))
     tried.happened = cluster.faults_that_happened
-    tried.aborted_checkpoints = sum(what == CheckpointAborted.__name__ for _, _, what, _ in cluster.trace.entries)
+    tried.aborted_checkpoints = sum(map(_is_failed_checkpoint, cluster.trace.entries))
     tried.rescales, tried.kept = user.done, tuple(user.kept)
     for details in filter(None, map(_details, user.jobs)):
         tried.recoveries += details.restarts
@@ -127,6 +133,14 @@ def _run_to_its_end(tried: Tried, cluster: SimulatedCluster, user: SavepointUser
     last = _details(user.jobs[-1])
     if last is not None and tried.status == JobStatus.FAILED.value and was_spoilt(cluster, last):
         tried.status = SPOILT
+
+
+def _is_failed_checkpoint(entry: Entry) -> bool:
+    match entry[3]:
+        case (CheckpointAborted(reason=reason),):
+            return not reason.startswith(CheckpointFailure.SUBSUMED.value)
+        case _:
+            return False
 
 
 def _details(job: JobHandle) -> JobDetails | None:

@@ -8,13 +8,14 @@ than all the rest.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from ....actors.errors import UnwantedResult
 from ....actors.operators.collector import Collector
 from ....actors.operators.operator import Operator
 from ....actors.tasks.operator_hooks import blame
-from ....state.backends.private_copy import CHANGEABLE, is_changed, private_copy
+from ....state.backends.private_copy import CHANGEABLE, is_same, private_copy
 
 
 class WatchedCollector(Collector):
@@ -23,22 +24,60 @@ class WatchedCollector(Collector):
     __slots__ = ()
 
     def collect(self, record: Any, /) -> None:
-        if type(record) in CHANGEABLE:
-            self._watch[1].append((record, private_copy(record)))
+        if (parts := _changeable_parts(record)) is not None:
+            self._watch[1].append((record, _copied(parts)))
         self.append(record)
 
     def _seal(self) -> None:
         operator, watched = self._watch
         self._watch = (operator, [])
         for record, as_it_was in watched:
-            if is_changed(as_it_was, record):
+            parts = _changeable_parts(record)
+            if not is_same(as_it_was, parts) and is_same(_copied(parts), parts):
                 with blame(operator):
                     raise UnwantedResult(
                         f"{type(operator).__name__} has changed a record after out.collect(...): it was "
-                        f"{as_it_was!r:.80}, and is {record!r:.80} now. Collect a new one for each, as in "
-                        f"out.collect({'dict' if isinstance(record, dict) else type(record).__name__}(record))"
+                        f"{as_it_was!r:.80}, and is {parts!r:.80} now. {_remedy(record)}"
                     )
         super()._seal()
+
+
+def _changeable_parts(record: Any) -> Any:
+    """What of it may be changed in place: itself, a tuple with a list or the like in it, or the fields of a dataclass;
+    None if nothing may.
+    """
+    kind = type(record)
+    if kind in CHANGEABLE:
+        return record
+    if isinstance(record, tuple):
+        return record if any(type(item) in CHANGEABLE for item in record) else None
+    if dataclasses.is_dataclass(kind):
+        return {field.name: getattr(record, field.name, None) for field in dataclasses.fields(kind)}
+    return None
+
+
+def _copied(parts: Any) -> Any:
+    """A copy of those, in which objects of other classes are the same."""
+    if isinstance(parts, tuple):
+        return tuple(map(_copied_item, parts))
+    if type(parts) is dict:
+        return {name: _copied_item(value) for name, value in parts.items()}
+    return private_copy(parts)
+
+
+def _copied_item(item: Any) -> Any:
+    return private_copy(item) if type(item) in CHANGEABLE or type(item) is tuple else item
+
+
+def _remedy(record: Any) -> str:
+    if isinstance(record, tuple):
+        return "Collect copies of what is changed later, as in out.collect((key, dict(value)))"
+    if dataclasses.is_dataclass(record):
+        return (
+            "Collect a new one for each, as in out.collect(dataclasses.replace(record)), with copies of what it holds"
+        )
+    kind = "dict" if isinstance(record, dict) else type(record).__name__
+    return f"Collect a new one for each, as in out.collect({kind}(record))"
 
 
 def watched_collector(operator: Operator) -> Collector:

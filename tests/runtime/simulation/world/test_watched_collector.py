@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from understudy import Collector, JobFailed, KeyedOperator, LocalCluster, Operator, StreamEnvironment
+from understudy import Collector, JobFailed, KeyedOperator, LocalCluster, Operator, StreamEnvironment, ValueState
 from understudy.actors.errors import UserCodeError
 from understudy.testing import OperatorHarness
 
@@ -41,6 +42,40 @@ class NewOnes(Operator):
             out.collect(row)
 
 
+class GivesItsState(KeyedOperator):
+    """A tuple holds what the state holds, and the next record changes it."""
+
+    row = ValueState(dict, default={})
+
+    def process(self, record: Any, out: Collector) -> None:
+        row = self.row.value()
+        row["n"] = record["n"]
+        self.row.update(row)
+        out.collect((self.key, row))
+
+
+@dataclass
+class Row:
+    n: int
+    notes: list[int]
+
+
+class FillsAnObjectAgain(Operator):
+    def process_batch(self, batch: Any, out: Collector) -> None:
+        row = Row(0, [])
+        for record in batch:
+            row.n = record["n"]
+            out.collect(row)
+
+
+class GrowsAnObject(Operator):
+    def process_batch(self, batch: Any, out: Collector) -> None:
+        notes: list[int] = []
+        for record in batch:
+            notes.append(record["n"])
+            out.collect(Row(record["n"], notes))
+
+
 SAID = r"FillsOneAgain has changed a record after out\.collect\(\.\.\.\): it was {'n': 1}, and is {'n': 2} now\. .*dict"
 
 
@@ -69,3 +104,24 @@ def test_the_debugger_finds_it() -> None:
     env.from_collection([{"n": 1}, {"n": 2}]).key_by(lambda _: 0).process(FillsOneAgain).collect(name="out")
     with LocalCluster(debug=True) as cluster, pytest.raises(JobFailed, match=SAID):
         cluster.submit(env).wait()
+
+
+@pytest.mark.parametrize(
+    ("operator", "said"),
+    [
+        (
+            GivesItsState(),
+            r"it was \('a', {'n': 1}\), and is \('a', {'n': 2}\) now\. Collect copies of what is changed later, as in",
+        ),
+        (
+            FillsAnObjectAgain(),
+            r"it was {'n': 1, 'notes': \[\]}, and is {'n': 2, 'notes': \[\]} now\. .*replace\(record\)",
+        ),
+        (GrowsAnObject(), r"it was {'n': 1, 'notes': \[1\]}, and is {'n': 1, 'notes': \[1, 2\]} now"),
+    ],
+)
+def test_what_a_tuple_or_an_object_holds_is_looked_at_too(operator: Operator, said: str) -> None:
+    with OperatorHarness(operator, key_by="k" if isinstance(operator, KeyedOperator) else None) as harness:
+        with pytest.raises(UserCodeError) as raised:
+            harness.process([{"k": "a", "n": 1}, {"k": "a", "n": 2}])
+        assert re.search(said, str(raised.value.__cause__))
