@@ -391,7 +391,7 @@ class UnreachableRoot(StorageError):
     """The whole checkpoint directory is gone, as when a disk is not mounted: worth another try, later."""
 
     def __init__(self, path: str, called: str = "checkpoint directory") -> None:
-        super().__init__(path, f"the {called} is not there")
+        super().__init__(path, f"the {called} is not there; mount it again, or bring it back with all that was in it")
 
 
 class RequestFailed(StorageError, OSError):

@@ -423,6 +423,8 @@ class ManagedJob:
     def _seen(self, seen: CheckpointSeen) -> None:
         """The job has ended; its checkpoint is where it was, or somebody has deleted it."""
         if not seen.is_there and not self.master.report.is_retained_gone:
+            if self.status is JobStatus.FAILED:  # the log has named it
+                self._log.kept_is_gone(self.master.report.details().retained_checkpoint_path)
             self.master.report.is_retained_gone = True
             self._keep_history()
         self.kept_checkpoint.seen()

@@ -207,6 +207,13 @@ class FailureLog:
         text = f"{job} has ended after {restarts} restarts: it {why}{way_back}"
         self.say(text, logging.ERROR, failure)
 
+    def kept_is_gone(self, path: str) -> None:
+        """Storage has been looked at since: the checkpoint that `job_ended` has named is not there."""
+        self.say(
+            f"{self._job}: the checkpoint that it leaves is not there: {path} was deleted or moved, or its file system "
+            "is not mounted. Once it is back, a job can start from it; without it, start from another savepoint"
+        )
+
     def say(self, text: str, level: int = logging.WARNING, of: FailureCause | None = None) -> None:
         """Log it, and keep it, if it is to be logged. `of`: the failure that it is about."""
         if log.isEnabledFor(level):

@@ -15,12 +15,17 @@ from ...state.checkpoints.checkpoint_metadata import read_checkpoint
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.savepoint_stores import candidates
 from ...state.checkpoints.savepoints import METADATA, Savepoints, metadata_path
-from ...state.errors import MissingState, WrongSavepointStore
+from ...state.errors import CorruptState, MissingState, WrongSavepointStore
 from ..errors import CannotRestore
 from .restore_check import RestoreReport, check_restore
 from .restore_points import Origin
 
 NAMED_AT_MOST = 8
+_NOT_WHOLE = (
+    "; bring that file back from a backup, or start from another savepoint or checkpoint (`understudy state verify "
+    "PATH` says whether one is whole)"
+)
+"""The end of a text about a file of what was named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +69,16 @@ def find_origin(wanted: SubmitJob, savepoints: Savepoints, *, every_byte: bool =
     assert wanted.restore_from is not None, "nothing to restore from"
     try:
         storage, checkpoint, path = _read(wanted.restore_from, wanted, savepoints)
+    except (MissingState, OutsideRoot, WrongSavepointStore) as error:
+        raise cannot_restore(wanted, error, _what_is_there(wanted, savepoints)) from error
+    except (StateError, OSError) as error:
+        raise cannot_restore(wanted, error) from error
+    try:
         for state in checkpoint.states():
             for handle in state_handles(state):
                 storage.verify(handle) if every_byte else storage.check_there(handle)
-    except (MissingState, OutsideRoot, WrongSavepointStore) as error:
-        raise cannot_restore(wanted, error, _what_is_there(wanted, savepoints)) from error
+    except (MissingState, CorruptState) as error:
+        raise cannot_restore(wanted, error, _NOT_WHOLE) from error
     except (StateError, OSError) as error:
         raise cannot_restore(wanted, error) from error
     report = check_restore(checkpoint, wanted.graph, allow_non_restored_state=wanted.allow_non_restored_state)
@@ -96,11 +106,15 @@ def _there(storage: CheckpointStorage, path: str) -> str:
 
 
 def _what_is_there(wanted: SubmitJob, savepoints: Savepoints) -> str:
-    """The end of a text about a path at which there is none: the savepoints and checkpoints in this folder."""
+    """The end of a text about a path at which there is none: the savepoints and checkpoints in this folder; of one that
+    is there, and leads to what is not, what to do.
+    """
     assert wanted.restore_from is not None
     storage = savepoints.open_storage(wanted.graph.checkpoints.directory)
     for candidate in candidates(wanted.restore_from, wanted.working_directory):
         found = [*savepoints.below(candidate, storage), *_checkpoints_below(storage, candidate)]
+        if found == [candidate]:
+            return _NOT_WHOLE
         if found:
             more = f", and {len(found) - NAMED_AT_MOST} more" if len(found) > NAMED_AT_MOST else ""
             return f"; name one of those in this folder: {', '.join(found[:NAMED_AT_MOST])}{more}"

@@ -7,11 +7,13 @@ are written with their keys (`KnownRows.expanded`). Numbers: state/columns/numbe
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import MalformedMessage
@@ -165,11 +167,22 @@ class KnownKeys:
             found.append(
                 [each if each.type == kind else each.cast(kind) for each, kind in zip(keys, kinds, strict=True)]
             )
-        if middle < len(wanted):
-            waiting = pa.Table.from_batches([named.records for named in self._waiting]).combine_chunks().to_batches()
-            records = waiting[0].take(pa.array(wanted[middle:] - self._taken))
-            found.append(self._columns.key_columns(records))
+        found += self._waiting_keys(wanted[middle:])
         return [pa.concat_arrays(several) for several in zip(*found, strict=True)]
+
+    def _waiting_keys(self, wanted: KeyNumbers | npt.NDArray[np.int64]) -> Iterator[list[pa.Array]]:
+        """The key columns of numbers whose rows wait to be taken in, from each batch that named some of them."""
+        start = 0
+        while start < len(wanted):
+            named = self._waiting[bisect_right(self._waiting, int(wanted[start]), key=_first_of) - 1]
+            end = int(np.searchsorted(wanted, named.first + len(named)))
+            records = named.records.select(list(self._columns.keys))
+            yield self._columns.key_columns(records.take(pa.array(wanted[start:end] - named.first)))
+            start = end
+
+
+def _first_of(named: NamedRows) -> int:
+    return named.first
 
 
 class KnownRows:

@@ -85,6 +85,18 @@ def test_completes_when_all_have_acknowledged_and_the_metadata_is_stored() -> No
     assert completed.vertices == store.draft.vertices
 
 
+def test_who_hears_of_a_completion_hears_which_is_the_oldest_that_may_be_restored() -> None:
+    """A source forgets what only older ones would read again. A savepoint counts while nothing newer has pushed it out,
+    and those that are retained count all.
+    """
+    driver = make_driver(retained=2)
+    oldest: list[list[int | None]] = []
+    for number, event in enumerate([TriggerCheckpointNow()] * 3 + [savepoint_now("sp")] + [TriggerCheckpointNow()] * 3):
+        effects = driver.tell(event, ack("a", number + 1), ack("b", number + 1))
+        oldest.append([each.oldest_needed for each in sent(NotifyCheckpointComplete, effects)])
+    assert oldest == [[each, each] for each in (1, 1, 2, 2, 3, 5, 6)]
+
+
 def test_metadata_that_cannot_be_stored_aborts_and_fails_the_job_when_that_is_not_tolerated() -> None:
     driver = make_driver(stores_at_once=False)
     driver.tell(TriggerCheckpointNow(), ack("a", 1, "a1"), ack("b", 1, "b1"))

@@ -197,6 +197,16 @@ def test_the_end_says_where_the_checkpoint_is_that_the_job_leaves(
     )
 
 
+def test_a_checkpoint_that_is_not_there_is_taken_back(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    told.kept_is_gone("/checkpoints/job-1/chk-8/_metadata")
+    (line,) = lines(caplog)
+    assert line == (
+        "job 'flights': the checkpoint that it leaves is not there: /checkpoints/job-1/chk-8/_metadata was deleted or "
+        "moved, or its file system is not mounted. Once it is back, a job can start from it; without it, start from "
+        "another savepoint"
+    )
+
+
 def test_another_end_is_told_by_its_failure(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
     told.job_ended(JobStatus.FAILED, typo(), 0)
     told.job_ended(JobStatus.FINISHED, None, 0)

@@ -179,6 +179,22 @@ def test_the_only_partials_of_all_are_not_numbered(opened: Opened, run: Run, flu
     assert [isinstance(each, SlotRows) for each in out.drain()] == [flushes_before]
 
 
+@pytest.mark.usual_sizes
+def test_the_last_partials_of_a_table_that_has_named_nothing_are_not_numbered(opened: Opened, run: Run) -> None:
+    """Those of the table before it were: it was given up, and with it what the channels know."""
+    local = opened(LocalAggregate(["n"], {"rows": Count()}, "end"))
+    local.emits_slots = True
+    local.MOST_KEYS = 2  # type: ignore[misc]
+    run(local, pa.record_batch({"n": [1]}))
+    assert [type(each) for each in flushed(local)] == [SlotRows]
+    run(local, pa.record_batch({"n": [2, 3]}))
+    flushed(local)
+    run(local, pa.record_batch({"n": [4]}))
+    out = Collector()
+    local.on_end(out)
+    assert rows(out.drain()) == [{"n": 4, "count(*)": 1}]
+
+
 def test_a_null_key_is_told_with_its_row(opened: Opened, run: Run) -> None:
     local = opened(LocalAggregate(["origin"], SPECS, "end"))
     run(local, FLIGHTS)

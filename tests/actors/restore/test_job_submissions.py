@@ -30,6 +30,7 @@ from ..savepoints import chain, checkpoint, list_state, operator
 
 STATE_FILE = "old/chk-7/a-0-attempt"
 METADATA = "old/chk-7/_metadata"
+NOT_WHOLE = "; bring that file back from a backup, or start from another savepoint or checkpoint .*state verify.*$"
 ITEMS = StateDescription("items", "OperatorListState", "str")
 
 
@@ -130,9 +131,20 @@ def test_what_was_left_behind_is_told(saved: Saved) -> None:
 
 def test_a_missing_or_truncated_state_file_is_told_before_the_job_is_made(saved: Saved) -> None:
     (saved.root / STATE_FILE).write_bytes(b"x")
-    saved.refused("a-0-attempt: corrupt state: expected 2 bytes, found 1 bytes")
+    saved.refused(f"a-0-attempt: corrupt state: expected 2 bytes, found 1 bytes{NOT_WHOLE}")
     (saved.root / STATE_FILE).unlink()
-    saved.refused("a-0-attempt: missing state")
+    saved.refused(f"a-0-attempt: missing state: no such file{NOT_WHOLE}")
+
+
+def test_a_savepoint_whose_checkpoint_is_gone_is_not_named_in_its_own_place(saved: Saved) -> None:
+    """What was named is there, and what it leads to is not: to name it again is no advice."""
+    storage, own = CheckpointStorage(str(saved.root)), Savepoints(None, CheckpointStorage)
+    path = own.store(completed(storage), storage, None)
+    pointer = replace(saved, savepoints=own)
+    (saved.root / STATE_FILE).unlink()
+    pointer.refused(f"a-0-attempt: missing state: no such file{NOT_WHOLE}", path)
+    (saved.root / METADATA).unlink()
+    pointer.refused(f"missing state: no such file{NOT_WHOLE}", path)
 
 
 def test_metadata_that_is_missing_or_not_whole_is_told(saved: Saved) -> None:

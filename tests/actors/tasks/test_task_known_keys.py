@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from understudy.actors.barriers.in_flight_elements import unpack_in_flight
-from understudy.actors.flow.elements import CheckpointBarrier, EndOfData, NamedRows, NumberedRows
+from understudy.actors.flow.elements import CheckpointBarrier, EndOfData, NamedRows, NumberedRows, TimedBatch
 from understudy.actors.operators.aggregate import ColumnarAggregate, Count, Sum
 from understudy.messages import (
     AcknowledgeCheckpoint,
@@ -61,6 +61,45 @@ def test_keys_are_named_once(first: TaskStage) -> None:
     assert some.numbers == slice(1, 3)
     assert isinstance(whole, NumberedRows)
     assert whole.numbers == slice(0, 3)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"in_rounds": True},
+        {"outputs": (OutputDescriptor(1, Partitioning.HASH, (channel(9),), in_loop=True),)},
+        {"outputs": (OutputDescriptor(1, Partitioning.REBALANCE, (channel(9),)),)},
+    ],
+    ids=["out of a loop with rounds", "within a loop", "not by key"],
+)
+def test_where_keys_are_not_numbered_they_go_with_all_rows(tmp_path: Path, fields: dict[str, Any]) -> None:
+    """In a loop rows have the time of their round beside them, which their numbers would not say."""
+    edges = (OutputDescriptor(1, Partitioning.HASH, (channel(9),)),)
+    deployed = deployment(**{"inputs": 1, "outputs": edges} | fields)
+    sent = partials_of(TaskStage(phases()[0], deployed, str(tmp_path), edge_key="key"))
+    found = [each.records if isinstance(each, TimedBatch) else each for each in sent]
+    assert [each["key"].to_pylist() for each in found if isinstance(each, pa.RecordBatch)] == [
+        ["a", "b", "c"],
+        ["b", "c"],
+        ["a", "b", "c"],
+    ]
+
+
+def test_each_channel_has_numbers_of_its_own(tmp_path: Path, second: TaskStage) -> None:
+    """Two producers that have seen their keys in another order: what is 0 to one is 2 to the other."""
+    edges = (OutputDescriptor(1, Partitioning.HASH, (channel(9),)),)
+    for wire, order in enumerate(([0, 1, 2], [2, 1, 0])):
+        stage = TaskStage(phases()[0], deployment(inputs=1, outputs=edges), str(tmp_path / str(wire)), edge_key="key")
+        for number in range(3):
+            stage.arrives(0, ROWS.take(pa.array(order)), barrier(number + 1))
+        named, *numbered = [each for each in stage.emitted() if not isinstance(each, CheckpointBarrier)]
+        assert isinstance(named, NamedRows)
+        assert [type(each) for each in numbered] == [NumberedRows] * 2
+        second.arrives(wire, named, *numbered)
+    for wire in range(2):
+        second.arrives(wire, EndOfData())
+    (result,) = [each for each in second.emitted() if isinstance(each, pa.RecordBatch)]
+    assert result.to_pylist() == [{"key": key, "count": 6, "sum": 6 * n} for n, key in enumerate("abc", 1)]
 
 
 def test_what_is_in_flight_is_stored_with_its_keys(first: TaskStage, second: TaskStage) -> None:

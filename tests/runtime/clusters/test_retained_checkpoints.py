@@ -148,8 +148,9 @@ def test_a_cluster_that_closes_keeps_what_a_crash_keeps_where_asked(
 
 @pytest.mark.parametrize("is_canceled", [True, False])
 def test_a_checkpoint_that_somebody_has_deleted_is_not_said_to_be_kept(
-    shared_cluster: LocalCluster, tmp_path: Path, is_canceled: bool
+    shared_cluster: LocalCluster, tmp_path: Path, is_canceled: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The log has named it before storage was looked at: it says so, too."""
     checkpoints, go = tmp_path / "checkpoints", tmp_path / "go"
     settings = {"checkpoint_dir": str(checkpoints), "retain_checkpoints": "on_cancellation"}
     env = environment(**settings, checkpoint_interval_ms=600_000, restart_strategy=no_restart())
@@ -162,6 +163,8 @@ def test_a_checkpoint_that_somebody_has_deleted_is_not_said_to_be_kept(
     error = canceled(job) if is_canceled else failed(job)
     assert "is kept" not in str(error)
     assert job.details().retained_checkpoint_path == job.retained_checkpoint_path == ""
+    gone = [each for each in caplog.messages if "the checkpoint that it leaves is not there: " in each]
+    assert [str(checkpoints) in each for each in gone] == ([] if is_canceled else [True])
 
 
 def test_a_savepoint_that_is_the_newest_cut_is_what_a_failed_job_goes_on_from(

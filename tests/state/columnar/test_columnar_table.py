@@ -35,6 +35,7 @@ from understudy.state import (
     WrongColumn,
 )
 from understudy.state.checkpoints.assignment import assign_state
+from understudy.state.columnar import columnar_table
 from understudy.state.columnar.columnar_backend import ColumnarBackend
 from understudy.state.columnar.columnar_table import ColumnarTable
 from understudy.state.keys.key_groups import KeyGroupRange, key_group, key_group_range, key_groups_of
@@ -185,6 +186,17 @@ def test_two_phases_are_one(batches: list[list[dict[str, Any]]], keys: tuple[str
     assert plain(merged.results(merged.all_slots()), len(keys)) == expected
     assert list(local.take_partials()) == []
     assert merged.result_schema == local.result_schema
+
+
+def test_partials_that_go_in_several_batches_are_all_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a batch ends, and nothing is left for the next time."""
+    monkeypatch.setattr(columnar_table, "_PARTIALS_AT_A_TIME", 4)
+    table = ColumnarTable.for_input(["k"], {"rows": Count()}, pa.schema({"k": pa.int64()}))
+    for keys in (range(10), range(0, 20, 2), range(8)):
+        table.accumulate([pa.record_batch({"k": pa.array(keys)})])
+        taken = [each["k"].to_pylist() for each in table.take_partials()]
+        assert [key for batch in taken for key in batch] == list(keys)
+        assert len(taken) == -(-len(keys) // 4)
 
 
 @pytest.mark.parametrize("nulls_first", [False, True])
