@@ -96,7 +96,7 @@ class RecordJoin(RecordSides):
         return self.timestamp
 
     def _wait(self, until_ms: int) -> None:
-        """For the removal of a row that is over by then: it is not seen any more, so many go at once."""
+        """For the removal of a row that is over by then: it is not seen any more, and may go with others."""
         assert self.lifetime.ttl_ms is not None, "rows without a TTL are never over"
         until_ms = rounded_up(until_ms, self.lifetime.ttl_ms)
         if self.lifetime.domain == "event":

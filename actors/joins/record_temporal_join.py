@@ -99,7 +99,7 @@ class RecordTemporalJoin(KeyedOperator, CountsLateRecords):
 
     def _forget_old(self, versions: list[Any], until_ms: int) -> None:
         """Versions that were followed by another one by then, which no record that waits or may come can need. They
-        go once they are half of all, so that the others are not written anew for each.
+        go once they are half of all, so that the others are not written again for each.
         """
         if len(versions) > 1 and versions[1][1] <= until_ms:
             old = bisect_right(versions, until_ms, key=_TIME) - 1

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from .window import TimeWindow
 
 FEW: Final = 16
-"""So many open windows of a key are looked through."""
+"""This many open windows of a key are looked through one by one."""
 _MOST_CROWDED_KEYS: Final = 4096
 _START: Final[Callable[[tuple[int, int]], int]] = itemgetter(0)
 _END: Final[Callable[[tuple[int, int]], int]] = itemgetter(1)
