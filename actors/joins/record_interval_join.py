@@ -40,7 +40,8 @@ class RecordIntervalJoin(RecordSides, CountsLateRecords):
         state, _ = self._sides(side)
         kept_for = self._interval.kept_for(side)
         until_ms = max(timer.time_ms, self.watermark) - kept_for
-        kept, over = [], []
+        kept: list[Any] = []
+        over: list[Any] = []
         for held in state.get():
             (over if held[1] <= until_ms else kept).append(held)
         if not over:

@@ -75,7 +75,8 @@ class RecordTemporalJoin(KeyedOperator, CountsLateRecords):
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         """The watermark has reached the time of waiting records: of all that it has reached, in one go."""
         until_ms = max(timer.time_ms, self.watermark)
-        due, left = [], []
+        due: list[Any] = []
+        left: list[Any] = []
         for held in self._waiting.get():
             (due if held[1] <= until_ms else left).append(held)
         if not due:
