@@ -4,6 +4,7 @@ that is missing in an outer join. It does what IntervalJoin says.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..operators.timers import KeyedTimer
 from .interval_join import TimeInterval
 from .joined_columns import How
 from .late_records import LATE, CountsLateRecords
-from .record_sides import RecordSides
+from .record_sides import RecordSides, rounded_up
 
 
 class RecordIntervalJoin(RecordSides, CountsLateRecords):
@@ -32,17 +33,30 @@ class RecordIntervalJoin(RecordSides, CountsLateRecords):
         return {"how": self._how, "interval": self._interval.rule}
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
-        """Rows of one side have no more matches: those that had none become results in an outer join."""
+        """Rows of one side have no more matches: those that had none become results in an outer join. All whose time
+        has come by the watermark go at once, with their timers.
+        """
         side: int = timer.namespace[0]
         state, _ = self._sides(side)
-        kept = []
+        kept_for = self._interval.kept_for(side)
+        until_ms = max(timer.time_ms, self.watermark) - kept_for
+        kept: list[Any] = []
+        over: list[Any] = []
         for held in state.get():
-            if held[1] + self._interval.kept_for(side) > timer.time_ms:
-                kept.append(held)
-            elif self._outer[side] and not held[2]:
-                at_ms = max(held[1], timer.time_ms)
-                out.emit([(None, held[0]) if side else (held[0], None)], np.array([at_ms]))
+            (over if held[1] <= until_ms else kept).append(held)
+        if not over:
+            return
         state.update(kept)
+        if not self._outer[side]:
+            return
+        over.sort(key=itemgetter(1))
+        for time_ms in dict.fromkeys(held[1] + kept_for for held in over):
+            if time_ms != timer.time_ms:
+                self.timers.delete_event_time(time_ms, timer.namespace)
+        alone = [held for held in over if not held[2]]
+        if alone:
+            pairs = [(None, held[0]) if side else (held[0], None) for held in alone]
+            out.emit(pairs, np.array([held[1] + max(0, kept_for) for held in alone]))
 
     def _take(self, side: int, record: Any, out: Collector) -> None:
         time_ms = self.timestamp
@@ -52,7 +66,7 @@ class RecordIntervalJoin(RecordSides, CountsLateRecords):
         held_there = other.get()
         matches = [held for held in held_there if self._are_near(side, time_ms, held[1])]
         own.add([record, time_ms, bool(matches)])
-        self.timers.at_event_time(time_ms + self._interval.kept_for(side), (side,))
+        self.timers.at_event_time(self._removed_ms(side, time_ms), (side,))
         for held in matches:
             pair = (record, held[0]) if side == 0 else (held[0], record)
             out.emit([pair], np.array([max(time_ms, held[1])]))
@@ -64,3 +78,9 @@ class RecordIntervalJoin(RecordSides, CountsLateRecords):
     def _are_near(self, side: int, time_ms: int, other_ms: int) -> bool:
         apart = other_ms - time_ms if side == 0 else time_ms - other_ms
         return self._interval.lower_ms <= apart <= self._interval.upper_ms
+
+    def _removed_ms(self, side: int, time_ms: int) -> int:
+        """When a row goes. One of which nothing comes then may stay a little longer, so that many go at once."""
+        kept_for = self._interval.kept_for(side)
+        due_ms = time_ms + kept_for
+        return due_ms if self._outer[side] else rounded_up(due_ms, kept_for)

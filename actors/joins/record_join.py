@@ -14,7 +14,7 @@ from ..flow.changelog import DELETE, INSERT, Changelog
 from ..operators.collector import Collector
 from ..operators.timers import KeyedTimer
 from .joined_columns import How
-from .record_sides import RecordSides
+from .record_sides import RecordSides, rounded_up
 from .time_to_live import TimeToLive
 
 
@@ -48,7 +48,10 @@ class RecordJoin(RecordSides):
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         """Rows may be over."""
         for state in (self._left, self._right):
-            state.update([held for held in state.get() if not self._is_over(held[1])])
+            before = state.get()
+            left = [held for held in before if not self._is_over(held[1])]
+            if len(left) < len(before):
+                state.update(left)
 
     def _take(self, side: int, record: Any, out: Collector) -> None:
         own, other = self._sides(side)
@@ -93,6 +96,9 @@ class RecordJoin(RecordSides):
         return self.timestamp
 
     def _wait(self, until_ms: int) -> None:
+        """For the removal of a row that is over by then: it is not seen any more, and may go with others."""
+        assert self.lifetime.ttl_ms is not None, "rows without a TTL are never over"
+        until_ms = rounded_up(until_ms, self.lifetime.ttl_ms)
         if self.lifetime.domain == "event":
             self.timers.at_event_time(until_ms)
         else:

@@ -6,12 +6,15 @@ Not at home here: when records meet, and for how long they are kept.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from ...state.kinds.descriptors import ListState
+from ..flow.elements import END_OF_TIME
 from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
 from .joined_columns import How
+
+_REMOVALS: Final = 16
 
 
 class RecordSides(KeyedOperator):
@@ -40,3 +43,11 @@ class RecordSides(KeyedOperator):
     def _sides(self, side: int) -> tuple[ListState[Any], ListState[Any]]:
         """What is kept of this side, and of the other one."""
         return (self._left, self._right) if side == 0 else (self._right, self._left)
+
+
+def rounded_up(due_ms: int, kept_for_ms: int) -> int:
+    """A time to remove a row of a key at, by which others are over as well: all that are kept of the key are looked
+    through then, which happens about sixteen times within the time for which a row is kept, however many there are.
+    """
+    step_ms = max(1, kept_for_ms // _REMOVALS)
+    return min(-(-due_ms // step_ms) * step_ms, END_OF_TIME)

@@ -47,10 +47,10 @@ class RecordTopN(KeyedOperator):
             return
         after = [*before[:place], [record, value], *before[place:]]
         self._top.update(after[: self._n])
-        moved = list(enumerate(before[place : self._n - 1], place + 1))
         if len(before) == self._n:
             self._emit(DELETE, before[-1][0], self._n, out)
         if self._ranked:
+            moved = list(enumerate(before[place : self._n - 1], place + 1))
             for rank, (held, _) in moved:
                 self._emit(BEFORE, held, rank, out)
             for rank, (held, _) in moved:
@@ -59,11 +59,15 @@ class RecordTopN(KeyedOperator):
 
     def _place(self, value: Any, before: list[Any]) -> int:
         """Before the first that is worse, or for newest first, no better."""
-        for place, (_, held) in enumerate(before):
-            order = _compared(value, held, descending=self._descending)
+        low, high = 0, len(before)
+        while low < high:
+            middle = (low + high) // 2
+            order = _compared(value, before[middle][1], descending=self._descending)
             if order < 0 or (order == 0 and self._by is None):
-                return place
-        return len(before)
+                high = middle
+            else:
+                low = middle + 1
+        return low
 
     def _emit(self, kind: str, record: Any, rank: int, out: Collector) -> None:
         out.collect((kind, record, rank) if self._ranked else (kind, record))

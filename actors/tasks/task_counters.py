@@ -8,8 +8,7 @@ is how long it would wait for them with a thread of its own. Flink: TaskIOMetric
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from ...messages import (
     ExecutionState,
@@ -21,6 +20,17 @@ from ...messages import (
 from ..context import Clock
 
 
+class Neighbours(Protocol):
+    """The tasks on one thread."""
+
+    changes: int
+    """How often there was another one."""
+
+    def behind(self, counters: TaskCounters) -> tuple[TaskCounters, ...]:
+        """Those of the tasks that take what this one emits, also through others."""
+        ...
+
+
 class TaskCounters:
     """One attempt's."""
 
@@ -29,10 +39,12 @@ class TaskCounters:
         "_blocked_ms",
         "_blocked_since",
         "_busy_ms",
+        "_changes",
         "_step_since",
         "_took_ms",
         "batches_in",
         "behind",
+        "neighbours",
         "records_in",
     )
 
@@ -40,7 +52,11 @@ class TaskCounters:
         self.records_in = 0
         self.batches_in = 0
         self.behind: tuple[TaskCounters, ...] = ()
-        """Of the tasks on the same thread that take what this one emits, also through others."""
+        """Of the tasks on the same thread that take what this one emits, also through others; as of its last step that
+        wanted to go on.
+        """
+        self.neighbours: Neighbours | None = None
+        self._changes = 0
         self._busy_ms = 0.0
         self._blocked_ms = 0.0
         self._blocked_since: float | None = None
@@ -80,9 +96,14 @@ class TaskCounters:
         took_ms = 0.0 if since is None else now_ms - since
         self._busy_ms += took_ms
         self._step_since = None
-        if is_more and self.behind:
-            self._took_ms = took_ms
-            self._behind_ms = self._done_behind()
+        if is_more:
+            neighbours = self.neighbours
+            if neighbours is not None and neighbours.changes != self._changes:
+                self._changes = neighbours.changes
+                self.behind = neighbours.behind(self)
+            if self.behind:
+                self._took_ms = took_ms
+                self._behind_ms = self._done_behind()
 
     def rests(self) -> None:
         """The step ends, and there was nothing to do; or all ends."""
@@ -160,17 +181,3 @@ def first_batch_processed(where: TaskDeployment, wall_ms: int) -> FirstBatchProc
     return FirstBatchProcessed(
         where.job_id, where.attempt_id, where.vertex_id, where.subtask_index, where.attempt_number, wall_ms
     )
-
-
-def link(tasks: Iterable[tuple[TaskDeployment, TaskCounters]]) -> None:
-    """Let the tasks of one slot know which of them take what they emit."""
-    known = [(deployment, {each.edge for each in deployment.inputs}, counters) for deployment, counters in tasks]
-    for deployment, _, counters in known:
-        edges, behind = {each.edge for each in deployment.outputs}, dict[int, TaskCounters]()
-        while True:
-            found = [each for each in known if each[1] & edges and id(each[2]) not in behind]
-            if not found:
-                break
-            behind |= {id(each[2]): each[2] for each in found}
-            edges = {output.edge for each in found for output in each[0].outputs}
-        counters.behind = tuple(each for each in behind.values() if each is not counters)

@@ -8,7 +8,7 @@ over, the tasks run on for a while, and are offered to that one (LeaderLink). It
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -59,8 +59,8 @@ from .acknowledgements import Acknowledgements
 from .leader_link import AloneTooLong, BeatDue, LeaderLink, RegisterDue, TaskManagerSpec
 from .offers import AnotherLeads
 from .outbox import NoOutbox, Outbox
+from .slot_tasks import SlotTasks, ends_with
 from .task import Task
-from .task_counters import link
 from .task_figures import ReadGauges
 from .task_sampler import SampleDue, TaskSampler
 from .task_setup import TaskServices
@@ -120,6 +120,7 @@ class TaskManager(Actor):
         self._on_ended = on_ended
         self._outbox = outbox
         self._tasks: dict[ExecutionAttemptId, _Hosted] = {}
+        self._slots: defaultdict[int, SlotTasks] = defaultdict(SlotTasks)
         self._beats = 0
         self._to_report: deque[ExecutionAttemptId] = deque()
         """Whose figures come with the next beats."""
@@ -288,11 +289,7 @@ class TaskManager(Actor):
         self._tasks[deployment.attempt_id] = _Hosted(task, ref)
         self.context.watch(ref)
         self._forget_old_attempts()
-        link(
-            (each.task.deployment, each.task.counters)
-            for each in self._tasks.values()
-            if each.task.deployment.slot == deployment.slot and not each.task.state.is_terminal
-        )
+        self._slots[deployment.slot].add(deployment, task.counters, ends_with(task))
 
     def _forget_old_attempts(self) -> None:
         ended = [attempt for attempt, hosted in self._tasks.items() if hosted.task.state.is_terminal]

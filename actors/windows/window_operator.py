@@ -32,7 +32,7 @@ from ..operators.timers import KeyedTimer
 from ..unrun import refuse
 from .changes import Change
 from .evictors import TimedRecord
-from .merging_windows import Merge, MergingWindows
+from .merging_windows import Merge, MergingWindows, OpenWindows
 from .trigger_state import TriggerState
 from .triggers import CONTINUE, PurgingTrigger, TriggerResult, said_by
 from .window import GLOBAL_WINDOW, TimeWindow, Window, namespace_of, window_of
@@ -102,6 +102,7 @@ class WindowOperator(KeyedOperator):
         contents = self._declaration()
         self._contents: Any = self._backend.state(contents)
         self._holds_list = isinstance(contents, ListState)
+        self._windows = OpenWindows()
         self._context = TriggerState(self, self._trigger_values, self._assigner.time, self._reached)
         function = self.function
         function.operator = self
@@ -190,7 +191,7 @@ class WindowOperator(KeyedOperator):
         """The open window that a new one has become a part of, and its place; None where that is over already."""
         assert isinstance(added, TimeWindow), "only windows of time merge"
         kept = self._open_windows
-        windows = MergingWindows(dict(kept.items()))
+        windows = self._windows.of(self.key, kept.items)
         merge = windows.with_window(added)
         if merge.is_new:
             if self._assigner.time == "event" and self._cleanup_ms(merge.window) <= self.watermark:
@@ -200,6 +201,7 @@ class WindowOperator(KeyedOperator):
             for window in merge.replaced:
                 kept.remove(window)
             kept.put(tuple(merge.window), merge.slot)
+            windows.take(merge)
         return merge.window, (merge.slot,)
 
     def _merge_into(self, merge: Merge, windows: MergingWindows) -> None:
@@ -275,6 +277,7 @@ class WindowOperator(KeyedOperator):
             state.clear()
         if self._assigner.merges:
             self._open_windows.remove(namespace_of(window))
+            self._windows.close(self.key, (window.start, window.end))
 
     def _data_ended(self) -> None:
         """Windows without an end fire as their trigger says, and it may have waited for more records."""

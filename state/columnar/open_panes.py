@@ -28,6 +28,11 @@ class OpenPanes:
         later: so whatever ends by some bound comes first, and thousands of windows fire without a look at each pane.
         """
         self._gone = 0
+        self._entries = 0
+        self._counted: dict[int, int] = {}
+        """By number, the keys of each pane when they were counted last: `_entries` in all."""
+        self._opened: set[int] = set()
+        """The panes into which something may have come since; the others are not counted again."""
         self.spare: list[PartColumns] = []
         """For panes that become wide: as long as keys that were given up wanted it, so emptied then."""
         self._rows_of_gone: list[int] = []
@@ -37,7 +42,12 @@ class OpenPanes:
 
     def __len__(self) -> int:
         """How many pairs there are of a key and a pane."""
-        return sum(map(len, self._panes.values()))
+        for number in self._opened:
+            count = len(self._panes[number])
+            self._entries += count - self._counted.get(number, 0)
+            self._counted[number] = count
+        self._opened.clear()
+        return self._entries
 
     def __getitem__(self, number: int) -> Pane:
         return self._panes[number]
@@ -62,6 +72,7 @@ class OpenPanes:
 
     def opened(self, number: int) -> Pane:
         """The pane of this number, a new one if there is none: whoever asks puts something into it."""
+        self._opened.add(number)
         pane = self._panes.get(number)
         if pane is None:
             expected = self._rows_of_gone.pop() if self._rows_of_gone else 0
@@ -126,7 +137,10 @@ class OpenPanes:
         return end
 
     def _first_taken(self) -> Pane:
-        pane = self._panes.pop(self.first)
+        number = self.first
+        pane = self._panes.pop(number)
+        self._opened.discard(number)
+        self._entries -= self._counted.pop(number, 0)
         self._gone += 1
         if 2 * self._gone >= len(self._numbers):
             del self._numbers[: self._gone]

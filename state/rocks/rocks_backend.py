@@ -198,7 +198,7 @@ class RocksBackend(HeapScope):
     def _is_empty(self) -> bool:
         if any(self._timers or ()):
             return False
-        if not all(state.is_empty() for state in self._states.values()):
+        if not all(state.holds_nothing() for state in self._states.values()):
             return False
         return not any(map(self._has_rows, self._restored))
 

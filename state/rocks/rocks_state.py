@@ -147,8 +147,8 @@ class RocksState(HeapState):
         """Whether what a row holds counts: it has not expired."""
         return True
 
-    def is_empty(self) -> bool:
-        """Whether nothing is held, or so much has expired that this is not worth finding out: then it says no."""
+    def holds_nothing(self) -> bool:
+        """Whether no key holds anything; where so much has expired that this is not worth finding out, it says no."""
         looks = 0
         for entry in islice(self.entries(), MOST_LOOKS):
             if self.lives(entry.parts):

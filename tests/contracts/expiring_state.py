@@ -328,6 +328,14 @@ class ExpiringStateContract(ABC):
         assert (backend.entry_count(), list(backend.each_key())) == (0, [])
         assert [list(backend.keys(name)) for name in ("value", "items", "table", "total", "folded")] == [[]] * 5
 
+    def test_a_map_of_a_key_is_empty_whatever_other_keys_hold(self) -> None:
+        hands, declared = Hands(), Declared(Ttl(TTL_MS))
+        backend = self.filled(declared, hands)
+        table = backend.state(declared.table)
+        assert not table.is_empty()
+        backend.current_key = "LGA"
+        assert table.is_empty()
+
     def test_a_snapshot_of_what_has_expired_holds_nothing(self) -> None:
         hands, declared = Hands(), Declared(Ttl(TTL_MS))
         backend = self.filled(declared, hands)

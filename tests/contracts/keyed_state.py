@@ -380,6 +380,15 @@ class KeyedStateContract(ABC):
         backend = self.make_backend()
         assert backend.state(Declared.items) is backend.state(Declared.items)
 
+    @contract
+    @given(script=operations())
+    def test_a_map_of_a_key_is_empty_whatever_other_keys_hold(self, script: list[Operation]) -> None:
+        backend = self.filled(script)
+        table = backend.state(Declared.table)
+        for key in KEYS:
+            backend.current_key = key
+            assert table.is_empty() == (not table.items()) == (not table.keys())
+
     def test_keys_lists_those_that_hold_something(self) -> None:
         backend = self.filled([("value", 1, 1), ("value", "JFK", 2), ("items", 3, 1), ("value", 2, 1), ("clear", 2, 0)])
         assert set(backend.keys("value")) == {1, "JFK"}

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from understudy.actors.tasks.task_counters import TaskCounters, link
-from understudy.messages import InputDescriptor, OutputDescriptor, Partitioning, TaskDeployment, VertexId
-
-from .task_stage import deployment
+from understudy.actors.tasks.task_counters import TaskCounters
 
 
 def linked() -> tuple[TaskCounters, TaskCounters]:
@@ -86,26 +81,3 @@ def test_a_task_that_has_nothing_to_do_waits_for_nobody() -> None:
     step(consumer, 1, 500)
     producer.begins(500)
     assert producer.back_pressured_ms(500) == 0
-
-
-def test_tasks_of_a_slot_learn_who_takes_what_they_emit() -> None:
-    source, middle, sink, stranger = TaskCounters(), TaskCounters(), TaskCounters(), TaskCounters()
-
-    def with_edges(name: str, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> TaskDeployment:
-        return replace(
-            deployment(),
-            vertex_id=VertexId(name),
-            inputs=tuple(InputDescriptor(edge, 0, ()) for edge in inputs),
-            outputs=tuple(OutputDescriptor(edge, Partitioning.HASH, ()) for edge in outputs),
-        )
-
-    link(
-        [
-            (with_edges("sink", (1,), ()), sink),
-            (with_edges("source", (), (0,)), source),
-            (with_edges("stranger", (), (5,)), stranger),
-            (with_edges("middle", (0,), (1,)), middle),
-        ]
-    )
-    assert set(source.behind) == {middle, sink}
-    assert (middle.behind, sink.behind, stranger.behind) == ((sink,), (), ())

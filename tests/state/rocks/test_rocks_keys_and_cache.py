@@ -22,12 +22,13 @@ from understudy.messages import CheckpointId
 from understudy.state.backends.private_copy import MISSING
 from understudy.state.errors import StateNotStorable, WrongStateType
 from understudy.state.keys.key_groups import key_group
-from understudy.state.kinds.descriptors import ListState, ValueState
+from understudy.state.kinds.descriptors import FoldingState, ListState, MapState, ReducingState, ValueState
 from understudy.state.kinds.record_serializer import node_of
 from understudy.state.rocks import cached_rows
 from understudy.state.rocks.cached_rows import CachedRows
 from understudy.state.rocks.memory import RocksMemory
 from understudy.state.rocks.rocks_backend import RocksBackend
+from understudy.state.rocks.rocks_state import RocksState
 from understudy.state.rocks.row_codec import RowCodec
 from understudy.state.rocks.row_keys import RowKeys, end_of, group_prefix, place_of
 from understudy.state.rocks.store import StoreOptions
@@ -273,3 +274,10 @@ def test_keys_are_counted_without_a_list_of_them(backend: RocksBackend) -> None:
     finally:
         tracemalloc.stop()
     assert counted < listed / 4
+
+
+@pytest.mark.parametrize("kind", [ValueState, ListState, MapState, ReducingState, FoldingState])
+def test_nothing_of_the_backend_hides_a_method_that_users_call(kind: type) -> None:
+    """`is_empty` of a MapState was that of the whole state."""
+    of_users = {name for name in dir(kind) if not name.startswith("_")}
+    assert of_users & vars(RocksState).keys() <= {"set_namespace"}
