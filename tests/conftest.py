@@ -40,6 +40,7 @@ from .draw import HERE, ONE_OF, drawn, leaves_out
 from .examples import SHARES, USUAL
 from .prepared import Prepared
 from .spark_session import spark as spark  # a fixture
+from .systems import QUICK_JAVA
 from .systems.kafka import kafka as kafka  # a fixture
 from .systems.secured_zookeeper import secured_zookeeper as secured_zookeeper  # a fixture
 from .systems.zookeeper import zookeeper as zookeeper  # a fixture
@@ -53,11 +54,13 @@ for _profile, _share in SHARES.items():
 settings.load_profile("patient")
 """Each run has fresh examples; `make slow` has many: --hypothesis-profile=deep."""
 
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-os.environ.setdefault("SPARK_LAUNCHER_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
-"""A JVM that lives for some seconds and is not worth its optimizing compiler, nor threads to collect garbage with: it
-takes half of the processor's time.
+os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(HERE.parent / ".hypothesis"))
+"""For the runs of pytest that tests start in folders of their own, too: there each would parse the whole library for
+its constants again, which takes two seconds.
 """
+
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JAVA))
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
 
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from .prepared import Prepared
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "coming-from.md").read_text()
 PROGRAMS = re.findall(r"## ([^\n]*)\n[^#]*?```python\n(.*?)```\n\n    (.*?)\n", PAGE, re.DOTALL)
@@ -19,10 +19,8 @@ def test_each_program_has_its_output() -> None:
 
 @pytest.mark.processes
 @pytest.mark.parametrize(("program", "said"), [each[1:] for each in PROGRAMS], ids=[each[0] for each in PROGRAMS])
-def test_it_prints_what_is_said(program: str, said: str, tmp_path: Path) -> None:
+def test_it_prints_what_is_said(program: str, said: str, tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "program.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-    )
+    done = prepared.run("program.py", folder=tmp_path, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [said]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,8 @@ import pytest
 from understudy import DataStream
 from understudy.testing import assert_exactly_once
 
+from .prepared import Prepared
+
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "iterations.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)+)", PAGE, re.DOTALL)
 NAMES = ["attempts", "ranks", "components"]
@@ -20,11 +20,9 @@ NAMES = ["attempts", "ranks", "components"]
 
 @pytest.mark.processes
 @pytest.mark.parametrize(("code", "printed"), EXAMPLES, ids=NAMES)
-def test_an_example_prints_what_is_shown(code: str, printed: str, tmp_path: Path) -> None:
+def test_an_example_prints_what_is_shown(code: str, printed: str, tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "example.py").write_text(code)
-    done = subprocess.run(
-        [sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-    )
+    done = prepared.run("example.py", folder=tmp_path, timeout=100)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == sorted(line.strip() for line in printed.splitlines())
 

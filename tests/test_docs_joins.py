@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,16 +11,16 @@ import pytest
 from understudy import KeyedStream
 from understudy.actors.flow.changelog import KINDS
 
+from .prepared import Prepared
+
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "joins.md").read_text()
 
 
 @pytest.mark.processes
-def test_the_example_prints_what_is_shown(tmp_path: Path) -> None:
+def test_the_example_prints_what_is_shown(tmp_path: Path, prepared: Prepared) -> None:
     (program,), (shown,) = (re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL) for kind in ("python", "text"))
     (tmp_path / "orders.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, "orders.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-    )
+    done = prepared.run("orders.py", folder=tmp_path, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stdout == shown
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,6 +13,8 @@ import pytest
 from understudy import Clock, Operator, Source
 from understudy.actors.operators import OperatorContext
 from understudy.runtime.connectors.files.file_writers import FILE_FORMATS
+
+from .prepared import Prepared
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "operators.md").read_text()
 
@@ -35,12 +35,10 @@ def test_the_clock_has_the_methods_that_are_said() -> None:
 
 
 @pytest.mark.processes
-def test_the_example_of_files_writes_them(tmp_path: Path) -> None:
+def test_the_example_of_files_writes_them(tmp_path: Path, prepared: Prepared) -> None:
     (program,) = re.findall(r"```python\n(import pyarrow as pa\n.*?)```", PAGE, re.DOTALL)
     (tmp_path / "files.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, "files.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-    )
+    done = prepared.run("files.py", folder=tmp_path, timeout=100)
     assert done.returncode == 0, done.stderr
     (columns,) = (tmp_path / "out" / "parquet").glob("part-*.parquet")
     assert pq.read_table(columns).to_pylist() == [{"origin": "JFK", "delay": None}, {"origin": "EWR", "delay": 11.0}]
@@ -52,22 +50,21 @@ def test_the_example_of_files_writes_them(tmp_path: Path) -> None:
 
 @pytest.mark.processes
 @pytest.mark.parametrize("tag", ["BROKEN", "ALONE"])
-def test_the_examples_of_side_outputs_and_of_two_inputs_print_what_is_said(tag: str, tmp_path: Path) -> None:
+def test_the_examples_of_side_outputs_and_of_two_inputs_print_what_is_said(
+    tag: str, tmp_path: Path, prepared: Prepared
+) -> None:
     examples = re.findall(r"```python\n(from understudy import KeyedOp.*?)```\n\n    (.*?)\n", PAGE, re.DOTALL)
     ((program, said),) = [each for each in examples if f"{tag} = OutputTag" in each[0]]
     (tmp_path / "sides.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, "sides.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-    )
+    done = prepared.run("sides.py", folder=tmp_path, timeout=100)
     assert done.stdout.splitlines() == [said], done.stderr
 
 
-def test_the_source_fed_by_a_thread_gives_all(tmp_path: Path) -> None:
+@pytest.mark.processes
+def test_the_source_fed_by_a_thread_gives_all(tmp_path: Path, prepared: Prepared) -> None:
     (program,) = re.findall(r"```python\n(import queue\n.*?)```", PAGE, re.DOTALL)
     (tmp_path / "page.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-    )
+    done = prepared.run("page.py", folder=tmp_path, timeout=100)
     assert done.returncode == 0, done.stderr
     (said,) = re.findall(r"print\(.*# (.*)", program)
     assert done.stdout.splitlines() == [said]

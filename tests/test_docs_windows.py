@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,17 +10,17 @@ import pytest
 import understudy
 from understudy.actors import windows
 
+from .prepared import Prepared
+
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "windows.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)+)", PAGE, re.DOTALL)
 
 
 @pytest.mark.processes
 @pytest.mark.parametrize(("code", "printed"), EXAMPLES, ids=["bids", "visits", "late", "own"])
-def test_an_example_prints_what_is_shown(code: str, printed: str, tmp_path: Path) -> None:
+def test_an_example_prints_what_is_shown(code: str, printed: str, tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "example.py").write_text(code)
-    done = subprocess.run(
-        [sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-    )
+    done = prepared.run("example.py", folder=tmp_path, timeout=100)
     assert done.returncode == 0, done.stderr
     wanted = sorted(line.strip() for line in printed.splitlines())
     assert sorted(done.stdout.splitlines()) == wanted

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from . import SystemMissing, given, maven
+from . import QUICK_JAVA, SystemMissing, given, maven
 
 VERSION = "4.4.0"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "understudy-tests"
@@ -30,8 +30,6 @@ ALICE = ("alice", "alice-secret")
 """The one user of the listener that wants a login, and the password."""
 
 _START_S = 90
-_QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""Options of a JVM that is to start soon."""
 
 
 def jars() -> Path:
@@ -43,7 +41,7 @@ class KafkaBroker:
     """Made stopped; `start` it. `settings`: more lines of its configuration. `quick`: to start, not to work."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, *, quick: bool = True) -> None:
-        self._folder, self._options = folder, _QUICK if quick else ()
+        self._folder, self._options = folder, QUICK_JAVA if quick else ()
         self._process: subprocess.Popen[bytes] | None = None
         with ExitStack() as reserved:
             ports = [_free_port(reserved) for _ in range(3)]
@@ -146,7 +144,7 @@ class KafkaBroker:
         ]
         command = ["-cp", f"{libs}/*", "kafka.tools.StorageTool", "format", "--standalone", "-c", str(properties)]
         done = subprocess.run(
-            ["java", *_QUICK, *command, "-t", "4L6g3nShT-eMCtK--X86sw", *users], capture_output=True, text=True
+            ["java", *QUICK_JAVA, *command, "-t", "4L6g3nShT-eMCtK--X86sw", *users], capture_output=True, text=True
         )
         if done.returncode != 0:
             raise SystemMissing("Kafka", f"its storage cannot be formatted: {done.stderr[-300:]!r}")
