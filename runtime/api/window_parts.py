@@ -83,12 +83,17 @@ def _check(part: Any, base: type, methods: Mapping[str, tuple[str, ...]]) -> Non
                 raise InvalidOperator(f"{kind.__name__}.{name} is called by nothing: write {_signature(base, method)}")
     if base is AggregateFunction and "add" in defined:
         _check_order(kind)
-    missing = [method for method in _NEEDED[base] if method not in defined]
-    if not missing and base is Evictor and not defined.keys() & methods.keys():
+    missing = [method for method in _NEEDED[base] if _is_of_base(kind, base, method)]
+    if not missing and base is Evictor and all(_is_of_base(kind, base, method) for method in methods):
         missing = list(methods)
     if missing:
         wanted = " and ".join(_signature(base, method) for method in missing)
         raise InvalidOperator(f"{kind.__name__} does not define {wanted}")
+
+
+def _is_of_base(kind: type, base: type, method: str) -> bool:
+    """Whether no class in between, ours or the program's, defines it."""
+    return getattr(kind, method, None) in (None, getattr(base, method))
 
 
 def _check_order(kind: type[AggregateFunction]) -> None:

@@ -24,6 +24,8 @@ from understudy import (
     event_time,
     tumbling,
 )
+from understudy.actors.windows.evictors import LastRecords
+from understudy.actors.windows.triggers import CountTrigger
 
 
 def nothing(*_: Any) -> None: ...
@@ -127,3 +129,15 @@ def test_a_method_of_its_own_may_have_the_name_of_anothers_hook() -> None:
             return TriggerResult.FIRE
 
     use(Early())
+
+
+def test_what_one_of_ours_defines_is_there() -> None:
+    class Counted(CountTrigger):
+        def clear(self, window: Any, context: Any) -> None:
+            super().clear(window, context)
+
+    class Newest(LastRecords):
+        """It counts as it does."""
+
+    use(Counted(3))
+    use(Newest(2))
