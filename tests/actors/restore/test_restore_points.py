@@ -86,3 +86,26 @@ def test_nor_is_one_that_was_complete_before_this_job_manager_began() -> None:
     job = Job()
     job.store.add(checkpoint(5))
     assert job.restored() == (5, False)
+
+
+def test_a_job_never_goes_back_to_its_origin_once_it_has_a_checkpoint_of_its_own() -> None:
+    """Sinks have committed what came after; not even where all of its own are unreadable."""
+    job = Job(Origin(checkpoint(7, "another"), "file:///elsewhere"))
+    job.completes(8)
+    assert job.restored() == (8, True)
+    assert not job.points.are_used_up
+    job.rots()
+    assert job.points.origin is None
+    assert job.points.choose(REGION) is None
+    assert job.points.are_used_up
+
+
+def test_what_user_code_raised_says_nothing_of_the_checkpoint() -> None:
+    """Though it be the very error of a file that cannot be read; what is no user's code may be put around one."""
+    job = Job()
+    job.completes(1, 2)
+    assert job.restored() == (2, True)
+    job.rots(FailureCause("UserCodeError", "operator 'a' raised", kind=FailureKind.USER_CODE, cause=ROTTEN))
+    assert job.restored() == (2, True)
+    job.rots(FailureCause("RestoreFailed", "operator 'a' cannot be restored", cause=ROTTEN))
+    assert job.restored() == (1, False)
