@@ -31,7 +31,7 @@ def lazy_names(
         home = home_of.get(name)
         if home is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        with _no_collections():
+        with no_collections():
             value = getattr(import_module(f".{home}", package), name)
         setattr(sys.modules[module], name, value)  # it is not asked for again
         return value
@@ -40,7 +40,7 @@ def lazy_names(
 
 
 @contextmanager
-def _no_collections() -> Iterator[None]:
+def no_collections() -> Iterator[None]:
     """Of garbage. Where somebody has turned them off they stay off."""
     were_on = gc.isenabled()
     gc.disable()
