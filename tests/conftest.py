@@ -202,3 +202,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
     """Starts processes at once: one for all tests of a worker."""
     with contextlib.closing(Prepared(tmp_path_factory.mktemp("prepared"))) as started:
         yield started
+
+
+@pytest.fixture
+def forked_templates(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The template processes of clusters are forked from it: a new interpreter takes a second of the processor for each
+    cluster. In tests/runtime/clusters it is always so.
+    """
+    monkeypatch.setattr("understudy.runtime.clusters.local_launcher.start_template", prepared.start_template)

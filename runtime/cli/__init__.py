@@ -6,6 +6,7 @@ from importlib import import_module
 
 import click
 
+from ..lazy_names import no_collections
 from .groups import CommandGroup
 
 _HOMES = {
@@ -47,7 +48,8 @@ class _Commands(CommandGroup):
         home = _HOMES.get(cmd_name)
         if home is None:
             return None
-        module = import_module(f".{home}", __name__)
+        with no_collections():
+            module = import_module(f".{home}", __name__)
         command: click.Command = getattr(module, "list_jobs" if cmd_name == "list" else cmd_name.replace("-", "_"))
         return command
 

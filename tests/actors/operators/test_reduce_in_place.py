@@ -89,6 +89,8 @@ def test_a_reducing_state_changes_no_record(backend: str) -> None:
     assert records == [{"n": 1}] * 3
 
 
+@pytest.mark.processes
+@pytest.mark.usefixtures("forked_templates")
 @pytest.mark.parametrize("debug", [False, True])
 def test_windows_that_overlap_share_no_total(debug: bool) -> None:
     """Each record is the first of one window and a later one of another; each window fires as records come."""

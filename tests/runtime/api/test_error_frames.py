@@ -129,6 +129,8 @@ def test_what_is_no_refusal_keeps_its_frames() -> None:
     assert frames_of(raised.value)[1:] == ["checked", "wrong"]
 
 
+@pytest.mark.processes
+@pytest.mark.usefixtures("forked_templates")
 def test_the_cause_of_a_refusal_is_kept() -> None:
     env = StreamEnvironment(checkpoint_interval_ms=100, checkpoint_dir=__file__)
     env.from_collection([1]).collect(name="out")
@@ -138,6 +140,8 @@ def test_the_cause_of_a_refusal_is_kept() -> None:
     assert isinstance(raised.value.__cause__ or raised.value.__context__, OSError)
 
 
+@pytest.mark.processes
+@pytest.mark.usefixtures("forked_templates")
 def test_an_async_twin_shows_no_frames_of_its_thread() -> None:
     async def submit() -> None:
         async with LocalCluster() as cluster:

@@ -15,6 +15,8 @@ def spoilt(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
+@pytest.mark.processes
+@pytest.mark.usefixtures("forked_templates")
 @pytest.mark.parametrize("debug", [True, False])
 def test_each_has_its_own_records(debug: bool) -> None:
     env = StreamEnvironment()

@@ -161,6 +161,7 @@ def test_without_the_packages_the_extra_is_named(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("forked_templates")
 def test_a_cluster_is_scraped_and_sends_spans_with_causes(collector: Collector) -> None:
     """A job that fails twice on a record: restarts with their cause, checkpoints, and its own span."""
     config = {

@@ -14,7 +14,12 @@ from ..clusters.jobs import WAIT_S, eventually
 from ..clusters.test_metrics import program
 from .browser import needs_chromium, page_of
 
-pytestmark = [needs_chromium, pytest.mark.processes, pytest.mark.drawn]
+pytestmark = [
+    needs_chromium,
+    pytest.mark.processes,
+    pytest.mark.drawn,
+    pytest.mark.usefixtures("forked_templates"),
+]
 VERTICES = ("source", "measured", "behind")
 
 

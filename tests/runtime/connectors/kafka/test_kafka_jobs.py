@@ -74,6 +74,7 @@ def test_task_managers_and_the_broker_are_killed(tmp_path: Path) -> None:
     assert problems_of_numbered(said["found"], said["fed"], KEYS) == []
 
 
+@pytest.mark.usefixtures("forked_templates")
 def test_a_missing_topic_is_refused_at_submit(kafka: KafkaBroker) -> None:
     env = StreamEnvironment()
     env.from_kafka("nowhere", kafka.bootstrap).print()

@@ -246,6 +246,7 @@ def test_what_says_of_no_key_that_it_is_gone_is_refused() -> None:
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("forked_templates")
 def test_a_job_reads_and_writes_what_is_gone(kafka: KafkaBroker) -> None:
     before, after = kafka.create_topic(2), kafka.create_topic(2)
     producer = Producer({"bootstrap.servers": kafka.bootstrap})

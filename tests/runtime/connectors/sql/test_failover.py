@@ -183,6 +183,7 @@ def test_who_submits_a_sink_of_a_server_that_only_reads_is_refused_at_once(door:
 
 
 @pytest.mark.chaos
+@pytest.mark.usefixtures("forked_templates")
 @pytest.mark.parametrize("how", ["no login", "only reads"])
 def test_a_job_outlives_it_with_any_number_of_restarts(how: str, door: Door) -> None:
     """More than `max_same_failures`, though each attempt waits for nothing."""

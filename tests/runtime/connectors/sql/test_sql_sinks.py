@@ -212,6 +212,7 @@ def test_columns_and_types_that_do_not_fit_are_named_found_and_wanted(url: str, 
     assert ask("SELECT count(*) FROM t") == [(0,)]
 
 
+@pytest.mark.usefixtures("forked_templates")
 def test_a_mistake_is_found_at_submit(url: str, ask: Ask) -> None:
     schema = pa.schema([("id", pa.int64()), ("b", pa.int64())])
     for table, said in (("u", "has no table u"), ("t", "column 'b' is VARCHAR")):
