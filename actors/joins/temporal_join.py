@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...state.columnar.row_columns import RowNumbers
+from ...state.columnar.row_store import RowStore
 from ..flow.elements import END_OF_TIME, NO_WATERMARK
 from ..operators.collector import Collector
 from .late_records import LATE, CountsLateColumns, of_columns
@@ -70,13 +71,7 @@ class TemporalJoin(ColumnarJoin, CountsLateColumns):
         if not len(rows):
             return
         waiting, versions = self.keyed_state.stores
-        valid = np.full(len(rows), -1)
-        for positions, found in versions.pairs(waiting.slots[rows]):
-            begun = versions.times[found] <= waiting.times[rows[positions]]
-            positions, found = positions[begun], found[begun]
-            order = np.lexsort((found, versions.times[found], positions))
-            newest = order[_are_last(positions[order])]
-            valid[positions[newest]] = found[newest]
+        valid = _valid_versions(waiting, rows, versions)
         if not self._outer[0]:
             rows, valid = rows[valid >= 0], valid[valid >= 0]
         batch = self._columns.batch(waiting.reader(), rows, versions.reader(), valid)
@@ -90,6 +85,28 @@ class TemporalJoin(ColumnarJoin, CountsLateColumns):
         rows = rows[np.lexsort((rows, versions.times[rows], versions.slots[rows]))]
         versions.drop(rows[~_are_last(versions.slots[rows])])
         self._look_at = max(_FEWEST_ROWS, 2 * versions.live_count)
+
+
+def _valid_versions(waiting: RowStore, rows: RowNumbers, versions: RowStore) -> RowNumbers:
+    """For each waiting row the newest version of its key that is not newer than it; -1 where there is none. Each
+    version is looked at once: all are put in the order of their times, and the last one before a row is its own.
+    """
+    valid = np.full(len(rows), -1)
+    slots = waiting.slots[rows]
+    found = versions.all_pairs(np.unique(slots))[1]
+    if not len(found):
+        return valid
+    keys = np.concatenate((versions.slots[found], slots))
+    times = np.concatenate((versions.times[found], waiting.times[rows]))
+    waits = np.arange(len(keys)) >= len(found)
+    order = np.lexsort((np.concatenate((found, rows)), waits, times, keys))
+    last = np.maximum.accumulate(np.where(waits[order], -1, np.arange(len(order))))
+    at = np.flatnonzero(waits[order])
+    at = at[last[at] >= 0]
+    row, version = order[at], order[last[at]]
+    has_one = keys[row] == keys[version]
+    valid[row[has_one] - len(found)] = found[version[has_one]]
+    return valid
 
 
 def _are_last(grouped: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

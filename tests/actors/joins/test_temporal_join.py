@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from understudy.actors.joins.late_records import LATE
 from understudy.actors.joins.record_temporal_join import RecordTemporalJoin
 from understudy.actors.joins.temporal_join import TemporalJoin
 from understudy.actors.operators.operator import Operator
+from understudy.state.columnar.row_store import RowStore
 
 from ...examples import examples
 from .join_stage import LEFT, RIGHT, Advance, Arrive, Cut, Step, batch_of, flat, play, scripts
@@ -89,3 +90,21 @@ def test_the_state_does_not_grow_with_the_number_of_versions(monkeypatch: pytest
             harness.watermark(at, 0)
             harness.watermark(at, 1)
             assert harness.operator.keyed_state.entry_count() <= 12
+
+
+def test_versions_of_a_hot_key_are_looked_at_once_for_all_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each record looked at all versions of its key."""
+    looks: list[int] = []
+    pairs = RowStore.pairs
+
+    def counted(store: RowStore, slots: Any) -> Iterator[Any]:
+        for positions, rows in pairs(store, slots):
+            looks.append(len(rows))
+            yield positions, rows
+
+    monkeypatch.setattr(RowStore, "pairs", counted)
+    times = range(500)
+    script = [Arrive(1, tuple((1, at, at) for at in times)), Arrive(0, tuple((1, at, at + 1) for at in times))]
+    played = play(operators("inner", True), script, is_columnar=True)
+    assert sorted(int(version) for _, _, version in played.records()) == [min(at + 1, 499) for at in times]
+    assert 0 < sum(looks) <= 1_000
