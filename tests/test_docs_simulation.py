@@ -30,7 +30,7 @@ def test_the_examples_that_should_pass_do(tmp_path: Path) -> None:
     done = _pytest(tmp_path, "--simulate-seeds", "10")
     assert done.returncode == 0, done.stdout
     assert "survived 10 histories: " in done.stdout
-    assert "simulated 20 histories, 0 violations" in done.stdout
+    assert "simulated 30 histories, 0 violations" in done.stdout
     survived = re.findall(r"^(?:    )?survived \d+ histories: .*", f"{PAGE}{done.stdout}", re.MULTILINE)
     assert len(set(map(_form, survived))) == 1, survived
 
