@@ -361,7 +361,7 @@ def test_each_world_has_logs_of_its_own() -> None:
         TransactionalLog().write([1])
     with SimulatedCluster():
         assert TransactionalLog().committed() == []
-    with pytest.raises(RuntimeError, match="no simulated disk"):
+    with pytest.raises(RuntimeError, match="sim:// is the disk of a simulated cluster"):
         TransactionalLog().committed()
 
 

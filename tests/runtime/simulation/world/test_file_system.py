@@ -167,7 +167,7 @@ def test_worlds_may_be_nested_and_know_only_their_own_disk() -> None:
             assert outer_fs.exists("/x")
         assert current_disk() is outer
         assert pickle.loads(pickle.dumps(outer_fs)).cat_file("/x") == b"outer"
-    with pytest.raises(RuntimeError, match="no simulated disk"):
+    with pytest.raises(RuntimeError, match="sim:// is the disk of a simulated cluster"):
         fsspec.filesystem("sim")
 
 
