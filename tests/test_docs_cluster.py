@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.free_port import free_port
 from understudy.runtime.cli import main
 from understudy.runtime.hosts.settings import SETTINGS
 from understudy.runtime.hosts.settings_sources import load_settings
@@ -27,9 +27,7 @@ PAGE = (ROOT / "docs" / "cluster.md").read_text()
 def test_the_set_up_runs_as_it_stands(tmp_path: Path) -> None:
     """On another port, which the environment names."""
     (tmp_path / "tmp").mkdir()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     assert len(SETUP.strip().splitlines()) == 12, "ten lines, and two of the file's quotation"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("UNDERSTUDY_")}
     environment |= {"HOME": str(tmp_path), "TMPDIR": str(tmp_path / "tmp"), "UNDERSTUDY_JOBMANAGER_PORT": str(port)}

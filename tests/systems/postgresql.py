@@ -13,7 +13,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -24,6 +23,8 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
+
+from tests.free_port import free_port
 
 from . import SystemMissing, given
 from .certificate import Certificate
@@ -57,7 +58,7 @@ class PostgreSQL:
         self._data = self.folder / "data"
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
-        self.port = _free_port()
+        self.port = free_port()
         try:
             settings |= {} if tls is None else self._with_tls(tls)
             self._initialize({**_SETTINGS, **({} if durable else _QUICK), **settings})
@@ -217,12 +218,6 @@ def _other_user() -> pwd.struct_passwd | None:
         with contextlib.suppress(KeyError):
             return pwd.getpwnam(name)
     raise SystemMissing("PostgreSQL", "root may not run it, and there is no user postgres or nobody")
-
-
-def _free_port() -> int:
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        return int(trial.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

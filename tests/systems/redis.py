@@ -7,27 +7,20 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from typing import Any
 
 import pytest
+
+from tests.free_port import free_port
 
 from . import SystemMissing, given
 from .certificate import Certificate
 
 _START_S = 60
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class RedisServer:

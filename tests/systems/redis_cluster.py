@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.free_port import free_port
+
 from . import SystemMissing, given
-from .redis import RedisServer, free_port
+from .redis import RedisServer
 
 _SLOTS = ((0, 5460), (5461, 10922), (10923, 16383))
 _WAIT_S = 60

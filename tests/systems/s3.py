@@ -12,10 +12,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
+
+from tests.free_port import free_port
 
 from . import SystemMissing, given
 
@@ -31,9 +32,7 @@ class S3Server:
             import s3fs
         except ImportError as error:
             raise SystemMissing("S3", f'{error}: pip install "moto[s3]" flask flask-cors s3fs') from None
-        with closing(socket.socket()) as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._numbers = itertools.count(1)
         self._process = subprocess.Popen(

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 import cloudpickle
 import pytest
 
+from tests.free_port import free_port
 from understudy import FileSink, JobHandle, SavepointFailed, StandaloneCluster, StreamEnvironment
 from understudy.messages import CheckpointCompleted, CheckpointId, JobStatus
 from understudy.runtime.high_availability.kept_jobs import IDS_AHEAD
@@ -103,9 +103,7 @@ class Succession:
         self._leads = "JobManager at tcp://127.0.0.1:"
         if self._count == 1:
             return self.yard.start("jobmanager", *self._flags())
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         self._leads = f"JobManager at tcp://127.0.0.1:{port}, process"
         other = ("-D", f"jobmanager.port={port}", "-D", f"run.dir={self.yard.folder / f'run-{self._count}'}")
         return self.yard.shell.start("jobmanager", *self._flags(), *other)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import cloudpickle
 import pytest
 
+from tests.free_port import free_port
 from understudy import FileSink, JobFailed, StandaloneCluster, StreamEnvironment, asgi_app
 from understudy.messages import JobStatus
 from understudy.runtime.hosts.standing_process import ProcessState, running_processes
@@ -60,9 +60,7 @@ class Yard:
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
         self.folder = shell.folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.file = self.folder / "understudy.yaml"
         self.file.write_text(SETTINGS.format(port=self.port))
         assert shell("cluster", "key").out.strip() == str(self.folder / "key")
@@ -247,9 +245,7 @@ def led_and_followed(yard: Yard, **more: str) -> tuple[Command, Command, Command
     """A leader, a TaskManager process, the leader's successor and its port. `more`: of the settings of jobs."""
     settings = SUCCESSION | {f"jobs.{key.replace('_', '-')}": value for key, value in more.items()}
     mode = [part for key, value in settings.items() for part in ("-D", f"{key}={value}")]
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     leader, worker = yard.start("jobmanager", *mode), yard.start("taskmanager", *mode)
     other = ("-D", f"jobmanager.port={port}", "-D", f"run.dir={yard.folder / 'standby'}")
     standby = yard.shell.start("jobmanager", *mode, *other)
@@ -388,9 +384,7 @@ def test_a_second_jobmanager_here_and_one_on_a_taken_port_are_refused(yard: Yard
 def test_the_settings_say_which_of_several_jobmanagers_is_meant(yard: Yard) -> None:
     """And name it where none was started here, as on another host."""
     yard.start("jobmanager")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     other = ("-D", f"jobmanager.port={port}", "-D", "run.dir=other", "-D", "security.key-file=another")
     assert yard.shell("cluster", "key", *other).code == 0
     yard.shell.start("jobmanager", *other)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from collections.abc import Iterator
 
 import cloudpickle
 import psutil
 import pytest
 
+from tests.free_port import free_port
 from understudy import FileSink, StandaloneCluster
 from understudy.messages import JobStatus
 
@@ -45,9 +45,7 @@ def yard(shell: Shell, secured_zookeeper: SecuredZooKeeper) -> Iterator[Yard]:
 def test_a_job_is_exact_though_the_leader_is_killed(yard: Yard) -> None:
     leader, worker = yard.start("jobmanager"), yard.start("taskmanager")
     yard.until_registered(worker)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
+    port = str(free_port())
     other = ("-D", f"jobmanager.port={port}", "-D", f"run.dir={yard.folder / 'standby'}")
     standby = yard.shell.start("jobmanager", *other)
     for process in (leader, worker, standby):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +17,8 @@ import httpx
 import psutil
 import pytest
 
+from tests.free_port import free_port
+
 from .conftest import MARK, processes_of
 from .jobs import WAIT_S, eventually
 
@@ -29,9 +30,7 @@ class Service:
     """One after the other, always by the same command and at the same port."""
 
     def __init__(self, folder: Path, checkpoint_ms: int) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._log = folder / "service.log"
         self._env = os.environ | {

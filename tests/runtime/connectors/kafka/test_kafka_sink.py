@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from tests.runtime.clusters.jobs import eventually
 from tests.runtime.connectors.harness import Running, Snapshot, rescaled
 from tests.systems.kafka import ALICE, KafkaBroker
 from understudy import (
@@ -405,6 +406,7 @@ def test_a_topic_that_is_deleted_is_named_and_not_taken_for_brokers_that_are_awa
     running.complete(1)
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     admin.delete_topics([topic])[topic].result(timeout=60)
+    eventually(lambda: topic not in admin.list_topics(timeout=60).topics, "the broker to have deleted it")
     running.take({"n": 2})
     with pytest.raises(NoSuchTopic, match=topic):
         running.checkpoint(2)
