@@ -102,8 +102,8 @@ class SuperNotCalled(ActorError, TypeError):
         super().__init__(f"{kind}.{method} does not call super().{call}, so {lost}: let it do that first")
 
 
-class NoEventTime(ActorError, ValueError):
-    """Event time was asked for, and the records, or what was called, have none."""
+class NoEventTime(ActorError, ValueError, AttributeError):
+    """Event time was asked for, and the records, or what was called, have none: so there is no `self.timestamp`."""
 
     def __init__(self, operator_name: str, what: str, input_index: int | None = None) -> None:
         """`input_index`: which input's records have none, where there are two."""

@@ -23,7 +23,7 @@ from ...state.backends.heap_state import HeapScope
 from ...state.backends.own_thread import OwnThread
 from ...state.backends.timer_queue import KIND as TIMERS
 from ...state.errors import CallIsOver, HasCurrentKey, NoCurrentKey
-from ..errors import EndlessTimers, NoEventTime, UserCodeError
+from ..errors import EndlessTimers, UserCodeError
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, Times
 from ..flow.key_selector import KeySelectionFailed
 from ..unrun import refuse
@@ -62,16 +62,6 @@ class BatchProcess(Protocol):
         ...
 
 
-class _NoTimestamp:
-    """`timestamp` of an operator where there is none. No data descriptor: an object's own attribute goes before it."""
-
-    def __get__(self, operator: KeyedOperator | None, _owner: Any = None) -> int:
-        if operator is None:
-            raise AttributeError("timestamp")
-        index = operator._input_index if operator.inputs == 2 and operator.timestamps is None else None
-        raise NoEventTime(operator.context.name, "self.timestamp", index)
-
-
 PARTS_AT_END = 1000
 """At the end of time timers may fire in this number of parts, and in one more for each timer that waits then. Those
 that always set the next one come to more.
@@ -97,9 +87,9 @@ class KeyedOperator(Operator):
 
     key: Any
     """That of the record, of the question, or of the loop over `keys()`; elsewhere there is no such attribute."""
-    timestamp: int = _NoTimestamp()  # type: ignore[assignment]
-    """The event time, in ms, of the record, or of the timer. Raises NoEventTime where the records have none, and where
-    there is neither.
+    timestamp: int
+    """The event time, in ms, of the record, or of the timer. Where the records have none, and where there is neither,
+    there is no such attribute, and an operator that asks for it fails with NoEventTime.
     """
     timers: Timers
     """Registers and deletes timers of the current key."""
@@ -128,11 +118,11 @@ class KeyedOperator(Operator):
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         """Without a default in the class: CPython finds an attribute quickly where the class has none of its name, and
-        where each object had it as the first, even if it was deleted since.
+        where each object had it among the first, even if it was deleted since.
         """
         operator = super().__new__(cls)
-        operator.key = None
-        del operator.key
+        operator.key = operator.timestamp = 0
+        del operator.key, operator.timestamp
         return operator
 
     def keys(self) -> Iterator[Any]:

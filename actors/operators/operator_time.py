@@ -28,14 +28,14 @@ class OperatorTime:
             return operator._reached_ms
         try:
             return max(operator._reached_ms, operator.timestamp)
-        except NoEventTime:  # it is no timer of event time either
+        except AttributeError:  # it is no timer of event time either
             return operator._reached_ms
 
     def written_ms(self, what: str) -> int:
         operator = self._operator
         try:
             return operator.timestamp
-        except NoEventTime:
+        except AttributeError:
             if operator._is_due or operator._loop is not None:
                 return operator._reached_ms
             raise NoEventTime(operator.context.name, what) from None

@@ -6,8 +6,8 @@ from typing import Any
 
 from ...messages import CheckpointId, UnsupportedValue
 from ..errors import RecordNotSent, SuperNotCalled, UserCodeError
+from ..operators.missing_here import missing_here
 from ..operators.operator import Operator
-from ..operators.without_key import without_key
 from ..unrun import has_run, refuse
 
 _EMITTING = ("on_end", "before_barrier")
@@ -30,10 +30,13 @@ class blame:
     def __enter__(self) -> None: ...
 
     def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> None:
-        if error is not None and not isinstance(error, UserCodeError):
+        if isinstance(error, UserCodeError):
+            if error.__cause__ is not None:
+                error.__cause__ = missing_here(error.__cause__, self._operator)
+        elif error is not None:
             if self._emitter is not None and isinstance(error, UnsupportedValue):
                 raise RecordNotSent(self._emitter.context.name, error) from error
-            cause = without_key(error, self._operator)
+            cause = missing_here(error, self._operator)
             raise UserCodeError(self._operator.context.name, self._position) from cause
 
 
@@ -49,7 +52,7 @@ class hook(blame):
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         self._operator._leave_key()
         if error is not None:
-            error = without_key(error, self._operator, self._name)
+            error = missing_here(error, self._operator, self._name)
         super().__exit__(kind, error, traceback)
 
 

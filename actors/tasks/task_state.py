@@ -57,12 +57,12 @@ from ..async_calls.event_loop import CallLoop, no_call_loop
 from ..barriers.in_flight_elements import InFlight, unpack_in_flight
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.loops import IN_LOOP
+from ..operators.missing_here import missing_here
 from ..operators.operator import Operator
 from ..operators.operator_time import OperatorTime
 from ..operators.restored_keys import SAMPLE, kinds_of
 from ..operators.source import RecordedOffset, Source
 from ..operators.timers import Timers
-from ..operators.without_key import without_key
 from .operator_hooks import blame
 
 OFFSET = OperatorListState(object, mode="union", name="source-offset")
@@ -263,7 +263,7 @@ class TaskState:
             try:
                 yield
             except (NoCurrentKey, AttributeError) as error:
-                found = without_key(error, operator, "on_receive")
+                found = missing_here(error, operator, "on_receive")
                 if found is error:
                     raise
                 raise found from None

@@ -17,7 +17,7 @@ from .heap_state import HeapScope, HeapState
 from .private_copy import MISSING, is_changed, is_same, private_copy
 
 
-class HeapValue(HeapState):
+class HeapValue(HeapState, kind="ValueState"):
     """One value; its default is one that cannot be changed."""
 
     __slots__ = ("_default",)
@@ -136,7 +136,7 @@ def value_accessor(declaration: ValueState[Any], scope: HeapScope) -> HeapValue:
     return (HeapValueOrCopy if checked else HeapAnythingOrCopy)(declaration, scope)
 
 
-class HeapList(HeapState):
+class HeapList(HeapState, kind="ListState"):
     __slots__ = ()
 
     def get(self) -> list[Any]:
@@ -167,7 +167,7 @@ class HeapList(HeapState):
         return Items(list, self._fit) if self._fit.has_contents else None
 
 
-class HeapMap(HeapState):
+class HeapMap(HeapState, kind="MapState"):
     """A default that `get` was given, and that was changed and not put, is noticed as that of HeapValueOrCopy is."""
 
     __slots__ = ("_key_fit", "_key_kind", "_lent")
@@ -248,7 +248,7 @@ class HeapMap(HeapState):
         return {} if held is MISSING else held
 
 
-class HeapReducing(HeapState):
+class HeapReducing(HeapState, kind="ReducingState"):
     __slots__ = ("_reduce",)
 
     def __init__(self, declaration: ReducingState[Any], scope: HeapScope) -> None:
@@ -282,7 +282,7 @@ class HeapReducing(HeapState):
         return result
 
 
-class HeapFolding(HeapState):
+class HeapFolding(HeapState, kind="FoldingState"):
     __slots__ = ("_fold", "_initial", "_merge")
 
     def __init__(self, declaration: FoldingState[Any], scope: HeapScope) -> None:

@@ -34,7 +34,7 @@ from .unit_of_work import CURRENT
 S = TypeVar("S", bound=OperatorListState[Any])
 
 
-class OperatorList(Misnamed):
+class OperatorList(Misnamed, kind="OperatorListState"):
     """The accessor of one operator list state."""
 
     __slots__ = ("_backend", "_fit", "_items", "declaration")

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from ...messages import CheckpointId, KeyedStateHandle
 from ..errors import CallIsOver, UpdateForgotten
 from ..kinds.descriptors import KeyedStateDeclaration
+from ..kinds.misnamed import Misnamed, no_method
 from .backend import (
     NO_KEY,
     NO_NAMESPACE,
@@ -229,10 +231,11 @@ class SharedBackend:
             self.inner.close()
 
 
-class SharedState:
+class SharedState(Misnamed):
     """Stands before the accessor of one state, with the methods of its kind."""
 
     def __init__(self, backend: SharedBackend, inner: Any) -> None:
+        self.declaration = inner.declaration
         self.is_closed = False
         self._backend = backend
         self._inner_backend = backend.inner
@@ -241,11 +244,17 @@ class SharedState:
         """Of the task's thread."""
         self._entered: Hashable = NO_NAMESPACE
         """Of the inner accessor."""
-        for name in READS & set(dir(inner)):
+        for name in filter(partial(hasattr, inner), READS):
             lends = name == "value" or (name == "get" and inner.declaration.kind == "MapState")
             setattr(self, name, self._reading(getattr(inner, name), lends=lends))
-        for name in WRITES & set(dir(inner)):
+        for name in filter(partial(hasattr, inner), WRITES):
             setattr(self, name, self._writing(getattr(inner, name)))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Only for names that there are not."""
+        if name.startswith("_") or name == "declaration":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        raise no_method(self, name)
 
     def set_namespace(self, namespace: Hashable) -> None:
         if namespace is None:

@@ -57,27 +57,38 @@ _OPERATORS: Final = (
 """What a value has, and a state has not. In place, as in `+=`, Python takes the same."""
 
 
+class _OtherName:
+    """In the place of a method that a state of this kind has under another name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, state: Misnamed | None, _owner: Any = None) -> NoReturn:
+        if state is None:
+            raise AttributeError(self._name)
+        raise no_method(state, self._name)
+
+
 class Misnamed:
     """What accessors of state have beside their methods. They have a `declaration`, and are equal to none but
     themselves.
+
+    No `__getattr__`: with one, CPython finds each attribute three times as slowly, and a record uses a dozen. So the
+    usual other names of methods are attributes, and who catches the AttributeError of any other asks `no_method`.
     """
 
     __slots__ = ()
 
     declaration: Any
 
-    if not TYPE_CHECKING:
+    def __init_subclass__(cls, kind: str = "", **named: Any) -> None:
+        """`kind`: of a class, and those derived from it, whose states are of this kind."""
+        super().__init_subclass__(**named)
+        for name in _INSTEAD.get(kind, ()):
+            if not hasattr(cls, name):
+                setattr(cls, name, _OtherName(name))
 
-        def __getattr__(self, name: str) -> NoReturn:
-            """Only for names that there are not."""
-            if name.startswith("_") or name == "declaration":
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-            kind = self.declaration.kind
-            instead = _INSTEAD.get(kind, {}).get(name)
-            hint = f"write {instead}(...) in its place" if instead else f"it has {_METHODS.get(kind, 'other methods')}"
-            raise AttributeError(
-                f"state {self.declaration.name!r} is a {kind}, which has no {name!r}: {hint}", name=name, obj=None
-            )
+    if not TYPE_CHECKING:
 
         def _no_collection(self, *_: Any) -> NoReturn:
             kind = self.declaration.kind
@@ -105,3 +116,12 @@ class Misnamed:
 
         def _contents_by(self) -> str:
             return _CONTENTS.get(self.declaration.kind, ".get()")
+
+
+def no_method(state: Misnamed, name: str) -> AttributeError:
+    """The error of somebody who looked for a method of this name."""
+    kind = state.declaration.kind
+    instead = _INSTEAD.get(kind, {}).get(name)
+    hint = f"write {instead}(...) in its place" if instead else f"it has {_METHODS.get(kind, 'other methods')}"
+    text = f"state {state.declaration.name!r} is a {kind}, which has no {name!r}: {hint}"
+    return AttributeError(text, name=name, obj=None)

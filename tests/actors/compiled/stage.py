@@ -16,6 +16,7 @@ from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.operators.operator import OperatorContext
 from understudy.actors.operators.timers import Timers
+from understudy.actors.tasks.operator_hooks import blame
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, KeyedStateHandle, OperatorId, SubtaskIndex
 from understudy.state import HeapBackend, OperatorStateBackend, bind_states, declared_states
 from understudy.state.checkpoints.assignment import cut_handle
@@ -71,7 +72,8 @@ class Stage:
         """What is emitted for these records with these event times, each with its own."""
         out = Collector()
         self.operator.timestamps = None if times is None else np.array(times, np.int64)
-        self.operator.process_batch(batch, out)
+        with blame(self.operator):
+            self.operator.process_batch(batch, out)
         self.operator.timestamps = None
         return stamped(out)
 

@@ -65,6 +65,12 @@ class Counted(KeyedOperator):
 OF_VALUE = "state 'n' is a ValueState, and not what it holds, which comes of .value()"
 
 
+class CountedByCoroutines(Counted):
+    async def process(self, record: Any, out: Collector) -> None:  # type: ignore[override]
+        self.use(self, out)
+
+
+@pytest.mark.parametrize("kind", [Counted, CountedByCoroutines])
 @pytest.mark.parametrize("backend", ["memory", "rocksdb"])
 @pytest.mark.parametrize(
     ("use", "says"),
@@ -86,14 +92,20 @@ OF_VALUE = "state 'n' is a ValueState, and not what it holds, which comes of .va
         (lambda it, _: len(it.items), "state 'items' is a ListState, and neither a list nor a dict: it has get"),
         (lambda it, _: "a" in it.seen, "state 'seen' is a MapState, and neither a list nor a dict: it has get, put"),
         (lambda it, _: it.seen.__delitem__("a"), "state 'seen' is a MapState, and neither a list nor a dict"),
+        (lambda it, _: it.n.get(), "state 'n' is a ValueState, which has no 'get': write value(...) in its place"),
+        (lambda it, _: it.n.vlaue(), "state 'n' is a ValueState, which has no 'vlaue': it has value, update and clear"),
+        (
+            lambda it, _: it.seen.put_all(),
+            "state 'seen' is a MapState, which has no 'put_all': it has get, put, remove, contains, keys, values, ",
+        ),
     ],
 )
-def test_a_state_that_is_taken_for_what_it_holds_says_so(use: Any, says: str, backend: str) -> None:
+def test_a_state_that_is_taken_for_what_it_holds_says_so(use: Any, says: str, backend: str, kind: Any) -> None:
     with (
-        OperatorHarness(Counted(use), key_by="k", state_backend=backend) as harness,
+        OperatorHarness(kind(use), key_by="k", state_backend=backend) as harness,
         pytest.raises(UserCodeError) as caught,
     ):
-        harness.process([{"k": 1}])
+        _ = harness.process([{"k": 1}]), harness.end()
     assert says in str(caught.value.__cause__)
 
 

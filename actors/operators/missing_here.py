@@ -1,0 +1,34 @@
+"""What an operator's method has raised because something is not there, in words that say what to write.
+
+An operator has the attributes `key` and `timestamp` only where there is one, so elsewhere `self.key` is Python's own
+AttributeError: asking before each read whether there is one would cost every record something.
+"""
+
+from __future__ import annotations
+
+from ...state.errors import NoCurrentKey
+from ...state.kinds.misnamed import Misnamed, no_method
+from ..errors import NoEventTime
+from .keyed_operator import KeyedOperator
+from .operator import Operator
+
+
+def missing_here(error: BaseException, operator: Operator, hook: str = "") -> BaseException:
+    """The error itself; it gets the method in which it happened, if it is a NoCurrentKey. With its traceback, in place
+    of the AttributeError of `self.key` a NoCurrentKey, of `self.timestamp` a NoEventTime, and of a method that a state
+    has not the one that says which there are.
+    """
+    if isinstance(error, NoCurrentKey):
+        error.hook = error.hook or hook
+    elif not isinstance(error, AttributeError):
+        return error
+    elif isinstance(error.obj, Misnamed):
+        return no_method(error.obj, str(error.name)).with_traceback(error.__traceback__)
+    elif error.obj is operator and isinstance(operator, KeyedOperator):
+        if error.name == "key":
+            return NoCurrentKey("self.key", operator.context.name, hook).with_traceback(error.__traceback__)
+        if error.name == "timestamp":
+            index = operator._input_index if operator.inputs == 2 and operator.timestamps is None else None
+            untimed = NoEventTime(operator.context.name, "self.timestamp", index)
+            return untimed.with_traceback(error.__traceback__)
+    return error
