@@ -110,11 +110,11 @@ class OpenPanes:
         return pane if is_last else pane.copy()
 
     def _merged(self, numbers: Sequence[int], keys: int) -> Pane:
-        largest = max(numbers, key=lambda number: len(self._panes[number]))
-        merged = self._panes[largest].copy(sum(len(self._panes[number]) for number in numbers))
-        for number in numbers:
-            if number != largest:
-                merged.merge(self._panes[number], keys)
+        panes = sorted((self._panes[number] for number in numbers), key=len)
+        rows = sum(map(len, panes))
+        merged = Pane(self._parts, rows, self.spare) if keys <= rows else panes.pop().copy(rows)
+        for pane in panes:
+            merged.merge(pane, keys)
         return merged
 
     def those_of(self, slots: Slots, end: int, keys: int) -> Pane:

@@ -16,10 +16,12 @@ import pyarrow as pa
 
 from ..keys.word_table import Slots
 from ..kinds.aggregates import Part
-from .part_columns import PartColumns, Values, values_at
+from .part_columns import PartColumns, Values
 
 _FEWEST = 1024
 _TO_BE_COUNTED = -1
+_FEW = 8
+"""One of so many is few: they are reset one by one, as all at once would take longer."""
 
 
 class Pane:
@@ -86,9 +88,14 @@ class Pane:
         self._narrow()
         return self.parts.at(slice(0, self._count))
 
+    def view(self) -> Values:
+        """By place, as they are: good until the pane takes more in."""
+        self._narrow()
+        return self.parts.view(self._count)
+
     def merge(self, other: Pane, known: int) -> None:
         """Add all of another pane."""
-        self.merge_values(other.slots, other.values(), known)
+        self.merge_values(other.slots, other.view(), known)
 
     def merge_values(self, slots: Slots, values: Values, known: int) -> None:
         """Add values for these slots, which are all different."""
@@ -98,20 +105,14 @@ class Pane:
     def copy(self, rows: int = 0) -> Pane:
         """The same, apart. `rows`: how many more may come to it."""
         made = Pane(self.parts.types, rows, self._spare)
-        made._hold(self.slots.copy(), self.values())
+        made._hold(self.slots.copy(), self.parts.chosen(slice(0, self._count)))
         return made
 
     def take_out(self) -> tuple[Slots, Values]:
         """The slots with rows, and their values; the pane is empty afterwards."""
-        if self._is_wide:
-            slots = np.flatnonzero(self._have_rows())
-            values = self.parts.at(slots)
-            self.parts.reset(slots)
-            self._spare.append(self.parts)
-        else:
-            slots, values = self.slots, self.values()
-        self._is_wide, self._rows = False, 0
-        self._hold(slots[:0], values_at(values, slice(0)))
+        slots, values = self.slots, self.view()
+        self._hold(np.empty(0, np.int64), PartColumns(self.parts.types))
+        self._rows = 0
         return slots, values
 
     def seal(self) -> None:
@@ -126,7 +127,7 @@ class Pane:
     def _widen(self, known: int) -> None:
         """Let slots be places, with room for rows of this many."""
         if not self._is_wide:
-            slots, values = self.slots, self.values()
+            slots, values = self.slots, self.view()
             self.parts = self._spare.pop() if self._spare else PartColumns(self.parts.types)
             self.parts.reserve(known)
             self.parts.put(slots, values)
@@ -143,16 +144,19 @@ class Pane:
 
     def _narrow(self) -> None:
         """From now on slots with rows have places 0, 1, 2, ..., and others have none."""
-        if self._is_wide:
-            self._hold(*self.take_out())
+        if not self._is_wide:
+            return
+        slots = np.flatnonzero(self._have_rows())
+        wide, parts = self.parts, self.parts.chosen(slots)
+        wide.reset(slots if _FEW * len(slots) < self._known else slice(0, self._known))
+        self._spare.append(wide)
+        self._is_wide, self._rows = False, 0
+        self._hold(slots, parts)
 
-    def _hold(self, slots: Slots, values: Values) -> None:
-        """These only, which are all different."""
-        self.parts = PartColumns(self.parts.types)
-        self._slots, self._count = slots, len(slots)
+    def _hold(self, slots: Slots, parts: PartColumns) -> None:
+        """These slots only, which are all different, with these values by place."""
+        self.parts, self._slots, self._count = parts, slots, len(slots)
         self.seal()
-        self.parts.reserve(self._count)
-        self.parts.put(slice(0, self._count), values)
 
     def _know(self, known: int) -> None:
         if known <= len(self._places):

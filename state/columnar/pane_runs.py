@@ -12,7 +12,7 @@ from ..columns.column_values import Numbers
 from ..keys.word_table import Slots
 from .pane import Pane
 from .pane_windows import Rows
-from .part_columns import Values, joined_values
+from .part_columns import Values, joined_values, values_at
 
 
 class Run(NamedTuple):
@@ -25,7 +25,7 @@ class Run(NamedTuple):
 
 
 class LeavingWindow:
-    """A window that has fired. From place `at` on its rows have not been given out."""
+    """A window that has fired: its pane takes no more in. From place `at` on its rows have not been given out."""
 
     def __init__(self, start: int, end: int, pane: Pane) -> None:
         self.start, self.end, self.pane, self.at = start, end, pane, 0
@@ -35,7 +35,7 @@ class LeavingWindow:
 
     def next_run(self, most_rows: int) -> Run:
         places = slice(self.at, min(self.at + most_rows, len(self.pane)))
-        return Run(self.start, self.end, self.pane.slots[places], self.pane.parts.at(places))
+        return Run(self.start, self.end, self.pane.slots[places], values_at(self.pane.view(), places))
 
 
 def rows_of(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
@@ -51,4 +51,5 @@ def field_of_rows(runs: Sequence[Run], field: str) -> Numbers:
 
 def joined_runs(runs: Sequence[Run]) -> tuple[Slots, Values]:
     """The slots and values of all."""
-    return np.concatenate([run.slots for run in runs]), joined_values([run.values for run in runs])
+    slots = runs[0].slots if len(runs) == 1 else np.concatenate([run.slots for run in runs])
+    return slots, joined_values([run.values for run in runs])

@@ -147,6 +147,8 @@ class PaneTable:
             if not self._leaving and not self._fire_next(target, closing):
                 break
             first = self._leaving[0]
+            if runs and rows + len(first) > most_rows:
+                break  # it is not cut in two: what is one window's is not copied once more
             run = first.next_run(most_rows)
             rows += len(run.slots)
             runs.append(run)

@@ -83,6 +83,17 @@ class PartColumns:
         """A copy of the values of these slots. A part whose values are the count of rows has the same array."""
         return self._with_followers({part: running.at(slots) for part, running in self.own()})
 
+    def view(self, count: int) -> Values:
+        """The values of the first slots, which are not to be changed; later changes may show in them."""
+        return self._with_followers({part: running.values[:count] for part, running in self.own()})
+
+    def chosen(self, slots: Slots | slice) -> PartColumns:
+        """The values of these slots alone, whose slots are their places."""
+        made = PartColumns(self.types)
+        made._following = set(self._following)
+        made._running |= {part: running.chosen(slots) for part, running in self.own()}
+        return made
+
     def reset(self, slots: Slots | slice) -> None:
         """Give these slots neutral values."""
         for _, running in self.own():

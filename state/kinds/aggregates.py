@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -117,8 +118,13 @@ class Running:
 
     def at(self, slots: Any) -> Numbers:
         """A copy of the values of these slots."""
-        taken: Numbers = self.values[slots]
-        return taken.copy() if isinstance(slots, slice) else taken
+        return self.values[slots].copy() if isinstance(slots, slice) else self.values.take(slots)
+
+    def chosen(self, slots: Any) -> Running:
+        """The values of these slots alone, whose slots are their places."""
+        made = copy(self)
+        made.values = self.at(slots)
+        return made
 
     def reset(self, slots: Any) -> None:
         self.values[slots] = self._neutral
