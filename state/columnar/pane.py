@@ -21,7 +21,7 @@ from .part_columns import PartColumns, Values
 _FEWEST = 1024
 _TO_BE_COUNTED = -1
 _FEW = 8
-"""One of so many is few: they are reset one by one, as all at once would take longer."""
+"""If fewer than one slot in 8 has rows, these are reset one by one: all at once would take longer."""
 
 
 class Pane:

@@ -148,7 +148,7 @@ class PaneTable:
                 break
             first = self._leaving[0]
             if runs and rows + len(first) > most_rows:
-                break  # it is not cut in two: what is one window's is not copied once more
+                break  # a window that is not cut in two need not be copied once more
             run = first.next_run(most_rows)
             rows += len(run.slots)
             runs.append(run)
