@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 from ...messages import CheckpointId, KeyedStateHandle
 from ..errors import CallIsOver, UpdateForgotten
 from ..kinds.descriptors import KeyedStateDeclaration
-from ..kinds.misnamed import Misnamed, no_method
+from ..kinds.misnamed import Misnamed
 from .backend import (
     NO_KEY,
     NO_NAMESPACE,
@@ -249,12 +249,6 @@ class SharedState(Misnamed):
             setattr(self, name, self._reading(getattr(inner, name), lends=lends))
         for name in filter(partial(hasattr, inner), WRITES):
             setattr(self, name, self._writing(getattr(inner, name)))
-
-    def __getattr__(self, name: str) -> NoReturn:
-        """Only for names that there are not."""
-        if name.startswith("_") or name == "declaration":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        raise no_method(self, name)
 
     def set_namespace(self, namespace: Hashable) -> None:
         if namespace is None:

@@ -110,10 +110,12 @@ class OpenPanes:
         return pane if is_last else pane.copy()
 
     def _merged(self, numbers: Sequence[int], keys: int) -> Pane:
-        panes = sorted((self._panes[number] for number in numbers), key=len)
+        """In one order, as sums of floats depend on it: the largest pane first."""
+        panes = sorted((self._panes[number] for number in numbers), key=len, reverse=True)
         rows = sum(map(len, panes))
-        merged = Pane(self._parts, rows, self.spare) if keys <= rows else panes.pop().copy(rows)
-        for pane in panes:
+        is_wide = keys <= rows
+        merged = Pane(self._parts, rows, self.spare) if is_wide else panes[0].copy(rows)
+        for pane in panes if is_wide else panes[1:]:
             merged.merge(pane, keys)
         return merged
 

@@ -84,18 +84,13 @@ class Pane:
         return np.subtract(self._places.take(slots), 1, dtype=np.int64)
 
     def values(self) -> Values:
-        """Copies, by place."""
-        self._narrow()
-        return self.parts.at(slice(0, self._count))
-
-    def view(self) -> Values:
         """By place, as they are: good until the pane takes more in."""
         self._narrow()
         return self.parts.view(self._count)
 
     def merge(self, other: Pane, known: int) -> None:
         """Add all of another pane."""
-        self.merge_values(other.slots, other.view(), known)
+        self.merge_values(other.slots, other.values(), known)
 
     def merge_values(self, slots: Slots, values: Values, known: int) -> None:
         """Add values for these slots, which are all different."""
@@ -110,7 +105,7 @@ class Pane:
 
     def take_out(self) -> tuple[Slots, Values]:
         """The slots with rows, and their values; the pane is empty afterwards."""
-        slots, values = self.slots, self.view()
+        slots, values = self.slots, self.values()
         self._hold(np.empty(0, np.int64), PartColumns(self.parts.types))
         self._rows = 0
         return slots, values
@@ -127,7 +122,7 @@ class Pane:
     def _widen(self, known: int) -> None:
         """Let slots be places, with room for rows of this many."""
         if not self._is_wide:
-            slots, values = self.slots, self.view()
+            slots, values = self.slots, self.values()
             self.parts = self._spare.pop() if self._spare else PartColumns(self.parts.types)
             self.parts.reserve(known)
             self.parts.put(slots, values)

@@ -35,7 +35,7 @@ class LeavingWindow:
 
     def next_run(self, most_rows: int) -> Run:
         places = slice(self.at, min(self.at + most_rows, len(self.pane)))
-        return Run(self.start, self.end, self.pane.slots[places], values_at(self.pane.view(), places))
+        return Run(self.start, self.end, self.pane.slots[places], values_at(self.pane.values(), places))
 
 
 def rows_of(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:

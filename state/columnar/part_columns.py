@@ -6,6 +6,7 @@ Who owns them says what a slot, an index into the arrays, stands for: a key, a k
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -89,9 +90,11 @@ class PartColumns:
 
     def chosen(self, slots: Slots | slice) -> PartColumns:
         """The values of these slots alone, whose slots are their places."""
-        made = PartColumns(self.types)
+        made = copy(self)
         made._following = set(self._following)
-        made._running |= {part: running.chosen(slots) for part, running in self.own()}
+        made._running = {part: copy(running) for part, running in self._running.items()}
+        for _, running in made.own():
+            running.values = running.at(slots)
         return made
 
     def reset(self, slots: Slots | slice) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -119,12 +118,6 @@ class Running:
     def at(self, slots: Any) -> Numbers:
         """A copy of the values of these slots."""
         return self.values[slots].copy() if isinstance(slots, slice) else self.values.take(slots)
-
-    def chosen(self, slots: Any) -> Running:
-        """The values of these slots alone, whose slots are their places."""
-        made = copy(self)
-        made.values = self.at(slots)
-        return made
 
     def reset(self, slots: Any) -> None:
         self.values[slots] = self._neutral

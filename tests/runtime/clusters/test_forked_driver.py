@@ -134,6 +134,7 @@ time.sleep(300)
         finally:
             fork.kill()
             driver.kill()
+            fork.wait(30)  # a busy machine ends it a moment later, and nothing may be left then
 
 
 def test_a_cluster_says_why_it_cannot_be_pickled_and_how_another_process_reaches_it() -> None:

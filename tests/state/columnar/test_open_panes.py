@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from understudy.state.columnar.open_panes import OpenPanes
 from understudy.state.columnar.pane import Pane
-from understudy.state.columnar.pane_windows import LAST_BOUND, tumbling_panes
-from understudy.state.columnar.part_columns import ROWS
+from understudy.state.columnar.pane_windows import LAST_BOUND, sliding_panes, tumbling_panes
+from understudy.state.columnar.part_columns import ROWS, RowsOfSlots
+from understudy.state.kinds.aggregates import Part
 
 
 @pytest.mark.parametrize(
@@ -61,3 +62,17 @@ def test_the_length_is_that_of_all_panes(script: list[tuple[int, list[int]] | in
         if script.index(step) % 2:
             assert len(panes) == sum(map(len, panes.all))
     assert len(panes) == sum(map(len, panes.all))
+
+
+@pytest.mark.parametrize("keys", [4, 1000], ids=["wide", "narrow"])
+def test_sums_of_floats_are_added_in_one_order_however_many_keys_there_are_elsewhere(keys: int) -> None:
+    """After a restart there may be fewer: the sums are to be the same, to the last bit."""
+    total = Part("sum", "value")
+    panes = OpenPanes(sliding_panes(30, 10), {ROWS: pa.int64(), total: pa.float64()})
+    for number, values in enumerate(([1.0, 1.0], [1e16, 1.0, 1.0], [1.0, 1.0])):
+        pane = panes.opened(number)
+        places = pane.places_of(np.arange(len(values)), 1000)
+        pane.parts.take_in(RowsOfSlots(pa.record_batch({"value": values}), places))
+    merged = panes.window(3, 0, keys)
+    assert merged.values()[total].tolist() == [1e16 + 1.0 + 1.0, 3.0, 1.0], "the largest pane first"
+    assert 1e16 + 1.0 + 1.0 != 1.0 + 1.0 + 1e16
