@@ -115,8 +115,11 @@ class OutputDirectory:
         self._files.sync_folder(self.root)
 
     def remove_hidden_if_empty(self) -> None:
-        """Only on a local disk, which refuses to remove a folder that is not empty; object stores have no folders."""
-        self._files.remove_empty_folder(self.hidden)
+        """Only on a local disk, which refuses to remove a folder that is not empty; object stores have no folders. Then
+        it is gone permanently, and what was removed from it before.
+        """
+        if self._files.remove_empty_folder(self.hidden):
+            self._files.sync_folder(self.root)
 
     def _lost(self, source: str, target: str) -> LostTransaction:
         elsewhere = (

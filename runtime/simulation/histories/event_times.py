@@ -32,8 +32,6 @@ def time_behind(number: int) -> int:
     return time_of(number) - APART_MS
 
 
-def timed(
-    stream: Any, time: Callable[[int], int] = time_of, delay_ms: int = DISORDER_MS, idle_after_ms: int | None = None
-) -> Any:
-    """With event times, and watermarks so far behind the newest one."""
-    return stream.assign_timestamps(time, watermarks=bounded_out_of_orderness(delay_ms), idle_after_ms=idle_after_ms)
+def timed(stream: Any, time: Callable[[int], int] = time_of, delay_ms: int = DISORDER_MS, **options: Any) -> Any:
+    """With event times, and watermarks so far behind the newest one. `options`: of `assign_timestamps`."""
+    return stream.assign_timestamps(time, watermarks=bounded_out_of_orderness(delay_ms), **options)

@@ -14,7 +14,7 @@ A file may stay when somebody could not help it: a deletion failed, or a task wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ....messages import (
@@ -33,12 +33,14 @@ from ....state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ....state.checkpoints.snapshot_file import state_handles
 from ....state.errors import StorageError
 from .disk import SimulatedDisk
-from .faults import Fault, FreezeProcess, PowerFailure, RottenFile
+from .faults import Fault, FreezeProcess, PowerFailure, RottenFile, SlowFiles
 from .seen_files import SeenFiles
 from .trace import Trace
 
 TIDY_MS = 15_000.0
-"""How long the files of a checkpoint may still be there when nobody needs them any more."""
+"""How long the files of a checkpoint may still be there when nobody needs them any more; longer where files are slow: a
+task may be in the middle of writing one.
+"""
 
 _LATE_MS = 10_000.0
 """An acknowledgement that is later than this does not come."""
@@ -56,7 +58,7 @@ class StoredCheckpoints:
         storage: CheckpointStorage,
         disk: SimulatedDisk,
         config: CheckpointConfig,
-        faults: Iterable[Fault],
+        faults: Sequence[Fault],
         trace: Trace,
         report: Callable[[str, str], None],
         seen: SeenFiles,
@@ -72,6 +74,8 @@ class StoredCheckpoints:
         kinds = {type(fault) for fault in faults}
         self._may_be_unreadable = RottenFile in kinds
         self._may_be_untidy = not kinds.isdisjoint(_UNTIDY)
+        slow_ms = [fault.extra_ms for fault in faults if isinstance(fault, SlowFiles)]
+        self._tidy_ms = TIDY_MS + max(slow_ms, default=0.0)
         self.newest_completed = CheckpointId(0)
         """Of those that were announced."""
         self._restarts_ms: list[float] = []
@@ -197,7 +201,11 @@ class StoredCheckpoints:
         for path, _ in self._disk.files():
             checkpoint_id = self._checkpoint_of(path)
             since_ms = now_ms - self._unneeded_ms.get(checkpoint_id, now_ms)
-            if since_ms > TIDY_MS and not self._is_excused(checkpoint_id) and not self._could_not_be_removed(path):
+            if (
+                since_ms > self._tidy_ms
+                and not self._is_excused(checkpoint_id)
+                and not self._could_not_be_removed(path)
+            ):
                 self._report("nothing-discarded-is-kept", f"{path} is there {since_ms:.0f} ms too long")
 
     def _is_excused(self, checkpoint_id: CheckpointId) -> bool:

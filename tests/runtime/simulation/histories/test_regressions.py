@@ -8,7 +8,17 @@ import pytest
 
 from understudy.runtime.simulation.histories.mix import standard_history
 from understudy.runtime.simulation.world import world_cluster as simulated
-from understudy.testing import Scenario, run_history
+from understudy.testing import (
+    KillProcess,
+    PowerFailure,
+    RestartFromSavepoint,
+    Scenario,
+    SlowFiles,
+    SlowLink,
+    StopWithSavepoint,
+    Workload,
+    run_history,
+)
 
 pytestmark = pytest.mark.every_run
 
@@ -45,6 +55,49 @@ def test_a_user_whose_savepoint_fits_no_other_parallelism_keeps_the_old_one() ->
 def test_what_an_earlier_attempt_of_a_sink_left_is_removed_for_ever() -> None:
     """Also if the power fails before the sink has written anything."""
     assert run_history(standard_history(2_104_578, "answered")).violations == ()
+
+
+def test_what_a_sink_removed_before_its_job_ended_does_not_come_back() -> None:
+    """Though the power fails when the job has ended, and nobody comes to remove it again."""
+    scenario = Scenario(
+        seed=1,
+        topology="quiet",
+        workload=Workload(
+            records=3,
+            keys=3,
+            parallelism=1,
+            checkpoint_interval_ms=1_000,
+            retain_checkpoints="never",
+            inline_threshold_bytes=1_500,
+        ),
+        task_managers=1,
+        faults=(PowerFailure(1_000.0, after_sync="hidden output"), PowerFailure(3_400.0, after_sync="savepoint")),
+        actions=(StopWithSavepoint(at_ms=3_000.0), RestartFromSavepoint(at_ms=3_400.0)),
+    )
+    assert run_history(scenario).violations == ()
+
+
+def test_a_task_that_is_still_writing_what_is_discarded_has_time_to_remove_it() -> None:
+    """As long as its files are slow."""
+    workload = Workload(records=42, keys=1, parallelism=1, checkpoint_interval_ms=500, max_concurrent_checkpoints=3)
+    slow = SlowFiles(at_ms=4_590.0, for_ms=28.1, who=1, extra_ms=16_507.8)
+    assert run_history(Scenario(seed=1, topology="chain", workload=workload, faults=(slow,))).violations == ()
+
+
+def test_a_source_that_falls_silent_is_waited_for_until_its_one_record_is_there() -> None:
+    """Its idleness was judged behind a link that was slower than that took: the record was late then, rightly."""
+    scenario = Scenario(
+        seed=1_504_269,
+        topology="quiet",
+        workload=Workload(records=6, keys=1, retain_checkpoints="on_cancellation", inline_threshold_bytes=60),
+        faults=(
+            SlowLink(at_ms=900.0, for_ms=11_000.0, one=1, other=0, extra_latency_ms=1_256.4),
+            KillProcess(at_ms=3_000.0, who=0),
+            KillProcess(at_ms=8_000.0, who=1),
+        ),
+        storage_ms=700.0,
+    )
+    assert run_history(scenario).violations == ()
 
 
 def test_a_savepoint_that_was_under_way_when_the_final_checkpoint_completed_is_no_trouble() -> None:
