@@ -40,6 +40,7 @@ PEERS = {
     ),
 }
 """By name: the module, what it needs, and how it is set up."""
+BARE_COPY = "2 processes of the bare client that hand records on as they are, at least once"
 COMPILED = "the counting function compiled by Numba"
 KILLED_KEYS, KILLED_PER_S, KILLED_CHECKPOINT_MS = 100, 1_000, 250
 
@@ -132,6 +133,8 @@ def speed(
             module, environment, setting = PEERS[peer]
             command = [str(python_of(environment, cache)), "-m", f"benchmarks.peers.{module}"]
             counting.append(Side(peer, command, data, options, setting=setting))
+        bare_copy = [sys.executable, "-m", "benchmarks.sides.bare_kafka_copy"]
+        counting.append(Side("bare-copy", bare_copy, data, options, setting=BARE_COPY, answers=False))
         scores = compete(WORKLOAD, counting, runs, check_counts)
         alone = options | {"only_source": True, "task_managers": 1, "parallelism": 1}
         sources = [
