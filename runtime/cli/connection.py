@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from ...messages import JobSummary
 from ..clusters.announcement import Announcement, find_announcements
 from ..clusters.remote_cluster import RemoteCluster, find_job, jobs_meant
 from ..clusters.remote_errors import RemoteError
+from ..clusters.work_dir import where_work_dirs_are
 from ..hosts.settings import HostSettings
 from ..hosts.settings_sources import FILE_VARIABLE, LoadedSettings, load_settings
 from ..system import CurveKeys
@@ -159,8 +159,10 @@ def _discover(address: str | None, key_file: str | None) -> tuple[str, str] | Ho
         return running[0].address, running[0].key_file
     if running:
         raise _several(running)
+    folder = where_work_dirs_are()
+    looked = "no temporary folder can be used: set TMPDIR" if folder is None else f"looked in {folder}"
     raise click.ClickException(
-        f"no JobManager of this user runs here (looked in {tempfile.gettempdir()}): start one with `understudy run`, "
+        f"no JobManager of this user runs here ({looked}): start one with `understudy run`, "
         "or name one with --jobmanager and --key-file, or in an understudy.yaml"
     )
 

@@ -13,15 +13,14 @@ import fcntl
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
 from ..system.remote.address import is_reachable_base
+from .work_dir import WORK_DIR_PREFIX, where_work_dirs_are
 
-WORK_DIR_PREFIX = "understudy-"
 FILE_NAME = "jobmanager.json"
 KEY_NAME = "key"
 _MAX_BYTES = 64 * 1024
@@ -78,9 +77,12 @@ class Announced:
 
 def find_announcements(folder: str | Path | None = None) -> Found:
     """Look through `folder`, the temporary folder when it is None. Files of clusters that are gone are removed."""
+    folder = folder or where_work_dirs_are()
+    if folder is None:
+        return Found((), ())
     running: list[Announcement] = []
     unreadable: list[str] = []
-    for path in sorted(_own_files(Path(folder or tempfile.gettempdir()))):
+    for path in sorted(_own_files(Path(folder))):
         try:
             running += _read(path)
         except (OSError, ValueError, TypeError) as error:

@@ -12,7 +12,6 @@ import contextlib
 import logging
 import math
 import shutil
-import tempfile
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -54,7 +53,7 @@ from ..metrics.slot_stacks import SlotStacks
 from ..output import OutputDelivery
 from ..system import ActorFuture, ActorSystem
 from ..system.this_process import is_gone, this_process
-from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
+from .announcement import KEY_NAME, Announced, Announcement
 from .as_context import AsContext
 from .async_twin import async_twin
 from .client import Client
@@ -77,6 +76,7 @@ from .stream_queries import StreamQueries
 from .task_manager_process import TaskManagerLaunch
 from .watch import Watch
 from .web import WebSide
+from .work_dir import made_work_dir
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class Cluster(WebSide, AsContext):
         if self._system is not None:
             raise RuntimeError("this cluster has been started already: make a new one")
         self._check_machine()
-        self._work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
+        self._work_dir = made_work_dir()
         self._system = system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)
         try:
             self._delivery = OutputDelivery()

@@ -48,6 +48,10 @@ LAST_LINE_SECONDS = 1.0
 _PYTHON = "they run in the Python that sys.executable names: set it to one that has Understudy"
 _KILLED = ("SIGKILL", "SIGTERM")
 _SAYS_ALL = ("exited with code 0", *_KILLED)
+_BY_OTHERS = (
+    ", and not by Understudy: if nobody did it, memory ran out, and the kernel ended it (`dmesg`, or oom_kill in "
+    "memory.events of its container, says so); give it more memory, or run more TaskManagers with less state each"
+)
 _MORE_MEMORY = "it got no more memory, or no more threads: see `ulimit -v`, `ulimit -u` and the limits of its container"
 _REMEDIES = {
     "MemoryError": _MORE_MEMORY,
@@ -162,6 +166,11 @@ class _Child:
     index: int
     template: _TemplateProcess
     last_line: LastLine = field(default_factory=LastLine)
+    is_killed: bool = False
+
+    def kill(self, token: int) -> None:
+        self.is_killed = True
+        self.template.send(Kill(token))
 
 
 class LocalLauncher:
@@ -215,7 +224,7 @@ class LocalLauncher:
         with self._lock:
             for token, child in self._children.items():
                 if (child.job_id, child.index) == (job_id, index):
-                    child.template.send(Kill(token))
+                    child.kill(token)
 
     def abandon(self, job_id: JobId) -> None:
         """Nothing outlives the process of this launcher."""
@@ -253,7 +262,7 @@ class LocalLauncher:
             for token, child in self._children.items():
                 if child.job_id == job_id:
                     log.warning("TaskManager %d of %s did not end when released: killing it", child.index, job_id)
-                    child.template.send(Kill(token))
+                    child.kill(token)
 
     # -- on the template's reader thread
 
@@ -289,6 +298,8 @@ class LocalLauncher:
             timer.cancel()
         if not reason.endswith(_SAYS_ALL) and self.output.drain(LAST_LINE_SECONDS) and child.last_line.text:
             reason = f"{reason}; {_with_remedy(child.last_line.text)}"
+        if reason == "killed by SIGKILL" and not child.is_killed and not self._is_closed:
+            reason += _BY_OTHERS
         self._tell(TaskManagerExited(child.job_id, child.index, reason))
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -29,12 +28,13 @@ from ...state.checkpoints.high_availability import HighAvailability
 from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
 from ...state.errors import LostLeadership, UnwritableRoot
-from ..clusters.announcement import WORK_DIR_PREFIX, Announced
+from ..clusters.announcement import Announced
 from ..clusters.cluster import SUBMIT_TIMEOUT_MS
 from ..clusters.configuration import Configuration
 from ..clusters.leading import Leading, leading
 from ..clusters.remote_cluster import in_digits
 from ..clusters.watch import Watch
+from ..clusters.work_dir import made_work_dir
 from ..high_availability.errors import HighAvailabilityError, NotOurs, NotReachable
 from ..high_availability.kept_jobs import TakenOver
 from ..metrics.slot_stacks import SlotStacks
@@ -63,7 +63,7 @@ AGAIN_SECONDS = 1.0
 def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> str:
     """Run until SIGTERM, SIGINT or SIGHUP, on the main thread; returns why it ended.
 
-    Raises HostError, InsecureKeyFile, UnwritableRoot, HighAvailabilityError where it cannot begin.
+    Raises HostError, InsecureKeyFile, UnwritableRoot, UnwritableFolder, HighAvailabilityError where it cannot begin.
     """
     keys, stop = load_keys(settings), Stop()
     CheckpointStorage(settings.storage_dir).check()
@@ -107,7 +107,7 @@ def _lead(settings: HostSettings, keys: CurveKeys, lead: Leading, stop: Stop, pi
     with ExitStack() as stack:
         system = _listening(settings, keys)
         stack.callback(system.shutdown)
-        work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
+        work_dir = made_work_dir()
         stack.callback(shutil.rmtree, work_dir, ignore_errors=True)
         jobs = _Jobs(settings, keys, system, lead.high_availability(lambda: LeaderSessionId(system.new_id("session"))))
         stack.callback(

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from ...actors.context import Ref
 from ...messages import HostId, JobId, LaunchTaskManager, TaskManagerExited
-from ..clusters.announcement import WORK_DIR_PREFIX
 from ..clusters.local_launcher import LocalLauncher
 from ..clusters.remote_cluster import in_digits, own_host
 from ..clusters.task_manager_process import TaskManagerLaunch
 from ..clusters.watch import Watch
+from ..clusters.work_dir import made_work_dir
 from ..output import LogLevels
 from ..system import ActorSystem, CurveKeys
 from .errors import ProcessFailed
@@ -44,7 +44,7 @@ LEAVE_SECONDS = 2.0
 def run_task_manager_process(settings: HostSettings, *, in_background: bool = False) -> str:
     """Run until SIGTERM, SIGINT or SIGHUP, on the main thread; returns why it ended.
 
-    Raises HostError, InsecureKeyFile where it cannot begin.
+    Raises HostError, InsecureKeyFile, UnwritableFolder where it cannot begin.
     """
     keys, stop = load_keys(settings), Stop()
     with ExitStack() as stack:
@@ -53,7 +53,7 @@ def run_task_manager_process(settings: HostSettings, *, in_background: bool = Fa
         log_to_file(settings, pid_file.state.log_file, in_background=in_background)
         stack.enter_context(stop.on_signals())
         host = _host(settings)
-        work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
+        work_dir = made_work_dir()
         stack.callback(shutil.rmtree, work_dir, ignore_errors=True)
         system = stack.enter_context(ActorSystem("host", bind=f"tcp://{host}:0", curve=keys))
         actor: list[Ref] = []

@@ -13,7 +13,6 @@ import logging
 import math
 import random
 import shutil
-import tempfile
 import threading
 from bdb import BdbQuit
 from collections.abc import Callable
@@ -29,13 +28,13 @@ from ...api.environment import StreamEnvironment
 from ...api.errors import InvalidSetting
 from ...api.restart import no_restart
 from ...api.translation import Translation
-from ...clusters.announcement import WORK_DIR_PREFIX
 from ...clusters.cluster_settings import ClusterSettings, known_settings
 from ...clusters.configuration import Configuration
 from ...clusters.job_client import JobClient
 from ...clusters.job_errors import JobFailed
 from ...clusters.job_handle import JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch
+from ...clusters.work_dir import made_work_dir
 from ...high_availability.settings import RECOVERY_MODE, RecoveryMode
 from ..world.data_plane import SimulatedDataPlane
 from ..world.dispatchers import SimulatedGroup, SimulatedStepping
@@ -94,7 +93,7 @@ class DebugCluster(WorldCluster):
 
     def start(self) -> Self:
         if self._driver is None:
-            self._work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
+            self._work_dir = made_work_dir()
         return super().start()
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from understudy.messages import CheckpointConfig, JobId
 from understudy.runtime.clusters import local_launcher
 from understudy.runtime.clusters.local_launcher import LocalLauncher
 from understudy.runtime.clusters.task_manager_process import TaskManagerLaunch
+from understudy.runtime.clusters.template import Exited, send
 
 START = local_launcher.start_template
 """As users have it: the fixtures of this folder put another one in its place."""
@@ -151,3 +152,33 @@ def test_of_a_template_that_was_killed_no_other_python_is_advised(
         launcher.close()
     killed = f"its template process ended: killed by SIGKILL, before it had started anything ({sys.executable})"
     assert [each.reason for each in ended] == [killed]
+
+
+def test_of_a_kill_that_is_none_of_its_own_the_launcher_says_that_memory_may_be_short(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lines: list[socket.socket] = []
+
+    def start(control: socket.socket, *_: Any) -> NoProcess:
+        lines.append(control.dup())
+        return NoProcess()
+
+    monkeypatch.setattr(local_launcher, "start_template", start)
+    ended: list[Any] = []
+    launcher = LocalLauncher(ended.append, str(tmp_path))
+    try:
+        launcher.prepare(LAUNCH)
+        for index in (1, 2):
+            launcher.start(LAUNCH.job_id, index)
+        launcher.kill(LAUNCH.job_id, 2)
+        for token in launcher._children.copy():
+            send(lines[0], Exited(token, "killed by SIGKILL"))
+    finally:
+        lines[0].close()
+        launcher._template._reader.join()
+        launcher.close()
+    by_index = {each.index: each.reason for each in ended}
+    assert by_index[1].startswith("killed by SIGKILL, and not by Understudy: ")
+    assert "memory" in by_index[1]
+    assert "dmesg" in by_index[1]
+    assert by_index[2] == "killed by SIGKILL"
