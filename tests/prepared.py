@@ -10,6 +10,7 @@ folder, or by its process group.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import gc
@@ -267,8 +268,22 @@ def _prepare() -> None:
     gc.freeze()
 
 
+def _leave_whole() -> None:
+    """At the end of each process: Python does not take apart the modules that were there before it was forked. That
+    would touch every page of memory, and each is copied first. Whatever is its own goes as it does everywhere.
+    """
+    for name in _BEFORE:
+        module = sys.modules.pop(name, None)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(module))
+
+
+_BEFORE: list[str] = []
+
+
 def main() -> None:
+    atexit.register(_leave_whole)  # before all others, to be called after them
     _prepare()
+    _BEFORE.extend(set(sys.modules) - {"__main__", "builtins", "sys"})
     with socket.socket(fileno=int(sys.argv[1])) as listener, socket.socket(fileno=int(sys.argv[2])) as alive:
         wanted = _serve(listener, alive)
     if wanted is not None:

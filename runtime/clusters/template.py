@@ -288,8 +288,9 @@ def _die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def main() -> None:
-    """Entry point: take over the socket whose descriptor is the first argument, import everything, serve.
+def main() -> NoReturn:
+    """Entry point: take over the socket whose descriptor is the first argument, import everything, serve. Does not
+    return: Python would take all modules apart, object by object, which takes a tenth of a second of the processor.
 
     The second argument is the cluster's work folder. The cluster removes it when it closes; one that was killed cannot.
     """
@@ -303,3 +304,5 @@ def main() -> None:
             Template(control).run()
     finally:
         shutil.rmtree(sys.argv[2], ignore_errors=True)
+    _flush()
+    os._exit(0)
