@@ -113,7 +113,7 @@ class Survived:
     """Of these, the parallelisms at which the job commits something else without any fault."""
     in_batches: str = ""
     """How the output differs where many records come at a time, if it does: some of our own operators fire once for a
-    batch, too, as columnar windows do that late records change.
+    batch, too, as columnar windows do that late records change. Then batches end at the same records in each history.
     """
     not_compared: str = ""
     """Why the output was not compared with that of a process with another hash seed, if it was not."""
@@ -190,6 +190,8 @@ class _Assertion:
             raise AssertionError(self._wrong_without_faults(without_faults))
         hash_seeds = HashSeeds(self._trial.calm_run(), self._trial.reference.output, self._wanted)
         survived = Survived(empty=[name for name, records in self._wanted.items() if not records])
+        survived.in_batches = self._in_batches()
+        self._trial.is_uneven = not survived.in_batches
         for seed in self._seeds:
             BUDGET.ran += 1
             tried = self._try(seed, self._faults_of(seed), self._actions_of(seed))
@@ -203,11 +205,14 @@ class _Assertion:
         if (problem := hash_seeds.problem()) is not None:
             BUDGET.violations += 1
             raise AssertionError(other_process_report(self._call, problem))
-        hurried = self._trial.hurried
-        survived.in_batches = next(map(str, self._judge(hurried.status, hurried.output)), "")
         check_that_some_happened(self._faults, survived.faults.total(), self._trial.reference.virtual_ms)
         survived.not_compared = hash_seeds.not_compared
         return survived
+
+    def _in_batches(self) -> str:
+        """How the output differs in large batches, if it does: then histories have batches of one size."""
+        hurried = self._trial.hurried
+        return next(map(str, self._judge(hurried.status, hurried.output)), "")
 
     def _wrong_without_faults(self, violation: Violation) -> str:
         """A job that is another one in each run is called so."""

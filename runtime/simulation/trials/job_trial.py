@@ -88,8 +88,10 @@ class JobTrial:
         self._changelogs = changelogs_of(env.graph.nodes)
         self._was = env.parallelism or task_managers * slots_per_task_manager
         self._pause_ms = 0.0
-        self._translations: dict[tuple[int, int, VertexId | None], Translation] = {}
+        self._translations: dict[tuple[int, int, VertexId | None, bool], Translation] = {}
         self._fitting = {self._was: True}
+        self.is_uneven = True
+        """Whether batches of slowed sources end at other records in each history."""
         self.left_out: list[str] = []
         """Why the job is not rescaled to some parallelisms."""
         self._plain = self._translated(env, 1)
@@ -168,7 +170,7 @@ class JobTrial:
         limit_ms = last_fault_ms + self.reference.virtual_ms + RECOVERY_MS
 
         def translated(parallelism: int, number: int) -> Translation:
-            return self._paced(parallelism, number, ahead)
+            return self._paced(parallelism, number, ahead, is_uneven=self.is_uneven)
 
         tried = self._run(translated, seed, faults, limit_ms, judge, actions, causes=causes)
         tried.ahead = self._sources[ahead] if ahead is not None else ""
@@ -260,15 +262,17 @@ class JobTrial:
         needed = max(slots_needed(self._paced(each, 1).graph) for each in parallelisms)
         return max(self._slots, -(-needed // self._task_managers))
 
-    def _paced(self, parallelism: int, number: int, ahead: VertexId | None = None) -> Translation:
+    def _paced(
+        self, parallelism: int, number: int, ahead: VertexId | None = None, *, is_uneven: bool = False
+    ) -> Translation:
         """The job with this parallelism (0: its own), as the so-manieth of a history, at the pace of the reference."""
-        known = self._translations.get((parallelism, number, ahead))
+        known = self._translations.get((parallelism, number, ahead, is_uneven))
         if known is None:
             plain = self._plain
             if parallelism or number > 1:
                 plain = self._translated(with_parallelism(self._env, parallelism or self._was, self._was), number)
-            known = paced(plain, self._pause_ms, self._plain, ahead)
-            self._translations[parallelism, number, ahead] = known
+            known = paced(plain, self._pause_ms, self._plain, ahead, is_uneven=is_uneven)
+            self._translations[parallelism, number, ahead, is_uneven] = known
         return known
 
     def _translated(self, env: StreamEnvironment, number: int) -> Translation:
