@@ -17,14 +17,14 @@ def _env() -> StreamEnvironment:
 
 
 class Pairs(KeyedOperator):
-    """Keeps the fourth of ten records for the fifth: in an attribute."""
+    """Keeps the first of three records for the second: in an attribute."""
 
     held = -1
 
     def process(self, record: int, out: Collector) -> None:
-        if record % 10 == 4:
+        if record % 3 == 0:
             self.held = record
-        elif record % 10 == 5:
+        elif record % 3 == 1:
             out.collect((self.held, record))
             self.held = -1
 
@@ -33,16 +33,16 @@ class PairsInState(KeyedOperator):
     held = ValueState(int, default=-1)
 
     def process(self, record: int, out: Collector) -> None:
-        if record % 10 == 4:
+        if record % 3 == 0:
             self.held.update(record)
-        elif record % 10 == 5:
+        elif record % 3 == 1:
             out.collect((self.held.value(), record))
 
 
 def _pairs(operator: type[KeyedOperator]) -> StreamEnvironment:
-    """300 records, which an even source divides into batches of ten."""
+    """90 records, which an even source divides into batches of three."""
     env = _env()
-    env.from_collection(range(300)).key_by(lambda number: 0).process(operator).collect(name="pairs")
+    env.from_collection(range(90)).key_by(lambda number: 0).process(operator).collect(name="pairs")
     return env
 
 
@@ -59,6 +59,11 @@ class Sizes(Operator):
     def process_batch(self, batch: Any, out: Collector) -> None:
         TransactionalLog("sizes").write([len(batch)])
         out.emit(batch)
+
+
+class SizesAlone(Operator):
+    def process_batch(self, batch: Any, out: Collector) -> None:
+        out.collect(len(batch))
 
 
 def _columns(start: int, count: int) -> pa.RecordBatch:
@@ -85,7 +90,9 @@ def test_batches_end_elsewhere_in_each_history_and_again_after_a_failure(source:
         seen.append(tuple(TransactionalLog("sizes").committed()))
         return []
 
-    survived = assert_exactly_once(build, faults=[KillProcess(3_300, 0)], histories=4, outside={"sizes": sizes})
+    survived = assert_exactly_once(
+        build, faults=[KillProcess(3_300, 0)], histories=4, outside={"sizes": sizes}, task_managers=1
+    )
     assert survived.recoveries == 4
     assert 5 <= survived.checkpoints / 4 <= 20  # as many as at the even pace, about
     histories = seen[-4:]
@@ -96,7 +103,7 @@ def test_batches_end_elsewhere_in_each_history_and_again_after_a_failure(source:
 def test_batches_of_a_job_that_depends_on_them_stay_even() -> None:
     def build() -> StreamEnvironment:
         env = _env()
-        env.from_collection(range(120)).map_batches(lambda batch: [len(batch)]).collect(name="sizes")
+        env.from_collection(range(120)).process(SizesAlone).collect(name="sizes")
         return env
 
     survived = assert_exactly_once(build, histories=2)

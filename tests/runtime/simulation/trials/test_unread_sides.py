@@ -75,7 +75,7 @@ def test_a_side_output_that_is_right_survives_failures_and_rescaling() -> None:
 
 
 def test_a_side_output_that_is_read_is_compared_once() -> None:
-    with pytest.raises(AssertionError, match="^exactly-once: sink 'read' has committed "):
+    with pytest.raises(AssertionError, match=r"^exactly-once: sink 'read' has committed "):
         assert_exactly_once(_routed(Route, is_read=True), faults=[KILL], histories=3)
 
 
@@ -98,5 +98,5 @@ def test_late_records_that_nobody_reads_are_compared() -> None:
         windows.map(tuple).collect(name="windows")
         return env
 
-    with pytest.raises(AssertionError, match="^exactly-once: side output 'late' of .*, which no stream reads, has"):
+    with pytest.raises(AssertionError, match=r"^exactly-once: side output 'late' of .*, which no stream reads, has"):
         assert_exactly_once(build, faults=[KILL], histories=3)
