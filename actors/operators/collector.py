@@ -194,6 +194,11 @@ class Collector(list[Any]):
         """Whether anything ever went to a side output."""
         return bool(self._sides)
 
+    @property
+    def side_names(self) -> list[str]:
+        """Of all tags that anything ever went to."""
+        return list(self._sides)
+
     def sides(self) -> Iterator[tuple[str, Any]]:
         """Take out what went to side outputs: the name of the tag, and a batch."""
         for name, side in self._sides.items():

@@ -62,7 +62,7 @@ def _seconds(plan: Plan) -> float:
 
 def _digests(plan: Plan) -> dict[int, str]:
     with quiet():
-        return {seed: _digest(plan, seed) for seed in range(plan.first_seed, plan.first_seed + plan.seeds)}
+        return {seed: _digest(plan, seed) for seed in plan.all_seeds}
 
 
 def _digest(plan: Plan, seed: int) -> str:

@@ -43,6 +43,12 @@ class _Simulate(CommandGroup):
 
 @click.group(cls=_Simulate, invoke_without_command=True)
 @click.option("--seeds", type=click.IntRange(1), help="How many histories.  [default: 1000]")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0, min_open=True),
+    metavar="M",
+    help="As many histories as fit into M minutes, in place of a number.",
+)
 @click.option("--first-seed", type=int, help="The seed of the first one; the others follow.  [default: 0]")
 @click.option("--seed", type=int, help="One history only; print its story.")
 @click.option(
@@ -67,6 +73,7 @@ class _Simulate(CommandGroup):
 def simulate(
     context: click.Context,
     seeds: int | None,
+    minutes: float | None,
     first_seed: int | None,
     seed: int | None,
     topologies: tuple[str, ...],
@@ -88,6 +95,10 @@ def simulate(
         return
     if seed is not None and (seeds is not None or first_seed is not None):
         raise click.UsageError("--seed runs one history, --seeds and --first-seed run many: leave out one or the other")
+    if minutes is not None and (seeds is not None or seed is not None):
+        raise click.UsageError(
+            "--minutes takes as many histories as fit, --seeds and --seed say which: leave out one or the other"
+        )
     if coverage and seed is not None:
         raise click.UsageError("--coverage counts over many histories, --seed runs one: leave out one or the other")
     if keep_going and stop_after is not None:
@@ -97,11 +108,12 @@ def simulate(
     one = seed is not None
     plan = Plan(
         first_seed=seed if seed is not None else first_seed or 0,
-        seeds=1 if one else seeds or 1000,
+        seeds=1 if one else seeds or (1000 if minutes is None else None),
         topologies=topologies,
         processes=1 if one else processes,
         stop_after=None if keep_going else stop_after or 1,
         covers=coverage and not one,
+        minutes=minutes,
     )
     if pdb:
         raise SystemExit(debug(plan.scenario(plan.first_seed), break_at))
@@ -129,7 +141,7 @@ def _one(plan: Plan, failures: Failures, trace_path: Path | None) -> Figures:
 def _many(plan: Plan, failures: Failures, trace_path: Path | None) -> Figures:
     console = Console(highlight=False)
     try:
-        with Progress(console, plan.seeds) as progress:
+        with Progress(console, plan.seeds, plan.minutes) as progress:
             figures = run_campaign(plan, told=progress.told)
     except BrokenProcessPool:
         click.echo("a process of the campaign has ended; what it said is above", err=True)

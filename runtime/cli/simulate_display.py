@@ -15,9 +15,12 @@ from ..simulation.histories.campaign import Figures
 class Progress:
     """A bar on a terminal, and nothing elsewhere. Use it as a context manager."""
 
-    def __init__(self, console: Console, histories: int) -> None:
+    def __init__(self, console: Console, histories: int | None, minutes: float | None = None) -> None:
+        """`minutes`: how long, where no number of histories says when it ends."""
+        self._histories = histories
+        of = f"of {histories:,} histories" if histories is not None else f"histories, in {minutes:g} minutes"
         self._bar = progress.Progress(
-            progress.TextColumn("{task.completed:,} of {task.total:,} histories"),
+            progress.TextColumn(f"{{task.fields[histories]:,}} {of}"),
             progress.BarColumn(),
             progress.TextColumn("{task.fields[figures]}"),
             progress.TimeRemainingColumn(),
@@ -25,7 +28,7 @@ class Progress:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task("", total=histories, figures="")
+        self._task = self._bar.add_task("", total=histories or 60 * (minutes or 0), histories=0, figures="")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -41,7 +44,8 @@ class Progress:
         if not self._bar.disable:
             hours = figures.virtual_ms / 3_600_000
             text = f"{figures.violations} failed, {hours:.1f} virtual hours, {figures.recoveries:,} recoveries"
-            self._bar.update(self._task, completed=figures.histories, figures=text)
+            done = figures.seconds if self._histories is None else figures.histories
+            self._bar.update(self._task, completed=done, histories=figures.histories, figures=text)
 
 
 def table(figures: Figures) -> Table:

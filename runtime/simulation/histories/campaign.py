@@ -34,6 +34,9 @@ _AHEAD = 6
 
 _OBJECTS_PER_COLLECTION = 500_000
 
+_ENDLESS = 10**12
+"""More histories than anybody has time for."""
+
 _MS_PER_HOUR = 3_600_000
 
 
@@ -42,13 +45,21 @@ class Plan:
     """Which histories. With several `topologies` they take turns; with none, the seed chooses among all."""
 
     first_seed: int
-    seeds: int
+    seeds: int | None
+    """None: as many as fit into `minutes`, and at least one."""
     topologies: tuple[str, ...] = ()
     processes: int = 1
     stop_after: int | None = 1
     """The number of failed histories after which the campaign ends; None: never."""
     covers: bool = False
     """Whether the situations that histories reach are counted; that takes a few percent more time."""
+    minutes: float | None = None
+    """Of real time, after which the campaign ends."""
+
+    @property
+    def all_seeds(self) -> range:
+        """Those that may be run."""
+        return range(self.first_seed, self.first_seed + (_ENDLESS if self.seeds is None else self.seeds))
 
     def scenario(self, seed: int) -> Scenario:
         names = self.topologies
@@ -122,6 +133,8 @@ def run_campaign(plan: Plan, *, told: Callable[[Figures], object] = lambda _: No
             told(figures)
             if plan.stop_after is not None and figures.violations >= plan.stop_after:
                 break
+            if plan.minutes is not None and figures.seconds >= 60 * plan.minutes:
+                break
     return figures
 
 
@@ -144,8 +157,7 @@ def _verdicts(plan: Plan) -> Iterator[Iterator[Verdict]]:
     """In the order of their seeds."""
     if plan.processes == 1:
         with quiet(), _seldom_collecting(), Watchdog() as watchdog:
-            seeds = range(plan.first_seed, plan.first_seed + plan.seeds)
-            yield (_judge(plan, seed, watchdog) for seed in seeds)
+            yield (_judge(plan, seed, watchdog) for seed in plan.all_seeds)
         return
     pool = ProcessPoolExecutor(plan.processes, _context(), initializer=_prepare)
     try:
@@ -164,12 +176,11 @@ def _context() -> multiprocessing.context.BaseContext:
 
 
 def _from_pool(plan: Plan, pool: ProcessPoolExecutor) -> Iterator[Verdict]:
-    chunks = iter(range(plan.first_seed, plan.first_seed + plan.seeds, _CHUNK))
+    chunks = (plan.all_seeds[start : start + _CHUNK] for start in range(0, len(plan.all_seeds), _CHUNK))
     pending: deque[Future[list[Verdict]]] = deque()
     while True:
-        while len(pending) < _AHEAD * plan.processes and (first := next(chunks, None)) is not None:
-            count = min(_CHUNK, plan.first_seed + plan.seeds - first)
-            pending.append(pool.submit(_judge_chunk, plan, first, count))
+        while len(pending) < _AHEAD * plan.processes and (chunk := next(chunks, None)) is not None:
+            pending.append(pool.submit(_judge_chunk, plan, chunk))
         if not pending:
             return
         yield from pending.popleft().result()
@@ -195,9 +206,9 @@ def _prepare() -> None:
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
 
 
-def _judge_chunk(plan: Plan, first: int, count: int) -> list[Verdict]:
+def _judge_chunk(plan: Plan, seeds: range) -> list[Verdict]:
     with Watchdog() as watchdog:
-        return [_judge(plan, seed, watchdog) for seed in range(first, first + count)]
+        return [_judge(plan, seed, watchdog) for seed in seeds]
 
 
 def _judge(plan: Plan, seed: int, watchdog: Watchdog) -> Verdict:

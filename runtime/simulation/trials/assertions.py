@@ -64,6 +64,10 @@ class TrialOptions(TypedDict, total=False):
     """
     histories: int | None
     """Usually as pytest's option --simulate-seeds says, or 100."""
+    minutes: float | None
+    """In place of a number: as many histories as fit into this real time, and at least one. Usually as pytest's option
+    --simulate-minutes says.
+    """
     first_seed: int | None
     """Usually 0. The option --simulate-seed goes before both."""
     faults: Sequence[Fault] | None
@@ -71,7 +75,7 @@ class TrialOptions(TypedDict, total=False):
     actions: Sequence[ClientAction] | None
     """Rescale(at_ms, parallelism): the same in each history, instead of random ones. Usually in three of ten."""
     sink: str | None
-    """Compare only this one."""
+    """Compare only this one; without it and `expected` side outputs are compared, too, that no stream reads."""
     outside: Mapping[str, Callable[[], Iterable[Any]]]
     """More to compare, by a name of your own: what the job has left outside, as a function that reads it at the end of
     each history, in its world. So the effects of a FakeService are compared, or files that an operator writes itself.
@@ -89,8 +93,11 @@ class TrialOptions(TypedDict, total=False):
 
 
 _SEEDS = "histories=... says how many, and first_seed=... with which number they begin"
+_TIME = "minutes=... says how long histories are run, in real time"
 _takes_options = known_arguments(
-    also=TrialOptions.__annotations__, elsewhere=dict.fromkeys(("seed", "seeds", "runs", "examples", "n"), _SEEDS)
+    also=TrialOptions.__annotations__,
+    elsewhere=dict.fromkeys(("seed", "seeds", "runs", "examples", "n"), _SEEDS)
+    | dict.fromkeys(("seconds", "duration", "deadline", "timeout", "time"), _TIME),
 )
 
 
@@ -99,6 +106,8 @@ class Survived:
     """All histories of one assertion, in none of which anything was wrong."""
 
     histories: int = 0
+    minutes: float | None = None
+    """The real time that was given for them, if it was."""
     faults: Counter[str] = field(default_factory=Counter)
     """Those that happened, by kind."""
     recoveries: int = 0
@@ -113,7 +122,7 @@ class Survived:
     """Of these, the parallelisms at which the job commits something else without any fault."""
     in_batches: str = ""
     """How the output differs where many records come at a time, if it does: some of our own operators fire once for a
-    batch, too, as columnar windows do that late records change.
+    batch, too, as columnar windows do that late records change. Then batches end at the same records in each history.
     """
     not_compared: str = ""
     """Why the output was not compared with that of a process with another hash seed, if it was not."""
@@ -121,10 +130,14 @@ class Survived:
 
     def __str__(self) -> str:
         return (
-            f"survived {self.histories} histories: {self.faults.total()} faults, {self.recoveries} recoveries, "
+            f"survived {self._ran()}: {self.faults.total()} faults, {self.recoveries} recoveries, "
             f"{self.checkpoints} checkpoints, {self.rescales} rescales, "
             f"{self.virtual_ms / 3_600_000:.1f} hours of virtual time{self._left()}"
         )
+
+    def _ran(self) -> str:
+        ran = "1 history" if self.histories == 1 else f"{self.histories} histories"
+        return ran if self.minutes is None else f"{ran}, all that fitted into {self.minutes:g} minutes"
 
     def _left(self) -> str:
         left = f"; nothing comes to sink {', '.join(map(repr, self.empty))}" if self.empty else ""
@@ -177,9 +190,15 @@ class _Assertion:
         faults = cast("Sequence[Fault] | None", given.pop("faults", None))
         self._faults = None if faults is None else tuple(sorted(faults, key=lambda fault: fault.at_ms))
         self._actions = _actions(cast("Sequence[ClientAction] | None", given.pop("actions", None)), faults)
-        self._seeds = BUDGET.seeds(cast(Any, given.pop("histories", None)), cast(Any, given.pop("first_seed", None)))
+        histories, first_seed = cast(Any, given.pop("histories", None)), cast(Any, given.pop("first_seed", None))
+        self._minutes = BUDGET.minutes_for(histories, cast(Any, given.pop("minutes", None)))
+        self._seeds: Iterable[int] = (
+            BUDGET.seeds(histories, first_seed)
+            if self._minutes is None
+            else BUDGET.seeds_within(self._minutes, first_seed)
+        )
         env = environment_of(name, job, _name_of(job))
-        self._trial = JobTrial(env, **cast(Any, given))
+        self._trial = JobTrial(env, with_sides=expected is None and sink is None, **cast(Any, given))
         records = cast("Records | None", expected(inputs_of(env)) if callable(expected) else expected)
         check_expected(records, self._trial.reference.output)
         self._wanted = _wanted(self._trial.reference.output, records, cast("str | None", sink))
@@ -189,7 +208,10 @@ class _Assertion:
         if without_faults is not None:
             raise AssertionError(self._wrong_without_faults(without_faults))
         hash_seeds = HashSeeds(self._trial.calm_run(), self._trial.reference.output, self._wanted)
-        survived = Survived(empty=[name for name, records in self._wanted.items() if not records])
+        survived = Survived(minutes=self._minutes)
+        survived.empty += [name for name, records in self._wanted.items() if not records]
+        survived.in_batches = self._in_batches()
+        self._trial.is_uneven = not survived.in_batches
         for seed in self._seeds:
             BUDGET.ran += 1
             tried = self._try(seed, self._faults_of(seed), self._actions_of(seed))
@@ -203,11 +225,14 @@ class _Assertion:
         if (problem := hash_seeds.problem()) is not None:
             BUDGET.violations += 1
             raise AssertionError(other_process_report(self._call, problem))
-        hurried = self._trial.hurried
-        survived.in_batches = next(map(str, self._judge(hurried.status, hurried.output)), "")
         check_that_some_happened(self._faults, survived.faults.total(), self._trial.reference.virtual_ms)
         survived.not_compared = hash_seeds.not_compared
         return survived
+
+    def _in_batches(self) -> str:
+        """How the output differs in large batches, if it does: then histories have batches of one size."""
+        hurried = self._trial.hurried
+        return next(map(str, self._judge(hurried.status, hurried.output)), "")
 
     def _wrong_without_faults(self, violation: Violation) -> str:
         """A job that is another one in each run is called so."""
@@ -261,7 +286,8 @@ class _Assertion:
             violation = oracle(found, wanted, self._trial.changelog_of(name))
             if violation is not None:
                 amounts = f"(found {len(found)}, wanted {len(wanted)})"
-                yield Violation(violation.oracle, f"sink {name!r} has committed {violation.problem} {amounts}")
+                where = self._trial.sides.get(name, f"sink {name!r}")
+                yield Violation(violation.oracle, f"{where} has committed {violation.problem} {amounts}")
 
 
 def _actions(actions: Sequence[ClientAction] | None, faults: Sequence[Fault] | None) -> tuple[ClientAction, ...] | None:
@@ -271,7 +297,7 @@ def _actions(actions: Sequence[ClientAction] | None, faults: Sequence[Fault] | N
     return tuple(sorted(actions, key=lambda action: action.at_ms))
 
 
-_NOT_REPEATED = ("actions", "faults", "first_seed", "histories")
+_NOT_REPEATED = ("actions", "faults", "first_seed", "histories", "minutes")
 """Options that a report does not repeat, since it has its own."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from ...api.environment import StreamEnvironment
@@ -29,6 +30,11 @@ def check_options(name: str, given: Mapping[str, Any]) -> None:
         value = given.get(option)
         if value is not None and (type(value) is not int or value < least):
             raise Unfit(f"{name}: {option}: wanted a number from {least}, found {value!r:.60}")
+    minutes = given.get("minutes")
+    if minutes is not None and not (type(minutes) in (int, float) and 0 < minutes < inf):
+        raise Unfit(f"{name}: minutes: wanted a number above 0, as minutes=0.5, found {minutes!r:.60}")
+    if minutes is not None and given.get("histories") is not None:
+        raise Unfit(f"{name}: histories says how many, and minutes takes as many as fit: leave out one or the other")
     for option, kind in (("faults", Fault), ("actions", ClientAction)):
         _check_each(f"{name}: {option}", given.get(option), kind)
     expected = given.get("expected")

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from ....actors.flow.changelog import Changelog
 from ....actors.job_graph import slots_needed
+from ....actors.operators.operator import Operator
 from ....messages import JobId, JobStatus, VertexId
 from ...api.environment import StreamEnvironment
 from ...api.restart import exponential_delay, no_restart
@@ -31,6 +32,7 @@ from .pacing import paced, slowed_sources
 from .parallelisms import candidates, that_keep_theirs, with_parallelism
 from .rescale import Rescale
 from .tried import Judge, Translated, Tried, try_once
+from .unread_sides import UnreadSides
 
 RECOVERY_MS = 5 * 60_000.0
 """How long a job may take after its last fault, besides the time that it takes without any."""
@@ -63,6 +65,9 @@ _CANCELS = 0.3
 """Share of those in which the job is cancelled with its savepoint, and not stopped."""
 
 
+WhenMade = Callable[[Operator], object]
+
+
 class Unfit(ValueError):
     """This job cannot be tried as it is; the text says what to change."""
 
@@ -77,9 +82,12 @@ class JobTrial:
         task_managers: int = 2,
         slots_per_task_manager: int = 1,
         outside: Outside = MappingProxyType({}),
+        with_sides: bool = False,
         **settings: Any,
     ) -> None:
-        """`outside`: more output. `settings`: more of them, for each SimulatedCluster."""
+        """`outside`: more output. `with_sides`: side outputs that nobody reads are output, too. `settings`: more of
+        them, for each SimulatedCluster.
+        """
         self.outside = _checked_outside(env, outside)
         self._task_managers = task_managers
         self._slots = slots_per_task_manager
@@ -88,13 +96,17 @@ class JobTrial:
         self._changelogs = changelogs_of(env.graph.nodes)
         self._was = env.parallelism or task_managers * slots_per_task_manager
         self._pause_ms = 0.0
-        self._translations: dict[tuple[int, int, VertexId | None], Translation] = {}
+        self._translations: dict[tuple[int, int, VertexId | None, bool], Translation] = {}
         self._fitting = {self._was: True}
+        self.is_uneven = True
+        """Whether batches of slowed sources end at other records in each history."""
         self.left_out: list[str] = []
         """Why the job is not rescaled to some parallelisms."""
         self._plain = self._translated(env, 1)
         self._sources = slowed_sources(self._plain)
-        self.reference = self._run_calmly(_checked(env, self._plain))
+        self.sides: Mapping[str, str] = {}
+        """What is read for the trial alone, in words, by the name of its sink."""
+        self.reference = self._run_calmly(_checked(env, self._plain), with_sides=with_sides)
         self.hurried = self._run_in_hurry()
 
     def faults_of(self, seed: int) -> tuple[Fault, ...]:
@@ -168,9 +180,11 @@ class JobTrial:
         limit_ms = last_fault_ms + self.reference.virtual_ms + RECOVERY_MS
 
         def translated(parallelism: int, number: int) -> Translation:
-            return self._paced(parallelism, number, ahead)
+            return self._paced(parallelism, number, ahead, is_uneven=self.is_uneven)
 
-        tried = self._run(translated, seed, faults, limit_ms, judge, actions, causes=causes)
+        tried = self._run(
+            translated, seed, faults, limit_ms, judge, actions, when_made=causes.look_at if causes else None
+        )
         tried.ahead = self._sources[ahead] if ahead is not None else ""
         return tried
 
@@ -202,11 +216,17 @@ class JobTrial:
 
     # ---- inside
 
-    def _run_calmly(self, interval_ms: int) -> Tried:
+    def _run_calmly(self, interval_ms: int, *, with_sides: bool) -> Tried:
         """Without faults, restarts and hurry: slowly enough, and not much too slowly."""
         wanted_ms = _CHECKPOINTS * interval_ms
         pause_ms = wanted_ms / _FIRST_GUESS
-        tried = self._run_at(pause_ms, is_first=True)
+        sides = UnreadSides(self._env)
+        tried = self._run_at(pause_ms, is_first=True, when_made=sides.look_at)
+        if with_sides:
+            self._env, self.sides = sides.with_readers()
+        if self.sides:
+            self._plain = self._translated(self._env, 1)
+            tried = self._run_at(pause_ms)
         if not wanted_ms / _TOLERANCE < tried.virtual_ms < wanted_ms * _TOLERANCE:
             tried = self._run_at(pause_ms * wanted_ms / max(tried.virtual_ms, pause_ms))
         _check("without any injected fault", tried)
@@ -225,10 +245,12 @@ class JobTrial:
             _check("without any injected fault, with large batches", tried)
         return tried
 
-    def _run_at(self, pause_ms: float, *, is_first: bool = False) -> Tried:
+    def _run_at(self, pause_ms: float, *, is_first: bool = False, when_made: WhenMade | None = None) -> Tried:
         self._pause_ms = pause_ms
         self._translations.clear()
-        return self._run(self._calm, 0, (), _LONGEST_MS, lambda status, output: (), is_first=is_first)
+        return self._run(
+            self._calm, 0, (), _LONGEST_MS, lambda status, output: (), is_first=is_first, when_made=when_made
+        )
 
     def _calm(self, parallelism: int, number: int) -> Translation:
         translation = self._paced(parallelism, number)
@@ -244,14 +266,14 @@ class JobTrial:
         actions: tuple[ClientAction, ...] = (),
         *,
         for_all: bool = False,
-        causes: Causes | None = None,
+        when_made: WhenMade | None = None,
         is_first: bool = False,
     ) -> Tried:
-        """`for_all`: with slots for all parallelisms. `causes`: is to look at the operators."""
+        """`for_all`: with slots for all parallelisms. `when_made`: is called with each operator of a task."""
         slots = self._slots_for_all() if actions or for_all else self._slots
         with SimulatedCluster(self._task_managers, slots, seed=seed, faults=faults, **self._settings) as cluster:
-            if causes is not None:
-                cluster.probes.when_made = causes.look_at
+            if when_made is not None:
+                cluster.probes.when_made = when_made
             return try_once(cluster, translated, limit_ms, judge, actions, self.outside, is_first=is_first)
 
     def _slots_for_all(self) -> int:
@@ -260,15 +282,17 @@ class JobTrial:
         needed = max(slots_needed(self._paced(each, 1).graph) for each in parallelisms)
         return max(self._slots, -(-needed // self._task_managers))
 
-    def _paced(self, parallelism: int, number: int, ahead: VertexId | None = None) -> Translation:
+    def _paced(
+        self, parallelism: int, number: int, ahead: VertexId | None = None, *, is_uneven: bool = False
+    ) -> Translation:
         """The job with this parallelism (0: its own), as the so-manieth of a history, at the pace of the reference."""
-        known = self._translations.get((parallelism, number, ahead))
+        known = self._translations.get((parallelism, number, ahead, is_uneven))
         if known is None:
             plain = self._plain
             if parallelism or number > 1:
                 plain = self._translated(with_parallelism(self._env, parallelism or self._was, self._was), number)
-            known = paced(plain, self._pause_ms, self._plain, ahead)
-            self._translations[parallelism, number, ahead] = known
+            known = paced(plain, self._pause_ms, self._plain, ahead, is_uneven=is_uneven)
+            self._translations[parallelism, number, ahead, is_uneven] = known
         return known
 
     def _translated(self, env: StreamEnvironment, number: int) -> Translation:

@@ -1,6 +1,7 @@
 """The pytest plugin: how many histories tests run, and which one.
 
     pytest --simulate-seeds 10000     # each assert_exactly_once runs this number of histories, not 100
+    pytest --simulate-minutes 2       # as many as fit into 2 minutes, each
     pytest --simulate-seed 17         # only the history of this seed: what a failure tells to run
 
 A test that takes the argument `simulated_seed` is run once for each seed. Imported whenever pytest starts, so it
@@ -10,6 +11,7 @@ imports nothing that is heavy.
 from __future__ import annotations
 
 from collections.abc import Generator
+from math import inf
 from typing import Any
 
 import pytest
@@ -26,9 +28,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--simulate-seeds",
         type=int,
-        default=DEFAULT_HISTORIES,
+        default=None,
         metavar="N",
         help=f"how many histories each simulated test runs (default: {DEFAULT_HISTORIES})",
+    )
+    group.addoption(
+        "--simulate-minutes",
+        type=float,
+        default=None,
+        metavar="M",
+        help="in place of a number: each assert_exactly_once runs as many histories as fit into M minutes",
     )
     group.addoption(
         "--simulate-seed", type=int, default=None, metavar="S", help="run only the history of this seed, as a replay"
@@ -36,10 +45,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    histories = config.getoption("--simulate-seeds")
-    if histories < 1:
+    histories, minutes = config.getoption("--simulate-seeds"), config.getoption("--simulate-minutes")
+    if histories is not None and histories < 1:
         raise pytest.UsageError(f"--simulate-seeds: wanted at least 1, found {histories}")
-    BUDGET.histories = histories
+    if minutes is not None and not 0 < minutes < inf:
+        raise pytest.UsageError(f"--simulate-minutes: wanted a number above 0, found {minutes}")
+    if minutes is not None and histories is not None:
+        raise pytest.UsageError(
+            "--simulate-seeds says how many histories, --simulate-minutes takes as many as fit: leave out one or the "
+            "other"
+        )
+    BUDGET.histories = DEFAULT_HISTORIES if histories is None else histories
+    BUDGET.minutes = minutes
     BUDGET.only_seed = config.getoption("--simulate-seed")
 
 

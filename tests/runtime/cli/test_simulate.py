@@ -51,6 +51,14 @@ def test_good_histories_end_with_their_figures(tmp_path: Path) -> None:
     assert report["version"]
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_as_many_histories_run_as_fit_into_the_minutes(processes: int, tmp_path: Path) -> None:
+    done = simulate("--minutes", 0.0001, "--processes", processes, "--json", tmp_path / "report.json")
+    assert done.exit_code == 0, done.output
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["seeds"], report["minutes"], report["histories"]) == (None, 0.0001, 1)
+
+
 def test_a_violation_is_told_with_all_that_is_needed_to_understand_it(commits_too_early: None, tmp_path: Path) -> None:
     done = simulate(
         *("--seeds", 3, "--topology", "keyed"),
@@ -139,6 +147,9 @@ def test_the_debugger_stops_where_the_first_oracle_breaks(commits_too_early: Non
         ["--seed", "1", "--break-at", "5"],
         ["--topology", "moebius"],
         ["--seeds", "0"],
+        ["--minutes", "0"],
+        ["--minutes", "1", "--seeds", "2"],
+        ["--minutes", "1", "--seed", "2"],
         ["--processes", "0"],
         ["--stop-after", "0"],
         ["--seed", "1", "--json", "/nowhere/at/all"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -332,6 +333,23 @@ def test_the_test_goes_before_the_number_and_a_single_seed_before_everything() -
     assert Budget(histories=7).seeds(first_seed=3) == range(3, 10)
     assert Budget(histories=7).seeds(histories=2) == range(2)
     assert Budget(histories=7, only_seed=5).seeds(histories=2, first_seed=1) == range(5, 6)
+    assert Budget().minutes_for() is None
+    assert Budget(minutes=3).minutes_for() == 3
+    assert Budget(minutes=3).minutes_for(minutes=2) == 2
+    assert Budget(minutes=3).minutes_for(histories=2) is None
+    assert Budget(minutes=3, only_seed=5).minutes_for() is None
+
+
+def test_as_many_seeds_as_fit_into_a_time_and_one_at_least() -> None:
+    now_s = itertools.count(1_000, 10)
+    assert list(Budget().seeds_within(1, 3, lambda: next(now_s))) == [3, 4, 5, 6, 7, 8]
+    assert list(Budget().seeds_within(0.001, clock=lambda: next(now_s))) == [0]
+
+
+def test_the_result_says_how_many_fitted_into_the_time() -> None:
+    survived = assert_exactly_once(_twice, minutes=0.0001)
+    assert survived.histories == 1
+    assert str(survived).startswith("survived 1 history, all that fitted into 0.0001 minutes: ")
 
 
 # ---- the transactional log
@@ -435,6 +453,7 @@ def test_late_records_are_warned_of_once_for_all_histories(caplog: pytest.LogCap
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({"timeout": 5}, "has no argument 'timeout': minutes=... says how long histories are run, in real time"),
         ({"seeds": 5}, "has no argument 'seeds': histories=... says how many"),
         ({"task_manager": 3}, "has no argument 'task_manager'; did you mean 'task_managers'?"),
         ({"kills": 3}, "has no argument 'kills'. There are job, expected, histories"),

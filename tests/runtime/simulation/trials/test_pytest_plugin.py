@@ -68,7 +68,20 @@ def test_tests_that_simulate_nothing_get_no_summary(tmp_path: Path) -> None:
     assert "simulated" not in done.stdout
 
 
-@pytest.mark.parametrize(("options", "problem"), [(("--simulate-seeds", "0"), "wanted at least 1, found 0")])
+def test_an_assertion_runs_as_many_histories_as_fit_into_the_minutes(tmp_path: Path) -> None:
+    done = _pytest(tmp_path, JOB, "--simulate-minutes", "0.0001")
+    assert "survived 1\n" in done.stdout
+    assert "simulated 1 history, 0 violations\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--simulate-seeds", "0"), "wanted at least 1, found 0"),
+        (("--simulate-minutes", "0"), "wanted a number above 0, found 0"),
+        (("--simulate-minutes", "1", "--simulate-seeds", "5"), "leave out one or the other"),
+    ],
+)
 def test_a_number_that_makes_no_sense_is_refused(tmp_path: Path, options: tuple[str, ...], problem: str) -> None:
     done = _pytest(tmp_path, SEEDS, *options)
     assert done.returncode != 0
