@@ -67,11 +67,11 @@ class CheckpointStorage:
         self.root = self._files.canonical(root)
         self.mark = RootMark(url, self.root, is_on_disk=self._files.is_local)
 
-    def check(self, *, is_temporary: bool = False) -> None:
+    def check(self, *, with_mark: bool = True) -> None:
         """Make the root and write a file into it; raises UnwritableRoot, and UnreachableRoot where it has to be there
-        already (a temporary one need not be). Call it before a job depends on it.
+        already. Call it before a job depends on it. `with_mark` False: of one that goes with this process.
         """
-        if not is_temporary:
+        if with_mark:
             self.mark.check_before()
         path = self._temporary(f"{self.root}/check")
         try:
@@ -79,7 +79,8 @@ class CheckpointStorage:
             self._files.sync_up(posixpath.dirname(self.root), "/")
             self._put(path, [b""])
             self._files.remove(path)
-            self.mark.make()
+            if with_mark:
+                self.mark.make()
             self._files.sync_folder(self.root)
         except (OSError, ValueError) as error:
             raise UnwritableRoot(self.url, why_unusable(self.url, error)) from error
@@ -135,7 +136,6 @@ class CheckpointStorage:
     def write_sealed(self, path: str, data: bytes) -> None:
         """Write a file that carries its own checksum, for those that no handle points to, as `_metadata`."""
         handle = self.write(path, [seal_of(data), data])
-        self.mark.renew()
         # The announced files lie in folders that others made, and perhaps died before they had synced them.
         self._files.sync_up(posixpath.dirname(self._absolute(handle.path or "")), self.root)
 

