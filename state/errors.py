@@ -390,8 +390,10 @@ class UnwritableRoot(StorageError):
 class UnreachableRoot(StorageError):
     """The whole checkpoint directory is gone, as when a disk is not mounted: worth another try, later."""
 
-    def __init__(self, path: str, called: str = "checkpoint directory") -> None:
-        super().__init__(path, f"the {called} is not there; mount it again, or bring it back with all that was in it")
+    def __init__(self, path: str, called: str = "checkpoint directory", found: str = "") -> None:
+        """`found`: what says so, and what to do, where it is not just missing."""
+        missing = f"the {called} is not there; mount it again, or bring it back with all that was in it"
+        super().__init__(path, found or missing)
 
 
 class RequestFailed(StorageError, OSError):

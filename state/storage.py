@@ -25,6 +25,7 @@ from .errors import CorruptState, MissingState, OutsideRoot, UnreachableRoot, Un
 from .file_locations import is_url, protocol_of
 from .keyring import HEAD_BYTES, Keyring
 from .record_log import RecordLog
+from .root_mark import MARK, RootMark
 from .seal import SEAL_BYTES, opened, seal_of
 from .state_files import StateFiles
 from .store_requests import why_unusable
@@ -64,15 +65,22 @@ class CheckpointStorage:
             raise UnwritableRoot(url, error) from error
         self._fs = self._files.fs
         self.root = self._files.canonical(root)
+        self.mark = RootMark(url, self.root, is_on_disk=self._files.is_local)
 
-    def check(self) -> None:
-        """Make the root and write a file into it; raises UnwritableRoot. Call it before a job depends on it."""
+    def check(self, *, with_mark: bool = True) -> None:
+        """Make the root and write a file into it; raises UnwritableRoot, and UnreachableRoot where it has to be there
+        already. Call it before a job depends on it. `with_mark` False: of one that goes with this process.
+        """
+        if with_mark:
+            self.mark.check_before()
         path = self._temporary(f"{self.root}/check")
         try:
             self._files.make_folder(self.root)
             self._files.sync_up(posixpath.dirname(self.root), "/")
             self._put(path, [b""])
             self._files.remove(path)
+            if with_mark:
+                self.mark.make()
             self._files.sync_folder(self.root)
         except (OSError, ValueError) as error:
             raise UnwritableRoot(self.url, why_unusable(self.url, error)) from error
@@ -133,6 +141,7 @@ class CheckpointStorage:
 
     def create_sealed(self, path: str, data: bytes) -> None:
         """The same of a file that is not there yet; FileExistsError if it is. Of several at once one succeeds."""
+        self.mark.confirm()
         absolute = self._absolute(self.resolve(path))
         folder, temporary = posixpath.dirname(absolute), self._temporary(absolute)
         try:
@@ -191,7 +200,7 @@ class CheckpointStorage:
         try:
             found = self._files.size_bytes(self._absolute(relative), is_there=True)
         except FileNotFoundError as error:
-            raise MissingState(relative) from error
+            raise (self.mark.lost() if self.mark.has_lost() else MissingState(relative)) from error
         if found != handle.size_bytes:
             self._get(relative, 0, HEAD_BYTES)  # it may be encrypted, and is no damaged one then
             raise CorruptState(relative, f"{handle.size_bytes} bytes", f"{found} bytes")
@@ -220,7 +229,7 @@ class CheckpointStorage:
         """All files below a directory, relative to the root, in order; none for a missing one."""
         absolute = self._absolute(self.resolve(directory)) if directory else self.root
         found = (self._relative(path) for path in self._files.find(absolute))
-        return sorted(path for path in found if not posixpath.basename(path).startswith(_TEMPORARY))
+        return sorted(path for path in found if path != MARK and not posixpath.basename(path).startswith(_TEMPORARY))
 
     def delete_torn(self, directory: str, is_dead: Callable[[str], bool]) -> None:
         """Delete what writers that crashed have left in a directory: `is_dead` is given the name that the file was to
@@ -288,7 +297,7 @@ class CheckpointStorage:
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
             if self._files.has_folders and not self._fs.isdir(self.root):
                 raise UnreachableRoot(self.url) from error
-            raise MissingState(relative) from error
+            raise (self.mark.lost() if self.mark.has_lost() else MissingState(relative)) from error
 
     def _temporary(self, path: str) -> str:
         directory, name = posixpath.split(path)
@@ -296,6 +305,7 @@ class CheckpointStorage:
 
     def _replace(self, path: str, parts: Iterable[bytes]) -> None:
         """Write under a temporary name and rename; an object store needs neither."""
+        self.mark.confirm()
         if not self._files.has_folders:
             self._put(path, parts)
             return

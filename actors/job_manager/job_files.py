@@ -295,6 +295,7 @@ def _store(
     """
     writers.check(storage, effect.draft)
     storage.write_sealed(path, encode_metadata(effect.draft))
+    storage.mark.renew()
     completed = replace(effect.draft, metadata_path=path)
     pointers: dict[str, str] = {}
     try:

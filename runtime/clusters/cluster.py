@@ -342,7 +342,8 @@ class Cluster(WebSide, AsContext):
         if resume is not None:
             translation = to_be_resumed(translation, resume, self._work_dir)
         graph = translation.graph
-        self._open_storage(graph.checkpoints.directory).check()
+        directory = graph.checkpoints.directory
+        self._open_storage(directory).check(with_mark=not directory.startswith(f"{self._work_dir}/"))
         if translation.queries:
             self._check_queries(", ".join(repr(each.source_name) for each in translation.queries))
         translation.check_operators(self._runs_on_this_machine())

@@ -211,11 +211,13 @@ def make_task_manager(
     make_collector: Callable[[Operator], Collector] = plain_collector,
 ) -> TaskManager:
     """The actor that a TaskManager process is there for; the simulator makes its own from the same launch."""
+    storage = open_storage(launch.checkpoints.directory)
+    storage.mark.is_expected = True  # what it restores was stored by a JobManager
     services = TaskServices(
         program=program,
         data_plane=data_plane,
         state=StateServices(
-            open_storage(launch.checkpoints.directory),
+            storage,
             backend_named(launch.state_backend, local),
             launch.checkpoints.inline_threshold_bytes,
             open_storage,

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ...state.keyring import VARIABLE
+from ...state.root_mark import VARIABLE as MUST_EXIST
 from ...state.store_requests import TIMEOUT_MS, TRIES
 from .errors import InvalidSettings
 from .setting_kinds import WrongValue
@@ -28,7 +29,7 @@ FILE_NAME = "understudy.yaml"
 FILE_VARIABLE = "UNDERSTUDY_CONFIG"
 PREFIX = "UNDERSTUDY_"
 _OTHER_VARIABLES = frozenset(
-    {FILE_VARIABLE, "UNDERSTUDY_JOBMANAGER", "UNDERSTUDY_KEY_FILE", "UNDERSTUDY_LOG", TRIES, TIMEOUT_MS}
+    {FILE_VARIABLE, "UNDERSTUDY_JOBMANAGER", "UNDERSTUDY_KEY_FILE", "UNDERSTUDY_LOG", TRIES, TIMEOUT_MS, MUST_EXIST}
 )
 """Variables that are no settings of a cluster."""
 

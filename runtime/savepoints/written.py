@@ -55,7 +55,7 @@ from .stored_types import NoSuchValue, stored_type
 
 def write(edit: SavepointEdit, storage: CheckpointStorage) -> str:
     """The new savepoint's path. Raises InvalidEdit, a StorageError, UnwritableRoot or OSError."""
-    storage.check()
+    storage.check(with_mark=False)
     writer = _Writer(edit, storage)
     try:
         return writer.write()

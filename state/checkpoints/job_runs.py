@@ -147,12 +147,13 @@ class JobRuns:
         self.storage.write_sealed(self._path(number), encode(run))
 
     def confirm(self, number: int) -> None:
-        """That this run owns the name still. Raises LostOwnership."""
+        """That this run owns the name still. Raises LostOwnership; UnreachableRoot where nobody can say."""
         newest = max(self._numbers(), default=0)
         if newest == number:
             return
         where = self.place
         if newest < number:
+            self.storage.mark.confirm()
             raise LostOwnership(
                 f"job {self.name!r}: the file by which this run owned its name is gone from {where}, so another "
                 "process may run the job: this run ends, and commits nothing more. Leave that folder alone while a job "

@@ -17,6 +17,7 @@ import pytest
 from understudy.messages import JobId, StateHandle
 from understudy.state.durable_files import DurableFiles
 from understudy.state.errors import CorruptState, MissingState, OutsideRoot, UnwritableRoot
+from understudy.state.root_mark import MARK
 from understudy.state.storage import CheckpointStorage, handle_reader, inline_handle
 from understudy.state.store_requests import why_unusable
 
@@ -168,7 +169,7 @@ def test_a_job_that_is_deleted_keeps_what_is_wanted_and_nothing_else(storage: Ch
     for path in ["job-1/chk-1/a", "job-1/chk-1/b", "job-1/chk-2/a", "job-1/chk-3/.writing-a-1", "job-2/chk-1/a"]:
         storage.write(path, b"x")
     storage.delete_job(JOB, keep={"job-1/chk-1/b", "job-2/chk-1/a", "job-1/chk-9/gone"})
-    assert sorted(storage._files.find(storage.root)) == [
+    assert sorted(path for path in storage._files.find(storage.root) if not path.endswith(MARK)) == [
         f"{storage.root}/job-1/chk-1/b",
         f"{storage.root}/job-2/chk-1/a",
     ]
@@ -345,8 +346,8 @@ def test_an_unwritable_root_is_told_early(tmp_path: Path) -> None:
         CheckpointStorage(str(tmp_path / "file" / "checkpoints")).check()
 
 
-def test_check_leaves_nothing_behind(storage: CheckpointStorage) -> None:
-    assert storage._fs.find(storage.root) == []
+def test_check_leaves_its_mark_behind_and_nothing_else(storage: CheckpointStorage) -> None:
+    assert storage._fs.find(storage.root) == ([f"{storage.root}/{MARK}"] if storage._files.is_local else [])
 
 
 def test_several_threads_write_and_read_at_once(storage: CheckpointStorage) -> None:

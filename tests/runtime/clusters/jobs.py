@@ -26,6 +26,7 @@ from understudy.messages import CheckpointCompleted, JobStatus, JobStatusChanged
 from understudy.runtime.api.stream import DataStream
 from understudy.runtime.connectors import GeneratorSource
 from understudy.runtime.connectors.files.folder_owner import FOLDER as OWNER
+from understudy.state.root_mark import MARK
 
 KEYS = 24
 """A multiple of every parallelism used here: each key comes from one source subtask, in order."""
@@ -321,6 +322,6 @@ class Passing(Operator):
 
 
 def files_below(folder: Path) -> set[str]:
-    """Files and folders; `os.walk` does not mind when they go meanwhile."""
+    """Files and folders, but for the mark of a checkpoint directory; `os.walk` does not mind when they go meanwhile."""
     found = (os.path.join(root, name) for root, folders, files in os.walk(folder) for name in (*folders, *files))
-    return {os.path.relpath(path, folder) for path in found}
+    return {os.path.relpath(path, folder) for path in found} - {MARK}

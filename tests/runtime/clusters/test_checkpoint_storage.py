@@ -121,6 +121,37 @@ def test_tolerable_failures_are_tolerated_and_the_job_goes_on_when_storage_is_ba
     assert all_names(tmp_path / "out") == set()
 
 
+def test_an_empty_folder_in_place_of_a_volume_gets_no_checkpoint(shared_cluster: LocalCluster, tmp_path: Path) -> None:
+    """It would be hidden when the volume is back, and the sinks would have committed what it covers. Nor does a restart
+    take what it does not find there for lost.
+    """
+    folder = tmp_path / "checkpoints"
+    env = environment(
+        checkpoint_dir=str(folder),
+        state_backend="filesystem",
+        tolerable_checkpoint_failures=10_000,
+        restart_strategy=fixed_delay(attempts=1000, delay_ms=50),
+    )
+    gate = Gate(tmp_path)
+    counting(env, 3000, 2000, Heavy, gate=gate).sink_to(FileSink(str(tmp_path / "out"), "jsonl"))
+    job = shared_cluster.submit(env)
+    witness = Witness(job)
+    witness.checkpoints(2)
+    folder.rename(tmp_path / "volume")
+    folder.mkdir()
+    witness.wait(lambda: len(witness.of(CheckpointAborted)) >= 3, "aborted checkpoints")
+    witness.kill(witness.pids(2)[0])
+    witness.status(JobStatus.RESTARTING, times=3)
+    assert not list(folder.rglob("_metadata"))
+    shutil.rmtree(folder)
+    (tmp_path / "volume").rename(folder)
+    gate.open()
+    details = job.wait(timeout=WAIT_S)
+    assert "UnreachableRoot" in witness.of(CheckpointAborted)[-1].reason
+    assert any(".understudy-root" in failure.error_message for failure in details.failures)
+    assert read_output(tmp_path / "out", "jsonl") == counted(3000)
+
+
 @pytest.mark.slow
 @pytest.mark.chaos
 def test_a_restart_waits_for_a_storage_that_is_away_and_condemns_no_checkpoint(
