@@ -46,6 +46,9 @@ it.
 FAILED_IN_A_ROW = 10
 """After this number of checkpoints without one that completed the log says so, and then each time it has doubled."""
 
+SHORT_LINE = 160
+"""Characters of a text without a place that is logged again with each repetition; of a longer one, that it was."""
+
 IN_VAIN = 5
 """After this number of restarts without a completed checkpoint the log says so, and then each time it has doubled."""
 
@@ -278,9 +281,12 @@ def tell_end(failure: FailureCause) -> str:
 
 
 def _told_shortly(failure: FailureCause) -> str:
-    """What was raised, and where; of a TaskManager that was lost that is nowhere."""
-    place = tell_place(failure)
-    return f"{raised(failure).error_type} in {place}" if place else tell_line(failure)
+    """What was raised, and where; of a checkpoint, or of a TaskManager that was lost, that is nowhere."""
+    what = raised(failure).error_type
+    if place := tell_place(failure):
+        return f"{what} in {place}"
+    line = tell_line(failure)
+    return line if len(line) <= SHORT_LINE else f"{what}, as logged above"
 
 
 def _outlook(restart: Restart | None) -> str:

@@ -65,9 +65,11 @@ CERTAIN_ALONE = frozenset(
 error.
 """
 
-_CHANGING = re.compile(r"(?:\d+-)?\battempt-?[0-9a-f]+|0x[0-9a-f]+|(?<=\.\.\.)0?x?[0-9a-f]{4,}(?=>)")
-"""What differs from attempt to attempt: its id, as such and in the names of files, behind its number; and addresses,
-whole or as the end of a shortened text.
+_CHANGING = re.compile(
+    r"(?:\d+-)?\battempt-?[0-9a-f]+|0x[0-9a-f]+|(?<=\.\.\.)0?x?[0-9a-f]{4,}(?=>)|(?<=\brecord )\d+(?= of the batch)"
+)
+"""What differs from attempt to attempt: its id, as such and in the names of files, behind its number; addresses, whole
+or as the end of a shortened text; and how many records of a batch came before.
 """
 
 _NUMBERS = re.compile(r"\d+")

@@ -202,7 +202,7 @@ def _start(cluster: Cluster, open_: contextlib.ExitStack) -> None:
     except OSError as error:
         if cluster.settings.web_port is None:
             raise
-        raise click.ClickException(f"{error.strerror}; choose another --web-port, or 0 for any") from error
+        raise click.ClickException(str(error.strerror)) from error
 
 
 def _tell_what_is_kept(cluster: Cluster) -> None:

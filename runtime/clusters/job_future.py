@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from ...actors.timeouts import timeout_seconds
 from ..system.errors import FutureTimeout
 from ..system.future import ActorFuture
+from .unawaited import Unawaited
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-class JobFuture(concurrent.futures.Future[T]):
+class JobFuture(Unawaited, concurrent.futures.Future[T]):
     """`what` it is the future of, for the text of a timeout; `read` makes its value of the answer, or raises;
     `failed` makes its error of the answer's.
     """

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from ...actors.timeouts import timeout_seconds
 from ..system.future import ActorFuture
+from .unawaited import Unawaited
 
 Promise = Callable[[], ActorFuture[None]]
 
@@ -34,7 +35,7 @@ _lock = threading.Lock()
 """Of all: held for a moment by who begins to wait, and by who wakes."""
 
 
-class Sent:
+class Sent(Unawaited):
     """`number`: that of the last of its records, or 0 as long as it has none; also the result.
 
     One that fails, and whose result nobody has awaited or asked for, is logged: once for each error, as one fails many.
@@ -53,6 +54,13 @@ class Sent:
         self._promise = promise
         self._is_done = self._is_asked = False
         self._waiters: list[Any] | None = None
+
+    def __repr__(self) -> str:
+        """For who has printed it, or returned it, in place of its value."""
+        which = f"record {self.number}" if self.number else "a record"
+        state = "pending" if not self._is_done else "done" if self._error is None else "failed"
+        to = "" if self._what is None else f" of {self._what}"
+        return f"<Sent: {which}{to}: {state}; await it, or call its result()>"
 
     def done(self) -> bool:
         """Whether its records last, or never will by this call: `result` says which."""

@@ -81,7 +81,8 @@ class WebServer:
             self._socket.bind((host, port))
         except OSError as error:
             self._socket.close()
-            raise OSError(error.errno, f"the page cannot be served at {host}:{port}: {error.strerror}") from error
+            why = f"the page cannot be served at {host}:{port}: {error.strerror}; choose another port, or 0 for any"
+            raise OSError(error.errno, why) from error
         self.port: int = self._socket.getsockname()[1]
         self._host = host
         self._app = app

@@ -396,7 +396,8 @@ def _batch(records: Any) -> Batch:
     if isinstance(records, pa.RecordBatch):
         return records
     if isinstance(records, str | bytes | dict | tuple) or not isinstance(records, Iterable):
-        raise HarnessMisused(f"wanted a list of records or a pyarrow.RecordBatch, found {records!r:.80}")
+        found = f"{records!r:.80}: a single record is given as [record]"
+        raise HarnessMisused(f"wanted a list of records or a pyarrow.RecordBatch, found {found}")
     return list(records)
 
 

@@ -138,6 +138,26 @@ def test_a_lost_task_manager_is_at_no_place(told: FailureLog, caplog: pytest.Log
     assert "for the 2nd time: TaskManagerLost: tm-0-1 was lost: SIGKILL; restarting" in lines(caplog)[1]
 
 
+def test_a_long_text_is_logged_once(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    """State that cannot be stored: which types can be is no news the second time."""
+    for number, address in ((1, "x7fc6c1176480"), (2, "x7fc6c36237c0")):
+        declined = (
+            f"checkpoint {number} was declined: <unlocked _th...{address}> cannot be stored; " + "allowed are " * 20
+        )
+        told.failed(FailureKnown(FailureCause("CheckpointFailed", declined), SOON, number))
+    assert "allowed are" in lines(caplog)[0]
+    assert "the same failure again, 2 of 5: CheckpointFailed, as logged above; restarting in" in lines(caplog)[1]
+
+
+def test_a_record_at_another_place_of_its_batch_is_no_other_text(
+    told: FailureLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The batches of an inlet are cut otherwise when they are read again."""
+    for place in (0, 1):
+        told.failed(FailureKnown(typo(message=f"key 'user' is None at record {place} of the batch"), SOON, place + 1))
+    assert "the same failure again, 2 of 5: KeyError in operator 'worst'" in lines(caplog)[1]
+
+
 def test_another_text_of_the_same_failure_is_shown(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
     told.failed(FailureKnown(typo(), SOON))
     told.failed(FailureKnown(typo(message="'dely'"), SOON, 2))

@@ -77,7 +77,7 @@ def test_the_page_is_served_where_it_is_wanted_and_a_port_that_is_taken_is_named
     taken = shell("run", "job:build", "--web-port", page.rstrip("/").rpartition(":")[2])
     assert taken.code == 1
     assert "the page cannot be served at 127.0.0.1:" in taken.err
-    assert taken.err.rstrip().endswith("choose another --web-port, or 0 for any")
+    assert taken.err.rstrip().endswith("choose another port, or 0 for any")
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=WAIT_S)
     shell.eventually_nothing_is_left()

@@ -203,3 +203,15 @@ def test_one_that_is_printed_in_place_of_its_value_says_how_to_get_that() -> Non
     assert "done; await" in repr(JobFuture(done_with(7), "the answer"))
     refused: JobFuture[str] = JobFuture(done_with(7), "the answer", read=refuse)
     assert "failed with SavepointFailed; await" in repr(refused)
+
+
+def test_one_that_is_taken_for_its_value_says_what_to_write() -> None:
+    """FastAPI's encoder tries dict(), and goes on to our lock: its own error names that alone."""
+    pending: Any = JobFuture(ActorFuture(), "the answer")
+    with (
+        pytest.warns(RuntimeWarning, match="await it"),
+        pytest.raises(TypeError, match="found <JobFuture"),
+    ):
+        dict(pending)
+    with pytest.raises(TypeError, match=r"of which \['total'\] can be taken, found <JobFuture of the answer: pending"):
+        pending["total"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -124,3 +125,15 @@ def test_one_that_is_overdue_says_so_and_can_be_asked_again() -> None:
             sent.result()
     settle([sent])
     assert sent.result() == 0
+
+
+def test_one_that_is_taken_for_its_value_says_what_to_write() -> None:
+    sent: Any = Sent(Inlet(), None, None)
+    assert repr(sent) == "<Sent: a record of <inlet 'orders'>: pending; await it, or call its result()>"
+    sent.number = 3
+    settle([sent])
+    with (
+        pytest.warns(RuntimeWarning, match="await it"),
+        pytest.raises(TypeError, match="wanted a value, found <Sent: record 3 of <inlet 'orders'>: done; await it"),
+    ):
+        dict(sent)

@@ -260,7 +260,10 @@ def test_a_taken_port_and_a_history_that_cannot_be_written_are_said_at_the_start
     (tmp_path / "file").write_text("")
     with pytest.raises(UnwritableRoot):
         LocalCluster(history_dir=str(tmp_path / "file")).start()
-    with WebServer(asgi_app(history=tmp_path)) as server, pytest.raises(OSError, match="cannot be served at"):
+    with (
+        WebServer(asgi_app(history=tmp_path)) as server,
+        pytest.raises(OSError, match="choose another port"),
+    ):
         LocalCluster(web_port=server.port).start()
     with pytest.raises(InvalidSetting, match="web_token"):
         LocalCluster(web_port=0, web_host="0.0.0.0")

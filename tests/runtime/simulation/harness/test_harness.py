@@ -278,3 +278,13 @@ def test_a_side_output_is_named_by_its_tag() -> None:
         ),
     ):
         harness.side_output("late")  # type: ignore[arg-type]
+
+
+def test_what_an_operator_raises_is_in_the_text_of_the_harness_error() -> None:
+    """pytest shows the last error, behind a hundred lines of ours, and in its summary that alone."""
+    with OperatorHarness(Map(lambda number: 1 // number)) as harness:
+        with pytest.raises(UserCodeError) as raised:
+            harness.process([1, 0])
+        assert str(raised.value).endswith(
+            "raised at record 1 of this attempt: ZeroDivisionError: integer division or modulo by zero"
+        )
