@@ -76,3 +76,10 @@ def test_each_step_has_its_line() -> None:
     first = two_at_once.__code__.co_firstlineno
     stored = [place for each, place in placed_steps(two_at_once.__code__) if each.name == "STORE_ATTR"]
     assert stored == [f"{__file__}:{first + 1}", f"{__file__}:{first + 3}"]
+
+
+def test_the_steps_of_equal_codes_are_each_ones_own() -> None:
+    texts = ("def f(x):\n    return x\n", "def f(x):\n\n    return x\n")
+    codes = [compile(text, "<job>", "exec").co_consts[0] for text in texts]
+    for _ in range(2):
+        assert [max(step.line for step in steps(code)) for code in codes] == [2, 3]
