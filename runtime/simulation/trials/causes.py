@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
@@ -30,11 +29,10 @@ from ...api.captured_changes import changes_of
 from ...api.private_names import is_ours
 from ..harness.attribute_watch import Held, is_generator, same_data, what_is_held, what_was_lost
 from ..world.transactional_log import logs_of_this_world
+from .process_caches import caches_of
 from .unsteady_calls import unsteady_calls
 
 _OF_THE_RECORD = "Make random numbers from the record: random.Random(record_id), or numpy's default_rng(record_id)"
-
-_CACHE = type(lru_cache(int))
 
 _Place = tuple[str, str, int, int]
 """A subtask of an operator: job, operator, parallelism and index."""
@@ -202,12 +200,8 @@ class Causes:
                     f"attribute {name!r} of {kind} is a generator, and no checkpoint holds the variables of its "
                     "function. Keep in declared state what it goes by"
                 )
-            elif _is_cache(value):
-                self._say_cached(value)
-        for cls in type(operator).__mro__:
-            if not is_ours(cls):
-                for value in filter(_is_cache, vars(cls).values()):
-                    self._say_cached(value)
+        for cache in caches_of(operator):
+            self._say_cached(cache)
 
     def _say_cached(self, function: Any) -> None:
         self._memories[function.__qualname__] = (
@@ -298,10 +292,6 @@ class Causes:
         sizes = {log.name: len(log.committed()) for log in logs_of_this_world()}
         before, self._sizes = self._sizes, sizes
         return [name for name, size in sizes.items() if size > before.get(name, 0)]
-
-
-def _is_cache(value: object) -> bool:
-    return isinstance(value, _CACHE)
 
 
 def _place(operator: Operator) -> _Place:
