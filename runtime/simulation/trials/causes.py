@@ -67,6 +67,11 @@ class Causes:
         certain_first = self._found, self._clocks, self._paced, self._unsteady, self._variables, self._memories
         return tuple(next(filter(None, certain_first), {}).values())
 
+    def begin_again(self) -> None:
+        """What comes now is another history: nothing in it is a restore of what was before."""
+        self._at_barriers.clear()
+        self._sizes.clear()
+
     def look_at(self, operator: Operator) -> None:
         """Stand before what a new operator is called with."""
         self._look_at_variables(operator)

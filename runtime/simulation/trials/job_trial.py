@@ -157,9 +157,14 @@ class JobTrial:
         return CalmRun.of(calm, self.outside, self._task_managers, self._slots, self._settings, _LONGEST_MS)
 
     def causes(self, failed: Tried, judge: Judge) -> tuple[str, ...]:
-        """Run a history that went wrong once more, and look for the user's mistake."""
+        """Run a history that went wrong once more, and look for the user's mistake. If none is seen: run it without
+        faults, too, as sources say there what comes next on other offsets.
+        """
         causes = Causes()
         self.run(failed.seed, failed.faults, failed.actions, judge, causes)
+        if not causes.found and (failed.faults or failed.actions):
+            causes.begin_again()
+            self.run(failed.seed, (), (), judge, causes)
         return causes.found
 
     def run(
