@@ -236,12 +236,16 @@ class _Assertion:
 
     def _wrong_without_faults(self, violation: Violation) -> str:
         """A job that is another one in each run is called so."""
-        told = output_difference(self._trial.reference.output, self._trial.calm().output)
+        told = self._other_calm_output()
         if told is None:
             return f"without any fault: {violation}"
         return "\n".join(
             [f"unrepeatable: two runs without faults gave two different outputs: {told}", "", *WHAT_CHANGES]
         )
+
+    def _other_calm_output(self) -> str | None:
+        """How a run without faults differs now from the first one; None if it does not."""
+        return output_difference(self._trial.reference.output, self._trial.calm().output)
 
     def _faults_of(self, seed: int) -> tuple[Fault, ...]:
         """No file rots where the job has to go on from a savepoint: it may rot too, and then nothing is left."""
@@ -261,6 +265,8 @@ class _Assertion:
         diagnosis = Diagnosis(failed, again, calm)
         if not diagnosis.is_repeatable:
             return unrepeatable_report(self._call, diagnosis, self._causes_of(failed))
+        if not diagnosis.needs_faults and (told := self._other_calm_output()) is not None:
+            return unrepeatable_report(self._call, diagnosis, self._causes_of(failed), told)
         kept = [*self._trial.keeping, *self._trial.left_out]
         shrunk, runs = shrink(failed, self._try)
         causes = self._causes_of(shrunk) or self._causes_of(failed)

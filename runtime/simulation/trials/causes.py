@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
@@ -23,18 +22,20 @@ from ....actors.operators.idempotent_sink import IdempotentSink
 from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import FromSplit, Source
+from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages import CheckpointId
 from ....messages.own_annotations import own_annotations
 from ....state import OperatorListState, declared_states
-from ...api.captured_changes import changes_of
+from ...api.captured_changes import changes, changes_of
 from ...api.private_names import is_ours
 from ..harness.attribute_watch import Held, is_generator, same_data, what_is_held, what_was_lost
 from ..world.transactional_log import logs_of_this_world
-from .unsteady_calls import unsteady_calls
+from .reached_functions import caches_reached_by, functions_reached_by
+from .unsteady_calls import FILES, unsteady_calls
 
 _OF_THE_RECORD = "Make random numbers from the record: random.Random(record_id), or numpy's default_rng(record_id)"
 
-_CACHE = type(lru_cache(int))
+_IN_OPEN = "in open, which is called again in each subtask and after each restore"
 
 _Place = tuple[str, str, int, int]
 """A subtask of an operator: job, operator, parallelism and index."""
@@ -66,6 +67,11 @@ class Causes:
         certain_first = self._found, self._clocks, self._paced, self._unsteady, self._variables, self._memories
         return tuple(next(filter(None, certain_first), {}).values())
 
+    def begin_again(self) -> None:
+        """What comes now is another history: nothing in it is a restore of what was before."""
+        self._at_barriers.clear()
+        self._sizes.clear()
+
     def look_at(self, operator: Operator) -> None:
         """Stand before what a new operator is called with."""
         self._look_at_variables(operator)
@@ -82,11 +88,14 @@ class Causes:
                 ("on_checkpoint", "at a barrier"),
             ):
                 self._look_at_output(operator, name, moment)
+            if not isinstance(operator, TwoPhaseCommitSink):  # that one commits what was prepared
+                self._look_at_output(operator, "open", _IN_OPEN)
 
     # ---- inside
 
     def _look_at_variables(self, operator: Operator) -> None:
-        for function, what, file, line in changes_of(operator):
+        helpers = (change for function in functions_reached_by(operator) for change in changes(function))
+        for function, what, file, line in (*changes_of(operator), *helpers):
             self._variables.setdefault(
                 what,
                 f"{function} changes {what} of your program ({file}:{line}): no checkpoint holds it, and what it is "
@@ -97,9 +106,15 @@ class Causes:
     def _look_at_calls(self, operator: Operator) -> None:
         for function, asks, file, line in unsteady_calls(operator):
             where = f" ({file}:{line})" if file else ""
-            self._unsteady.setdefault(
-                f"{function} {asks}", f"{function} calls {asks}{where}, which gives something else in each run"
-            )
+            told = f"{function} calls {asks}{where}, which gives something else in each run"
+            if asks in FILES:
+                told = (
+                    f"{function} calls {asks}{where}: such a file outlives failures and earlier runs, and no restore "
+                    "takes back what is in it. Keep what later records need in state, and write files with a FileSink"
+                )
+                self._memories.setdefault(f"{function} {asks}", told)
+                continue
+            self._unsteady.setdefault(f"{function} {asks}", told)
 
     def _look_at_offsets(self, source: Any) -> None:
         """Whether the same records follow on an offset, each time."""
@@ -202,12 +217,8 @@ class Causes:
                     f"attribute {name!r} of {kind} is a generator, and no checkpoint holds the variables of its "
                     "function. Keep in declared state what it goes by"
                 )
-            elif _is_cache(value):
-                self._say_cached(value)
-        for cls in type(operator).__mro__:
-            if not is_ours(cls):
-                for value in filter(_is_cache, vars(cls).values()):
-                    self._say_cached(value)
+        for cache in caches_reached_by(operator):
+            self._say_cached(cache)
 
     def _say_cached(self, function: Any) -> None:
         self._memories[function.__qualname__] = (
@@ -277,10 +288,12 @@ class Causes:
             self._grown()
             result = function(*arguments)
             for log in self._grown():
-                told = (
-                    f"made records of the log {log!r} visible {moment}, when their checkpoint was not complete: after "
-                    "a restore they come again. Make them visible in commit"
-                )
+                told = f"made records of the log {log!r} visible {moment}: they come again. Make them visible in commit"
+                if moment != _IN_OPEN:
+                    told = (
+                        f"made records of the log {log!r} visible {moment}, when their checkpoint was not complete: "
+                        "after a restore they come again. Make them visible in commit"
+                    )
                 if isinstance(operator, IdempotentSink):
                     told = (
                         f"sets rows, and sets them again after a restore: the log {log!r} has each time. Compare the "
@@ -298,10 +311,6 @@ class Causes:
         sizes = {log.name: len(log.committed()) for log in logs_of_this_world()}
         before, self._sizes = self._sizes, sizes
         return [name for name, size in sizes.items() if size > before.get(name, 0)]
-
-
-def _is_cache(value: object) -> bool:
-    return isinstance(value, _CACHE)
 
 
 def _place(operator: Operator) -> _Place:

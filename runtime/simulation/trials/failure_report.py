@@ -69,11 +69,16 @@ def failure_report(
     return "\n".join(parts)
 
 
-def unrepeatable_report(call: Call, diagnosis: Diagnosis, causes: Sequence[str] = ()) -> str:
-    """Of a history that is another one when its seed is run again. `causes`: likely ones."""
+def unrepeatable_report(call: Call, diagnosis: Diagnosis, causes: Sequence[str] = (), without_faults: str = "") -> str:
+    """Of a history that is another one when its seed is run again. `causes`: likely ones. `without_faults`: how two
+    runs without faults differ, if they do.
+    """
     failed = diagnosis.failed
+    told = f"the same seed gave two different outputs: {difference(failed, diagnosis.again)}"
+    if without_faults:
+        told = f"two runs without faults gave two different outputs: {without_faults}"
     parts = [
-        f"unrepeatable: the same seed gave two different outputs: {difference(failed, diagnosis.again)}",
+        f"unrepeatable: {told}",
         "",
         *WHAT_CHANGES,
         *_likely(causes),

@@ -1,7 +1,8 @@
 """HashSeeds: does a job commit the same in a process with another hash seed, in another time zone? Asked once for each
 assertion.
 
-The calm history runs in another interpreter while this one runs the others. What differs there may have another reason
+The calm history runs in two other interpreters while this one runs the others: a small set may be in the same order by
+chance in one of them. What differs there may have another reason
 (the process, or what only the test's own process holds), so a difference counts only if two fresh processes of one hash
 seed agree and one of another seed, or one of this time zone, does not.
 """
@@ -16,7 +17,8 @@ from .committed_output import Output
 from .diagnosis import output_difference
 from .other_interpreter import ANSWER_S, ELSEWHERE, CalmAnswer, CalmRun, OtherInterpreter, kept_interpreter
 
-_SEEDS = (1, 2, 3)
+_SEEDS = (1, 2, 3, 4)
+_ASKED = 2
 
 
 class HashSeeds:
@@ -27,34 +29,40 @@ class HashSeeds:
         self._reference = reference
         self._sinks = sinks
         own = os.environ.get("PYTHONHASHSEED", "")
-        self._seed, *self._others = (seed for seed in _SEEDS if str(seed) != own)
-        self._answer = kept_interpreter(self._seed).ask(run)
+        self._seeds = [seed for seed in _SEEDS if str(seed) != own]
+        self._answers = {seed: kept_interpreter(seed).ask(run) for seed in self._seeds[:_ASKED]}
         self.not_compared = ""
         """Why nothing was compared, if nothing was."""
 
     def problem(self) -> str | None:
-        """Waits for the answer; what is wrong, with the advice, or None."""
-        try:
-            answer = self._answer.result(ANSWER_S)
-        except AnswerTimeout:
-            kept_interpreter(self._seed).close()
-            answer = CalmAnswer({}, f"the other process gave no answer within {ANSWER_S:.0f} s")
-        if answer.problem:
-            self.not_compared = answer.problem
-            return None
-        return None if self._difference(self._reference, answer.output) is None else self._cause(answer.output)
+        """Waits for the answers; what is wrong, with the advice, or None."""
+        for seed in self._answers:
+            answer = self._answer_of(seed)
+            if answer.problem:
+                self.not_compared = answer.problem
+                return None
+            if self._difference(self._reference, answer.output) is not None:
+                return self._cause(seed, answer.output)
+        return None
 
-    def _cause(self, there: Output) -> str | None:
-        again = self._in_a_fresh_process(self._seed)
+    def _answer_of(self, seed: int) -> CalmAnswer:
+        try:
+            return self._answers[seed].result(ANSWER_S)
+        except AnswerTimeout:
+            kept_interpreter(seed).close()
+            return CalmAnswer({}, f"the other process gave no answer within {ANSWER_S:.0f} s")
+
+    def _cause(self, asked: int, there: Output) -> str | None:
+        again = self._in_a_fresh_process(asked)
         if again.problem:
             self.not_compared = again.problem
             return None
         if (told := self._difference(there, again.output)) is not None:
             return f"unrepeatable: two processes gave two different outputs: {told}"
-        here = self._in_a_fresh_process(self._seed, time_zone=None)
+        here = self._in_a_fresh_process(asked, time_zone=None)
         if not here.problem and (told := self._difference(here.output, there)) is not None:
             return f"time-zone: the output depends on the time zone of the machine: {told}"
-        for seed in self._others:
+        for seed in (each for each in self._seeds if each != asked):
             other = self._in_a_fresh_process(seed)
             if not other.problem and (told := self._difference(there, other.output)) is not None:
                 return f"hash-seed: the output depends on the hash seed: {told}"

@@ -30,6 +30,7 @@ from .committed_output import Outside, sinks_outside_of_the_world
 from .other_interpreter import CalmRun
 from .pacing import paced, slowed_sources
 from .parallelisms import candidates, that_keep_theirs, with_parallelism
+from .process_caches import ProcessCaches
 from .rescale import Rescale
 from .tried import Judge, Translated, Tried, try_once
 from .unread_sides import UnreadSides
@@ -156,9 +157,14 @@ class JobTrial:
         return CalmRun.of(calm, self.outside, self._task_managers, self._slots, self._settings, _LONGEST_MS)
 
     def causes(self, failed: Tried, judge: Judge) -> tuple[str, ...]:
-        """Run a history that went wrong once more, and look for the user's mistake."""
+        """Run a history that went wrong once more, and look for the user's mistake. If none is seen: run it without
+        faults, too, as sources say there what comes next on other offsets.
+        """
         causes = Causes()
         self.run(failed.seed, failed.faults, failed.actions, judge, causes)
+        if not causes.found and (failed.faults or failed.actions):
+            causes.begin_again()
+            self.run(failed.seed, (), (), judge, causes)
         return causes.found
 
     def run(
@@ -272,8 +278,14 @@ class JobTrial:
         """`for_all`: with slots for all parallelisms. `when_made`: is called with each operator of a task."""
         slots = self._slots_for_all() if actions or for_all else self._slots
         with SimulatedCluster(self._task_managers, slots, seed=seed, faults=faults, **self._settings) as cluster:
-            if when_made is not None:
-                cluster.probes.when_made = when_made
+            caches = ProcessCaches()
+
+            def made(operator: Operator) -> None:
+                caches.look_at(operator)
+                if when_made is not None:
+                    when_made(operator)
+
+            cluster.probes.when_made = made
             return try_once(cluster, translated, limit_ms, judge, actions, self.outside, is_first=is_first)
 
     def _slots_for_all(self) -> int:

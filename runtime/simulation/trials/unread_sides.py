@@ -1,7 +1,7 @@
 """UnreadSides: side outputs and late records of a user's job that no stream of it reads, found while it runs; and the
 same job with a `collect()` for each, so that they are compared, too.
 
-Left out are those whose contents are nobody's result: of loops, and `errors`, where a record says how often it was
+Left out are those whose contents are no result: of loops, and `errors`, where a record says how often it was
 tried.
 """
 

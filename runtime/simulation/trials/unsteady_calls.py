@@ -5,8 +5,10 @@ Known from their bytecode, so a call through a variable of a function or an attr
 
 from __future__ import annotations
 
+import builtins
 import datetime
 import os
+import pathlib
 import random
 import secrets
 import time
@@ -19,21 +21,24 @@ import numpy as np
 
 from ....actors.operators.operator import Operator
 from ....messages.code_steps import codes_of, steps
-from ...api.captured_changes import functions_of
+from .reached_functions import functions_reached_by
 
 _CALLS: dict[Callable[..., Any], str] = {
-    getattr(module, name): f"{module.__name__}.{name}"
+    getattr(module, name): name if module is builtins else f"{module.__name__}.{name}"
     for module, names in (
         (time, "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns"),
         (uuid, "uuid1 uuid4"),
         (os, "urandom getpid"),
+        (builtins, "open"),
+        (pathlib, "Path"),
         (secrets, "token_bytes token_hex token_urlsafe randbelow choice"),
     )
     for name in names.split()
 }
 _GENERATORS = {id(random.random.__self__): "random", id(np.random.random.__self__): "numpy.random"}  # type: ignore[attr-defined]
 """Those that a module's functions draw from."""
-_OWN = __name__.partition(".")[0]
+FILES = frozenset({"open", "pathlib.Path"})
+"""What is not another one in each run, but what the run before has left there."""
 _NOW = frozenset({"now", "today", "utcnow"})
 
 
@@ -47,16 +52,17 @@ class UnsteadyCall(NamedTuple):
 
 
 def unsteady_calls(operator: Operator) -> Iterator[UnsteadyCall]:
-    """Of all functions of the user's that it has; an attribute that is such a function itself has no line."""
+    """Of all functions of the user's that it has, and that these call. An attribute that is such a function itself has
+    no line.
+    """
     for name, value in vars(operator).items():
         if not isinstance(value, FunctionType) and (asks := _asks(value)):
             yield UnsteadyCall(f"attribute {name!r} of {type(operator).__name__}", asks, "", 0)
-    for function in functions_of(operator):
-        if function.__module__.partition(".")[0] != _OWN:
-            named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"
-            for code in codes_of(function.__code__):
-                for line, asks in _found(code, function.__globals__):
-                    yield UnsteadyCall(named, asks, code.co_filename, line)
+    for function in functions_reached_by(operator):
+        named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"
+        for code in codes_of(function.__code__):
+            for line, asks in _found(code, {**vars(builtins), **function.__globals__}):
+                yield UnsteadyCall(named, asks, code.co_filename, line)
 
 
 def _found(code: CodeType, variables: dict[str, Any]) -> Iterator[tuple[int, str]]:
