@@ -1,4 +1,4 @@
-"""RootMark: `.understudy-root`, the file by which a checkpoint directory on a disk is told from an empty folder.
+"""RootMark: `.understudy-root`, the file by which a checkpoint directory on a disk is known from an empty folder.
 
 Where a volume is not mounted, its checkpoint directory is an empty folder, or can be made as one. Whoever takes that
 for the directory begins from the beginning, or writes checkpoints that are hidden when the volume is back. So the mark

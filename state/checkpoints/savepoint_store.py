@@ -201,7 +201,7 @@ class FilesystemSavepointStore:
     def check(self) -> None:
         """Make the root and write a file into it; raises UnwritableRoot."""
         try:
-            self._files.check()
+            self._files.check(with_mark=False)
         except UnwritableRoot as error:
             raise UnwritableRoot(self._files.url, error.__cause__, CALLED) from error
 
