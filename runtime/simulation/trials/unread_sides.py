@@ -8,7 +8,8 @@ tried.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ....actors.async_calls.failed_record import ERRORS
@@ -24,24 +25,26 @@ class UnreadSides:
 
     def __init__(self, env: StreamEnvironment) -> None:
         self._env = env
-        self._outs: dict[str, list[Collector]] = {}
-        """By the operator's name: where it, in each of its subtasks, puts what it emits."""
+        self._filled: dict[str, set[str]] = defaultdict(set)
+        """By the operator's name: the tags that it, in any of its subtasks, has sent something to."""
 
-    def look_at(self, operator: Operator) -> None:
-        """Remember the collector that it is first called with."""
-        for name in ("process_batch", "process_batch_2"):
+    def look_at(self, operator: Any) -> None:
+        """Stand before the calls in which it emits. No collector is kept: it would be taken for one that the operator
+        keeps.
+        """
+        for name in ("process_batch", "process_batch_2", "on_end"):
             if hasattr(operator, name):
-                self._look_at(operator, name)
+                setattr(operator, name, self._watched(operator, getattr(operator, name)))
 
-    def _look_at(self, operator: Any, name: str) -> None:
-        process = getattr(operator, name)
+    def _watched(self, operator: Operator, call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any) -> Any:
+            result = call(*arguments)
+            out = arguments[-1]
+            if isinstance(out, Collector) and out.has_sides:
+                self._filled[operator.context.name].update(out.side_names)
+            return result
 
-        def called(batch: Any, out: Collector) -> Any:
-            self._outs.setdefault(operator.context.name, []).append(out)
-            setattr(operator, name, process)
-            return process(batch, out)
-
-        setattr(operator, name, called)
+        return called
 
     def with_readers(self) -> tuple[StreamEnvironment, Mapping[str, str]]:
         """The job, whose side outputs are all read, and by the names of new sinks what each reads, in words. It is the
@@ -53,8 +56,7 @@ class UnreadSides:
         new.graph = StreamGraph(list(env.graph.nodes))
         told: dict[str, str] = {}
         for node in env.graph.nodes:
-            tags = {tag for out in self._outs.get(node.name, ()) for tag in out.side_names}
-            for tag in sorted(tags - {ERRORS.name}) if node.loop is None else ():
+            for tag in sorted(self._filled[node.name] - {ERRORS.name}) if node.loop is None else ():
                 if (node.name, tag) not in read:
                     stream = DataStream(new.graph, [StreamEdge(node)]).side_output(OutputTag(tag))
                     stream.collect(name=f"{node.name}-{tag}")

@@ -99,4 +99,4 @@ def test_late_records_that_nobody_reads_are_compared() -> None:
         return env
 
     with pytest.raises(AssertionError, match=r"^exactly-once: side output 'late' of .*, which no stream reads, has"):
-        assert_exactly_once(build, faults=[KILL], histories=3)
+        assert_exactly_once(build, faults=[KILL], histories=3, task_managers=1)
