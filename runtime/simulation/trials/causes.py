@@ -68,7 +68,7 @@ class Causes:
         return tuple(next(filter(None, certain_first), {}).values())
 
     def begin_again(self) -> None:
-        """Another history follows: nothing in it is a restore of one before."""
+        """Another history follows: nothing in it is a restore of what was before."""
         self._at_barriers.clear()
         self._sizes.clear()
 

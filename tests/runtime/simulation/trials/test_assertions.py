@@ -347,7 +347,7 @@ def test_as_many_seeds_as_fit_into_a_time_and_one_at_least() -> None:
 
 
 def test_the_result_says_how_many_fitted_into_the_time() -> None:
-    survived = assert_exactly_once(_twice, minutes=0.0001)
+    survived = assert_exactly_once(_numbers, minutes=0.0001)
     assert survived.histories == 1
     assert str(survived).startswith("survived 1 history, all that fitted into 0.0001 minutes: ")
 
