@@ -75,7 +75,7 @@ def test_map_and_filter(kind: Any, returns: Callable[[Any], Any], told: str) -> 
     error = refused(kind(returns), [1, 2, 3])
     assert error.record_position == 0
     assert isinstance(error.__cause__, UnwantedResult)
-    assert str(error).endswith("-1' raised at record 0 of this attempt")
+    assert "-1' raised at record 0 of this attempt: UnwantedResult: " in str(error)
     with pytest.raises(UnwantedResult, match=f"the (function of map|condition of filter) {told}"):
         raise error.__cause__
 
