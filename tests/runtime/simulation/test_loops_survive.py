@@ -15,7 +15,7 @@ BEHIND_FAULTS = 3
 @pytest.mark.parametrize("name", ["stream", "rounds", "delta"])
 def test_a_loop_survives_a_history(name: str) -> None:
     build, expected = JOBS[name]
-    assert "survived 1 histories" in str(assert_exactly_once(build, histories=1, expected=expected))
+    assert "survived 1 history" in str(assert_exactly_once(build, histories=1, expected=expected))
 
 
 @pytest.mark.slow
