@@ -50,6 +50,10 @@ IMPORTED = (
 """Modules of `runtime`, imported beforehand."""
 
 
+PATIENCE_SECONDS = 280
+"""How long a program has, less than the test that runs it: on a quiet machine the longest, with Spark, takes 60."""
+
+
 class Started:
     """A process that was forked, to whoever has asked for it: `wait` is that of `subprocess.Popen`."""
 
@@ -132,7 +136,7 @@ class Prepared:
                 lent.append(write)
             return Command(_ask(self._path, what, arguments, str(folder), env, lent), *ours)
 
-    def run(self, *arguments: str, folder: Path, timeout: float) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, folder: Path, timeout: float = PATIENCE_SECONDS) -> subprocess.CompletedProcess[str]:
         """`python ARGUMENTS`, to its end."""
         script = self.start(arguments, folder, dict(os.environ), "script")
         try:

@@ -21,6 +21,6 @@ def test_each_program_has_its_output() -> None:
 @pytest.mark.parametrize(("program", "said"), [each[1:] for each in PROGRAMS], ids=[each[0] for each in PROGRAMS])
 def test_it_prints_what_is_said(program: str, said: str, tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "program.py").write_text(program)
-    done = prepared.run("program.py", folder=tmp_path, timeout=100)
+    done = prepared.run("program.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [said]

@@ -30,7 +30,7 @@ def test_the_example_prints_the_same_compiled_and_interpreted(tmp_path: Path, pr
     printed = []
     for name, code in (("compiled", block), ("interpreted", block.replace("compiled = True", "compiled = False"))):
         (tmp_path / f"{name}.py").write_text(code)
-        done = prepared.run(f"{name}.py", folder=tmp_path, timeout=100)
+        done = prepared.run(f"{name}.py", folder=tmp_path)
         assert done.returncode == 0, done.stderr
         printed.append(done.stdout)
     assert printed[0] == printed[1] == f"{[(s, *r) for s in 'ab' for r in ((1, 3, 3), (2, 6, 9), (3, -5, 9))]}\n"

@@ -47,7 +47,7 @@ def prints_what_it_says(page: str, folder: Path, prepared: Prepared, **changes: 
     for old, new in changes.items():
         job = job.replace(old, new)
     (folder / "page.py").write_text(job)
-    done = prepared.run("page.py", folder=folder, timeout=100)
+    done = prepared.run("page.py", folder=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout == printed
 

@@ -28,7 +28,7 @@ PRINTED = {
 def test_the_example_runs(section: str, tmp_path: Path, prepared: Prepared) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", SECTIONS[section], re.DOTALL)
     (tmp_path / "example.py").write_text(block)
-    done = prepared.run("example.py", folder=tmp_path, timeout=100)
+    done = prepared.run("example.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.search(PRINTED[section], done.stdout, re.MULTILINE), done.stdout
     assert list(tmp_path.iterdir()) == [tmp_path / "example.py"]

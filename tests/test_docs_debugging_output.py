@@ -22,7 +22,7 @@ def _run(section: str, folder: Path, prepared: Prepared) -> tuple[subprocess.Com
     """The section's script, and the texts that it says come out."""
     (script,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     (folder / "job.py").write_text(script)
-    done = prepared.run("job.py", folder=folder, timeout=120)
+    done = prepared.run("job.py", folder=folder)
     assert done.returncode == 0, done.stderr
     return done, re.findall(r"```text\n(.*?)```", section, re.DOTALL)
 

@@ -89,7 +89,7 @@ def test_every_error_says_what_it_is() -> None:
 def test_the_example_runs(tmp_path: Path, prepared: Prepared) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "example.py").write_text(block)
-    done = prepared.run("example.py", folder=tmp_path, timeout=100)
+    done = prepared.run("example.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     (answer,) = done.stdout.splitlines()
     assert int(answer) >= 0

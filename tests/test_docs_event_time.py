@@ -23,7 +23,7 @@ PRINTED = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[0]
 @pytest.mark.processes
 def test_the_job_prints_what_the_page_says(tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "visits.py").write_text(JOB)
-    done = prepared.run("visits.py", folder=tmp_path, timeout=100)
+    done = prepared.run("visits.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == PRINTED
 

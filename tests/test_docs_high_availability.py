@@ -36,13 +36,13 @@ def test_the_commands_are_there() -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(300)
 def test_the_program_runs(tmp_path: Path, prepared: Prepared) -> None:
     assert CliRunner().invoke(main, ["key", str(tmp_path / "cluster.key")]).exit_code == 0
     program = PROGRAM.replace("/mnt/shared", str(tmp_path)).replace('"zookeeper"', '"storage"')
     program = re.sub(r'    "high-availability.zookeeper.quorum".*\n', "", program)
     (tmp_path / "page.py").write_text(program)
-    done = prepared.run("page.py", folder=tmp_path, timeout=180)
+    done = prepared.run("page.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "finished" in done.stderr
     lines = [line for path in (tmp_path / "out").glob("[!._]*") for line in path.read_text().splitlines()]

@@ -22,7 +22,7 @@ NAMES = ["attempts", "ranks", "components"]
 @pytest.mark.parametrize(("code", "printed"), EXAMPLES, ids=NAMES)
 def test_an_example_prints_what_is_shown(code: str, printed: str, tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "example.py").write_text(code)
-    done = prepared.run("example.py", folder=tmp_path, timeout=100)
+    done = prepared.run("example.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == sorted(line.strip() for line in printed.splitlines())
 

@@ -20,7 +20,7 @@ PAGE = (Path(__file__).resolve().parent.parent / "docs" / "joins.md").read_text(
 def test_the_example_prints_what_is_shown(tmp_path: Path, prepared: Prepared) -> None:
     (program,), (shown,) = (re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL) for kind in ("python", "text"))
     (tmp_path / "orders.py").write_text(program)
-    done = prepared.run("orders.py", folder=tmp_path, timeout=100)
+    done = prepared.run("orders.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == shown
 

@@ -34,7 +34,7 @@ def test_the_job_reads_orders_and_writes_totals(kafka: KafkaBroker, tmp_path: Pa
         producer.produce("orders", json.dumps({"customer": customer, "amount": amount}), customer)
     assert producer.flush(60) == 0
     (tmp_path / "totals.py").write_text(JOB)
-    done = prepared.run("totals.py", kafka.bootstrap, folder=tmp_path, timeout=200)
+    done = prepared.run("totals.py", kafka.bootstrap, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "docs"})
     consumer.assign([TopicPartition("totals", 0, 0)])

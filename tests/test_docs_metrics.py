@@ -20,7 +20,7 @@ PAGE = (Path(__file__).resolve().parent.parent / "docs" / "metrics.md").read_tex
 def test_the_example_runs(tmp_path: Path, prepared: Prepared) -> None:
     block = next(re.finditer(r"```python\n(.*?)```", PAGE, re.DOTALL))[1]
     (tmp_path / "example.py").write_text(block)
-    done = prepared.run("example.py", folder=tmp_path, timeout=100)
+    done = prepared.run("example.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "lines: high\nparse: ok\nbusy: True\nbad: True True\nruns: Parse.process\n"
 
@@ -29,10 +29,10 @@ def test_the_example_runs(tmp_path: Path, prepared: Prepared) -> None:
 def test_figures_are_served_and_logs_are_json(tmp_path: Path, prepared: Prepared) -> None:
     served, logged = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[1:]
     (tmp_path / "served.py").write_text(served)
-    done = prepared.run("served.py", folder=tmp_path, timeout=100)
+    done = prepared.run("served.py", folder=tmp_path)
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/metrics\n", done.stdout), done.stderr
     (tmp_path / "logged.py").write_text(logged)
-    done = prepared.run("logged.py", folder=tmp_path, timeout=100)
+    done = prepared.run("logged.py", folder=tmp_path)
     line = json.loads(done.stderr)
     assert (line["level"], line["logger"], line["message"]) == ("WARNING", "orders", "no price")
 

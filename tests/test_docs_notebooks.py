@@ -47,7 +47,7 @@ print(squares)
 def test_the_cells_run_one_after_another(tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "cells.py").write_text(f"CELLS = {CELLS!r}\n")
     (tmp_path / "kernel.py").write_text(KERNEL)
-    done = prepared.run("kernel.py", folder=tmp_path, timeout=100)
+    done = prepared.run("kernel.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(
         r" +shop +cents\n0 +north +250\n1 +south +100\n2 +north +300\nNone\n\[0, 1, 4\]\n", done.stdout

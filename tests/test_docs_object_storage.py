@@ -23,7 +23,7 @@ def test_the_job_prints_what_the_page_says(tmp_path: Path, prepared: Prepared, s
     (job,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     (printed,) = re.findall(r"```text\n(.*?)```", TEXT, re.DOTALL)
     (tmp_path / "page.py").write_text(job)
-    done = prepared.run("page.py", folder=tmp_path, timeout=100)
+    done = prepared.run("page.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == printed
 

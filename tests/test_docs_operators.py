@@ -38,7 +38,7 @@ def test_the_clock_has_the_methods_that_are_said() -> None:
 def test_the_example_of_files_writes_them(tmp_path: Path, prepared: Prepared) -> None:
     (program,) = re.findall(r"```python\n(import pyarrow as pa\n.*?)```", PAGE, re.DOTALL)
     (tmp_path / "files.py").write_text(program)
-    done = prepared.run("files.py", folder=tmp_path, timeout=100)
+    done = prepared.run("files.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     (columns,) = (tmp_path / "out" / "parquet").glob("part-*.parquet")
     assert pq.read_table(columns).to_pylist() == [{"origin": "JFK", "delay": None}, {"origin": "EWR", "delay": 11.0}]
@@ -56,7 +56,7 @@ def test_the_examples_of_side_outputs_and_of_two_inputs_print_what_is_said(
     examples = re.findall(r"```python\n(from understudy import KeyedOp.*?)```\n\n    (.*?)\n", PAGE, re.DOTALL)
     ((program, said),) = [each for each in examples if f"{tag} = OutputTag" in each[0]]
     (tmp_path / "sides.py").write_text(program)
-    done = prepared.run("sides.py", folder=tmp_path, timeout=100)
+    done = prepared.run("sides.py", folder=tmp_path)
     assert done.stdout.splitlines() == [said], done.stderr
 
 
@@ -64,7 +64,7 @@ def test_the_examples_of_side_outputs_and_of_two_inputs_print_what_is_said(
 def test_the_source_fed_by_a_thread_gives_all(tmp_path: Path, prepared: Prepared) -> None:
     (program,) = re.findall(r"```python\n(import queue\n.*?)```", PAGE, re.DOTALL)
     (tmp_path / "page.py").write_text(program)
-    done = prepared.run("page.py", folder=tmp_path, timeout=100)
+    done = prepared.run("page.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     (said,) = re.findall(r"print\(.*# (.*)", program)
     assert done.stdout.splitlines() == [said]

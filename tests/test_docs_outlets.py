@@ -22,7 +22,7 @@ PAGE = (Path(__file__).resolve().parent.parent / "docs" / "service.md").read_tex
 @pytest.mark.processes
 def test_the_program_takes_each_alert_once(tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "page.py").write_text(PROGRAM)
-    done = prepared.run("page.py", folder=tmp_path, timeout=100)
+    done = prepared.run("page.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     (said,) = re.findall(r"print\(.*# (.*)", PROGRAM)
     assert done.stdout.splitlines() == [said]

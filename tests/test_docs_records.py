@@ -18,7 +18,7 @@ PAGE = (Path(__file__).resolve().parent.parent / "docs" / "records.md").read_tex
 def test_the_example_runs_as_a_script(tmp_path: Path, prepared: Prepared) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "images.py").write_text(block)
-    done = prepared.run("images.py", folder=tmp_path, timeout=100)
+    done = prepared.run("images.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     printed = ast.literal_eval(done.stdout)
     assert (1, [9]) in printed

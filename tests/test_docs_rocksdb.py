@@ -19,7 +19,7 @@ PAGE = (Path(__file__).resolve().parent.parent / "docs" / "rocksdb.md").read_tex
 @pytest.mark.processes
 def test_the_example_prints_what_the_page_says(tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "example.py").write_text(EXAMPLE)
-    done = prepared.run("example.py", folder=tmp_path, timeout=100)
+    done = prepared.run("example.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     (said,) = re.findall(r"print\(.*\)  # (.*)\n", EXAMPLE)
     assert done.stdout == f"{said}\n"

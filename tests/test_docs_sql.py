@@ -24,7 +24,7 @@ def program_and_output(page: str) -> tuple[str, str]:
 def test_the_job_on_sqlite_prints_what_the_page_says(tmp_path: Path, prepared: Prepared) -> None:
     program, printed = program_and_output("sql.md")
     (tmp_path / "shop.py").write_text(program)
-    done = prepared.run("shop.py", folder=tmp_path, timeout=100)
+    done = prepared.run("shop.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == printed
 
@@ -39,6 +39,6 @@ def test_the_job_on_postgres_prints_what_the_page_says(
     assert "postgresql://app:secret@localhost/shop" in program
     program = program.replace("postgresql://app:secret@localhost/shop", pg_url)
     (tmp_path / "copy_orders.py").write_text(program)
-    done = prepared.run("copy_orders.py", folder=tmp_path, timeout=100)
+    done = prepared.run("copy_orders.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == printed

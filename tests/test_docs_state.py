@@ -21,7 +21,7 @@ EXPIRED, WRONG_TYPE, NO_KEY = re.findall(r"```text\n(.*?)\n```", PAGE, re.DOTALL
 @pytest.mark.processes
 def test_the_example_emits_one_row_per_key(tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "example.py").write_text(EXAMPLE)
-    done = prepared.run("example.py", folder=tmp_path, timeout=100)
+    done = prepared.run("example.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{[(origin, 25, 19.0) for origin in ('EWR', 'JFK', 'LGA')]}\n"
 
@@ -29,7 +29,7 @@ def test_the_example_emits_one_row_per_key(tmp_path: Path, prepared: Prepared) -
 @pytest.mark.processes
 def test_the_example_of_incremental_checkpoints_counts_all_accounts(tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "example.py").write_text(INCREMENTAL)
-    done = prepared.run("example.py", folder=tmp_path, timeout=100)
+    done = prepared.run("example.py", folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, "100\n"), done.stderr
 
 

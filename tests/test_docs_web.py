@@ -22,7 +22,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 @pytest.mark.processes
 def test_the_example_runs_and_leaves_its_job_in_the_history(tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "example.py").write_text(EXAMPLES[0])
-    done = prepared.run("example.py", folder=tmp_path, timeout=100)
+    done = prepared.run("example.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"the page: http://127\.0\.0\.1:\d+/\n", done.stdout)
     (ended,) = JobHistory(str(tmp_path / "ended-jobs")).jobs()

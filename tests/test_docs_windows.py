@@ -20,7 +20,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)+)", PAGE, re.DO
 @pytest.mark.parametrize(("code", "printed"), EXAMPLES, ids=["bids", "visits", "late", "own"])
 def test_an_example_prints_what_is_shown(code: str, printed: str, tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "example.py").write_text(code)
-    done = prepared.run("example.py", folder=tmp_path, timeout=100)
+    done = prepared.run("example.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     wanted = sorted(line.strip() for line in printed.splitlines())
     assert sorted(done.stdout.splitlines()) == wanted

@@ -55,7 +55,7 @@ def test_it_prints_the_same_with_other_numbers_of_task_managers(
     program, printed = first_job()
     program = replaced(program, "LocalCluster(task_managers=2)", f"LocalCluster(task_managers={task_managers})")
     (tmp_path / "first_job.py").write_text(program)
-    done = prepared.run("first_job.py", folder=tmp_path, timeout=60)
+    done = prepared.run("first_job.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == printed
 

@@ -230,7 +230,7 @@ def test_a_taskmanager_whose_jobmanager_is_away_waits_for_it_and_says_so_once(ya
         assert counts_of(job.results("out")) == counted(100)
     (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (yard.folder / "page.py").write_text(program)
-    done = prepared.run("page.py", folder=yard.folder, timeout=WAIT_S)
+    done = prepared.run("page.py", folder=yard.folder)
     assert (done.stdout, done.returncode) == ("['a', 'aa', 'b']\n", 0), done.stderr
     assert yard.end(worker, signal.SIGINT)[0] == 0
     assert yard.end(manager, signal.SIGINT)[0] == 0
