@@ -54,8 +54,8 @@ def start_in_background(role: Role, loaded: LoadedSettings) -> ProcessState:
         process.kill()
         process.wait()
         how = (
-            f"was not ready after {START_SECONDS:g} s, and was ended: see whether this machine is very busy, and whether "
-            f"storage.dir ({settings.storage_dir}) answers"
+            f"was not ready after {START_SECONDS:g} s, and was ended: see whether this machine is very busy, and "
+            f"whether storage.dir ({settings.storage_dir}) answers"
         )
     raise ProcessFailed(f"the {role} process {how}; it wrote to {out}:\n{_tail(out, began)}")
 

@@ -38,7 +38,7 @@ class CurveKeys:
 
     @property
     def key_id(self) -> str:
-        """The same for all that have this pair, and none of its secret: two clusters are told apart by it."""
+        """The same for all that have this pair, and none of its secret: two clusters differ in it."""
         return hashlib.sha256(b"understudy: key of a cluster" + self.public).hexdigest()[:16]
 
     @classmethod
