@@ -72,6 +72,11 @@ def is_pointer(path: str) -> bool:
     return path.rpartition("/")[2].startswith(_PREFIX)
 
 
+def job_named_by(path: str) -> str:
+    """How the folder of its job begins, by the name of a pointer; empty for other files."""
+    return path.rpartition("/")[2].removeprefix(_PREFIX).rpartition("-")[0] if is_pointer(path) else ""
+
+
 class SavepointStore(Protocol):
     """Pointers by path. `store` is all or nothing; what it has stored can be loaded until it is disposed of."""
 
