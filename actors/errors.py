@@ -42,7 +42,8 @@ class ActorError(Exception):
 
 
 class UserCodeError(ActorError):
-    """User code raised; `__cause__` is what it raised. `record_position` is None outside of a record function.
+    """User code raised; `__cause__` is what it raised, and ends the text, as some show the last error alone. `what`:
+    the text without it. `record_position` is None outside of a record function.
 
     `record_key`: the idempotency key of a record in flight; `others_ended`: whether other records of its operator have
     been answered in this attempt, so that it is not the whole service that fails. `record_origin`: see FailureCause.
@@ -54,9 +55,14 @@ class UserCodeError(ActorError):
 
     def __init__(self, operator_name: str, record_position: int | None) -> None:
         where = "" if record_position is None else f" at record {record_position} of this attempt"
-        super().__init__(f"operator {operator_name!r} raised{where}")
+        self.what = f"operator {operator_name!r} raised{where}"
+        super().__init__(self.what)
         self.operator_name = operator_name
         self.record_position = record_position
+
+    def __str__(self) -> str:
+        cause = self.__cause__
+        return self.what if cause is None else f"{self.what}: {type(cause).__name__}: {cause}"
 
 
 class RecordNotSent(UserCodeError):
@@ -64,7 +70,11 @@ class RecordNotSent(UserCodeError):
 
     def __init__(self, operator_name: str, why: object) -> None:
         super().__init__(operator_name, None)
-        self.args = (f"operator {operator_name!r} emitted a record that cannot be sent: {why}",)
+        self.what = f"operator {operator_name!r} emitted a record that cannot be sent: {why}"
+        self.args = (self.what,)
+
+    def __str__(self) -> str:
+        return self.what
 
 
 class UnusableRecord(ActorError, ValueError):

@@ -75,7 +75,9 @@ def _kind(error: BaseException) -> FailureKind:
 
 
 def _message(error: BaseException) -> str:
-    return "; ".join(filter(None, (str(_told_by_a_row(error) or error), remedy(error))))
+    """Of a UserCodeError without its cause, which is described by itself."""
+    text = error.what if isinstance(error, UserCodeError) else str(_told_by_a_row(error) or error)
+    return "; ".join(filter(None, (text, remedy(error))))
 
 
 def _traceback(error: BaseException) -> str:

@@ -18,7 +18,7 @@ import errno
 import os
 import posixpath
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
 from typing import Any, BinaryIO, Protocol, Self, runtime_checkable
@@ -111,6 +111,10 @@ def _as_far_as_one_can() -> Iterator[None]:
             raise
 
 
+def _go_ahead() -> None:
+    """Folders may be made anywhere."""
+
+
 class DurableFiles:
     """All paths are `fs`'s own, without a protocol."""
 
@@ -123,6 +127,8 @@ class DurableFiles:
         elif _is_durable(fs.__class__):
             self._disk = fs
         self._requests = StoreRequests(fs) if self._disk is None else None
+        self.before_making_folders: Callable[[], None] = _go_ahead
+        """Raises where there should be folders already, as on a disk that is not there."""
 
     @classmethod
     def at(cls, url: str) -> tuple[Self, str]:
@@ -230,6 +236,10 @@ class DurableFiles:
         with suppress(FileNotFoundError):
             self.fs.rm_file(path)
 
+    def touch(self, path: str) -> None:
+        """Make a file young, on the local disk. Raises FileNotFoundError."""
+        os.utime(path)
+
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder now."""
         self.fs.invalidate_cache()
@@ -248,7 +258,8 @@ class DurableFiles:
     # ---- folders
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and those above it, if they are missing. Those that were made here last.
+        """Make a folder and those above it, if they are missing. Those that were made here last. Raises what
+        `before_making_folders` does, too.
 
         One that is there already may be another process's, which did not come to sync it: see `sync_up`.
         """
@@ -259,6 +270,7 @@ class DurableFiles:
         while not self.fs.isdir(there) and there != posixpath.dirname(there):
             there = posixpath.dirname(there)
         if there != path:
+            self.before_making_folders()
             with self._named(f"{path}/"):
                 self.fs.makedirs(path, exist_ok=True)
             self.sync_up(posixpath.dirname(path), there)

@@ -394,6 +394,7 @@ class UnreachableRoot(StorageError):
         """`found`: what says so, and what to do, where it is not just missing."""
         missing = f"the {called} is not there; mount it again, or bring it back with all that was in it"
         super().__init__(path, found or missing)
+        self.found = found
 
 
 class RequestFailed(StorageError, OSError):

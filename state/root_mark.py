@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from .durable_files import DurableFiles
 from .errors import UnreachableRoot
 
 MARK = ".understudy-root"
@@ -20,20 +21,22 @@ VARIABLE = "UNDERSTUDY_STORAGE_MUST_EXIST"
 
 
 class RootMark:
-    """Of one root. `is_on_disk`: that it is a path of this machine; else all of this does nothing."""
+    """Of one root. Where `files` are none of this machine's disks, all of this does nothing.
 
-    def __init__(self, url: str, root: str, *, is_on_disk: bool) -> None:
+    `is_expected`: it must be there, though this process has not seen it; only what reads asks for that.
+    """
+
+    def __init__(self, url: str, root: str, files: DurableFiles, *, is_expected: bool = False) -> None:
         self._url = url
         self._root = root
         self._path = f"{root}/{MARK}"
-        self._is_on_disk = is_on_disk
-        self._was_seen = is_on_disk and os.path.exists(self._path)
-        self.is_expected = False
-        """Whether it must be there, though this process has not seen it: only what reads asks for that."""
+        self._files = files
+        self._was_seen = files.is_local and files.exists(self._path)
+        self._is_expected = is_expected and files.is_local
 
     def check_before(self) -> None:
         """Before the directory is made. Raises UnreachableRoot where it has to be there already, and is not."""
-        if self._is_on_disk and _must_exist() and not any(map(os.path.exists, self._paths_upwards())):
+        if self._files.is_local and _must_exist() and not any(map(self._files.exists, self._paths_upwards())):
             raise UnreachableRoot(
                 self._url,
                 found=f"neither it nor a folder above it has a file {MARK}, and {VARIABLE} is set: mount the volume "
@@ -41,18 +44,21 @@ class RootMark:
             )
 
     def make(self) -> None:
-        """In the directory that is there now. Raises OSError."""
-        if self._is_on_disk:
-            with open(self._path, "ab"):
-                self._was_seen = True
+        """In the directory that is there now, if it has none yet; it lasts. Raises OSError."""
+        if self._files.is_local and not self._files.exists(self._path):
+            self._files.write(self._path, ())
+            self._files.sync_folder(self._root)
+        self._was_seen = self._files.is_local
 
     def renew(self) -> None:
         """After a write: it is younger now than what a cleaner would remove. Raises UnreachableRoot."""
+        if not self._files.is_local:
+            return
         try:
-            if self._was_seen:
-                os.utime(self._path)
-            elif not _must_exist():
+            if not self._was_seen and not _must_exist():
                 self.make()
+            if self._was_seen:
+                self._files.touch(self._path)
         except FileNotFoundError:
             self.confirm()
         except OSError:
@@ -65,7 +71,7 @@ class RootMark:
 
     def has_lost(self) -> bool:
         """Whether a file that is not there says nothing, as the whole directory is another one."""
-        return (self._was_seen or (self.is_expected and self._is_on_disk)) and self._is_gone()
+        return (self._was_seen or self._is_expected) and self._is_gone()
 
     def lost(self) -> UnreachableRoot:
         return UnreachableRoot(
@@ -84,7 +90,7 @@ class RootMark:
     def _is_gone(self) -> bool:
         """A disk that does not answer has not lost it; a file in the directory's place is for the caller to find."""
         try:
-            os.stat(self._path)
+            self._files.size_bytes(self._path)
         except FileNotFoundError:
             return True
         except OSError:

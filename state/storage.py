@@ -54,7 +54,10 @@ def verified(data: bytes, handle: StateHandle) -> bytes:
 class CheckpointStorage:
     """All checkpoint files of a cluster. `url`: a local path, or any URL that fsspec knows."""
 
-    def __init__(self, url: str, *, new_suffix: Callable[[], str] = lambda: uuid4().hex) -> None:
+    def __init__(
+        self, url: str, *, new_suffix: Callable[[], str] = lambda: uuid4().hex, has_mark: bool = False
+    ) -> None:
+        """`has_mark`: another process has used it before, and so made its RootMark."""
         self.url = url
         self._new_suffix = new_suffix
         try:
@@ -65,7 +68,8 @@ class CheckpointStorage:
             raise UnwritableRoot(url, error) from error
         self._fs = self._files.fs
         self.root = self._files.canonical(root)
-        self.mark = RootMark(url, self.root, is_on_disk=self._files.is_local)
+        self.mark = RootMark(url, self.root, self._files.plain, is_expected=has_mark)
+        self._files.before_making_folders = self._files.plain.before_making_folders = self.mark.confirm
 
     def check(self, *, with_mark: bool = True) -> None:
         """Make the root and write a file into it; raises UnwritableRoot, and UnreachableRoot where it has to be there
@@ -141,9 +145,8 @@ class CheckpointStorage:
 
     def create_sealed(self, path: str, data: bytes) -> None:
         """The same of a file that is not there yet; FileExistsError if it is. Of several at once one succeeds."""
-        self.mark.confirm()
         absolute = self._absolute(self.resolve(path))
-        folder, temporary = posixpath.dirname(absolute), self._temporary(absolute)
+        folder, temporary = self._folder_of(absolute), self._temporary(absolute)
         try:
             self._in_folder(folder, lambda: self._files.write_new(absolute, temporary, [seal_of(data), data]))
         except BaseException:
@@ -305,11 +308,10 @@ class CheckpointStorage:
 
     def _replace(self, path: str, parts: Iterable[bytes]) -> None:
         """Write under a temporary name and rename; an object store needs neither."""
-        self.mark.confirm()
         if not self._files.has_folders:
             self._put(path, parts)
             return
-        temporary, folder = self._temporary(path), posixpath.dirname(path)
+        temporary, folder = self._temporary(path), self._folder_of(path)
         try:
             self._in_folder(folder, lambda: self._put(temporary, parts))
             self._files.rename(temporary, path)
@@ -323,6 +325,15 @@ class CheckpointStorage:
             self._discard(path)  # the caller gets the error, and will not look for the file
             self._files.remove_empty_folder(folder)
             raise
+
+    def _folder_of(self, path: str) -> str:
+        """In which a file is about to be written. Where the volume is away no folder is there but the root, perhaps:
+        the others would have to be made, which asks for the mark. Raises UnreachableRoot.
+        """
+        folder = posixpath.dirname(path)
+        if folder == self.root:
+            self.mark.confirm()
+        return folder
 
     def _in_folder(self, directory: str, write: Callable[[], None]) -> None:
         """Whoever deletes the last file of a folder, or fails to write the first, removes the folder, perhaps just

@@ -17,15 +17,11 @@ from ...state.checkpoints.savepoint_stores import candidates
 from ...state.checkpoints.savepoints import METADATA, Savepoints, metadata_path
 from ...state.errors import CorruptState, MissingState, WrongSavepointStore
 from ..errors import CannotRestore
+from .in_its_place import NOT_WHOLE, in_its_place
 from .restore_check import RestoreReport, check_restore
 from .restore_points import Origin
 
 NAMED_AT_MOST = 8
-_NOT_WHOLE = (
-    "; bring that file back from a backup, or start from another savepoint or checkpoint (`understudy state verify "
-    "PATH` says whether one is whole)"
-)
-"""The end of a text about a file of what was named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +67,8 @@ def find_origin(wanted: SubmitJob, savepoints: Savepoints, *, every_byte: bool =
         storage, checkpoint, path = _read(wanted.restore_from, wanted, savepoints)
     except (MissingState, OutsideRoot, WrongSavepointStore) as error:
         raise cannot_restore(wanted, error, _what_is_there(wanted, savepoints)) from error
+    except CorruptState as error:
+        raise cannot_restore(wanted, error, _in_its_place(wanted, savepoints)) from error
     except (StateError, OSError) as error:
         raise cannot_restore(wanted, error) from error
     try:
@@ -78,7 +76,7 @@ def find_origin(wanted: SubmitJob, savepoints: Savepoints, *, every_byte: bool =
             for handle in state_handles(state):
                 storage.verify(handle) if every_byte else storage.check_there(handle)
     except (MissingState, CorruptState) as error:
-        raise cannot_restore(wanted, error, _NOT_WHOLE) from error
+        raise cannot_restore(wanted, error, _in_its_place(wanted, savepoints)) from error
     except (StateError, OSError) as error:
         raise cannot_restore(wanted, error) from error
     report = check_restore(checkpoint, wanted.graph, allow_non_restored_state=wanted.allow_non_restored_state)
@@ -114,11 +112,19 @@ def _what_is_there(wanted: SubmitJob, savepoints: Savepoints) -> str:
     for candidate in candidates(wanted.restore_from, wanted.working_directory):
         found = [*savepoints.below(candidate, storage), *_checkpoints_below(storage, candidate)]
         if found == [candidate]:
-            return _NOT_WHOLE
+            return _in_its_place(wanted, savepoints)
         if found:
             more = f", and {len(found) - NAMED_AT_MOST} more" if len(found) > NAMED_AT_MOST else ""
             return f"; name one of those in this folder: {', '.join(found[:NAMED_AT_MOST])}{more}"
-    return ""
+    return _in_its_place(wanted, savepoints) if metadata_path(wanted.restore_from) else ""
+
+
+def _in_its_place(wanted: SubmitJob, savepoints: Savepoints) -> str:
+    """Where the newest is looked for anyway, one after the other, none is named."""
+    assert wanted.restore_from is not None
+    if wanted.resume:
+        return NOT_WHOLE
+    return in_its_place(savepoints.open_storage(wanted.graph.checkpoints.directory), wanted.restore_from)
 
 
 def _checkpoints_below(storage: CheckpointStorage, path: str) -> list[str]:

@@ -56,6 +56,7 @@ from ..ask_errors import NotRunning
 from ..context import Ref
 from ..failure import died_in_silence
 from .acknowledgements import Acknowledgements
+from .clock_jumps import ClockJumps
 from .leader_link import AloneTooLong, BeatDue, LeaderLink, RegisterDue, TaskManagerSpec
 from .offers import AnotherLeads
 from .outbox import NoOutbox, Outbox
@@ -127,6 +128,7 @@ class TaskManager(Actor):
         self._ending: str | None = None
         self._has_ended = False
         self._sampler = TaskSampler(services.stacks)
+        self._clock_jumps = ClockJumps()
         self._acknowledgements = Acknowledgements()
         self.stale_messages = 0
         """How many messages of another leader session were dropped."""
@@ -208,10 +210,9 @@ class TaskManager(Actor):
             self._lost(f"nothing heard from the JobManager for {self._link.silent_ms:.0f} ms")
             return
         self._beats += 1
-        metrics, process = self._next_metrics(), self._services.process_figures()
-        self._to_leader(
-            packed_heartbeat(self._spec.task_manager_id, self._beats, metrics, process, not self._to_report)
-        )
+        metrics, process, is_last = self._next_metrics(), self._services.process_figures(), not self._to_report
+        self._to_leader(packed_heartbeat(self._spec.task_manager_id, self._beats, metrics, process, is_last))
+        self._clock_jumps.look(self.context.clock)
         for hosted in self._tasks.values():
             if hosted.task.has_gauges:
                 hosted.ref.tell(ReadGauges())

@@ -87,7 +87,9 @@ class Configuration:
     def savepoint_store(
         self, open_storage: Callable[[str], CheckpointStorage], new_suffix: Callable[[], str] | None = None
     ) -> SavepointStore | None:
-        """The store of all jobs, or None. Raises UnwritableRoot when its directory cannot be made or written."""
+        """The store of all jobs, or None. Raises UnwritableRoot when its directory cannot be made or written,
+        UnreachableRoot when it has to be there already.
+        """
         if self.savepoint_backend is None:
             return None
         named: dict[str, Any] = {} if new_suffix is None else {"new_suffix": new_suffix}

@@ -35,7 +35,8 @@ class Leading(Protocol):
     keys: CurveKeys
 
     def begin(self) -> None:
-        """Wait until this process leads. Blocks. Raises NotReachable, NotOurs, and RuntimeError once withdrawn."""
+        """Wait until this process leads. Blocks. Raises NotReachable, NotOurs, AnotherCluster, and RuntimeError once
+        withdrawn."""
         ...
 
     def high_availability(self, new_session: Callable[[], LeaderSessionId]) -> HighAvailability: ...

@@ -174,6 +174,7 @@ def run_task_manager(
                 task_manager_id,
                 JobProgram.loads(launch.program, imports.watch),
                 data_plane,
+                CheckpointStorage(launch.checkpoints.directory, has_mark=True),  # the JobManager has made it
                 CheckpointStorage,
                 end.reached,
                 resources={} if feed is None else {RESOURCE: feed},
@@ -197,6 +198,7 @@ def make_task_manager(
     task_manager_id: TaskManagerId,
     program: JobProgram,
     data_plane: DataPlane,
+    storage: CheckpointStorage,
     open_storage: Callable[[str], CheckpointStorage],
     on_ended: Callable[[str], None],
     *,
@@ -210,9 +212,9 @@ def make_task_manager(
     process_figures: Callable[[], dict[str, float]] = dict,
     make_collector: Callable[[Operator], Collector] = plain_collector,
 ) -> TaskManager:
-    """The actor that a TaskManager process is there for; the simulator makes its own from the same launch."""
-    storage = open_storage(launch.checkpoints.directory)
-    storage.mark.is_expected = True  # what it restores was stored by a JobManager
+    """The actor that a TaskManager process is there for; the simulator makes its own from the same launch. `storage`:
+    that of the job's checkpoints.
+    """
     services = TaskServices(
         program=program,
         data_plane=data_plane,

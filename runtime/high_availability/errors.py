@@ -2,6 +2,7 @@
 
 HighAvailabilityError
 ├── NotOurs             something in our place of ZooKeeper, or of shared storage, that we have not written
+├── AnotherCluster      a cluster with another key leads in our place
 ├── ForgedSubmission    the stored program of a job has not this cluster's signature: nothing of it is run
 ├── CannotTakeOver      a job that is kept cannot be started again now: says why, and what to do
 ├── NotReachable        ZooKeeper, or shared storage, does not answer (an OSError too)
@@ -29,13 +30,24 @@ class NotOurs(HighAvailabilityError):
         )
 
 
+class AnotherCluster(HighAvailabilityError):
+    """Who waits there would never lead as long as that one lives, and could run nothing of what it leaves."""
+
+    def __init__(self, cluster_id: str, place: str, address: str, key_file: str) -> None:
+        super().__init__(
+            f"cluster {cluster_id!r} in {place} is led by the JobManager at {address}, which has another key than "
+            f"{key_file}. For a cluster of its own set another high-availability.cluster-id; to wait behind that "
+            "JobManager, use its key file"
+        )
+
+
 class ForgedSubmission(HighAvailabilityError):
     """The signature is missing or wrong: the program is not unpickled."""
 
     def __init__(self, place: str) -> None:
         super().__init__(
-            f"{place} was not signed with this cluster's key, so nothing of it is run: was it written by a cluster "
-            "with another high-availability.key-file, or changed by somebody since?"
+            f"{place} was not signed with this cluster's key, so nothing of it is run: a cluster with another "
+            "high-availability.key-file wrote it, or somebody has changed it since"
         )
 
 

@@ -6,7 +6,7 @@ How one becomes the leader is not at home here (`leadership.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from ...messages import LeaderSessionId
@@ -20,6 +20,8 @@ class Leader:
     """tcp://host:port of its actor system; its actor there is called `job-manager`."""
     session: LeaderSessionId
     """No other leader has had it."""
+    key_id: str = field(default="", compare=False)
+    """Of the key of its cluster (`CurveKeys.key_id`); empty where it has not said so."""
 
 
 LeaderChanged: TypeAlias = Callable[[Leader | None], None]

@@ -17,10 +17,11 @@ class LeaderNode:
 
     address: str
     leader_session_id: LeaderSessionId
+    key_id: str = ""
 
 
 def leader_bytes(leader: Leader) -> bytes:
-    return encode(LeaderNode(leader.address, leader.session))
+    return encode(LeaderNode(leader.address, leader.session, leader.key_id))
 
 
 def read_leader(data: bytes, place: str) -> Leader | None:
@@ -32,6 +33,6 @@ def read_leader(data: bytes, place: str) -> Leader | None:
     except MalformedMessage as error:
         found = error
     if isinstance(found, LeaderNode) and is_reachable_base(found.address):
-        return Leader(found.address, found.leader_session_id)
+        return Leader(found.address, found.leader_session_id, found.key_id)
     log.warning("%s: wanted the address of a leader, found %.80r: no client follows it", place, found)
     return None

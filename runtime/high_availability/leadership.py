@@ -67,6 +67,6 @@ class Election(Protocol):
 
     def campaign(self, withdraw: threading.Event) -> Leadership | None:
         """Wait until this process leads; None once `withdraw` is set. Blocks. Raises NotReachable when nobody answers
-        at the beginning, and NotOurs.
+        at the beginning, NotOurs, and AnotherCluster where the leader that it waits for is of one.
         """
         ...

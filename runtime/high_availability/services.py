@@ -43,10 +43,10 @@ class HighAvailabilityServices:
         if self.settings.mode is RecoveryMode.STORAGE:
             from .storage_election import StorageElection
 
-            return StorageElection(self.settings, self.storage)
+            return StorageElection(self.settings, self.storage, key_id=self.keys.key_id)
         from .zookeeper_election import ZooKeeperElection
 
-        return ZooKeeperElection(self.settings)
+        return ZooKeeperElection(self.settings, key_id=self.keys.key_id)
 
     def retrieval(self) -> LeaderRetrieval:
         """To be closed by its user. Raises NotReachable, NotOurs."""

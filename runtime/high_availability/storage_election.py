@@ -17,6 +17,7 @@ from uuid import uuid4
 from ...messages import LeaderSessionId
 from ...state import CheckpointStorage
 from ...state.errors import LostLeadership, StorageError
+from .ahead import Ahead
 from .errors import NotOurs, NotReachable
 from .leader import Leader
 from .listeners import HeardLeader, Listeners
@@ -35,6 +36,11 @@ def _pause_seconds(settings: HighAvailabilitySettings) -> float:
     return min(_SLOWEST_SECONDS, settings.session_timeout_ms / 1000 / LOOKS)
 
 
+def leader_of(epoch: Epoch) -> Leader:
+    """With an empty address, as long as it has published none."""
+    return Leader(epoch.term.address, epoch.term.leader_session_id, epoch.term.key_id)
+
+
 class StorageElection:
     """One process's candidacy. `storage`: the cluster's own folder."""
 
@@ -43,13 +49,17 @@ class StorageElection:
         settings: HighAvailabilitySettings,
         storage: CheckpointStorage,
         now_s: Callable[[], float] = time.monotonic,
+        *,
+        key_id: str = "",
     ) -> None:
         self._settings = settings
+        self._key_id = key_id
         self._epochs = StorageEpochs(storage)
         self._now_s = now_s
 
     def campaign(self, withdraw: threading.Event) -> StorageLeadership | None:
         self._epochs.storage.check()
+        ahead = Ahead(self._settings, self._key_id, self._epochs.storage.location())
         seen: Epoch | None = None
         said = ""
         since_s = self._now_s()
@@ -59,6 +69,8 @@ class StorageElection:
                 if newest is None and seen is not None:  # somebody has removed all of it: its leader may live
                     newest = Epoch(seen.number, LOST)
                 if newest != seen:
+                    if newest is not None and not newest.term.is_over:
+                        ahead.seen(leader_of(newest), lives=seen is not None and seen.number == newest.number)
                     seen, since_s = newest, self._now_s()
                 if self._is_free(seen, since_s) and (won := self._claim(1 if seen is None else seen.number + 1)):
                     return won
@@ -81,7 +93,7 @@ class StorageElection:
 
     def _claim(self, number: int) -> StorageLeadership | None:
         sent_s = self._now_s()
-        term = EpochTerm(LeaderSessionId(f"{number}-{uuid4().hex[:12]}"))
+        term = EpochTerm(LeaderSessionId(f"{number}-{uuid4().hex[:12]}"), key_id=self._key_id)
         if not self._epochs.claim(number, term):
             return None
         leadership = StorageLeadership(self._epochs, self._settings, Epoch(number, term), sent_s, self._now_s)
@@ -225,7 +237,6 @@ class StorageRetrieval(HeardLeader):
                     )
             else:
                 said = ""
-                term = None if newest is None or newest.term.is_over else newest.term
-                is_known = term is not None and term.address
-                self._listeners.heard(Leader(term.address, term.leader_session_id) if term and is_known else None)
+                leader = None if newest is None or newest.term.is_over else leader_of(newest)
+                self._listeners.heard(leader if leader is not None and leader.address else None)
             self._closed.wait(self._pause_seconds)

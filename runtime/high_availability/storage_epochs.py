@@ -45,6 +45,8 @@ class EpochTerm:
     beats: int = 0
     is_over: bool = False
     """It has given up: nobody has to wait."""
+    key_id: str = ""
+    """Of the key of its cluster."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,11 @@ from kazoo.exceptions import ConnectionLoss, KazooException, NoAuthError, NoNode
 
 from ...messages import LeaderSessionId
 from ...state.errors import LostLeadership
+from .ahead import Ahead
 from .errors import NotOurs, NotReachable
 from .leader import Leader
 from .leader_node import leader_bytes
-from .nodes import CANDIDATE, Place, by_number, place_in_queue
+from .nodes import CANDIDATE, Place, by_number, place_in_queue, who_leads
 from .settings import HighAvailabilitySettings
 from .term import Term, TermLeadership
 from .zookeeper_client import (
@@ -49,8 +50,11 @@ _REMOVED = "ZooKeeper's %s was removed by somebody, and is made again"
 class ZooKeeperElection:
     """One process's candidacy, with a session of its own for each term."""
 
-    def __init__(self, settings: HighAvailabilitySettings, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, settings: HighAvailabilitySettings, now_s: Callable[[], float] = time.monotonic, *, key_id: str = ""
+    ) -> None:
         self._settings = settings
+        self._key_id = key_id
         self._paths = ZooKeeperPaths(settings)
         self._now_s = now_s
 
@@ -83,6 +87,8 @@ class ZooKeeperElection:
     def _stand(self, client: KazooClient, withdraw: threading.Event) -> ZooKeeperLeadership | None:
         """Queue up, and wait for our turn; None when it is withdrawn, or has to queue up again."""
         own, nodes = self._own_node(client), KazooNodes(client)
+        ahead = Ahead(self._settings, self._key_id, f"ZooKeeper's {self._paths.leader}")
+        alive_from_s = self._now_s() + self._settings.session_timeout_ms / 1000
         while not withdraw.is_set():
             moved, sent_s = threading.Event(), self._now_s()
             match place_in_queue(nodes, self._paths.leader, own, moved.set):
@@ -90,10 +96,12 @@ class ZooKeeperElection:
                     return None
                 case Place.FIRST:
                     node = f"{self._paths.leader}/{own}"
-                    return ZooKeeperLeadership(client, self._settings, node, sent_s, self._now_s)
+                    return ZooKeeperLeadership(client, self._settings, node, sent_s, self._now_s, self._key_id)
             self._check_owned(client)
             while not (moved.wait(AGAIN_SECONDS) or withdraw.is_set() or client.state != KazooState.CONNECTED):
-                pass
+                if not ahead.is_known:
+                    leader = who_leads(nodes, self._paths.leader, lambda: None)
+                    ahead.seen(leader, lives=self._now_s() >= alive_from_s)
             if client.state != KazooState.CONNECTED:
                 withdraw.wait(AGAIN_SECONDS)
         return None
@@ -131,8 +139,10 @@ class ZooKeeperLeadership(TermLeadership):
         node: str,
         since_s: float,
         now_s: Callable[[], float],
+        key_id: str,
     ) -> None:
         self._client = client
+        self._key_id = key_id
         self._settings = settings
         self._paths = ZooKeeperPaths(settings)
         self._node = node
@@ -144,7 +154,7 @@ class ZooKeeperLeadership(TermLeadership):
         self._term.begin()
 
     def publish(self, address: str) -> None:
-        data = leader_bytes(Leader(address, self.session))
+        data = leader_bytes(Leader(address, self.session, self._key_id))
         self._surely(self._node, lambda: self._checked("set_data", self._node, data))
 
     def resign(self) -> None:

@@ -15,7 +15,7 @@ from .settings import FIELD_OF, HostSettings
 from .settings_sources import LoadedSettings
 from .standing_process import ProcessState, Role, other_cluster, running_processes
 
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 REGISTER_SECONDS = 5.0
 """How long a TaskManager that runs is waited for to be registered: its JobManager may come later."""
 STOP_SECONDS = 15.0
@@ -49,10 +49,14 @@ def start_in_background(role: Role, loaded: LoadedSettings) -> ProcessState:
             if time.monotonic() > patience:
                 return state
         time.sleep(LOOK_SECONDS)
-    how = "did not become ready" if process.poll() is None else f"ended with exit code {process.returncode}"
+    how = f"ended with exit code {process.returncode}"
     if process.poll() is None:
         process.kill()
         process.wait()
+        how = (
+            f"was not ready after {START_SECONDS:g} s, and was ended: see whether this machine is very busy, and "
+            f"whether storage.dir ({settings.storage_dir}) answers"
+        )
     raise ProcessFailed(f"the {role} process {how}; it wrote to {out}:\n{_tail(out, began)}")
 
 

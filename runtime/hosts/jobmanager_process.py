@@ -27,7 +27,7 @@ from ...state import CheckpointStorage
 from ...state.checkpoints.high_availability import HighAvailability
 from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
-from ...state.errors import LostLeadership, UnwritableRoot
+from ...state.errors import LostLeadership, UnreachableRoot, UnwritableRoot
 from ..clusters.announcement import Announced
 from ..clusters.cluster import SUBMIT_TIMEOUT_MS
 from ..clusters.configuration import Configuration
@@ -63,7 +63,8 @@ AGAIN_SECONDS = 1.0
 def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> str:
     """Run until SIGTERM, SIGINT or SIGHUP, on the main thread; returns why it ended.
 
-    Raises HostError, InsecureKeyFile, UnwritableRoot, UnwritableFolder, HighAvailabilityError where it cannot begin.
+    Raises HostError, InsecureKeyFile, UnwritableRoot, UnreachableRoot, UnwritableFolder, HighAvailabilityError where it
+    cannot begin.
     """
     keys, stop = load_keys(settings), Stop()
     CheckpointStorage(settings.storage_dir).check()
@@ -84,8 +85,8 @@ def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> s
                     _lead(settings, keys, lead, stop, pid_file)
             except LostLeadership as error:
                 log.warning("this JobManager leads no more: %s", error)
-            except (HighAvailabilityError, UnwritableRoot) as error:
-                if not has_led or not isinstance(error, NotReachable | NotOurs | UnwritableRoot):
+            except (HighAvailabilityError, UnwritableRoot, UnreachableRoot) as error:
+                if not has_led or not isinstance(error, NotReachable | NotOurs | UnwritableRoot | UnreachableRoot):
                     log.error("the JobManager ends: %s", error)
                     raise
                 log.warning("this JobManager waits to lead, and asks again: %s", error)

@@ -72,6 +72,11 @@ def is_pointer(path: str) -> bool:
     return path.rpartition("/")[2].startswith(_PREFIX)
 
 
+def job_named_by(path: str) -> str:
+    """How the folder of its job begins, by the name of a pointer; empty for other files."""
+    return path.rpartition("/")[2].removeprefix(_PREFIX).rpartition("-")[0] if is_pointer(path) else ""
+
+
 class SavepointStore(Protocol):
     """Pointers by path. `store` is all or nothing; what it has stored can be loaded until it is disposed of."""
 
@@ -199,9 +204,9 @@ class FilesystemSavepointStore:
         self._new_suffix = new_suffix
 
     def check(self) -> None:
-        """Make the root and write a file into it; raises UnwritableRoot."""
+        """Make the root and write a file into it; raises UnwritableRoot and UnreachableRoot."""
         try:
-            self._files.check(with_mark=False)
+            self._files.check()
         except UnwritableRoot as error:
             raise UnwritableRoot(self._files.url, error.__cause__, CALLED) from error
 
@@ -216,6 +221,7 @@ class FilesystemSavepointStore:
         relative = self._resolve(name, target_directory)
         try:
             self._files.write_sealed(relative, encode(replace(pointer, name=name)))
+            self._files.mark.renew()
         except BaseException:
             with suppress(OSError):  # it may have been put in place before something failed
                 self._files.delete(relative)
@@ -250,7 +256,7 @@ class FilesystemSavepointStore:
         except MissingState as error:
             raise MissingSavepoint(self._files.location(relative)) from error
         except UnreachableRoot as error:
-            raise UnreachableRoot(self._files.url, CALLED) from error
+            raise UnreachableRoot(self._files.url, CALLED, error.found) from error
         if found.name not in ("", own := posixpath.basename(relative)):
             raise ForgedPointer(
                 self._files.location(relative),

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from understudy.messages import JobId, StateHandle
 from understudy.state import CheckpointStorage, MissingState, UnreachableRoot
 from understudy.state.checkpoints.job_runs import Claimant, JobRuns, RunOwner
-from understudy.state.root_mark import MARK, VARIABLE
+from understudy.state.durable_files import DurableFiles
+from understudy.state.root_mark import MARK, VARIABLE, RootMark
 
 NO_FILE = StateHandle("job-1/chk-1/count-0", None, 1, 0)
 
@@ -76,7 +78,7 @@ def test_a_process_that_starts_meanwhile_expects_the_mark_where_it_is_told_to(ro
     storage = CheckpointStorage(str(root))
     with pytest.raises(MissingState):
         storage.read(NO_FILE)
-    storage.mark.is_expected = True
+    storage = CheckpointStorage(str(root), has_mark=True)
     with pytest.raises(UnreachableRoot):
         storage.read(NO_FILE)
 
@@ -143,3 +145,47 @@ def test_what_was_used_before_may_be_told_to_be_there(root: Path, monkeypatch: p
     opened(root)
     monkeypatch.setenv(VARIABLE, "1")
     CheckpointStorage(str(root)).check()
+
+
+def test_a_mark_that_a_checkpoint_makes_lasts(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name is in its folder, which is synced after it was made."""
+    root.mkdir()
+    synced = []
+    monkeypatch.setattr(DurableFiles, "sync_folder", lambda _, path: synced.append((path, (root / MARK).exists())))
+    CheckpointStorage(str(root)).mark.renew()
+    assert synced == [(str(root), True)]
+
+
+def test_a_mark_of_another_user_is_left_as_it_is(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two who share a directory only one has made it, and the other may not write to it."""
+    opened(root)
+    write = DurableFiles.write
+
+    def refused(files: DurableFiles, path: str, *parts: Any) -> None:
+        if path.endswith(MARK):
+            raise PermissionError(1, "not yours", path)
+        write(files, path, *parts)
+
+    monkeypatch.setattr(DurableFiles, "touch", refused)
+    monkeypatch.setattr(DurableFiles, "write", refused)
+    opened(root).mark.renew()
+
+
+def test_the_log_of_an_inlet_does_not_begin_beside_the_volume(root: Path) -> None:
+    """What it acknowledged would be hidden once the volume is back."""
+    log = opened(root).log("job-1/inlets/orders")
+    unmount(root)
+    with pytest.raises(UnreachableRoot):
+        log.writer("a").append([b"x"])
+    assert list(root.iterdir()) == []
+
+
+def test_the_mark_is_looked_for_only_where_a_folder_is_made(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the volume is away, its folders are too; to ask for each file costs a request to a shared disk."""
+    asked = []
+    monkeypatch.setattr(RootMark, "confirm", lambda mark: asked.append(mark))
+    storage = opened(root)
+    asked.clear()
+    for number in range(3):
+        storage.write(f"job-1/chk-1/count-{number}", b"x")
+    assert len(asked) == 1

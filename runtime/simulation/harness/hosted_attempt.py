@@ -16,7 +16,6 @@ from uuid import uuid4
 
 from ....actors.async_calls.async_calls import AsyncCalls
 from ....actors.async_calls.settings import AsyncSettings
-from ....actors.errors import UserCodeError
 from ....actors.flow.elements import END_OF_TIME, NO_WATERMARK, AnyBatch, Batch, Watermark, WatermarkStatus
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import END, Source, SourceState, continue_source, offset_of
@@ -299,11 +298,8 @@ class HostedAttempt:
         """Whatever is raised fails the attempt, as it would fail a task: operators are closed."""
         try:
             yield
-        except BaseException as error:
+        except BaseException:
             self.close("failed")
-            # pytest shows the last error below a hundred lines of ours, and in its summary that alone
-            if type(error) is UserCodeError and (cause := error.__cause__) is not None:
-                error.args = (f"{error}: {type(cause).__name__}: {cause}",)
             raise
 
     def _forget(self) -> None:

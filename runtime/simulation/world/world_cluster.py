@@ -210,6 +210,7 @@ class WorldCluster(Cluster):
                 TaskManagerId(process.name),
                 program,
                 data_plane,
+                self._open_storage(launch.checkpoints.directory),
                 self._open_storage,
                 partial(_settle, ended),
                 resources={},

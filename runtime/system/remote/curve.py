@@ -6,6 +6,7 @@ client's key is checked by the ZAP handler of each ZeroMQ context (RFC 27/ZAP), 
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import os
 import stat
@@ -34,6 +35,11 @@ class CurveKeys:
     def generate(cls) -> CurveKeys:
         """A new random pair."""
         return cls(*zmq.curve_keypair())
+
+    @property
+    def key_id(self) -> str:
+        """The same for all that have this pair, and none of its secret: two clusters differ in it."""
+        return hashlib.sha256(b"understudy: key of a cluster" + self.public).hexdigest()[:16]
 
     @classmethod
     def load(cls, path: str | Path) -> CurveKeys:

@@ -45,7 +45,7 @@ class Context:
         self.scheduled: list[tuple[float, Any]] = []
         self.watched: list[str] = []
         self.self_ref = SimpleNamespace(address="tcp://here:1/task-manager", tell=lambda _: None)
-        self.clock = SimpleNamespace(now_ms=lambda: self.now)
+        self.clock = SimpleNamespace(now_ms=lambda: self.now, wall_ms=lambda: int(self.now))
 
     def actor_of(self, address: str) -> Any:
         return SimpleNamespace(address=address, tell=lambda message: self.said.append((address, message)))

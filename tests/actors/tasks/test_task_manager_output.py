@@ -52,7 +52,7 @@ class Context:
         self.scheduled: list[tuple[float, Any]] = []
         self.to_self: list[Any] = []
         self.self_ref = SimpleNamespace(address="tcp://here:1/task-manager", tell=self.to_self.append)
-        self.clock = SimpleNamespace(now_ms=lambda: 0.0)
+        self.clock = SimpleNamespace(now_ms=lambda: 0.0, wall_ms=lambda: 0)
 
     def actor_of(self, address: str) -> Any:
         return SimpleNamespace(address=address, tell=self.sent.append)

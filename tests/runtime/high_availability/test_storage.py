@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from understudy.messages import LeaderSessionId, encode
-from understudy.runtime.high_availability.errors import NotOurs
+from understudy.runtime.high_availability.errors import AnotherCluster, NotOurs
 from understudy.runtime.high_availability.kept_jobs import KeptJobs
 from understudy.runtime.high_availability.leader import Leader
 from understudy.runtime.high_availability.storage_election import StorageElection
@@ -402,3 +403,48 @@ def test_what_could_not_be_seen_while_storage_was_away_is_no_silence(tmp_path: P
     withdraw = Withdraw()
     assert StorageElection(settings, storage, lambda: clock[0]).campaign(withdraw) is None
     assert withdraw.looks == 3
+
+
+def test_a_cluster_with_another_key_is_not_waited_for(tmp_path: Path) -> None:
+    """It would wait for ever, or until it leads and can run nothing of what was left."""
+    mine, other = config(tmp_path), config(tmp_path)
+    other["high-availability.cluster-id"] = mine["high-availability.cluster-id"]
+    leads, waits = Candidates(mine), Candidates(other)
+    leads.win().publish("tcp://127.0.0.1:1")
+    key_file = other["high-availability.key-file"]
+    said = f"led by the JobManager at tcp://127.0.0.1:1, .*another key than {key_file}.*set another .*cluster-id"
+    with pytest.raises(AnotherCluster, match=said):
+        waits.win()
+    leads.close()
+    waits.win()
+    waits.close()
+
+
+def test_after_a_change_of_keys_the_dead_leader_is_followed(tmp_path: Path) -> None:
+    mine, other = config(tmp_path), config(tmp_path)
+    other["high-availability.cluster-id"] = mine["high-availability.cluster-id"]
+    services, renewed = Candidates(mine).services, Candidates(other)
+    dead = EpochTerm(LeaderSessionId("dead"), "tcp://127.0.0.1:1", key_id=services.keys.key_id)
+    assert StorageEpochs(services.storage).claim(1, dead)
+    renewed.win()
+    renewed.close()
+
+
+def test_who_leads_is_logged(candidates: Candidates, caplog: pytest.LogCaptureFixture) -> None:
+    candidates.win().publish("tcp://127.0.0.1:1")
+    logged, withdraw = threading.Event(), threading.Event()
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage().endswith("the JobManager at tcp://127.0.0.1:1 leads"):
+                logged.set()
+
+    handler, job_log = Listener(), logging.getLogger("understudy.job")
+    job_log.addHandler(handler)
+    with caplog.at_level(logging.INFO):
+        waiting = threading.Thread(target=lambda: candidates.services.election().campaign(withdraw))
+        waiting.start()
+        assert logged.wait(60)
+    withdraw.set()
+    waiting.join()
+    job_log.removeHandler(handler)

@@ -14,7 +14,7 @@ from kazoo.exceptions import ConnectionLoss
 
 from understudy.messages import JobId
 from understudy.runtime.high_availability import zookeeper_client
-from understudy.runtime.high_availability.errors import NotOurs, NotReachable
+from understudy.runtime.high_availability.errors import AnotherCluster, NotOurs, NotReachable
 from understudy.runtime.high_availability.kept_jobs import KeptJobs
 from understudy.runtime.high_availability.leader import Leader
 from understudy.runtime.high_availability.leadership import Leadership
@@ -117,6 +117,20 @@ def test_a_candidate_waits_for_the_one_before_it_and_may_withdraw(candidates: Ca
     withdraw.set()
     waiting.join()
     assert answers == [None]
+
+
+def test_a_cluster_with_another_key_is_not_waited_for(tmp_path: Path, zookeeper: Ensemble) -> None:
+    mine, other = (config(tmp_path, zookeeper.quorum) for _ in range(2))
+    other["high-availability.cluster-id"] = mine["high-availability.cluster-id"]
+    leads, waits = Candidates(mine), Candidates(other)
+    leads.win().publish("tcp://127.0.0.1:1")
+    key_file = other["high-availability.key-file"]
+    said = f"in ZooKeeper's /.* is led by the JobManager at tcp://127.0.0.1:1, .*another key than {key_file}"
+    with pytest.raises(AnotherCluster, match=said):
+        waits.win()
+    leads.close()
+    waits.win()
+    waits.close()
 
 
 def test_a_leader_whose_session_has_ended_hears_of_it(candidates: Candidates) -> None:

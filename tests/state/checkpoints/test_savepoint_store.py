@@ -24,6 +24,7 @@ from understudy.state.errors import (
     UnwritableRoot,
     WrongSavepointStore,
 )
+from understudy.state.root_mark import MARK, VARIABLE
 
 from ...contracts.savepoint_store import SavepointStoreContract, pointer
 
@@ -107,7 +108,7 @@ class TestFilesystemStore(SavepointStoreContract):
             with pytest.raises(OutsideRoot, match=r"outside of the savepoint directory .*: wanted a path below it"):
                 use()
         assert (tmp_path / "savepoint-x").exists()
-        assert os.listdir(tmp_path / "savepoints") == ["link"]
+        assert sorted(os.listdir(tmp_path / "savepoints")) == [MARK, "link"]
 
     @given(st.data())
     def test_a_file_that_was_cut_or_changed_is_corrupt_and_stays(self, data: st.DataObject) -> None:
@@ -141,7 +142,7 @@ class TestFilesystemStore(SavepointStoreContract):
     def test_disposing_leaves_no_empty_folder_but_the_root(self, tmp_path: Path) -> None:
         store = filesystem_store(tmp_path)
         store.dispose(store.store(pointer(), "a/b"))
-        assert os.listdir(tmp_path / "savepoints") == []
+        assert os.listdir(tmp_path / "savepoints") == [MARK]
 
     def test_a_root_that_is_gone_is_told_from_a_savepoint_that_is_gone(self, tmp_path: Path) -> None:
         store = filesystem_store(tmp_path)
@@ -149,6 +150,30 @@ class TestFilesystemStore(SavepointStoreContract):
         (tmp_path / "savepoints").rename(tmp_path / "elsewhere")
         with pytest.raises(UnreachableRoot, match=r"savepoint directory .* is not there"):
             store.load(path)
+
+    @pytest.mark.parametrize("folder", [None, "daily"])
+    def test_no_pointer_is_written_beside_a_volume_that_is_away(self, tmp_path: Path, folder: str | None) -> None:
+        """Whoever mounts it again would look for the savepoint in vain."""
+        store, root = filesystem_store(tmp_path), tmp_path / "savepoints"
+        path = store.store(pointer())
+        root.rename(tmp_path / "volume")
+        root.mkdir()
+        with pytest.raises(UnreachableRoot, match="mount it again"):
+            store.store(pointer(), folder)
+        with pytest.raises(UnreachableRoot, match="mount it again"):
+            store.load(path)
+        assert list(root.iterdir()) == []
+        root.rmdir()
+        (tmp_path / "volume").rename(root)
+        store.load(store.store(pointer(), folder))
+
+    def test_where_the_mark_must_be_there_an_empty_root_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv(VARIABLE, "1")
+        (tmp_path / "savepoints").mkdir()
+        with pytest.raises(UnreachableRoot, match=r"mount the volume.*touch .*/savepoints/.understudy-root"):
+            filesystem_store(tmp_path)
 
     def test_a_root_that_cannot_be_made_is_told_early(self, tmp_path: Path) -> None:
         (tmp_path / "savepoints").write_text("a file")
