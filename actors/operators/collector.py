@@ -62,8 +62,10 @@ class Collector(list[Any]):
 
     __slots__ = ("_batches", "_misuse", "_sides", "_watch", "stamps", "time_ms")
 
-    _watch: tuple[Any, list[Any]]
-    """Of one that is watched: by whom, and what it has seen. Here, as a class that it may become has to have it too."""
+    _watch: tuple[Any, list[Any], int]
+    """Of one that is watched: by whom, what it has seen of this batch, and how many records it looks at from now on.
+    Here, as a class that it may become has to have it too.
+    """
 
     if TYPE_CHECKING:
 
