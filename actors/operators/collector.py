@@ -38,6 +38,11 @@ class OutputTag:
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and self.name):
             raise ValueError(f"OutputTag: wanted a name such as OutputTag('late'), found {self.name!r:.60}")
+        if not (self.schema is None or isinstance(self.schema, pa.Schema)):
+            raise ValueError(
+                f"OutputTag: schema: wanted a pa.Schema, of a side output of Arrow batches, found {self.schema!r:.60}: "
+                f"types of records are not declared, so write OutputTag({self.name!r})"
+            )
 
 
 _ONE_RECORD = (dict, str, bytes, tuple, int, float)
