@@ -1,5 +1,5 @@
-"""Absent names: attributes of a class that there are not. Whoever asks for one, of the class or of an instance, is told
-what to write. A `__getattr__` would do for instances alone.
+"""Absent names: attributes that a class does not have. An access, of the class or of an instance, raises an error that
+says what to write. A `__getattr__` would do for instances alone.
 """
 
 from __future__ import annotations

@@ -120,8 +120,8 @@ class LookupJoin(FixedLookupJoin):
         if self._without_table:
             log.warning(
                 "operator %r: %d records came before the table had a row, and so found none: two streams have no order "
-                "between them. What does not change is given as a pyarrow.Table, which is there from the first record; "
-                "what is found by its time, to temporal_join: docs/joins.md",
+                "between them. Give a table that does not change as a pyarrow.Table, which is there from the first "
+                "record, and one with versions by time to temporal_join: docs/joins.md",
                 self.context.name,
                 self._without_table,
             )

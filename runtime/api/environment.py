@@ -29,6 +29,7 @@ from ..connectors import (
 )
 from ..connectors.errors import check_extra
 from ..connectors.frames import is_frame, other_reader
+from . import never_submitted
 from .checks import at_least, at_least_or_none, check_records, one_of, rate, text, yes_or_no
 from .errors import InvalidSetting
 from .file_sources import FileSources
@@ -163,6 +164,7 @@ class StreamEnvironment(
             retention=CheckpointRetention(one_of("retain_checkpoints", retain_checkpoints, RETENTIONS)),
         )
         self.graph = StreamGraph()
+        never_submitted.watch(self.graph)
 
     @known_arguments(first=1)
     def from_source(

@@ -1,4 +1,4 @@
-"""Iterators that from_collection is given: one that has no end, or that was read before, is told of."""
+"""Iterators that from_collection is given, with warnings of one that has no end, or that was read before."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def told_when_many(records: Iterator[Any], many: int = MANY) -> Iterator[Any]:
         if count == many:
             warn(
                 f"from_collection: {named} has given {many:,} records, and goes on: all are read, and held in memory, "
-                "before the job begins. What has no end is env.generate(function) or a Source of your own; what is "
-                "large, a file"
+                "before the job begins. Write env.generate(function) or a Source of your own for data without an "
+                "end, and read much data from files"
             )
         yield record
     if not count:
