@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from enum import Enum
 from itertools import repeat
 from typing import Any, NoReturn, TypeVar
 
@@ -239,11 +240,16 @@ def _raise_misfit(
             f"column of it with ravel(), or nested lists with tolist(): {_shown(records[position])}"
         ) from error
     wanted = kind if kind is not None else _as_before(column[:position])
-    remedy = "; pairs of a map want a schema with pa.map_(...), or dict(...)" if _is_map(value) else ""
     raise RecordMismatch(
         f"record {position}: column {name!r} holds the {type(value).__name__} {_shown(value)}, wanted {wanted} "
-        f"({error}{remedy}): {_shown(records[position])}"
+        f"({error}{_remedy(name, value)}): {_shown(records[position])}"
     ) from error
+
+
+def _remedy(name: str, value: Any) -> str:
+    if isinstance(value, Enum):
+        return f"; put its name or value there with a map before, as {{**row, {name!r}: row[{name!r}].name}}"
+    return "; pairs of a map want a schema with pa.map_(...), or dict(...)" if _is_map(value) else ""
 
 
 def _is_map(value: Any) -> bool:

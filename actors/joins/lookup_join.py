@@ -8,6 +8,7 @@ subtask is restored with that of one of them. Flink: the broadcast state pattern
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
@@ -24,6 +25,8 @@ from ..operators.operator import Operator, Takes
 from .joined_columns import JoinedColumns
 from .lookup_table import LookupTable
 from .rows_operator import known
+
+log = logging.getLogger(__name__)
 
 
 class FixedLookupJoin(Operator):
@@ -92,14 +95,37 @@ class LookupJoin(FixedLookupJoin):
     def open(self) -> None:
         super().open()
         self._is_stored = False
+        self._without_table = 0
         for stored in self._rows.get():
             with pa.ipc.open_stream(stored) as reader:
                 for batch in reader:
                     self._table.put(conform(batch, self._kept[1].schema))
 
+    def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
+        if not len(self._table):
+            self._without_table += len(batch)
+        super().process_batch(batch, out)
+
     def process_batch_2(self, batch: pa.RecordBatch, out: Collector) -> None:
+        if not len(self._table):
+            self._tell_of_records_before()
         self._table.put(conform(batch, self._kept[1].schema))
         self._is_stored = False
+
+    def on_end(self, out: Collector) -> None:
+        self._tell_of_records_before()
+
+    def _tell_of_records_before(self) -> None:
+        """Once, when the first row comes, or none has: all these found nothing, which looks like a wrong key."""
+        if self._without_table:
+            log.warning(
+                "operator %r: %d records came before the table had a row, and so found none: two streams have no order "
+                "between them. Give a table that does not change as a pyarrow.Table, which is there from the first "
+                "record, and one with versions by time to temporal_join: docs/joins.md",
+                self.context.name,
+                self._without_table,
+            )
+            self._without_table = 0
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         if self._is_stored:

@@ -38,6 +38,11 @@ class OutputTag:
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and self.name):
             raise ValueError(f"OutputTag: wanted a name such as OutputTag('late'), found {self.name!r:.60}")
+        if not (self.schema is None or isinstance(self.schema, pa.Schema)):
+            raise ValueError(
+                f"OutputTag: schema: wanted a pa.Schema, of a side output of Arrow batches, found {self.schema!r:.60}: "
+                f"types of records are not declared, so write OutputTag({self.name!r})"
+            )
 
 
 _ONE_RECORD = (dict, str, bytes, tuple, int, float)
@@ -62,8 +67,10 @@ class Collector(list[Any]):
 
     __slots__ = ("_batches", "_misuse", "_sides", "_watch", "stamps", "time_ms")
 
-    _watch: tuple[Any, list[Any]]
-    """Of one that is watched: by whom, and what it has seen. Here, as a class that it may become has to have it too."""
+    _watch: tuple[Any, list[Any], int]
+    """Of one that is watched: by whom, what it has seen of this batch, and how many records it looks at from now on.
+    Here, as a class that it may become has to have it too.
+    """
 
     if TYPE_CHECKING:
 

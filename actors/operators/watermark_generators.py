@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, Unpack
 
 import numpy as np
 
+from ...messages.absent import name_absent
 from ...state.columns.timed_batch import least_and_greatest
 from ...state.kinds.durations import Duration, Units, as_if_seconds, duration_ms
 from ..flow.elements import NO_WATERMARK, Batch, Times
@@ -48,6 +49,18 @@ def watermarks_before(generator: WatermarkGenerator, times: Times, records: Batc
     return marks if (times <= marks).any() else None
 
 
+_OF_FLINK: Final = {
+    "for_bounded_out_of_orderness": "write bounded_out_of_orderness(seconds=5)",
+    "for_monotonous_timestamps": "write monotonous()",
+    "for_generator": "give assign_timestamps an object whose generator() returns a WatermarkGenerator",
+    "no_watermarks": "leave assign_timestamps out",
+    "with_timestamp_assigner": "write assign_timestamps(column_or_function, watermarks)",
+    "with_idleness": "write idle_after_ms=... in assign_timestamps",
+    "with_watermark_alignment": "write max_drift_ms=... in assign_timestamps",
+}
+"""Methods of its WatermarkStrategy."""
+
+
 class WatermarkStrategy(Protocol):
     """Makes the generators; travels with the program, and so must be picklable."""
 
@@ -77,6 +90,9 @@ class Punctuated:
     def generator(self) -> WatermarkGenerator:
         return _Punctuated(self.watermark_of)
 
+
+for _strategy in (WatermarkStrategy, BoundedOutOfOrderness, Punctuated):
+    name_absent(_strategy, "a strategy of watermarks", _OF_FLINK)
 
 LARGE_BOUND_MS: Final = 60_000
 """Of such a bound it is looked at how much of it records need."""

@@ -13,7 +13,16 @@ from .stream import DataStream
 from .stream_graph import StreamEdge, StreamGraph
 
 
-class Beginnings:
+class _ClassOfBeginnings(type):
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Any:
+            """Only for what there is not, as in StreamEnvironment.get_execution_environment()."""
+            hint = "" if name.startswith("_") else instead_of(name, OF_ENVIRONMENTS, ())
+            raise without_guess(f"the class {cls.__name__} has no {name!r}{hint}", name)
+
+
+class Beginnings(metaclass=_ClassOfBeginnings):
     """Base of the parts of a StreamEnvironment."""
 
     graph: StreamGraph

@@ -48,6 +48,15 @@ _TABLE: Final = (
     "write key_by(...).deduplicate('last') for its newest rows; temporal_join and lookup_join take a stream as a table"
 )
 
+NO_RECORDS: Final = (
+    "a stream has no records before its job runs: write map(...), filter(...) or process(...) for what becomes of "
+    "each, and end it with collect(name='rows'), for job.results('rows') behind job.wait(), or with to_outlet(name)"
+)
+"""To who goes through a stream, as in `for record in stream`, `async for` or `stream[0]`."""
+
+_OF_WINDOWS: Final = "it goes between window(...) and aggregate, reduce or process"
+_UNTYPED: Final = "leave it out: types of records are not declared"
+
 OF_STREAMS: Final[Mapping[str, str]] = {
     "iterate_delta": "write delta_iterate(step, key=..., improve=...) in its place",
     "iterate_bulk": "write bulk_iterate(step, max_rounds=...) in its place",
@@ -171,6 +180,15 @@ OF_STREAMS: Final[Mapping[str, str]] = {
     "flat_map_with_state": _BY_KEY,
     "write_as_text": _FILES,
     "write_as_csv": _FILES,
+    "trigger": _OF_WINDOWS,
+    "evictor": _OF_WINDOWS,
+    "allowed_lateness": _OF_WINDOWS,
+    "accumulating": _OF_WINDOWS,
+    "discarding": _OF_WINDOWS,
+    "retracting": _OF_WINDOWS,
+    "side_output_late_data": "late records are read of the results, as in late = windows.aggregate(...).late",
+    "returns": _UNTYPED,
+    "get_type": _UNTYPED,
 }
 
 OF_ENVIRONMENTS: Final[Mapping[str, str]] = {
@@ -211,7 +229,12 @@ OF_ENVIRONMENTS: Final[Mapping[str, str]] = {
     "get_checkpoint_config": _SETTINGS,
     "get_config": _SETTINGS,
     "configure": _SETTINGS,
-    "get_execution_environment": "it is one: write StreamEnvironment(...)",
+    "set_runtime_mode": "it is one for all: a job over data that ends gives its last results at the end, and ends",
+    "register_cached_file": "read the file in open of an operator, from a folder that all TaskManagers reach",
+    "add_jars": "connectors are Python packages: docs/connectors/index.md",
+    "add_python_file": "the module of a script travels with the job; others are installed where TaskManagers run",
+    "set_default_local_parallelism": "write StreamEnvironment(parallelism=...)",
+    "get_execution_environment": "write StreamEnvironment(...)",
     "from_sequence": "write generate(lambda index: index, count) in its place",
     "generate_sequence": "write generate(lambda index: index, count) in its place",
     "from_data": "write from_collection([...]) in its place",
@@ -239,56 +262,19 @@ OF_WINDOWS: Final[Mapping[str, str]] = {
 }
 """Of windows of which it is not yet said what becomes of their records."""
 
+OF_SINKS: Final[Mapping[str, str]] = {
+    "set_parallelism": "write parallelism=... in the call that made it, as in print(parallelism=1)",
+    "disable_chaining": _CHAINED,
+    "slot_sharing_group": "write slot_sharing_group=... in the call that made it, as in print(...)",
+    "set_description": "write name(...) in its place",
+}
+
 OF_CONNECTED: Final[Mapping[str, str]] = {
     "map": _INPUTS,
     "flat_map": _INPUTS,
     "key_by": "key both before: first.key_by(...).connect(second.key_by(...))",
     "transform": _INPUTS,
 }
-
-_KEYED: Final = "subclass KeyedOperator, with process(record, out), and use it behind key_by"
-_CO: Final = "subclass KeyedOperator, with `inputs = 2`, process and process_2, for first.connect(second).process(...)"
-_PLAIN: Final = "give map, filter or flat_map a function; an Operator with open and process_batch can hold clients"
-_DECLARED: Final = "a state is declared in the operator's class, as in total = ValueState(int, default=0)"
-_RULES: Final = "docs/coming-from.md has an Operator with rules, for records.connect(rules.broadcast())"
-
-OF_FLINK: Final[Mapping[str, str]] = {
-    "StreamExecutionEnvironment": "write StreamEnvironment(...), whose program cluster.submit(env) runs",
-    "KeyedProcessFunction": _KEYED,
-    "ProcessFunction": "subclass Operator, with process_batch(records, out), or behind key_by KeyedOperator",
-    "RichMapFunction": _PLAIN,
-    "RichFlatMapFunction": _PLAIN,
-    "RichFilterFunction": _PLAIN,
-    "MapFunction": _PLAIN,
-    "FlatMapFunction": _PLAIN,
-    "FilterFunction": _PLAIN,
-    "CoProcessFunction": _CO,
-    "KeyedCoProcessFunction": _CO,
-    "CoFlatMapFunction": _CO,
-    "RichCoFlatMapFunction": _CO,
-    "BroadcastProcessFunction": _RULES,
-    "KeyedBroadcastProcessFunction": _RULES,
-    "AsyncDataStream": "stream.map(fetch).async_settings(...) runs an `async def fetch`: docs/async.md",
-    "AsyncFunction": "stream.map(fetch).async_settings(...) runs an `async def fetch`: docs/async.md",
-    "ValueStateDescriptor": _DECLARED,
-    "ListStateDescriptor": _DECLARED,
-    "MapStateDescriptor": _DECLARED,
-    "ReducingStateDescriptor": _DECLARED,
-    "AggregatingStateDescriptor": _DECLARED,
-    "AggregatingState": "write FoldingState(type, initial, fold)",
-    "StateTtlConfig": "write ValueState(int, ttl=Ttl(hours=1))",
-    "RuntimeContext": "it is self.context, from open on",
-    "RestartStrategies": "write StreamEnvironment(restart_strategy=fixed_delay(3, 10_000))",
-    "TumblingEventTimeWindows": "write tumbling(minutes=1)",
-    "TumblingProcessingTimeWindows": 'write tumbling(minutes=1, time="processing")',
-    "SlidingEventTimeWindows": "write sliding(size, slide)",
-    "EventTimeSessionWindows": "write session(minutes=5)",
-    "ProcessAllWindowFunction": "write ProcessWindowFunction, behind window_all(...)",
-    "SourceFunction": "subclass Source, with poll, offset and seek: docs/operators.md",
-    "SinkFunction": "subclass LedgerSink, IdempotentSink or TwoPhaseCommitSink: docs/operators.md",
-    "MiniCluster": "write LocalCluster(task_managers=2), or understudy.testing.SimulatedCluster",
-}
-"""Classes that a program of Flink imports."""
 
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 """Where a name in camel case has its next word."""
@@ -299,7 +285,8 @@ def instead_of(name: str, elsewhere: Mapping[str, str], known: Iterable[str]) ->
     as_here = _HUMP.sub("_", name).lower()
     if found := elsewhere.get(name) or elsewhere.get(as_here):
         return f": {found}"
-    return meant(name, [each for each in known if each[0] != "_"])
+    there = [each for each in known if each[0] != "_"]
+    return f"; did you mean {as_here!r}?" if as_here in there else meant(name, there)
 
 
 def without_guess(text: str, name: str) -> AttributeError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from types import GeneratorType
 from typing import Any
 
 import pyarrow as pa
@@ -30,10 +29,12 @@ from ..connectors import (
 )
 from ..connectors.errors import check_extra
 from ..connectors.frames import is_frame, other_reader
+from . import never_submitted
 from .checks import at_least, at_least_or_none, check_records, one_of, rate, text, yes_or_no
 from .errors import InvalidSetting
 from .file_sources import FileSources
 from .frame_sources import FrameSources
+from .iterators_given import told_when_many
 from .kafka_sources import KafkaSources
 from .lake_sources import LakeSources
 from .operator_checks import function_of, source_of
@@ -44,7 +45,6 @@ from .spark_sources import SparkSources
 from .sql_sources import SqlSources
 from .stream import DataStream
 from .stream_graph import StreamGraph
-from .warned import warn
 from .web_sources import WebSources
 
 log = logging.getLogger(__name__)
@@ -164,6 +164,7 @@ class StreamEnvironment(
             retention=CheckpointRetention(one_of("retain_checkpoints", retain_checkpoints, RETENTIONS)),
         )
         self.graph = StreamGraph()
+        never_submitted.watch(self.graph)
 
     @known_arguments(first=1)
     def from_source(
@@ -243,13 +244,9 @@ class StreamEnvironment(
             better = "list(d.items()), or [d] for one record" if isinstance(items, Mapping) else "sorted(...) of it"
             found = type(items).__name__
             raise InvalidSetting(f"from_collection: wanted records in an order of their own, found a {found}: {better}")
+        if isinstance(items, Iterator):
+            items = told_when_many(items)
         source = CollectionSource(items, records_per_second=rate(records_per_second), **self._batching())
-        if not source.records and isinstance(items, Iterator):
-            named = f"the generator {items.__name__}" if isinstance(items, GeneratorType) else "the iterator"
-            warn(
-                f"from_collection: {named} gave no record: one that was read before gives nothing again; make it "
-                "again, or give a list"
-            )
         check_records("from_collection", source.records)
         return self._start(source, name, parallelism, leads=True)
 

@@ -34,10 +34,28 @@ class KafkaSourceOptions(TypedDict, total=False):
     options: ClientOptions | None
 
 
+_SERVERS = "write bootstrap_servers='host:9092'"
+_FORMAT = "write format=..., as in format='json': docs/connectors/kafka.md"
+_ELSEWHERE = {
+    "brokers": _SERVERS,
+    "broker": _SERVERS,
+    "servers": _SERVERS,
+    "topic": "write topics=..., one or several",
+    "group_id": "write group=..., or leave it out: offsets are in checkpoints",
+    "auto_offset_reset": "write start='earliest' or start='latest'",
+    "starting_offset": "write start=...",
+    "value_serializer": _FORMAT,
+    "value_deserializer": _FORMAT,
+    "value_type": _FORMAT,
+    "value_format": _FORMAT,
+}
+"""Of Faust, Bytewax and clients of Kafka."""
+
+
 class KafkaSources(Beginnings):
     """Base of the StreamEnvironment."""
 
-    @known_arguments(first=1, also=KafkaSourceOptions.__annotations__)
+    @known_arguments(first=1, also=KafkaSourceOptions.__annotations__, elsewhere=_ELSEWHERE)
     def from_kafka(
         self,
         topics: str | Sequence[str],

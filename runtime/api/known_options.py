@@ -28,6 +28,8 @@ class OptionsAndUnits(Options, Units, total=False):
 
 _ACCEPTED = ("schema",)
 """Taken by every operator, and meant for few."""
+_UNTYPED = dict.fromkeys(("output_type", "result_type", "type_info"), "leave it out: types of records are not declared")
+"""Of PyFlink."""
 _OF_COROUTINES = {each.name: f"write .async_settings({each.name}=...) behind it" for each in fields(AsyncSettings)}
 
 
@@ -36,7 +38,12 @@ def known_options(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorates a method with `**options: Unpack[options]`."""
     return known_arguments(
-        called, first=1, also=options.__annotations__, accepted=_ACCEPTED, elsewhere=_OF_COROUTINES, example=example
+        called,
+        first=1,
+        also=options.__annotations__,
+        accepted=_ACCEPTED,
+        elsewhere=_OF_COROUTINES | _UNTYPED,
+        example=example,
     )
 
 

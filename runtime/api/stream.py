@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,7 +37,7 @@ from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration
 from ..connectors.lakes.lake_sink import LakeSink
 from .async_settings import settings_with
-from .elsewhere import OF_CONNECTED, OF_STREAMS, instead_of, without_guess
+from .elsewhere import NO_RECORDS, OF_CONNECTED, OF_STREAMS, instead_of, without_guess
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time, tell_assigners
 from .hook_checks import is_async_function
@@ -78,6 +78,12 @@ class DataStream(
     """A stream of records or of columnar batches."""
 
     if not TYPE_CHECKING:
+
+        def __getitem__(self, _: Any) -> NoReturn:  # Python's `for` asks for the items 0, 1, ... where it is alone
+            raise TypeError(NO_RECORDS)
+
+        def __aiter__(self) -> NoReturn:
+            raise TypeError(NO_RECORDS)
 
         def __getattr__(self, name: str) -> Any:
             """Only for what there is not: says so of what there is on keyed streams."""

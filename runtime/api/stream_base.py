@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...messages.known_names import known_arguments
+from .elsewhere import OF_SINKS, instead_of, without_guess
 from .errors import InvalidProgram
 from .schemas import common_schema, declared_schema, output_schema
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
 
 if TYPE_CHECKING:
     from typing import Self
+
+
+_END: Final = (
+    "write what else is to become of its records behind the stream itself, stream.print() beside stream.map(f)"
+)
 
 
 class Named:
@@ -46,6 +52,13 @@ class Named:
 
 class DataStreamSink(Named):
     """The end of a stream. Flink: DataStreamSink."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Only for what there is not."""
+            hint = f": {_END}" if (found := instead_of(name, OF_SINKS, dir(self))) == "" else found
+            raise without_guess(f"the end of a stream has no {name!r}{'' if name.startswith('_') else hint}", name)
 
 
 class StreamBase(Named):

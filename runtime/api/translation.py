@@ -36,6 +36,7 @@ from ...state.keyring import Keyring
 from ..connectors import CollectionSource, CollectSink, OutletSink
 from ..connectors.spark.stream_query import SparkStream
 from ..connectors.spark.stream_source import SparkStreamSource
+from . import never_submitted
 from .async_settings import settings_of
 from .chaining import Size, chains_of, key_sinks, partitioning_of, sizes_of
 from .checks import refused_record, text
@@ -127,6 +128,7 @@ def translate(
     `work_dir`: where checkpoints go when the environment names no folder. `slots`: per TaskManager; None leaves it to
     the JobManager to find that there are too few.
     """
+    never_submitted.used()
     check_environment(environment)
     text("submit: name", name)
     runnable = environment.graph.runnable()

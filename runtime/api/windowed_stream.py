@@ -71,7 +71,7 @@ class WindowedStream(Generic[S]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            hint = instead_of(name, OF_WINDOWS, ()) or f": {_FIRST}"
+            hint = instead_of(name, OF_WINDOWS, dir(type(self))) or f": {_FIRST}"
             raise without_guess(f"a window has no {name!r}{'' if name.startswith('_') else hint}", name)
 
     @known_arguments(first=1)

@@ -71,7 +71,7 @@ from .module_path import searched_folders
 from .module_sources import with_sources
 from .paths import AnyPath, looked_at_here, savepoint_at
 from .preload import warm_up_of
-from .resuming import to_be_resumed
+from .resuming import to_be_resumed, warn_of_no_name
 from .stream_queries import StreamQueries
 from .task_manager_process import TaskManagerLaunch
 from .watch import Watch
@@ -305,6 +305,7 @@ class Cluster(WebSide, AsContext):
         AlreadyFinished, NoReadableCheckpoint. See docs/savepoints.md, "A driver that dies".
         """
         self._running()
+        warn_of_no_name(name, resume)
         return self.submit_translated(
             self.translate(env, name),
             from_savepoint=from_savepoint,

@@ -33,6 +33,9 @@ class JobOutput(Blocking):
     _is_failure_known = False
     """Whether an error of the job has come to its user."""
 
+    _is_none_known = False
+    """Whether it was said that there are no results yet."""
+
     @known_arguments(first=1, example='job.results("delays"), the name of a collect(name=...)')
     def results(self, name: str, *, after: int = 0) -> list[Any]:
         """The records that `collect(name=...)` has brought: of a finished job all, else those committed so far.
@@ -43,7 +46,10 @@ class JobOutput(Blocking):
         Of a failed job they are those committed before it failed: a RuntimeWarning says so to whoever has not waited.
         """
         self._warn_of_failure()
-        return self._results.collected(name, after)
+        found = self._results.collected(name, after)
+        if not found:
+            self._warn_of_none_yet(name)
+        return found
 
     results_async = async_twin(results)
 
@@ -108,6 +114,17 @@ class JobOutput(Blocking):
         warn(
             f"job {self._graph.name!r} has failed, and its results are what it had committed by then{why}; job.wait() "
             "raises the error with its traceback",
+            RuntimeWarning,
+        )
+
+    def _warn_of_none_yet(self, name: str) -> None:
+        """Once, of a job without checkpoints in whose life no result is committed: it looks as if there were none."""
+        if self._is_none_known or self._status.is_terminal or self._graph.checkpoints.interval_ms is not None:
+            return
+        self._is_none_known = True
+        warn(
+            f"job.results({name!r}): job {self._graph.name!r} has not ended, and without checkpoint_interval_ms its "
+            "results are there when it has: job.wait() first",
             RuntimeWarning,
         )
 

@@ -7,10 +7,21 @@ from dataclasses import replace
 from ...messages import CheckpointRetention
 from ..api.checks import one_of
 from ..api.errors import InvalidSetting
+from ..api.other_jobs import UNNAMED
 from ..api.translation import Translation
+from ..api.warned import warn
 
 RESUME = ("latest",)
 """What `resume` may be."""
+
+
+def warn_of_no_name(name: str, resume: str | None) -> None:
+    """Of a job that is to be resumed, and has the name of all that have none."""
+    if resume is not None and name == UNNAMED:
+        warn(
+            f"resume={resume!r} finds the job by its name, and {name!r} is that of every job without one: another "
+            'program in this checkpoint_dir would go on from its checkpoints. Write submit(env, name="orders", ...)'
+        )
 
 
 def to_be_resumed(translation: Translation, resume: str, work_dir: str) -> Translation:

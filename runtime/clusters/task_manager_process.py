@@ -26,11 +26,11 @@ from ...actors.operators.operator import Operator
 from ...actors.stacks import NO_STACKS, Stacks
 from ...actors.tasks.job_program import JobProgram
 from ...actors.tasks.leader_link import TaskManagerSpec
-from ...actors.tasks.operator_chain import plain_collector
 from ...actors.tasks.outbox import Outbox
 from ...actors.tasks.task_manager import NO_OUTBOX, TaskManager
 from ...actors.tasks.task_setup import TaskServices, WhenFailed, ignore_failure
 from ...actors.tasks.task_state import StateServices
+from ...actors.tasks.watched_collector import first_records_collector
 from ...messages import (
     AcknowledgeCheckpoint,
     AcknowledgeRegistration,
@@ -210,7 +210,7 @@ def make_task_manager(
     local: WorkingState = WorkingState(),  # noqa: B008 - it is frozen
     stacks: Stacks = NO_STACKS,
     process_figures: Callable[[], dict[str, float]] = dict,
-    make_collector: Callable[[Operator], Collector] = plain_collector,
+    make_collector: Callable[[Operator], Collector] = first_records_collector,
 ) -> TaskManager:
     """The actor that a TaskManager process is there for; the simulator makes its own from the same launch. `storage`:
     that of the job's checkpoints.

@@ -36,7 +36,7 @@ from ..clusters.paths import AnyPath, savepoint_at
 from ..clusters.preload import warm_up_of
 from ..clusters.remote_cluster import RemoteCluster, expect
 from ..clusters.remote_errors import Refused
-from ..clusters.resuming import to_be_resumed
+from ..clusters.resuming import to_be_resumed, warn_of_no_name
 from ..clusters.watch import Watch
 from .keys import load_keys
 from .leaders import first_address, leaders_of
@@ -135,6 +135,7 @@ class StandaloneCluster(RemoteCluster):
         Raises ClusterTooSmall where the settings name the TaskManager processes (`cluster.workers`), and all of their
         slots are too few, and Refused with the JobManager's reason.
         """
+        warn_of_no_name(name, resume)
         translation = self._translated(env, name, resume)
         slots = at_least("slots_per_task_manager", slots_per_task_manager, 1)
         needed = math.ceil(slots_needed(translation.graph) / slots)

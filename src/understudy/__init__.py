@@ -512,7 +512,7 @@ def _in_place_of(name: str) -> str:
     """Of a class of Flink: what is written here."""
     if name.startswith("_"):
         return ""
-    from .runtime.api.elsewhere import OF_FLINK
+    from .runtime.api.names_of_flink import OF_FLINK
 
     return OF_FLINK.get(name, "")
 

@@ -17,7 +17,10 @@ def declared_states(cls: type) -> dict[str, StateDeclaration]:
             found[attribute] = declared
     names = [declared.name for declared in found.values()]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise InvalidState(f"{cls.__qualname__} declares two states named {sorted(twice)[0]!r}")
+        raise InvalidState(
+            f"{cls.__qualname__} declares two states named {sorted(twice)[0]!r}: give each a "
+            "declaration, and a name, of its own"
+        )
     for attribute, declared in found.items():
         if again := set(declared.former_names) & {each for each in names if each != declared.name}:
             raise InvalidState(

@@ -52,7 +52,7 @@ class ClientSettings:
         servers = ",".join(several_names("bootstrap_servers", bootstrap_servers, "'host:port'"))
         for server in servers.split(","):
             host, colon, port = server.strip().rpartition(":")
-            if not (host and colon and port.isdigit()):
+            if not (host and colon and port.isdigit()) or "/" in host:
                 raise ValueError(f"bootstrap_servers: wanted 'host:port', or several, found {server!r}")
         made = cls(servers, {} if options is None else options)
         if not callable(options):

@@ -25,10 +25,10 @@ from ....actors.tasks.operator_hooks import blame
 from ....actors.tasks.task_setup import by_id, place
 from ....actors.tasks.task_state import StateServices, TaskState
 from ....actors.tasks.task_watermarks import TaskWatermarks
+from ....actors.tasks.watched_collector import watched_collector
 from ....messages import CheckpointId, ExecutionAttemptId, JobId, SlotIndex, SubtaskIndex, SubtaskState, TaskDeployment
 from ....state import CheckpointStorage, backend_named, key_group_range
 from ....state.backends.shared_backend import SharedBackend
-from ..world.watched_collector import watched_collector
 from .harness_clock import EPOCH_MS, HarnessClock
 from .harness_snapshot import HarnessMisused, HarnessSnapshot, files_of, share_of_state
 from .hosted_chain import VERTEX, HostedChain

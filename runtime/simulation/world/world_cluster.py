@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from ....actors.context import Ref
 from ....actors.job_manager.launcher import Launcher
 from ....actors.tasks.job_program import JobProgram
+from ....actors.tasks.watched_collector import watched_collector
 from ....messages import JobId, TaskManagerId
 from ....state import WorkingState
 from ...api.errors import InvalidProgram
@@ -35,7 +36,6 @@ from .launcher import SimulatedLauncher
 from .network import Network, NetworkOptions
 from .transport import SimulatedTransport
 from .waiting import SimulatedClient, SimulatedJobHandle, WaitingRef
-from .watched_collector import watched_collector
 from .world import Process, World
 
 T = TypeVar("T")

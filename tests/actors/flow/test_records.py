@@ -6,6 +6,7 @@ from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, time
+from enum import Enum
 from typing import Any
 
 import attrs
@@ -33,6 +34,10 @@ from ..extension_types import Code
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
 Named = namedtuple("Named", "a b")
+
+
+class Kind(Enum):
+    ONE = 1
 
 
 @dataclass
@@ -92,6 +97,11 @@ def test_no_records_have_columns_only_by_schema() -> None:
         ([(1, 2, 3)], SCHEMA, r"missing a, b; extra _1, _2, _3 \(found columns _1, _2, _3; wanted a, b\)"),
         ([Record(1, "x")], pa.schema([("a", pa.int64())]), "extra b"),
         ([{"a": None}], pa.schema([pa.field("a", pa.int64(), nullable=False)]), "record 0: column 'a' is None"),
+        (
+            [{"kind": Kind.ONE}],
+            None,
+            r"holds the Kind .* before, as {\*\*row, 'kind': row\['kind'\]\.name}",
+        ),
         ([2**70], None, "record 0: column 'value' holds the int"),
     ],
 )

@@ -77,3 +77,28 @@ def test_rows_find_nothing_in_an_empty_table(how: Any) -> None:
     with OperatorHarness(LookupJoin(["code"], ["id"], how, "_table"), schemas=[STREAM, TABLE]) as harness:
         harness.process(stream(("a", 1)))
         assert rows(harness) == ([("a", 1, None, None, None)] if how == "left" else [])
+
+
+@pytest.mark.parametrize(
+    ("how_many", "has_table"), [(2, True), (3, False)], ids=["until the first row", "where there is none at all"]
+)
+def test_records_that_came_before_the_table_had_a_row_are_told_of(
+    how_many: int, has_table: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with OperatorHarness(LookupJoin(["code"], ["id"], "left", "_table"), schemas=[STREAM, TABLE]) as harness:
+        harness.process(stream(("a", 1), ("b", 2)))
+        if has_table:
+            harness.process(table(("a", "Ann", 1)), 1)
+        harness.process(stream(("a", 3)))
+        harness.end()
+    (said,) = [each.getMessage() for each in caplog.records if "came before" in each.getMessage()]
+    assert f"{how_many} records came before the table had a row, and so found none" in said
+    assert "pyarrow.Table" in said
+
+
+def test_where_the_table_came_first_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    with OperatorHarness(LookupJoin(["code"], ["id"], "left", "_table"), schemas=[STREAM, TABLE]) as harness:
+        harness.process(table(("a", "Ann", 1)), 1)
+        harness.process(stream(("b", 1)))
+        harness.end()
+    assert not caplog.records

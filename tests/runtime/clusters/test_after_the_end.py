@@ -62,3 +62,16 @@ def test_details_outlive_the_cluster_where_the_end_is_known(start_cluster: Calla
             asked()
     with pytest.warns(RuntimeWarning, match="ZeroDivisionError"):
         failed.results("out")
+
+
+def test_results_that_come_at_the_end_only_are_said_to_be_missing_once(shared_cluster: LocalCluster) -> None:
+    env = environment(checkpoint_interval_ms=None)
+    env.generate(lambda index: index, records_per_second=100).collect(name="out")
+    job = shared_cluster.submit(env)
+    with pytest.warns(RuntimeWarning, match=r"job\.results\('out'\): .*has not ended.*job\.wait\(\) first") as caught:
+        assert job.results("out") == []
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert job.results("out") == []
+    job.cancel().result(WAIT_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,18 @@ def test_a_job_runs_whatever_it_and_its_operators_are_called(name: str, tmp_path
     assert sorted(map(tuple, followed)) == wanted
     assert details.restarts == 0
     assert details.completed_checkpoints > 1
+
+
+def test_a_job_that_is_resumed_without_a_name_of_its_own_is_told_of(tmp_path: Path) -> None:
+    def submitted(name: str) -> None:
+        env = StreamEnvironment(checkpoint_interval_ms=50, checkpoint_dir=str(tmp_path / name))
+        env.from_collection([1]).collect(name="out")
+        with LocalCluster(debug=True) as cluster:
+            cluster.submit(env, name, resume="latest").wait(timeout=60)
+
+    with pytest.warns(UserWarning, match="'job' is that of every job without one: .* submit\\(env, name=") as caught:
+        submitted("job")
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        submitted("orders")

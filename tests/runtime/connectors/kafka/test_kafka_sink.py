@@ -485,6 +485,7 @@ def test_a_login_that_recovery_cannot_do_is_refused_when_the_sink_is_made() -> N
         ({"key": 5}, "key: wanted a column's name or a function"),
         ({"options": {"transactional.id": "x"}}, "transactional.id cannot be set here"),
         ({"bootstrap_servers": "nohost"}, "wanted 'host:port'"),
+        ({"bootstrap_servers": "kafka://b:9092"}, "wanted 'host:port'"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(options: dict[str, Any], text: str) -> None:

@@ -1,15 +1,19 @@
-"""A record that is changed after it was collected is found where time is simulated, and in the harness."""
+"""A record that is changed after it was collected is found where time is simulated, and in the harness; of a running
+task among the first.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from understudy import Collector, JobFailed, KeyedOperator, LocalCluster, Operator, StreamEnvironment, ValueState
 from understudy.actors.errors import UserCodeError
+from understudy.actors.tasks.watched_collector import FIRST_RECORDS, first_records_collector
 from understudy.testing import OperatorHarness
 
 
@@ -125,3 +129,67 @@ def test_what_a_tuple_or_an_object_holds_is_looked_at_too(operator: Operator, sa
         with pytest.raises(UserCodeError) as raised:
             harness.process([{"k": "a", "n": 1}, {"k": "a", "n": 2}])
         assert re.search(said, str(raised.value.__cause__))
+
+
+class CannotBeCopied:
+    """And cannot be compared."""
+
+    def __deepcopy__(self, _memo: object) -> object:
+        raise RuntimeError("not this one")
+
+    def __eq__(self, _other: object) -> bool:
+        raise RuntimeError("nor like this")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def in_a_task(operator: Operator, records: list[Any], batches: int = 1) -> tuple[Any, Any]:
+    """What the collector of a running task, and its operator's context, become."""
+    operator.context = SimpleNamespace(name="rows-1")  # type: ignore[assignment]
+    out = first_records_collector(operator)
+    given = []
+    for _ in range(batches):
+        operator.process_batch(records, out)
+        given.append(out.drain())
+    return out, given
+
+
+def test_a_running_task_warns_of_it_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    out, given = in_a_task(FillsAnObjectAgain(), [{"n": 1}, {"n": 2}], batches=2)
+    assert [len(batch) for (batch,) in given] == [2, 2]
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "operator 'rows-1': FillsAnObjectAgain has changed a record after out.collect(...): it was {'n': 1" in said
+    assert type(out) is Collector
+
+
+def test_a_running_task_says_nothing_of_new_records(caplog: pytest.LogCaptureFixture) -> None:
+    out, _ = in_a_task(NewOnes(), [{"n": 1}], batches=FIRST_RECORDS // 2 - 1)
+    assert type(out) is not Collector
+    out, _ = in_a_task(NewOnes(), [{"n": 1}], batches=FIRST_RECORDS // 2)
+    assert type(out) is Collector, "it looks at the first ones only"
+    assert not caplog.records
+
+
+def test_a_running_task_finds_it_in_a_batch_of_more(caplog: pytest.LogCaptureFixture) -> None:
+    out, ((given,),) = in_a_task(FillsAnObjectAgain(), [{"n": n} for n in range(3 * FIRST_RECORDS)])
+    assert len(given) == 3 * FIRST_RECORDS
+    assert len(caplog.records) == 1
+    assert type(out) is Collector
+
+
+def test_what_comes_after_the_batch_is_not_the_operators(caplog: pytest.LogCaptureFixture) -> None:
+    out, ((given,), _) = in_a_task(NewOnes(), [{"n": 1}], batches=2)
+    given[0]["n"] = 7  # the next operator has it
+    out.drain()
+    assert not caplog.records
+
+
+def test_objects_that_cannot_be_copied_or_compared_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    class Gives(Operator):
+        def process_batch(self, batch: Any, out: Collector) -> None:
+            for record in batch:
+                out.collect([record])
+
+    _, ((given,),) = in_a_task(Gives(), [CannotBeCopied(), CannotBeCopied()])
+    assert len(given) == 2
+    assert not caplog.records
