@@ -23,11 +23,9 @@ import signal
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadScopeScheduling
 
 from . import small_pieces
 
@@ -36,9 +34,11 @@ if small_pieces.ASKED_FOR_BY in os.environ:
 
 from understudy.messages import serializers
 
+from . import testers
 from .draw import HERE, ONE_OF, drawn, leaves_out
 from .examples import SHARES, USUAL
 from .prepared import Prepared
+from .shared_out import grouped
 from .spark_session import spark as spark  # a fixture
 from .systems import QUICK_JAVA
 from .systems.kafka import kafka as kafka  # a fixture
@@ -88,15 +88,21 @@ _TOGETHER = (
     "postgres",
     "connectors/sql",
 )
-"""Tests of processes whose id has one of these run in one worker, one after the other: they share what takes long to
-start; and of JVMs there is one at a time. Any other test goes to whichever worker is free.
+"""Tests of processes whose id has one of these run in one tester, one after the other: they share what takes long to
+start; and of JVMs there is one at a time. Any other test goes to whichever tester is free.
 """
+_FAILED = "testers/failed"
+"""In pytest's cache: the tests that failed in the last run with testers, and whether they start processes."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     kinds = ["computing", "processes", "unit"]
     parser.addoption("--kind", choices=kinds, help="only tests of this kind: tests/conftest.py")
     parser.addoption("--draw", metavar="KEY", help="of tests marked `drawn` only an eighth, which the key chooses")
+    parser.addoption("--testers", type=int, metavar="N", help="run N tests of processes at once: tests/testers.py")
+    parser.addoption("--cores", type=int, metavar="N", help="run N tests that compute at once")
+    again = "only tests of processes that failed with the testers of the last run: an error if others failed as well"
+    parser.addoption("--second-try", action="store_true", help=again)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -132,6 +138,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             parts[_starts_processes(item) == (kind == "processes")].append(item)
         config.hook.pytest_deselected(items=parts[False])
         items[:] = parts[True]
+    if config.getoption("--second-try"):
+        _keep(_to_try_again(items, config), items, config)
     items.sort(key=lambda item: item.path.parent != HERE)  # of docs and README, the longest: no worker ends with one
 
 
@@ -151,16 +159,28 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return key and f"of the tests and files that are drawn one of {ONE_OF}: --draw {key}"
 
 
-class _Scheduling(LoadScopeScheduling):
-    """pytest-xdist 3.8 has groups too, but with pytest 9.2 it does not see them."""
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    options = session.config.option
+    counts = {True: options.testers, False: options.cores}
+    if counts == {True: None, False: None} or options.collectonly or options.usepdb or session.testsfailed:
+        return None
+    places: dict[bool, list[tuple[int, str, bool]]] = {True: [], False: []}
+    for place, item in enumerate(session.items):
+        whole = next((each for each in _TOGETHER if each in item.nodeid), None) if _starts_processes(item) else None
+        places[_starts_processes(item)].append((place, whole or _below_here(item.path), whole is not None))
+    testers.run(session, [(counts[kind] or 1, list(grouped(found))) for kind, found in places.items()])
+    return True
 
-    def _split_scope(self, nodeid: str) -> str:
-        return next((each for each in _TOGETHER if each in nodeid), nodeid)
 
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    return _Scheduling(config, log) if config.getoption("--kind") == "processes" else None
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """For --second-try."""
+    options, reporter = session.config.option, session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.config.cache is None or reporter is None or options.testers is None:
+        return
+    failed = {report.nodeid for kind in ("failed", "error") for report in reporter.stats.get(kind, ())}
+    kinds = {item.nodeid: _starts_processes(item) for item in getattr(session, "items", ()) if item.nodeid in failed}
+    session.config.cache.set(_FAILED, dict.fromkeys(failed, False) | kinds)
 
 
 @cache
@@ -180,6 +200,13 @@ def _starts_processes(item: pytest.Item) -> bool:
 def _keep(left_in: list[pytest.Item], items: list[pytest.Item], config: pytest.Config) -> None:
     config.hook.pytest_deselected(items=list(set(items).difference(left_in)))
     items[:] = left_in
+
+
+def _to_try_again(items: list[pytest.Item], config: pytest.Config) -> list[pytest.Item]:
+    failed: dict[str, bool] = config.cache.get(_FAILED, {}) if config.cache is not None else {}
+    if compute := sorted(name for name, starts_processes in failed.items() if not starts_processes):
+        raise pytest.UsageError(f"a second try is for tests of processes alone, and these failed: {', '.join(compute)}")
+    return [item for item in items if item.nodeid in failed]
 
 
 def _has_jvm(item: pytest.Item) -> bool:
