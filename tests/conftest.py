@@ -3,7 +3,7 @@ test leaves a serializer behind.
 
 There are two kinds of tests, and `make test` runs both at the same time. Those that compute take a core each. Those
 marked `processes`, `spark` or `chaos` start real processes and wait for them most of the time, so many of them run at
-once. `--kind` chooses one kind, and reads only the files that have some of it. Of those that compute, `--kind unit`
+once: `--testers` and `--cores` say how many of either kind, tests/testers.py how. `--kind` chooses one kind, and reads only the files that have some of it. Of those that compute, `--kind unit`
 leaves out the folders with whole jobs: in the simulator, against other systems, of the docs and the benchmarks.
 
 Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs an eighth: which one depends on KEY, so that runs
@@ -140,7 +140,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = parts[True]
     if config.getoption("--second-try"):
         _keep(_to_try_again(items, config), items, config)
-    items.sort(key=lambda item: item.path.parent != HERE)  # of docs and README, the longest: no worker ends with one
+    items.sort(key=lambda item: item.path.parent != HERE)  # of docs and README, the longest: no tester ends with one
 
 
 @pytest.hookimpl(trylast=True)
@@ -210,7 +210,7 @@ def _to_try_again(items: list[pytest.Item], config: pytest.Config) -> list[pytes
 
 
 def _has_jvm(item: pytest.Item) -> bool:
-    """Another worker would start a JVM of its own for it, of twelve seconds of the processor."""
+    """Another tester would start a JVM of its own for it, of twelve seconds of the processor."""
     return not {"spark", "kafka", "zookeeper"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
@@ -226,7 +226,7 @@ def own_serializers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
-    """Starts processes at once: one for all tests of a worker."""
+    """Starts processes at once: one for all tests of a tester."""
     with contextlib.closing(Prepared(tmp_path_factory.mktemp("prepared"))) as started:
         yield started
 

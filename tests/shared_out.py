@@ -26,10 +26,11 @@ class Queue:
         self._own: dict[int, deque[int]] = {}
         self._whole: set[int] = set()
         """Testers that have a group that stays whole."""
+        self._closed = False
 
     def next(self, tester: int) -> int | None:
         own = self._own.setdefault(tester, deque())
-        if not own:
+        if not own and not self._closed:
             self._whole.discard(tester)
             if self._waiting:
                 group = self._waiting.popleft()
@@ -46,11 +47,15 @@ class Queue:
         own.extendleft([busiest.pop() for _ in range((len(busiest) + 1) // 2)])
 
     def put_back(self, tester: int, test: int) -> None:
-        self._own[tester].appendleft(test)
+        """It has not begun."""
+        if not self._closed:
+            self._own[tester].appendleft(test)
 
-    def clear(self) -> None:
-        self._waiting.clear()
-        self._own.clear()
+    def close(self) -> None:
+        """No other test begins."""
+        self._closed = True
+        for own in self._own.values():
+            own.clear()
 
 
 def grouped(items: Iterable[tuple[int, str, bool]]) -> Iterator[Group]:

@@ -83,13 +83,15 @@ class Testers:
     """The collecting process' side."""
 
     session: pytest.Session
+    crews: Sequence[tuple[int, Queue]]
+    """How many testers each queue has."""
     groups: dict[int, str]
     """By test: what it is timed as."""
     seconds: Counter[str] = field(default_factory=Counter)
     _alive: list[_Tester] = field(default_factory=list)
 
-    def run(self, queues: Iterable[tuple[int, Queue]]) -> None:
-        """`queues`: each with the number of its testers. Raises what pytest's own loop raises."""
+    def run(self) -> None:
+        """Raises what pytest's own loop raises."""
         if len(threading.enumerate()) > 1:
             names = ", ".join(each.name for each in threading.enumerate())
             raise pytest.UsageError(
@@ -97,7 +99,7 @@ class Testers:
                 "Start them in a test or a fixture, not when a module is imported"
             )
         try:
-            for count, queue in queues:
+            for count, queue in self.crews:
                 for _ in range(count):
                     self._alive.append(self._fork(len(self._alive), queue))
             while self._alive:
@@ -144,9 +146,6 @@ class Testers:
             case "done":
                 self._log(tester, *rest)
                 tester.done()
-                if self.session.shouldfail or self.session.shouldstop:
-                    for each in self._alive:
-                        each.queue.clear()
             case "goodbye":
                 tester.said_goodbye = True
                 BUDGET.ran += rest[0]
@@ -174,20 +173,22 @@ class Testers:
             self.seconds[self.groups[tester.running]] += report.duration
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if self.session.shouldfail or self.session.shouldstop:
+            for _, queue in self.crews:
+                queue.close()
 
     def _over(self, tester: _Tester) -> None:
         """The process has ended."""
         code = os.waitstatus_to_exitcode(os.waitpid(tester.pid, 0)[1])
         tester.close()
+        self._alive.remove(tester)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         if tester.running is not None:
-            self._fail(tester, tester.running, f"the tester that ran it {how}")
             if tester.follows is not None:
                 tester.queue.put_back(tester.number, tester.follows)
-            self._alive[self._alive.index(tester)] = self._fork(tester.number, tester.queue)
-            return
-        self._alive.remove(tester)
-        if code != 0 or not tester.said_goodbye:
+            self._fail(tester, tester.running, f"the tester that ran it {how}")
+            self._alive.append(self._fork(tester.number, tester.queue))
+        elif code != 0 or not tester.said_goodbye:
             if tester.last is None:
                 raise RuntimeError(f"tester {tester.number} {how}, and has run no test")
             self._fail(tester, tester.last, f"the tester that ran it, as its last one, {how} when all was over")
@@ -337,9 +338,9 @@ def run(session: pytest.Session, crews: Sequence[tuple[int, Sequence[Group]]]) -
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
         reporter.showfspath = False  # tests of several files come in turn
-    testers = Testers(session, names)
+    testers = Testers(session, queues, names)
     try:
-        testers.run(queues)
+        testers.run()
     finally:
         if session.config.cache is not None:
             session.config.cache.set(_SECONDS, _seconds(session.config) | testers.seconds)
