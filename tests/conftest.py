@@ -3,8 +3,9 @@ test leaves a serializer behind.
 
 There are two kinds of tests, and `make test` runs both at the same time. Those that compute take a core each. Those
 marked `processes`, `spark` or `chaos` start real processes and wait for them most of the time, so many of them run at
-once: `--testers` and `--cores` say how many of either kind, tests/testers.py how. `--kind` chooses one kind, and reads only the files that have some of it. Of those that compute, `--kind unit`
-leaves out the folders with whole jobs: in the simulator, against other systems, of the docs and the benchmarks.
+once: `--testers` and `--cores` say how many of either kind (tests/testers.py). `--kind` chooses one kind, and reads
+only the files that have some of it. Of those that compute, `--kind unit` leaves out the folders with whole jobs: in the
+simulator, against other systems, of the docs and the benchmarks.
 
 Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs an eighth: which one depends on KEY, so that runs
 of eight commits run most of them, and one commit's run can be repeated. So it is with whole files of some folders, but
