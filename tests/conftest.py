@@ -92,6 +92,8 @@ _TOGETHER = (
 """Tests of processes whose id has one of these run in one tester, one after the other: they share what takes long to
 start; and of JVMs there is one at a time. Any other test goes to whichever tester is free.
 """
+_ONE_PARSE = re.compile("test_(english|house|public_face|rooms)[.]py")
+"""They read all of the library: parsed.py. One tester runs them, as it takes five seconds to parse it."""
 _FAILED = "testers/failed"
 """In pytest's cache: the tests that failed in the last run with testers, and whether they start processes."""
 
@@ -167,10 +169,17 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return None
     places: dict[bool, list[tuple[int, str, bool]]] = {True: [], False: []}
     for place, item in enumerate(session.items):
-        whole = next((each for each in _TOGETHER if each in item.nodeid), None) if _starts_processes(item) else None
+        whole = _group_of(item)
         places[_starts_processes(item)].append((place, whole or _below_here(item.path), whole is not None))
     testers.run(session, [(counts[kind] or 1, list(grouped(found))) for kind, found in places.items()])
     return True
+
+
+def _group_of(item: pytest.Item) -> str | None:
+    """Of tests that stay together."""
+    if _starts_processes(item):
+        return next((each for each in _TOGETHER if each in item.nodeid), None)
+    return _ONE_PARSE.pattern if _ONE_PARSE.fullmatch(item.path.name) else None
 
 
 @pytest.hookimpl(trylast=True)
