@@ -4,8 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 OPTIONS ?=
-COLLECTED := $(VENV)/collected
-SOURCES = $(shell find actors messages runtime state tests benchmarks -name '*.py')
 # Tests of real processes that run at once: most of the time each of them waits.
 TESTERS ?= 4
 # Tests that compute and run at once: a core each.
@@ -26,48 +24,40 @@ AT_ONCE := $(MAKE) --no-print-directory --output-sync=target
 demo: $(READY)
 	$(BIN)/understudy demo $(OPTIONS)
 
+# One process collects, and forks the testers of both kinds: tests/testers.py. With AGAIN=1, as CI has it, tests of
+# processes that failed run once more, by themselves: docs/decisions/0061-a-test-of-processes-has-a-second-try.md.
 test: $(READY)
-	$(AT_ONCE) -j2 processes computing
-
-# All testers import all files of this draw at the same time: in a new checkout, and after a change, each would compile
-# the library and rewrite the tests. Meanwhile the other core has the checks that are no tests.
-$(COLLECTED): $(READY) $(SOURCES)
-	@$(BIN)/python -m pytest -q --collect-only $(DRAWN) >$@.new 2>&1 || { tail -n 40 $@.new; exit 1; }
-	@mv $@.new $@
+	$(PYTEST) --testers $(TESTERS) --cores $(CORES) -m "not slow" $(DRAWN) || { \
+	  [ $$? = 1 ] && [ -n "$(AGAIN)" ] && echo "These failed beside the others, and run again by themselves:" && \
+	  $(PYTEST) --kind processes -m "not slow" $(DRAWN) --second-try; }
 
 # What takes long, and each property with ten times as many examples.
 slow: $(READY)
 	$(PYTEST) -m "slow or drawn"
-	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" --hypothesis-profile=deep \
+	$(PYTEST) --cores $(CORES) --kind computing -m "not slow" --hypothesis-profile=deep \
 	  tests/actors tests/messages tests/state tests/contracts
 
 # The library in small pieces, so that few keys cross the seam between two chunks: tests/small_pieces.py. `make test` runs
 # a part of it: tests/test_small_pieces.py.
 small: $(READY)
-	UNDERSTUDY_SMALL_PIECES=1 $(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" \
+	UNDERSTUDY_SMALL_PIECES=1 $(PYTEST) --cores $(CORES) --kind computing -m "not slow" \
 	  tests/actors tests/state tests/runtime/savepoints
 	$(BIN)/python -m tests.small_pieces simulate --seeds 200
 
 # Parts by themselves: the quick round while one writes.
 unit: $(READY)
-	$(PYTEST) -n $(CORES) --dist worksteal --kind unit -m "not slow" $(DRAWN)
+	$(PYTEST) --cores $(CORES) --kind unit -m "not slow" $(DRAWN)
 
-# Those of `unit`, and whole jobs in the simulator. A tester that is done takes half of what is left to the one with the
-# most.
-computing: $(COLLECTED)
-	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" $(DRAWN)
+# Those of `unit`, and whole jobs in the simulator.
+computing: $(READY)
+	$(PYTEST) --cores $(CORES) --kind computing -m "not slow" $(DRAWN)
 
-# Tests that share what is dear to start stay together: tests/conftest.py. With AGAIN=1, as CI has it, those that failed
-# run once more, by themselves: docs/decisions/0061-a-test-of-processes-has-a-second-try.md.
-PROCESSES = $(PYTEST) -o cache_dir=build/cache-processes --kind processes -m "not slow" $(DRAWN)
-processes: $(COLLECTED)
-	$(PROCESSES) -n $(TESTERS) || { \
-	  [ $$? = 1 ] && [ -n "$(AGAIN)" ] && echo "These failed beside the others, and run again by themselves:" && \
-	  $(PROCESSES) -n 0 --last-failed --last-failed-no-failures none; }
+processes: $(READY)
+	$(PYTEST) --testers $(TESTERS) --kind processes -m "not slow" $(DRAWN)
 
 # The tests wait for processes most of the time: the rest fits in between.
 check: $(READY)
-	$(AT_ONCE) -j4 types lint wheel processes computing
+	$(AT_ONCE) -j4 types lint wheel test
 
 # Kills the leader of a cluster again and again while its job runs: docs/high-availability.md.
 TAKEOVERS ?= 50

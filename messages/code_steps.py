@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dis
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+import weakref
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -56,30 +56,24 @@ def inner_codes(code: CodeType) -> Iterator[CodeType]:
     return (each for each in code.co_consts if isinstance(each, CodeType))
 
 
+_known: dict[int, tuple[weakref.ref[CodeType], tuple[Step, ...]]] = {}
+"""By the code's id, as long as it lives: codes of one text are equal in 3.11, even if their lines are not."""
+
+
 def steps(code: CodeType) -> Iterator[Step]:
-    """In their order. One instruction that does two things is two steps."""
-    return iter(_known_steps(_Itself(code)))
+    """In their order. One instruction that does two things is two steps.
 
+    A dozen checks of each job look at the methods of its operators, and at those of their bases in each job: they are
+    read once.
+    """
+    number = id(code)
+    if number not in _known:
 
-class _Itself:
-    """A code as the one that it is: codes of one text are equal in 3.11, even if their lines are not."""
+        def forget(_: object, forgotten: Callable[[int, None], object] = _known.pop) -> None:
+            forgotten(number, None)
 
-    __slots__ = ("code",)
-
-    def __init__(self, code: CodeType) -> None:
-        self.code = code
-
-    def __hash__(self) -> int:
-        return id(self.code)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and other.code is self.code
-
-
-@lru_cache(maxsize=1024)
-def _known_steps(itself: _Itself) -> tuple[Step, ...]:
-    """A dozen checks of each job look at the methods of its operators, and at those of their bases in each job."""
-    return tuple(_steps(itself.code))
+        _known[number] = (weakref.ref(code, forget), tuple(_steps(code)))
+    return iter(_known[number][1])
 
 
 def _steps(code: CodeType) -> Iterator[Step]:

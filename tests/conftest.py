@@ -3,8 +3,9 @@ test leaves a serializer behind.
 
 There are two kinds of tests, and `make test` runs both at the same time. Those that compute take a core each. Those
 marked `processes`, `spark` or `chaos` start real processes and wait for them most of the time, so many of them run at
-once. `--kind` chooses one kind, and reads only the files that have some of it. Of those that compute, `--kind unit`
-leaves out the folders with whole jobs: in the simulator, against other systems, of the docs and the benchmarks.
+once: `--testers` and `--cores` say how many of either kind (tests/testers.py). `--kind` chooses one kind, and reads
+only the files that have some of it. Of those that compute, `--kind unit` leaves out the folders with whole jobs: in the
+simulator, against other systems, of the docs and the benchmarks.
 
 Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs an eighth: which one depends on KEY, so that runs
 of eight commits run most of them, and one commit's run can be repeated. So it is with whole files of some folders, but
@@ -23,11 +24,9 @@ import signal
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadScopeScheduling
 
 from . import small_pieces
 
@@ -36,9 +35,11 @@ if small_pieces.ASKED_FOR_BY in os.environ:
 
 from understudy.messages import serializers
 
+from . import testers
 from .draw import HERE, ONE_OF, drawn, leaves_out
 from .examples import SHARES, USUAL
 from .prepared import Prepared
+from .shared_out import grouped
 from .spark_session import spark as spark  # a fixture
 from .systems import QUICK_JAVA
 from .systems.kafka import kafka as kafka  # a fixture
@@ -88,15 +89,23 @@ _TOGETHER = (
     "postgres",
     "connectors/sql",
 )
-"""Tests of processes whose id has one of these run in one worker, one after the other: they share what takes long to
-start; and of JVMs there is one at a time. Any other test goes to whichever worker is free.
+"""Tests of processes whose id has one of these run in one tester, one after the other: they share what takes long to
+start; and of JVMs there is one at a time. Any other test goes to whichever tester is free.
 """
+_ONE_PARSE = re.compile("test_(english|house|public_face|rooms)[.]py")
+"""They read all of the library: parsed.py. One tester runs them, as it takes five seconds to parse it."""
+_FAILED = "testers/failed"
+"""In pytest's cache: the tests that failed in the last run with testers, and whether they start processes."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     kinds = ["computing", "processes", "unit"]
     parser.addoption("--kind", choices=kinds, help="only tests of this kind: tests/conftest.py")
     parser.addoption("--draw", metavar="KEY", help="of tests marked `drawn` only an eighth, which the key chooses")
+    parser.addoption("--testers", type=int, metavar="N", help="run N tests of processes at once: tests/testers.py")
+    parser.addoption("--cores", type=int, metavar="N", help="run N tests that compute at once")
+    again = "only tests of processes that failed with the testers of the last run: an error if others failed as well"
+    parser.addoption("--second-try", action="store_true", help=again)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -132,7 +141,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             parts[_starts_processes(item) == (kind == "processes")].append(item)
         config.hook.pytest_deselected(items=parts[False])
         items[:] = parts[True]
-    items.sort(key=lambda item: item.path.parent != HERE)  # of docs and README, the longest: no worker ends with one
+    if config.getoption("--second-try"):
+        _keep(_to_try_again(items, config), items, config)
+    items.sort(key=lambda item: item.path.parent != HERE)  # of docs and README, the longest: no tester ends with one
 
 
 @pytest.hookimpl(trylast=True)
@@ -151,16 +162,35 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return key and f"of the tests and files that are drawn one of {ONE_OF}: --draw {key}"
 
 
-class _Scheduling(LoadScopeScheduling):
-    """pytest-xdist 3.8 has groups too, but with pytest 9.2 it does not see them."""
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    options = session.config.option
+    counts = {True: options.testers, False: options.cores}
+    if counts == {True: None, False: None} or options.collectonly or options.usepdb or session.testsfailed:
+        return None
+    places: dict[bool, list[tuple[int, str, bool]]] = {True: [], False: []}
+    for place, item in enumerate(session.items):
+        whole = _group_of(item)
+        places[_starts_processes(item)].append((place, whole or _below_here(item.path), whole is not None))
+    testers.run(session, [(counts[kind] or 1, list(grouped(found))) for kind, found in places.items()])
+    return True
 
-    def _split_scope(self, nodeid: str) -> str:
-        return next((each for each in _TOGETHER if each in nodeid), nodeid)
+
+def _group_of(item: pytest.Item) -> str | None:
+    """Of tests that stay together."""
+    if _starts_processes(item):
+        return next((each for each in _TOGETHER if each in item.nodeid), None)
+    return _ONE_PARSE.pattern if _ONE_PARSE.fullmatch(item.path.name) else None
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    return _Scheduling(config, log) if config.getoption("--kind") == "processes" else None
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """For --second-try."""
+    options, reporter = session.config.option, session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.config.cache is None or reporter is None or options.testers is None:
+        return
+    failed = {report.nodeid for kind in ("failed", "error") for report in reporter.stats.get(kind, ())}
+    kinds = {item.nodeid: _starts_processes(item) for item in getattr(session, "items", ()) if item.nodeid in failed}
+    session.config.cache.set(_FAILED, dict.fromkeys(failed, False) | kinds)
 
 
 @cache
@@ -182,8 +212,15 @@ def _keep(left_in: list[pytest.Item], items: list[pytest.Item], config: pytest.C
     items[:] = left_in
 
 
+def _to_try_again(items: list[pytest.Item], config: pytest.Config) -> list[pytest.Item]:
+    failed: dict[str, bool] = config.cache.get(_FAILED, {}) if config.cache is not None else {}
+    if compute := sorted(name for name, starts_processes in failed.items() if not starts_processes):
+        raise pytest.UsageError(f"a second try is for tests of processes alone, and these failed: {', '.join(compute)}")
+    return [item for item in items if item.nodeid in failed]
+
+
 def _has_jvm(item: pytest.Item) -> bool:
-    """Another worker would start a JVM of its own for it, of twelve seconds of the processor."""
+    """Another tester would start a JVM of its own for it, of twelve seconds of the processor."""
     return not {"spark", "kafka", "zookeeper"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
@@ -199,7 +236,7 @@ def own_serializers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
-    """Starts processes at once: one for all tests of a worker."""
+    """Starts processes at once: one for all tests of a tester."""
     with contextlib.closing(Prepared(tmp_path_factory.mktemp("prepared"))) as started:
         yield started
 

@@ -203,8 +203,11 @@ def parameters_of(name: str) -> set[str]:
 
 def undocumented(name: str, code: Iterable[str]) -> set[str]:
     """Those of its parameters that are in no code of the pages that have its name."""
-    there = "\n".join(text for text in code if re.search(rf"\b{name}\b", text))
-    return {each for each in parameters_of(name) if not re.search(rf"\b{each}\b", there)}
+    parameters = parameters_of(name)
+    if not parameters:
+        return set()
+    there = "\n".join(text for text in code if name in text and re.search(rf"\b{name}\b", text))
+    return {each for each in parameters if not re.search(rf"\b{each}\b", there)}
 
 
 def in_code(text: str) -> str:

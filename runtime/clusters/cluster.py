@@ -26,6 +26,7 @@ from ...actors.job_manager.job_manager import JobManager
 from ...actors.job_manager.job_manager_settings import JobManagerSettings
 from ...actors.job_manager.launcher import Launcher
 from ...actors.remedies import remedy
+from ...actors.tasks.job_program import JobProgram
 from ...messages import (
     CancelJob,
     ClusterMetrics,
@@ -348,7 +349,7 @@ class Cluster(WebSide, AsContext):
         if translation.queries:
             self._check_queries(", ".join(repr(each.source_name) for each in translation.queries))
         translation.check_operators(self._runs_on_this_machine())
-        code = with_sources(translation.program)
+        code = self._sent(translation.program)
         program = StoredProgram(code.dumps(), searched_folders(), warm_up_of(code))
         self._lead.keep(graph, program, self._work_dir)
         self._prepare(self._launch(graph, program), translation.dataframes)
@@ -427,6 +428,10 @@ class Cluster(WebSide, AsContext):
     @abstractmethod
     def _prepare(self, launch: TaskManagerLaunch, dataframes: Sequence[DataFrameBinding]) -> None:
         """Keep the start parameters of this job's TaskManagers."""
+
+    def _sent(self, program: JobProgram) -> JobProgram:
+        """With what TaskManagers compare when they import the job's modules."""
+        return with_sources(program)
 
     def _check_queries(self, names: str) -> None:
         """Raises InvalidProgram where these sources, which read queries of Spark, cannot run."""

@@ -34,9 +34,7 @@ class LogLevels:
             LogLevels(before.root, tuple((name, here.get(name, 0)) for name, _ in self.named), before.disabled)._set()
 
     def _set(self) -> None:
-        """Where they do not hold already: with each change `logging` goes through all its loggers."""
-        if logging.root.manager.disable != self.disabled:
-            logging.disable(self.disabled)
-        for logger, level in [(logging.root, self.root), *((logging.getLogger(n), level) for n, level in self.named)]:
-            if logger.level != level:
-                logger.setLevel(level)
+        logging.disable(self.disabled)
+        logging.root.setLevel(self.root)
+        for name, level in self.named:
+            logging.getLogger(name).setLevel(level)

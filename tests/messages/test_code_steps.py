@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
@@ -83,3 +85,14 @@ def test_the_steps_of_equal_codes_are_each_ones_own() -> None:
     codes = [compile(text, "<job>", "exec").co_consts[0] for text in texts]
     for _ in range(2):
         assert [max(step.line for step in steps(code)) for code in codes] == [2, 3]
+
+
+def test_a_code_goes_with_its_function() -> None:
+    scope: dict[str, Any] = {}
+    exec("def used_once(): return 1", scope)
+    function = scope.pop("used_once")
+    assert [each.name for each in steps(function.__code__)][-1] == "RETURN_VALUE"
+    code = weakref.ref(function.__code__)
+    del function
+    gc.collect()
+    assert code() is None

@@ -155,6 +155,10 @@ class WorldCluster(Cluster):
             raise InvalidProgram(f"source {names} reads a Spark DataFrame, which {type(self).__name__} does not have")
         self.launcher.prepare(launch)
 
+    def _sent(self, program: JobProgram) -> JobProgram:
+        """TaskManagers are in this process, and import nothing again."""
+        return program
+
     def _check_queries(self, names: str) -> None:
         raise InvalidProgram(f"source {names} reads a query of Spark, which {type(self).__name__} does not have")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import sys
 import tempfile
 import threading
 import uuid
@@ -114,15 +116,15 @@ def start_cluster() -> Iterator[Callable[..., LocalCluster]]:
 
 @contextlib.contextmanager
 def _nothing_left(temporary: Path, but_threads: str | None = None) -> Iterator[Path]:
-    threads, processes = set(threading.enumerate()), set(psutil.Process().children(recursive=True))
+    threads, processes = set(threading.enumerate()), _descendants()
     with _marked(temporary) as mark:
         yield temporary
-    left = [process for process in processes_of(mark) if process not in processes]
+    left = [process for process in processes_of(mark) if process.pid not in processes]
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     assert not left, f"left running: {left}"
-    eventually(lambda: not set(psutil.Process().children(recursive=True)) - processes, "the end of child processes")
+    eventually(lambda: not _descendants() - processes, "the end of child processes")
     eventually(lambda: not _new_threads(threads, but_threads), f"the end of {_new_threads(threads, but_threads)}")
     assert os.listdir(temporary) == []
 
@@ -155,9 +157,39 @@ def _restore(name: str, value: str | None) -> None:
 def processes_of(mark: str) -> list[psutil.Process]:
     """Every living process that was started with this mark in its environment, or by a template that was."""
     found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, ProcessLookupError):
-            marks = process.environ().get(MARK), _templates.get(os.getpgid(process.pid))
-            if process.status() != psutil.STATUS_ZOMBIE and mark in marks:
-                found.append(process)
+    for pid in psutil.pids():
+        with contextlib.suppress(psutil.Error, OSError):
+            if mark in (_mark_of(pid), _templates.get(os.getpgid(pid))):
+                process = psutil.Process(pid)
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
     return found
+
+
+def _mark_of(pid: int) -> str | None:
+    """Where there is /proc it is read at once: each test looks at all processes that there are."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except FileNotFoundError:
+        return psutil.Process(pid).environ().get(MARK)
+    found = re.search(rb"(?:^|\0)%s=([^\0]*)" % MARK.encode(), environment)
+    return found[1].decode() if found else None
+
+
+def _descendants() -> set[int]:
+    if sys.platform != "linux":
+        return {each.pid for each in psutil.Process().children(recursive=True)}
+    found: set[int] = set()
+    waiting = {os.getpid()}
+    while waiting:
+        children = set(_children(waiting.pop()))
+        found |= children
+        waiting |= children
+    return found
+
+
+def _children(pid: int) -> Iterator[int]:
+    with contextlib.suppress(OSError):  # it has ended
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                yield from map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())

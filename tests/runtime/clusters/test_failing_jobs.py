@@ -6,8 +6,6 @@ import logging
 import os
 import resource
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +19,7 @@ from understudy.actors.operators.collector import Collector
 from understudy.runtime.clusters.job_errors import SavepointFailed
 from understudy.runtime.clusters.template import Exited, Fork, Template, receive, receive_streams, send_streams
 
+from ...prepared import Prepared
 from .jobs import WAIT_S, Counting, Gate, Witness, counted, counting, counts_of, environment, eventually
 
 pytestmark = pytest.mark.every_run
@@ -49,17 +48,17 @@ if __name__ == "__main__":
 USERS_LINE = 'if flight["delya"] > self.worst.value():'
 
 
-def quick_start(folder: Path, checkpoint_interval: int | None) -> str:
+def quick_start(prepared: Prepared, folder: Path, checkpoint_interval: int | None) -> str:
     """What its user reads on standard error, with no logging configured."""
     script = folder / "quick_start.py"
     script.write_text(QUICK_START.replace("CHECKPOINT_INTERVAL", repr(checkpoint_interval)))
-    done = subprocess.run([sys.executable, script], cwd=folder, capture_output=True, text=True, timeout=WAIT_S)
+    done = prepared.run(script.name, folder=folder, timeout=WAIT_S)
     assert done.returncode == 1
     return done.stderr
 
 
-def test_a_typo_in_a_job_with_checkpoints_is_shown_and_ends_it(tmp_path: Path) -> None:
-    shown = quick_start(tmp_path, 500)
+def test_a_typo_in_a_job_with_checkpoints_is_shown_and_ends_it(prepared: Prepared, tmp_path: Path) -> None:
+    shown = quick_start(prepared, tmp_path, 500)
     assert "job 'worst-delay' failed: MissingColumn: no column 'delya'" in shown
     assert "(in operator 'worst', subtask" in shown
     assert "restarting in 0." in shown
@@ -74,8 +73,8 @@ def test_a_typo_in_a_job_with_checkpoints_is_shown_and_ends_it(tmp_path: Path) -
     assert raised.count(USERS_LINE) == 1
 
 
-def test_a_typo_in_a_job_without_checkpoints_is_shown_and_ends_it_at_once(tmp_path: Path) -> None:
-    shown = quick_start(tmp_path, None)
+def test_a_typo_in_a_job_without_checkpoints_is_shown_and_ends_it_at_once(prepared: Prepared, tmp_path: Path) -> None:
+    shown = quick_start(prepared, tmp_path, None)
     logged, _, raised = shown.partition("has ended after 0 restarts: ")
     assert logged.count(USERS_LINE) == 1
     assert "; the job ends" in logged

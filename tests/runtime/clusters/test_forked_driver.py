@@ -12,11 +12,12 @@ import pytest
 
 from understudy import LocalCluster
 
+from ...prepared import Prepared
 from .jobs import eventually
 
 pytestmark = pytest.mark.every_run
 
-QUIET = ("-W", "ignore::DeprecationWarning")
+QUIET = "import warnings; warnings.simplefilter('ignore', DeprecationWarning)"
 """From Python 3.12 on a fork beside threads is warned of, rightly."""
 
 PROGRAM = """
@@ -40,17 +41,18 @@ def says(name, call):
 """
 
 
-def run(text: str, folder: Path) -> list[str]:
-    """What it prints. Into a file: a fork that hangs would hold a pipe open; SIGALRM ends it."""
-    said = folder / "said"
-    with said.open("w") as output:
-        done = subprocess.run([sys.executable, *QUIET, "-c", PROGRAM + text], stdout=output, stderr=output, timeout=120)
-    assert done.returncode == 0, said.read_text()
-    return said.read_text().splitlines()
+def run(prepared: Prepared, text: str, folder: Path) -> list[str]:
+    """What it prints. SIGALRM ends a fork that hangs, which would hold its streams open."""
+    (folder / "script.py").write_text(QUIET + PROGRAM + text)
+    done = prepared.run("script.py", folder=folder, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines: list[str] = done.stdout.splitlines()
+    return lines
 
 
-def test_a_fork_hears_at_once_that_the_cluster_is_its_parents(tmp_path: Path) -> None:
+def test_a_fork_hears_at_once_that_the_cluster_is_its_parents(prepared: Prepared, tmp_path: Path) -> None:
     lines = run(
+        prepared,
         """
 pid = os.fork()
 if pid == 0:
@@ -79,9 +81,10 @@ cluster.close()
 
 
 @pytest.mark.parametrize("leaves", ["sys.exit(0)", "cluster.close(); sys.exit(0)"])
-def test_a_fork_that_ends_takes_nothing_of_the_cluster_along(leaves: str, tmp_path: Path) -> None:
+def test_a_fork_that_ends_takes_nothing_of_the_cluster_along(leaves: str, prepared: Prepared, tmp_path: Path) -> None:
     """Neither its processes nor its folder; and it does end."""
     lines = run(
+        prepared,
         f"""
 folder = cluster._work_dir
 pid = os.fork()

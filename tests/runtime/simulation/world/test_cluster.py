@@ -14,6 +14,7 @@ from understudy import FileSink, KeyedOperator, StreamEnvironment, ValueState, f
 from understudy.actors.ask_errors import ActorDead, NotRunning
 from understudy.messages import AskOperator, CheckpointCompleted, JobStatus, RequestJobStatus
 from understudy.runtime.api.errors import InvalidProgram
+from understudy.runtime.clusters import cluster as cluster_module
 from understudy.runtime.clusters.job_errors import (
     JobCanceled,
     JobFailed,
@@ -489,3 +490,12 @@ def test_nothing_of_the_real_world_is_used() -> None:
         assert (threading.active_count(), me.num_fds(), len(me.children())) == (threads, descriptors, children)
         job.wait()
     assert (threading.active_count(), me.num_fds(), len(me.children())) == (threads, descriptors, children)
+
+
+def test_files_of_modules_are_not_read_for_a_job_that_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A suite of thousands of histories has hundreds of modules, and nobody imports one again."""
+    asked = []
+    monkeypatch.setattr(cluster_module, "with_sources", lambda program: asked.append(program) or program)
+    with SimulatedCluster(1) as cluster:
+        cluster.submit(counting(2)).wait()
+    assert asked == []
