@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections import deque
@@ -19,12 +20,15 @@ from ...actors.failure import raised, tell_line
 from ...messages import (
     CheckpointAborted,
     CheckpointCompleted,
+    CheckpointId,
     JobStatusChanged,
     TaskManagerChanged,
     TaskMetrics,
 )
 
 SHOWN_EVENTS = 12
+SHORT_REASON = 40
+"""Characters; why a checkpoint was aborted is said again where it takes no more."""
 
 
 class Display:
@@ -42,6 +46,8 @@ class Display:
         self._rates: dict[str, float] = {}
         self._last: dict[str, tuple[float, int]] = {}
         self._reason: tuple[str, str] | None = None
+        self._aborted: dict[str, CheckpointId] = {}
+        """For which checkpoint a reason was first given."""
         self._live = (
             Live(
                 console=self._console,
@@ -87,6 +93,14 @@ class Display:
             because = f" because of {tell_line(event.failure)}" if is_new else " for the same reason"
         self.say(f"job is {event.status.value}{because}", "bold")
 
+    def aborted(self, event: CheckpointAborted) -> None:
+        """A long reason is written in full once: on a full disk it comes with each checkpoint, in other numbers."""
+        reason = in_words(event.reason)
+        first = self._aborted.setdefault(re.sub(r"\d+", "0", reason), event.checkpoint_id)
+        is_known = first != event.checkpoint_id and len(reason) > SHORT_REASON
+        why = f" for the same reason as checkpoint {first}" if is_known else f": {reason}"
+        self.say(f"checkpoint {event.checkpoint_id} aborted{why}", "yellow")
+
     def tasks(self, tasks: Sequence[TaskMetrics]) -> None:
         """New figures of the running tasks."""
         now = time.monotonic()
@@ -125,6 +139,6 @@ def narrate(event: Any, display: Display, *, every_checkpoint: bool = True) -> N
             what = "final checkpoint" if event.final else f"checkpoint {event.checkpoint_id}"
             display.say(f"{what} complete: {event.state_size_bytes:,} bytes, {event.duration_ms} ms", "cyan")
         case CheckpointAborted():
-            display.say(f"checkpoint {event.checkpoint_id} aborted: {in_words(event.reason)}", "yellow")
+            display.aborted(event)
         case JobStatusChanged():
             display.status(event)
