@@ -71,7 +71,7 @@ class FirstRecordsCollector(Collector):
                     operator.context.name,
                     said,
                 )
-                self.__class__ = Collector
+                self.__class__ = Collector  # type: ignore[assignment]
         Collector._seal(self)
 
 
@@ -85,7 +85,7 @@ class _EnoughCollector(FirstRecordsCollector):
     def _seal(self) -> None:
         super()._seal()
         self._watch = (None, [], 0)
-        self.__class__ = Collector
+        self.__class__ = Collector  # type: ignore[assignment]
 
 
 def _changed(operator: Operator, watched: list[tuple[Any, Any]]) -> str:
