@@ -322,7 +322,9 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
 
     def _another(self) -> TransactionalProducer:
         settings = self._producer_settings(transaction_timeout_ms=self.transaction_timeout_ms)
-        made = TransactionalProducer(settings, f"{self._book}-{self._made}", self.retry_ms)
+        made = TransactionalProducer(
+            settings, f"{self._book}-{self._made}", self.retry_ms, in_columns=self._maker.is_plain
+        )
         self._made += 1
         return made
 
