@@ -17,9 +17,10 @@ from collections.abc import Callable
 from typing import Any, TypedDict, TypeVar
 
 from ..errors import require
-from .array_producer import ArrayProducer, can_do
+from .array_producer import ArrayProducer
 from .client_errors import error_of
 from .errors import KafkaUnavailable, TransactionLost
+from .librdkafka import can_do
 
 log = logging.getLogger(__name__)
 
