@@ -67,7 +67,7 @@ class ClientSettings:
 
     def with_own(self, **own: Any) -> dict[str, Any]:
         """All settings of a client of librdkafka. Names of `own` have underscores in place of dots."""
-        named = {name.replace("_", "."): value for name, value in own.items() if value is not None}
+        named = {_property(name): value for name, value in own.items() if value is not None}
         return {"bootstrap.servers": self.bootstrap_servers, "logger": LIBRDKAFKA} | self.given() | named
 
     def for_reaching(self, **own: Any) -> dict[str, Any]:
@@ -110,3 +110,7 @@ class ClientSettings:
         if not verified:
             context.verify_mode = ssl.CERT_NONE
         return context
+
+
+def _property(name: str) -> str:
+    return name if name in ("error_cb", "on_commit") else name.replace("_", ".")
