@@ -103,7 +103,9 @@ class ArrayConsumer:
         """Waits until there are `most`, but no longer than the time."""
         if len(self._pointers) < most:
             self._pointers = np.zeros(most, np.uint64)
-        count = self._library.consume_batch_queue(self._queue, in_ms(timeout_s), self._pointers.ctypes.data, most)
+        count = self._library.consume_batch_queue(
+            self._queue if self._there else 0, in_ms(timeout_s), self._pointers.ctypes.data, most
+        )
         if count <= 0:
             return None
         pointers = self._pointers[:count]
@@ -133,28 +135,28 @@ class ArrayConsumer:
 
     def incremental_assign(self, places: Sequence[Any]) -> None:
         with self._library.places(places) as listed:
-            self._library.check(self._library.incremental_assign(self._client, listed))
+            self._library.check(self._library.incremental_assign(self._there, listed))
 
     def incremental_unassign(self, places: Sequence[Any]) -> None:
         with self._library.places(places) as listed:
-            self._library.check(self._library.incremental_unassign(self._client, listed))
+            self._library.check(self._library.incremental_unassign(self._there, listed))
 
     def pause(self, places: Sequence[Any]) -> None:
         with self._library.places(places) as listed:
-            self._library.check_code(self._library.pause_partitions(self._client, listed))
+            self._library.check_code(self._library.pause_partitions(self._there, listed))
 
     def resume(self, places: Sequence[Any]) -> None:
         with self._library.places(places) as listed:
-            self._library.check_code(self._library.resume_partitions(self._client, listed))
+            self._library.check_code(self._library.resume_partitions(self._there, listed))
 
     def commit(self, offsets: Sequence[Any], asynchronous: bool) -> None:
         with self._library.places(offsets) as listed:
-            self._library.check_code(self._library.commit(self._client, listed, int(asynchronous)))
+            self._library.check_code(self._library.commit(self._there, listed, int(asynchronous)))
 
     def list_topics(self, _topic: str, timeout: float) -> None:
         """Only whether a broker answers. Raises KafkaException."""
         found = c_void_p()
-        self._library.check_code(self._library.metadata(self._client, 0, None, byref(found), in_ms(timeout)))
+        self._library.check_code(self._library.metadata(self._there, 0, None, byref(found), in_ms(timeout)))
         self._library.metadata_destroy(found)
 
     def close(self) -> None:
@@ -174,6 +176,13 @@ class ArrayConsumer:
 
     def _committed(self, _client: int, code: int, _places: int, _given: int) -> None:
         self._on_commit(self._kafka.KafkaError(code) if code else None, [])
+
+    @property
+    def _there(self) -> int:
+        """Raises RuntimeError when it is closed: librdkafka would end the process."""
+        if not self._client:
+            raise RuntimeError(f"this {type(self).__name__} is closed: make another one")
+        return self._client
 
     def _destroy(self) -> None:
         client, self._client = self._client, 0

@@ -69,14 +69,14 @@ class ArrayProducer:
 
     def flush(self, timeout_s: float) -> int:
         """How many are not with the brokers by then."""
-        self._library.flush(self._client, in_ms(timeout_s))
+        self._library.flush(self._there, in_ms(timeout_s))
         self.poll(0)
-        return int(self._library.outq_len(self._client))
+        return int(self._library.outq_len(self._there))
 
     def poll(self, timeout_s: float) -> None:
         """Hear what librdkafka says: statistics. Waits for the first."""
-        wait_ms = in_ms(timeout_s)
-        while event := self._library.queue_poll(self._events, wait_ms):
+        wait_ms, events = in_ms(timeout_s), self._events if self._there else 0
+        while event := self._library.queue_poll(events, wait_ms):
             wait_ms = 0
             if self._library.event_type(event) == _STATISTICS_EVENT:
                 self._on_statistics(self._library.event_stats(event).decode())
@@ -84,12 +84,13 @@ class ArrayProducer:
 
     def purge(self) -> None:
         """Forget what is queued, or under way."""
-        self._library.purge(self._client, _PURGE_ALL)
+        if self._client:
+            self._library.purge(self._client, _PURGE_ALL)
 
     def close(self, timeout_s: float) -> None:
         """Abort what is open, prepared or not, and end. Without `close`, an open transaction stays as it is."""
         try:
-            if self._is_open:
+            if self._client and self._is_open:
                 self.abort_transaction(max(timeout_s, _ABORT_S))
         finally:
             self._destroy()
@@ -97,10 +98,10 @@ class ArrayProducer:
     # -- transactions
 
     def init_transactions(self, timeout_s: float) -> None:
-        self._library.check(self._library.init_transactions(self._client, in_ms(timeout_s)))
+        self._library.check(self._library.init_transactions(self._there, in_ms(timeout_s)))
 
     def begin_transaction(self) -> None:
-        self._library.check(self._library.begin_transaction(self._client))
+        self._library.check(self._library.begin_transaction(self._there))
         self._is_open = True
 
     def send_offsets_to_transaction(self, places: Sequence[Any], group: str, timeout_s: float) -> None:
@@ -109,30 +110,41 @@ class ArrayProducer:
         try:
             with self._library.places(places) as listed:
                 self._library.check(
-                    self._library.send_offsets_to_transaction(self._client, listed, group_there, in_ms(timeout_s))
+                    self._library.send_offsets_to_transaction(self._there, listed, group_there, in_ms(timeout_s))
                 )
         finally:
             self._library.consumer_group_metadata_destroy(group_there)
 
     def commit_transaction(self, timeout_s: float) -> None:
-        self._library.check(self._library.commit_transaction(self._client, in_ms(timeout_s)))
+        self._library.check(self._library.commit_transaction(self._there, in_ms(timeout_s)))
         self._is_open = False
 
     def abort_transaction(self, timeout_s: float) -> None:
-        self._library.check(self._library.abort_transaction(self._client, in_ms(timeout_s)))
+        self._library.check(self._library.abort_transaction(self._there, in_ms(timeout_s)))
         self._is_open = False
+
+    @property
+    def _there(self) -> int:
+        """Raises RuntimeError when it is closed: librdkafka would end the process."""
+        if not self._client:
+            raise RuntimeError(f"this {type(self).__name__} is closed: make another one")
+        return self._client
 
     def _destroy(self) -> None:
         client, self._client = self._client, 0
         if client:
             for topic in self._topics.values():
                 self._library.topic_destroy(topic)
+            self._topics = {}
             self._library.queue_destroy(self._events)
             self._library.destroy(client)
 
     def _topic(self, name: str) -> int:
         if name not in self._topics:
-            self._topics[name] = self._library.topic_new(self._client, name.encode(), None)
+            made = self._library.topic_new(self._there, name.encode(), None)
+            if not made:
+                raise self._library.problem(self._library.last_error())
+            self._topics[name] = made
         return self._topics[name]
 
 

@@ -90,6 +90,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "event_stats": (c_char_p, (c_void_p,)),
     "event_destroy": (None, (c_void_p,)),
     "topic_new": (c_void_p, (c_void_p, c_char_p, c_void_p)),
+    "last_error": (c_int, ()),
     "topic_destroy": (None, (c_void_p,)),
     "produce_batch": (c_int, (c_void_p, c_int32, c_int, c_void_p, c_int)),
     "outq_len": (c_int, (c_void_p,)),
