@@ -1,10 +1,10 @@
 """The librdkafka that confluent_kafka has loaded, by its public C interface (`rdkafka.h`), through ctypes.
 
-That package makes an object, or a call, for each message: more than half of what a source and a sink cost. What takes
-many at a time is in `array_producer.py` and `array_consumer.py`; here are the functions that these use, the settings
-they are made with, and errors, as the package has them. It is found by the package's own extension module, so that it
-is the same library, wherever it lies; where it cannot be, as on Windows, `can_do` says no, and the package's clients
-are used.
+That package makes an object, or a call, for each message: more than half of what a source and a sink cost. Clients for
+thousands at a time are in `array_producer.py` and `array_consumer.py`; here are the functions that they use, the
+settings they are made with, and errors, as the package has them. The library is found by the package's own extension
+module, so that it is the same one, wherever it lies; where it cannot be, as on Windows, `can_do` says no, and the
+package's clients are used. Why: docs/decisions/0064.
 """
 
 from __future__ import annotations
@@ -132,6 +132,8 @@ class Library:
     """The functions, by their names. Raises OSError or AttributeError where they cannot be found."""
 
     def __init__(self) -> None:
+        if ctypes.sizeof(c_void_p) != 8:
+            raise OSError("MESSAGE is as machines of 64 bits have it")
         self._kafka = require("confluent_kafka", extra="kafka", wanted_by="Kafka")
         loaded = ctypes.CDLL(self._kafka.cimpl.__file__)  # with it what it was linked with
         for name, (returns, takes) in FUNCTIONS.items():
