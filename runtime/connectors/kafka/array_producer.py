@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .librdkafka import MESSAGE, PRODUCER, in_ms, library
+from .librdkafka import MESSAGE, in_ms, library
 
 _COPY, _ANY_PARTITION, _PURGE_ALL = 2, -1, 3
 _STATISTICS_EVENT, _QUEUE_FULL = 0x40, -184
@@ -34,7 +34,7 @@ class ArrayProducer:
         self._library, self._on_statistics = there, stats_cb
         self._topics: dict[str, int] = {}
         self._is_open = False
-        self._client = there.client(PRODUCER, settings, lambda conf: there.conf_set_events(conf, _STATISTICS_EVENT))
+        self._client = there.producer(settings, _STATISTICS_EVENT)
         self._events = there.queue_get_main(self._client)
 
     def __del__(self) -> None:

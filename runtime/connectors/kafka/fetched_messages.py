@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, Generic, TypeVar, cast
 
-from .array_consumer import ArrayMessages
 from .partitions import Partition
 
 V = TypeVar("V", bound=bytes | None)
@@ -19,7 +18,7 @@ class FetchedMessages(Generic[V]):
 
     partition: Partition
     messages: Sequence[Any]
-    """confluent_kafka's, or an ArrayConsumer's."""
+    """confluent_kafka's."""
     values: list[V]
 
     def __len__(self) -> int:
@@ -49,6 +48,4 @@ class FetchedMessages(Generic[V]):
 
 def fetched(partition: Partition, messages: Sequence[Any]) -> FetchedMessages[bytes | None]:
     """At least one message."""
-    if isinstance(messages, ArrayMessages):
-        return FetchedMessages(partition, messages, messages.values)
     return FetchedMessages(partition, messages, list(map(type(messages[0]).value, messages)))

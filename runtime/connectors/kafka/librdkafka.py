@@ -1,27 +1,25 @@
 """The librdkafka that confluent_kafka has loaded, by its public C interface (`rdkafka.h`), through ctypes.
 
-That package makes an object, or a call, for each message: more than half of what a source and a sink cost. Clients for
-thousands at a time are in `array_producer.py` and `array_consumer.py`; here are the functions that they use, the
-settings they are made with, and errors, as the package has them. The library is found by the package's own extension
-module, so that it is the same one, wherever it lies; where it cannot be, as on Windows, `can_do` says no, and the
-package's clients are used. Why: docs/decisions/0064.
+That package's producer wants a call for each message, and hears of each: more than half of what a sink costs. One for
+thousands at a time is in `array_producer.py`; here are the functions that it uses, the settings it is made with, and
+errors, as the package has them. The library is found by the package's own extension module, so that it is the same
+one, wherever it lies; where it cannot be, as on Windows, `can_do` says no, and the package's producer is used. Why:
+docs/decisions/0064.
 """
 
 from __future__ import annotations
 
 import ctypes
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ctypes import (
-    CFUNCTYPE,
     POINTER,
     c_char_p,
     c_int,
     c_int32,
     c_int64,
     c_size_t,
-    c_ssize_t,
     c_void_p,
 )
 from functools import cache
@@ -32,7 +30,7 @@ import numpy as np
 from ..errors import require
 from .client_settings import LIBRDKAFKA
 
-PRODUCER, CONSUMER = 0, 1
+_PRODUCER = 0
 
 MESSAGE = np.dtype(
     [
@@ -51,9 +49,6 @@ MESSAGE = np.dtype(
 """`rd_kafka_message_t`."""
 
 _INVALID_ARGUMENT = -186
-
-ON_ERROR = CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_void_p)
-ON_COMMIT = CFUNCTYPE(None, c_void_p, c_int, c_void_p, c_void_p)
 
 
 class Place(ctypes.Structure):
@@ -77,8 +72,6 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "conf_new": (c_void_p, ()),
     "conf_set": (c_int, (c_void_p, c_char_p, c_char_p, *_TEXT)),
     "conf_set_events": (None, (c_void_p, c_int)),
-    "conf_set_error_cb": (None, (c_void_p, ON_ERROR)),
-    "conf_set_offset_commit_cb": (None, (c_void_p, ON_COMMIT)),
     "conf_set_log_cb": (None, (c_void_p, c_void_p)),
     "conf_destroy": (None, (c_void_p,)),
     "new": (c_void_p, (c_int, c_void_p, *_TEXT)),
@@ -103,18 +96,6 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "send_offsets_to_transaction": (c_void_p, (c_void_p, c_void_p, c_void_p, c_int)),
     "consumer_group_metadata_new": (c_void_p, (c_char_p,)),
     "consumer_group_metadata_destroy": (None, (c_void_p,)),
-    "poll_set_consumer": (c_int, (c_void_p,)),
-    "queue_get_consumer": (c_void_p, (c_void_p,)),
-    "consume_batch_queue": (c_ssize_t, (c_void_p, c_int, c_void_p, c_size_t)),
-    "message_errstr": (c_char_p, (c_void_p,)),
-    "incremental_assign": (c_void_p, (c_void_p, c_void_p)),
-    "incremental_unassign": (c_void_p, (c_void_p, c_void_p)),
-    "pause_partitions": (c_int, (c_void_p, c_void_p)),
-    "resume_partitions": (c_int, (c_void_p, c_void_p)),
-    "commit": (c_int, (c_void_p, c_void_p, c_int)),
-    "metadata": (c_int, (c_void_p, c_int, c_void_p, POINTER(c_void_p), c_int)),
-    "metadata_destroy": (None, (c_void_p,)),
-    "consumer_close": (c_int, (c_void_p,)),
     "topic_partition_list_new": (c_void_p, (c_int,)),
     "topic_partition_list_add": (POINTER(Place), (c_void_p, c_char_p, c_int32)),
     "topic_partition_list_destroy": (None, (c_void_p,)),
@@ -140,15 +121,12 @@ class Library:
             function = getattr(loaded, f"rd_kafka_{name}")
             function.restype, function.argtypes = returns, takes
             setattr(self, name, function)
-        self.message_destroy = ctypes.PyDLL(self._kafka.cimpl.__file__).rd_kafka_message_destroy
-        """Keeps the interpreter: it is short, and called for each message."""
-        self.message_destroy.restype, self.message_destroy.argtypes = None, (c_void_p,)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)
 
-    def client(self, kind: int, settings: Mapping[str, Any], prepare: Callable[[int], None]) -> int:
-        """A new producer or consumer. `prepare(conf)`: what is no setting. Raises KafkaException where one is none."""
+    def producer(self, settings: Mapping[str, Any], events: int) -> int:
+        """A new one, with these kinds of events. Raises KafkaException where a setting is none."""
         said = ctypes.create_string_buffer(512)
         conf = self.conf_new()
         for name, value in settings.items():
@@ -157,8 +135,8 @@ class Library:
                 self.conf_destroy(conf)
                 raise self.problem(_INVALID_ARGUMENT, said.value)
         self.conf_set_log_cb(conf, None)
-        prepare(conf)
-        made = self.new(kind, conf, said, len(said))
+        self.conf_set_events(conf, events)
+        made = self.new(_PRODUCER, conf, said, len(said))
         if not made:
             self.conf_destroy(conf)
             raise self.problem(_INVALID_ARGUMENT, said.value)
@@ -168,11 +146,6 @@ class Library:
         """As the package raises it."""
         given = () if text is None else (text.decode(errors="replace"),)
         return self._kafka.KafkaException(self._kafka.KafkaError(code, *given))  # type: ignore[no-any-return]
-
-    def check_code(self, code: int) -> None:
-        """Raises KafkaException."""
-        if code:
-            raise self.problem(code)
 
     def check(self, error: int | None) -> None:
         """Raises KafkaException for an error object, which goes."""
@@ -218,7 +191,7 @@ def library() -> Library | None:
 
 
 def can_do(settings: Mapping[str, Any]) -> bool:
-    """Whether a client with these settings can be made here: without functions, and without librdkafka's own lines,
+    """Whether a producer with these settings can be made here: without functions, and without librdkafka's own lines,
     which the package hands to `logging`.
     """
     plain = all(isinstance(value, str | int | float) for name, value in settings.items() if name != "logger")

@@ -21,10 +21,8 @@ from typing import Any
 
 from ....actors.flow.elements import Batch
 from ..errors import require
-from .array_consumer import ArrayConsumer
 from .client_errors import error_of
 from .errors import DataGone, KafkaRefused, KafkaUnavailable
-from .librdkafka import can_do
 from .message_decoder import MessageDecoder
 from .partitions import Brokers, Partition, Position, message_of
 from .reading import ReadingSettings
@@ -135,7 +133,8 @@ class PartitionReader:
             self.topic_ids = self._brokers.topic_ids(self._settings.topics)
             self._check_restored()
             found = self._find(mine, first=True)
-            consumer = self._consumer()
+            settings = self._settings.consumer(self._on_error, self._on_commit)
+            consumer = self._kafka.Consumer(settings)
             try:
                 self._begin(consumer, found)
                 self._read(consumer)
@@ -144,13 +143,6 @@ class PartitionReader:
         except BaseException as error:  # noqa: BLE001  (the task raises it)
             self._failure = error
             self._wake()
-
-    def _consumer(self) -> Any:
-        """The package's, or, where values are all that is wanted of one topic, an ArrayConsumer."""
-        own = self._settings.consumer()
-        if self._settings.wants_values_alone and can_do(own):
-            return ArrayConsumer(own, self._on_error, self._on_commit)
-        return self._kafka.Consumer(own | {"error_cb": self._on_error, "on_commit": self._on_commit})
 
     def _mine(self) -> list[Partition]:
         return [each for each in self._brokers.partitions(self._settings.topics) if self._is_mine(each)]
@@ -218,7 +210,9 @@ class PartitionReader:
             if is_last:
                 self.are_same = True
                 self._wake()
-            self._take(consumer)
+            messages = consumer.consume(self._settings.batch_rows, _LINGER_S) or consumer.consume(1, _IDLE_S)
+            if messages:
+                self._on_messages(consumer, messages)
             self._check_brokers(consumer)
         self._commit(consumer, wait=True)
 
@@ -246,19 +240,6 @@ class PartitionReader:
                 consumer.resume(again)
             self._paused_there = paused
 
-    def _take(self, consumer: Any) -> None:
-        """What is there; waits for a while if nothing is."""
-        most = self._settings.batch_rows
-        if not isinstance(consumer, ArrayConsumer):
-            if messages := consumer.consume(most, _LINGER_S) or consumer.consume(1, _IDLE_S):
-                self._on_messages(consumer, messages)
-        elif taken := consumer.take(most, _LINGER_S) or consumer.take(1, _IDLE_S):
-            topic = self._settings.topics[0]
-            for number, those in taken.messages:
-                self._on_partition(Partition(topic, number), those)
-            for number, offset, error in taken.problems:
-                self._on_problem(consumer, Partition(topic, number), offset, error)
-
     def _on_messages(self, consumer: Any, messages: list[Any]) -> None:
         """Shares them out to their partitions, by functions in C where there are many. Problems, as the end of a
         partition is one, come after the messages that were read with them.
@@ -274,8 +255,7 @@ class PartitionReader:
         for place, those in by_place.items():
             self._on_partition(place, those)
         for message in problems:
-            place = Partition(message.topic() or "", message.partition() or 0)
-            self._on_problem(consumer, place, message.offset(), message.error())
+            self._on_problem(consumer, message, message.error())
 
     def _runs(self, messages: list[Any]) -> Iterator[tuple[Partition, list[Any]]]:
         """Those of one partition that follow each other: brokers send thousands at a time."""
@@ -289,7 +269,7 @@ class PartitionReader:
             else:
                 yield from ((Partition(topic, number), list(those)) for topic, those in groupby(run, kind.topic))
 
-    def _on_partition(self, partition: Partition, messages: Sequence[Any]) -> None:
+    def _on_partition(self, partition: Partition, messages: list[Any]) -> None:
         at = self._positions[partition]
         if at.is_done:
             return
@@ -300,11 +280,11 @@ class PartitionReader:
         records = self._decoder.decode(partition, messages) if messages else []
         self._put(Chunk(partition, records, Position(at.next, at.end), len(messages)))
 
-    def _on_problem(self, consumer: Any, partition: Partition, offset: int | None, problem: Any) -> None:
-        name = problem.name()
+    def _on_problem(self, consumer: Any, message: Any, problem: Any) -> None:
+        name, partition = problem.name(), Partition(message.topic() or "", message.partition() or 0)
         if name == "_PARTITION_EOF":
             at = self._positions[partition]
-            if at.end is not None and offset is not None and offset >= at.end and not at.is_done:
+            if at.end is not None and message.offset() >= at.end and not at.is_done:
                 at.next = at.end
                 self._put(Chunk(partition, [], Position(at.next, at.end)))
         elif name in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,12 +46,7 @@ class ReadingSettings:
         """For logs."""
         return f"topic {', '.join(self.topics)}"
 
-    @property
-    def wants_values_alone(self) -> bool:
-        """Of one topic, and without their keys, times and headers."""
-        return len(self.topics) == 1 and not self.metadata and self.deleted is None
-
-    def consumer(self) -> dict[str, Any]:
+    def consumer(self, on_error: Callable[[Any], None], on_commit: Callable[[Any, Any], None]) -> dict[str, Any]:
         """Settings of librdkafka."""
         return {"fetch.queue.backoff.ms": _BACKOFF_MS} | self.client.with_own(
             group_id=self.group or NO_GROUP,
@@ -59,4 +55,6 @@ class ReadingSettings:
             enable_partition_eof=self.bounded,
             auto_offset_reset="error",
             isolation_level=self.isolation,
+            error_cb=on_error,
+            on_commit=on_commit,
         )

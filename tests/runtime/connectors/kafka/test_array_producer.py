@@ -1,4 +1,4 @@
-"""ArrayProducer and ArrayConsumer on a real broker: what the package's clients do, for thousands of messages."""
+"""ArrayProducer on a real broker: what the package's producer does, for thousands of messages at once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer
 
 from tests.runtime.connectors.harness import Running
 from tests.systems.kafka import KafkaBroker
 from understudy import KafkaRefused, KafkaSink
 from understudy.actors.operators.collector import Collector
 from understudy.runtime.connectors.kafka import librdkafka
-from understudy.runtime.connectors.kafka.array_consumer import ArrayConsumer, ArrayMessage, Taken
 from understudy.runtime.connectors.kafka.array_producer import ArrayProducer
 from understudy.runtime.connectors.kafka.client_settings import LIBRDKAFKA
 from understudy.runtime.connectors.kafka.transactional_producer import drop
@@ -143,16 +142,12 @@ def test_a_fenced_producer_says_so_as_that_of_the_package(kafka: KafkaBroker, to
 
 def test_calls_of_what_is_closed_are_errors(kafka: KafkaBroker, topic: str, producers: Any) -> None:
     producer = producers()
-    consumer = ArrayConsumer({"bootstrap.servers": kafka.bootstrap, "group.id": topic}, print, print)
-    for each in (producer, consumer):
-        each.close(*([0] if each is producer else []))
+    producer.close(0)
     closed = [
         lambda: producer.produce_columns(topic, pa.array([b"x"]), None, 1),
         lambda: producer.flush(1),
         lambda: producer.poll(0),
         producer.begin_transaction,
-        lambda: consumer.take(1, 0),
-        lambda: consumer.pause([TopicPartition(topic, 0)]),
     ]
     for call in closed:
         with pytest.raises(RuntimeError, match="is closed: make another one"):
@@ -163,69 +158,12 @@ def test_a_setting_that_is_none_is_refused_as_by_the_package(kafka: KafkaBroker)
     settings = {"bootstrap.servers": kafka.bootstrap, "no.such.setting": "1"}
     with pytest.raises(KafkaException) as of_package:
         Producer(settings)
-    for make in (lambda: ArrayProducer(settings, print), lambda: ArrayConsumer(settings, print, print)):
-        with pytest.raises(KafkaException) as of_arrays:
-            make()
-        assert str(of_arrays.value.args[0]) == str(of_package.value.args[0])
+    with pytest.raises(KafkaException) as of_arrays:
+        ArrayProducer(settings, print)
+    assert str(of_arrays.value.args[0]) == str(of_package.value.args[0])
 
 
-# -- the consumer
-
-
-def taken(consumer: ArrayConsumer) -> Iterator[Taken]:
-    while True:
-        if (found := consumer.take(100, 0.1)) is not None:
-            yield found
-
-
-@pytest.mark.parametrize("rows", [0, 1, 1_000])
-def test_all_messages_come_in_order_with_their_offsets_and_then_the_end(kafka: KafkaBroker, rows: int) -> None:
-    topic = kafka.create_topic(2)
-    put(kafka, topic, [b"%d" % number for number in range(rows)], partition=0)
-    put(kafka, topic, [b"", None, b"last"], partition=1)
-    settings = {"bootstrap.servers": kafka.bootstrap, "group.id": topic, "enable.partition.eof": True}
-    consumer = ArrayConsumer(settings, print, print)
-    consumer.incremental_assign([TopicPartition(topic, number, 0) for number in range(2)])
-    found: dict[int, list[ArrayMessage]] = {0: [], 1: []}
-    ends: dict[int, int] = {}
-    for each in taken(consumer):
-        for number, those in each.messages:
-            found[number] += those
-        ends |= {number: offset for number, offset, error in each.problems if error.name() == "_PARTITION_EOF"}
-        if len(ends) == 2:
-            break
-    consumer.close()
-    assert [(m.offset(), m.value()) for m in found[0]] == [(number, b"%d" % number) for number in range(rows)]
-    assert [(m.offset(), m.value()) for m in found[1]] == [(0, b""), (1, None), (2, b"last")]
-    assert ends == {0: rows, 1: 3}
-
-
-def test_offsets_are_committed_and_the_answer_is_heard(kafka: KafkaBroker, topic: str) -> None:
-    heard: list[Any] = []
-    settings = {"bootstrap.servers": kafka.bootstrap, "group.id": topic, "enable.auto.commit": False}
-    consumer = ArrayConsumer(settings, print, lambda problem, _places: heard.append(problem))
-    consumer.commit([TopicPartition(topic, 0, 7)], asynchronous=True)
-    while not heard:
-        consumer.take(1, 0.1)
-    consumer.close()
-    assert heard == [None]
-    package = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": topic})
-    assert package.committed([TopicPartition(topic, 0)], timeout=60)[0].offset == 7
-    package.close()
-
-
-def test_brokers_that_are_away_are_heard_of() -> None:
-    heard: list[Any] = []
-    consumer = ArrayConsumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}, heard.append, print)
-    while not heard:
-        consumer.take(1, 0.1)
-    with pytest.raises(KafkaException):
-        consumer.list_topics("t", timeout=0.1)
-    consumer.close()
-    assert heard[0].name() in ("_TRANSPORT", "_ALL_BROKERS_DOWN")
-
-
-# -- where they are used
+# -- where it is used
 
 
 @pytest.mark.parametrize(
