@@ -69,9 +69,9 @@ class ArrayProducer:
 
     def flush(self, timeout_s: float) -> int:
         """How many are not with the brokers by then."""
-        self._library.flush(self._there, in_ms(timeout_s))
+        is_late = self._library.flush(self._there, in_ms(timeout_s))
         self.poll(0)
-        return int(self._library.outq_len(self._there))
+        return int(max(self._library.outq_len(self._there), 1)) if is_late else 0  # statistics are counted, too
 
     def poll(self, timeout_s: float) -> None:
         """Hear what librdkafka says: statistics. Waits for the first."""
@@ -120,8 +120,8 @@ class ArrayProducer:
         self._is_open = False
 
     def abort_transaction(self, timeout_s: float) -> None:
+        self._is_open = False  # `close` does not try again
         self._library.check(self._library.abort_transaction(self._there, in_ms(timeout_s)))
-        self._is_open = False
 
     @property
     def _there(self) -> int:

@@ -190,6 +190,8 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         super().on_checkpoint(checkpoint_id)
         if self._is_exact:
+            for producer in self._all_producers():
+                producer.hear()
             place = {"subtask": self.context.subtask_index, "prefix": self._prefix}
             self._recorded.update([place | {"prepared": [each for each in self.transactions() if each["id"]]}])
 

@@ -78,6 +78,10 @@ class TransactionalProducer:
         """The producer of librdkafka, to produce with: an ArrayProducer, or that of the client."""
         return self._producer
 
+    def hear(self) -> None:
+        """Take the statistics that have come: until then they stay in memory, five a second, while no record comes."""
+        self._producer.poll(0)
+
     def prepare(self, mark: Callable[[Any, float], None]) -> tuple[int, int]:
         """All that was produced is with the brokers when this returns. `mark(producer, seconds)` adds the mark.
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaException, Producer
 
+from tests.runtime.clusters.jobs import eventually
 from tests.runtime.connectors.harness import Running
 from tests.systems.kafka import KafkaBroker
 from understudy import KafkaRefused, KafkaSink
@@ -161,6 +162,22 @@ def test_a_setting_that_is_none_is_refused_as_by_the_package(kafka: KafkaBroker)
     with pytest.raises(KafkaException) as of_arrays:
         ArrayProducer(settings, print)
     assert str(of_arrays.value.args[0]) == str(of_package.value.args[0])
+
+
+def test_statistics_do_not_pile_up_while_no_record_comes(
+    kafka: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("understudy.runtime.connectors.kafka.transactional_producer.STATISTICS_MS", 50)
+    running = Running(KafkaSink(topic, kafka.bootstrap))
+    clients = [each.client for each in running.operator._all_producers()]
+
+    def waiting() -> list[int]:
+        return [client._library.outq_len(client._there) for client in clients]
+
+    eventually(lambda: len(clients) == 2 and min(waiting()) >= 5, "statistics that wait")
+    running.checkpoint(1)
+    assert max(waiting()) < 5
+    running.operator.close()
 
 
 # -- where it is used
