@@ -1,6 +1,6 @@
 """The librdkafka that confluent_kafka has loaded, by its public C interface (`rdkafka.h`), through ctypes.
 
-That package's producer wants a call for each message, and hears of each: more than half of what a sink costs. One for
+That package's producer wants a call for each message, and reports each: more than half of what a sink costs. One for
 thousands at a time is in `array_producer.py`; here are the functions that it uses, the settings it is made with, and
 errors, as the package has them. The library is found by the package's own extension module, so that it is the same
 one, wherever it lies; where it cannot be, as on Windows, `can_do` says no, and the package's producer is used. Why:
