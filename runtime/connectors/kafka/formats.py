@@ -38,7 +38,7 @@ class KafkaFormat(Protocol):
 
 Format: TypeAlias = "str | KafkaFormat | Callable[[list[bytes]], Batch]"
 Decode: TypeAlias = Callable[[list[bytes]], Batch]
-Encode: TypeAlias = Callable[[Batch], Sequence["str | bytes | None"]]
+Encode: TypeAlias = Callable[[Batch], "Sequence[str | bytes | None] | pa.Array"]
 
 
 def decoder(format: Any, schema: pa.Schema | None) -> Decode:
@@ -138,10 +138,10 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 # -- writing
 
 
-def json_values(batch: Batch) -> Sequence[str | bytes]:
+def json_values(batch: Batch) -> Sequence[str] | pa.Array:
     """An object per record, as FileSink writes it in "jsonl"."""
     if isinstance(batch, pa.RecordBatch):
-        return json_texts(batch).cast(pa.large_binary()).to_pylist()  # type: ignore[no-any-return]
+        return json_texts(batch)
     return [json_text(mapping_of(each)) for each in batch]
 
 

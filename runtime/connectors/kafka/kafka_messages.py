@@ -16,6 +16,7 @@ from ....actors.flow.changelog import AFTER, BEFORE
 from ....actors.flow.elements import Batch
 from ....actors.flow.records import RecordMismatch, mapping_of, values_of
 from ..removals import NO_REMOVALS, Removals
+from .array_producer import ArrayProducer
 from .errors import KafkaUnavailable
 from .formats import encoder, records_of
 
@@ -55,15 +56,34 @@ class MessageMaker:
         if key is None and removals.column is not None:
             raise ValueError("kind=... and deleted=... say which key is gone: name the column that has it, key=...")
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether messages have values and keys, and nothing else."""
+        return self._partition is self._timestamp is self._headers is None
+
     def produce(self, producer: Any, batch: Batch, timeout_s: float) -> None:
-        """Queue a message for each record, in order; waits where the queue is full, but no longer than the time."""
-        keys = repeat(None) if self._key is None else _keys(self._key, batch)
+        """Queue a message for each record, in order; waits where the queue is full, but no longer than the time.
+
+        `producer`: the client's, or, where messages are plain, an ArrayProducer.
+        """
+        keys = None if self._key is None else _keys(self._key, batch)
         if self._removals.column is None:
             values = self._encoded(batch)
         else:
-            batch, values, keys = self._with_removals(batch, list(keys), self._removals.column)
-        deadline = time.monotonic() + timeout_s
-        if self._partition is self._timestamp is self._headers is None:
+            batch, values, keys = self._with_removals(batch, _listed(keys), self._removals.column)
+        if isinstance(producer, ArrayProducer):
+            try:
+                producer.produce_columns(
+                    self._topic, _column(values), None if keys is None else _column(keys), timeout_s
+                )
+            except BufferError:
+                raise self._stays_full() from None
+        else:
+            self._produce_each(producer, batch, _listed(values), keys, time.monotonic() + timeout_s)
+
+    def _produce_each(self, producer: Any, batch: Batch, values: list[Any], keys: Any, deadline: float) -> None:
+        keys = repeat(None) if keys is None else _listed(keys)
+        if self.is_plain:
             for value, key in zip(values, keys, strict=False):
                 try:
                     producer.produce(self._topic, value, key)
@@ -77,7 +97,8 @@ class MessageMaker:
                     self._wait(producer, deadline, value, key, more)
         producer.poll(0)
 
-    def _encoded(self, batch: Batch) -> Sequence[Any]:
+    def _encoded(self, batch: Batch) -> Any:
+        """A list, or a column."""
         values = self._encode(batch)
         if len(values) != len(batch):
             raise ValueError(f"format: wanted as many values as records ({len(batch)}), found {len(values)}")
@@ -102,7 +123,7 @@ class MessageMaker:
             ]
         batch, keys, gone = _taken(batch, kept), [keys[place] for place in kept], [gone[place] for place in kept]
         staying = _taken(batch, [place for place, goes in enumerate(gone) if not goes])
-        values = iter(self._encoded(_without(staying, column) if self._hides_column else staying))
+        values = iter(_listed(self._encoded(_without(staying, column) if self._hides_column else staying)))
         return batch, [None if goes else next(values) for goes in gone], keys
 
     def _more(self, batch: Batch) -> Iterable[dict[str, Any]]:
@@ -124,7 +145,18 @@ class MessageMaker:
                 return producer.produce(self._topic, value, key, **more)  # type: ignore[no-any-return]
             except BufferError:
                 continue
-        raise KafkaUnavailable(f"topic {self._topic!r}: brokers take no records: the producer's queue stays full")
+        raise self._stays_full()
+
+    def _stays_full(self) -> KafkaUnavailable:
+        return KafkaUnavailable(f"topic {self._topic!r}: brokers take no records: the producer's queue stays full")
+
+
+def _listed(values: Any) -> list[Any]:
+    return values.to_pylist() if isinstance(values, pa.Array) else list(values)
+
+
+def _column(values: Any) -> pa.Array:
+    return values if isinstance(values, pa.Array) else pa.array(values, pa.large_binary())
 
 
 def _taken(batch: Batch, places: list[int]) -> Batch:
@@ -147,12 +179,12 @@ def _of_records(given: OfRecord, batch: Batch) -> Sequence[Any]:
     return [record[given] if isinstance(record, Mapping) else getattr(record, given) for record in batch]
 
 
-def _keys(given: OfRecord, batch: Batch) -> Iterable[bytes | None]:
-    """As `key_bytes` gives them; of a column of integers or texts all at once."""
+def _keys(given: OfRecord, batch: Batch) -> pa.Array | Iterable[bytes | None]:
+    """As `key_bytes` gives them; of a column of integers or texts all at once, as a column."""
     if isinstance(batch, pa.RecordBatch) and isinstance(given, str):
         column = batch.column(given)
         if pa.types.is_integer(column.type) or pa.types.is_string(column.type):
-            return column.cast(pa.string()).cast(pa.binary()).to_pylist()  # type: ignore[no-any-return]
+            return column.cast(pa.string()).cast(pa.binary())
     return map(key_bytes, _of_records(given, batch))
 
 

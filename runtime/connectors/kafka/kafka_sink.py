@@ -4,7 +4,8 @@
 
 A transaction is open between two barriers, prepared at the second, and committed when that checkpoint is complete: by
 the producer that has it, or, after a restore, by any process, from the few numbers in the checkpoint (`recovery.py`).
-A producer is used again only when its commit is confirmed; a pool grows while checkpoints do not complete. Why each
+A producer is used again only when its commit is confirmed; a pool has two from the beginning, so that no record waits
+for one, and grows while checkpoints do not complete. Why each
 transaction has a mark in it: `marks.py`. Readers see the records with `isolation.level=read_committed`.
 
 At least once: one producer, and a barrier waits until the brokers have everything. A restore writes again what came
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from typing import Any, ClassVar
 
@@ -51,6 +53,7 @@ GUARANTEES = ("exactly-once", "at-least-once")
 RESTART_ALLOWANCE_MS = 60_000
 """What a transaction must outlast beside three checkpoint intervals: a failure, the restart, and the commit then."""
 
+_POOL = 2
 _CHECK_MS = 15_000
 _ABORT_S = 5.0
 _LOOK_MS = 5_000
@@ -179,10 +182,16 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         else:
             self._check_topic()
         super().open()
+        if self._is_exact:
+            with ThreadPoolExecutor(_POOL) as threads:  # each waits for the brokers
+                self._free += threads.map(self._producer, range(_POOL))
+            self._made = _POOL
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         super().on_checkpoint(checkpoint_id)
         if self._is_exact:
+            for producer in self._all_producers():
+                producer.hear()
             place = {"subtask": self.context.subtask_index, "prefix": self._prefix}
             self._recorded.update([place | {"prepared": [each for each in self.transactions() if each["id"]]}])
 
@@ -315,16 +324,19 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
     def _begun(self) -> TransactionalProducer:
         """The producer of the open transaction, which begins with its first record."""
         if self._open_one is None:
-            producer = self._free.pop() if self._free else self._another()
+            producer = self._free.pop(0) if self._free else self._another()
             producer.begin()
             self._open_one = producer
         return self._open_one
 
     def _another(self) -> TransactionalProducer:
-        settings = self._producer_settings(transaction_timeout_ms=self.transaction_timeout_ms)
-        made = TransactionalProducer(settings, f"{self._book}-{self._made}", self.retry_ms)
         self._made += 1
-        return made
+        return self._producer(self._made - 1)
+
+    def _producer(self, number: int) -> TransactionalProducer:
+        settings = self._producer_settings(transaction_timeout_ms=self.transaction_timeout_ms)
+        transactional_id = f"{self._book}-{number}"
+        return TransactionalProducer(settings, transactional_id, self.retry_ms, in_columns=self._maker.is_plain)
 
     def _plain_producer(self) -> Any:
         if self._plain is None:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import require
+from .array_producer import ArrayProducer
 from .client_errors import tried
 from .client_settings import ClientSettings
 from .errors import KafkaUnavailable
@@ -65,13 +66,18 @@ class Book:
 
     def write(self, producer: Any, branches: Branches, timeout_s: float) -> None:
         """Make this the mark of the producer's transaction."""
+        sequence = list(branches.values())[-1]
+        mark = self._kafka.TopicPartition(self._topic, 0, sequence, metadata=text_of(branches))
+        group = self._name if isinstance(producer, ArrayProducer) else self._metadata()
+        producer.send_offsets_to_transaction([mark], group, timeout_s)
+
+    def _metadata(self) -> Any:
+        """Of the group, as the client wants it."""
         if self._group is None:
             consumer = self._consumer("read_uncommitted")
             self._group = consumer.consumer_group_metadata()
             consumer.close()
-        sequence = list(branches.values())[-1]
-        mark = self._kafka.TopicPartition(self._topic, 0, sequence, metadata=text_of(branches))
-        producer.send_offsets_to_transaction([mark], self._group, timeout_s)
+        return self._group
 
     def _consumer(self, isolation: str) -> Any:
         return self._kafka.Consumer(

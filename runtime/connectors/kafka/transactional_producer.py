@@ -17,8 +17,10 @@ from collections.abc import Callable
 from typing import Any, TypedDict, TypeVar
 
 from ..errors import require
+from .array_producer import ArrayProducer
 from .client_errors import error_of
 from .errors import KafkaUnavailable, TransactionLost
+from .librdkafka import can_do
 
 log = logging.getLogger(__name__)
 
@@ -46,23 +48,22 @@ NOTHING: PreparedTransaction = {"id": "", "producer_id": -1, "epoch": -1, "book"
 
 
 class TransactionalProducer:
-    """`settings`: of librdkafka. `timeout_ms`: how long one call may take, and so a broker be away."""
+    """`settings`: of librdkafka. `timeout_ms`: how long one call may take, and so a broker be away. `in_columns`: all
+    messages will come in columns, so that an ArrayProducer will do.
+    """
 
-    def __init__(self, settings: dict[str, Any], transactional_id: str, timeout_ms: int) -> None:
+    def __init__(
+        self, settings: dict[str, Any], transactional_id: str, timeout_ms: int, *, in_columns: bool = False
+    ) -> None:
         self._kafka = require("confluent_kafka", extra="kafka", wanted_by="KafkaSink")
         self.id = transactional_id
         self._timeout_s = timeout_ms / 1000
         self._producer_id = self._epoch = -1
         self._is_prepared = False
         this = weakref.ref(self)  # so that the client goes when this does
-        self._producer = self._kafka.Producer(
-            settings
-            | {
-                "transactional.id": transactional_id,
-                "statistics.interval.ms": STATISTICS_MS,
-                "stats_cb": lambda text: _statistics(this(), text),
-            }
-        )
+        own = settings | {"transactional.id": transactional_id, "statistics.interval.ms": STATISTICS_MS}
+        make = ArrayProducer if in_columns and can_do(own) else self._kafka.Producer
+        self._producer = make(own, stats_cb=lambda text: _statistics(this(), text))
         try:
             self._call("init_transactions")
         except BaseException:
@@ -74,8 +75,12 @@ class TransactionalProducer:
 
     @property
     def client(self) -> Any:
-        """The producer of librdkafka, to produce with."""
+        """The producer of librdkafka, to produce with: an ArrayProducer, or that of the client."""
         return self._producer
+
+    def hear(self) -> None:
+        """Take the statistics that have come: until then they stay in memory, five a second, while no record comes."""
+        self._producer.poll(0)
 
     def prepare(self, mark: Callable[[Any, float], None]) -> tuple[int, int]:
         """All that was produced is with the brokers when this returns. `mark(producer, seconds)` adds the mark.
