@@ -21,9 +21,8 @@ from ...api.restart import exponential_delay, no_restart
 from ...api.translation import Translation, translate
 from ..histories.actions import ClientAction
 from ..histories.ending import STALLED
-from ..histories.scenario import random_faults, random_slow_process
 from ..world.cluster import STORAGE, SimulatedCluster
-from ..world.faults import JOB_MANAGER, Fault, KillProcess
+from ..world.faults import Fault
 from .causes import Causes
 from .changelogs import OUT_OF_ORDER, changelogs_of
 from .committed_output import Outside, sinks_outside_of_the_world
@@ -32,6 +31,7 @@ from .pacing import paced, slowed_sources
 from .parallelisms import candidates, that_keep_theirs, with_parallelism
 from .process_caches import ProcessCaches
 from .rescale import Rescale
+from .trial_faults import TrialFaults
 from .tried import Judge, Translated, Tried, try_once
 from .unread_sides import UnreadSides
 
@@ -111,15 +111,8 @@ class JobTrial:
         self.hurried = self._run_in_hurry()
 
     def faults_of(self, seed: int) -> tuple[Fault, ...]:
-        """The random faults of this seed; never the JobManager's death, which is the end of the job.
-
-        Where barriers may overtake what is in flight, a slow process sees to it that there is something.
-        """
-        chance = random.Random(f"faults {seed}")
-        faults = random_faults(chance, self._task_managers, self.reference.virtual_ms)
-        if self._plain.graph.checkpoints.alignment_timeout_ms is not None:
-            faults = (*faults, random_slow_process(chance, self._task_managers, self.reference.virtual_ms))
-        return tuple(fault for fault in faults if not (isinstance(fault, KillProcess) and fault.who == JOB_MANAGER))
+        """Those of this seed."""
+        return TrialFaults(self._task_managers, self.reference.virtual_ms, self._plain.graph.checkpoints).of(seed)
 
     def actions_of(self, seed: int) -> tuple[ClientAction, ...]:
         """What the job's user does in the history of this seed: in some, goes on from savepoints, rescaled."""

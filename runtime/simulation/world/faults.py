@@ -19,6 +19,9 @@ lies above these.
 PowerMoment: TypeAlias = Literal[SyncedFolder, "metadata"]
 """After the sync of such a folder, or once a checkpoint's metadata file is written, whatever was synced for it."""
 
+CheckpointMoment: TypeAlias = Literal["barrier", "completion", "notice"]
+"""An operator has had its barrier; the checkpoint is complete, and no operator knows; an operator has been told."""
+
 JOB_MANAGER: Who = -1
 
 
@@ -58,6 +61,17 @@ class KillAtOperation(Fault):
 
     who: Who
     operations: int
+
+
+@dataclass(frozen=True, slots=True)
+class KillAtCheckpoint(Fault):
+    """From `at_ms` on, a process dies at the next such moment of a checkpoint that it takes part in.
+
+    `which`: of the operators that have had the barrier, or are told, counted round and round; its process dies.
+    """
+
+    moment: CheckpointMoment = "completion"
+    which: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,5 +202,6 @@ FAULTS: tuple[type[Fault], ...] = (
     FailingOperator,
     SlowProcess,
     SlowFiles,
+    KillAtCheckpoint,
 )
 """Every kind."""

@@ -1,0 +1,53 @@
+"""CheckpointDeaths: processes that die between a checkpoint's barrier and its completion, or before or after its notice.
+
+Few records, and few moments of chance, fall in between, and what a sink holds back by itself is lost only there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ....messages import CheckpointId
+from .faults import CheckpointMoment
+from .process import Process, ProcessKilled
+
+
+class CheckpointDeaths:
+    """One world's. It is told of each operator's barrier and notice, and of each checkpoint whose metadata is stored."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[CheckpointMoment, list[int]] = defaultdict(list)
+        """How many operators are spared before the one whose process dies."""
+        self._with_barrier: dict[CheckpointId, list[Process]] = defaultdict(list)
+        """By checkpoint, in the order of their barriers: a process for each operator."""
+
+    def await_moment(self, moment: CheckpointMoment, which: int) -> None:
+        """At the next one a process dies."""
+        self._waiting[moment].append(which)
+
+    def had_barrier(self, process: Process, checkpoint_id: CheckpointId) -> None:
+        """Raises ProcessKilled if the process dies of it."""
+        self._with_barrier[checkpoint_id].append(process)
+        self._pass("barrier", process, checkpoint_id, "before it is complete")
+
+    def was_told(self, process: Process, checkpoint_id: CheckpointId) -> None:
+        """Raises ProcessKilled if the process dies of it."""
+        self._pass("notice", process, checkpoint_id, "right after its completion was told")
+
+    def completed(self, checkpoint_id: CheckpointId) -> None:
+        """Nobody knows of it yet but the JobManager."""
+        living = [each for each in self._with_barrier.pop(checkpoint_id, ()) if each.is_alive]
+        if self._waiting["completion"] and living:
+            which = self._waiting["completion"].pop(0)
+            living[which % len(living)].kill(f"SIGKILL, when checkpoint {checkpoint_id} is complete, and nobody knows")
+
+    def _pass(self, moment: CheckpointMoment, process: Process, checkpoint_id: CheckpointId, when: str) -> None:
+        """One operator more has come to this moment."""
+        waiting = self._waiting[moment]
+        if not waiting:
+            return
+        waiting[0] -= 1
+        if waiting[0] < 0:
+            del waiting[0]
+            process.kill(f"SIGKILL, at checkpoint {checkpoint_id}, {when}")
+            raise ProcessKilled(process.name)
