@@ -188,6 +188,8 @@ class Causes:
                 "Write an operator in place of the function, and declare it there: as a ValueState of a KeyedOperator"
             )
         lists = _of_lists(operator)
+        if lists:
+            remedy = f"Declare it; or, if a list of the operator holds it, read that list in open: {lists}"
         for before, at_barrier in barriers.values():
             for line in what_was_lost(before, at_barrier, held):
                 what, _, values = line.partition(": ")
@@ -252,13 +254,13 @@ class Causes:
         """Whether a hook of the user's, at a barrier or behind a checkpoint, decides what is emitted."""
         complete, before_barrier = operator.on_checkpoint_complete, operator.before_barrier
 
-        def paced(what: str) -> None:
+        def paced(what: str, first: str = "") -> None:
             name = operator.context.name
             self._paced.setdefault(
                 name,
                 f"operator {name!r} {what}: what it emits depends on when checkpoints are taken and complete, which "
-                "changes from run to run. Go by the records, or by event time, or leave out of the comparison what "
-                "depends on it",
+                f"changes from run to run. {first}Go by the records, or by event time, or leave out of the "
+                "comparison what depends on it",
             )
 
         def completed(checkpoint_id: CheckpointId) -> object:
@@ -266,7 +268,11 @@ class Causes:
             result = complete(checkpoint_id)
             after = _held_and_listed(operator)
             if changed := next((what for what in after if before.get(what) != after[what]), None):
-                paced(f"changes {changed} when a checkpoint completes (on_checkpoint_complete)")
+                paced(
+                    f"changes {changed} when a checkpoint completes (on_checkpoint_complete)",
+                    "If it holds what waits for its checkpoint, take there only what came before that checkpoint's "
+                    "barrier, and keep what has come since. Otherwise: ",
+                )
             return result
 
         def at_barrier(checkpoint_id: CheckpointId, out: Collector) -> object:

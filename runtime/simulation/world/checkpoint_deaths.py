@@ -1,4 +1,4 @@
-"""CheckpointDeaths: processes that die between a checkpoint's barrier and its completion, or before or after its notice.
+"""CheckpointDeaths: processes that die between a barrier and the completion of its checkpoint, or around its notice.
 
 Few records, and few moments of chance, fall in between, and what a sink holds back by itself is lost only there.
 """
@@ -13,7 +13,7 @@ from .process import Process, ProcessKilled
 
 
 class CheckpointDeaths:
-    """One world's. It is told of each operator's barrier and notice, and of each checkpoint whose metadata is stored."""
+    """One world's. It is told of each barrier and notice of an operator, and of each checkpoint that is complete."""
 
     def __init__(self) -> None:
         self._waiting: dict[CheckpointMoment, list[int]] = defaultdict(list)
