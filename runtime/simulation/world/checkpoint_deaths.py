@@ -13,7 +13,7 @@ from .process import Process, ProcessKilled
 
 
 class CheckpointDeaths:
-    """One world's. It is told of each barrier and notice of an operator, and of each checkpoint that is complete."""
+    """One world's. It knows each barrier and notice of an operator, and each checkpoint that is complete."""
 
     def __init__(self) -> None:
         self._waiting: dict[CheckpointMoment, list[int]] = defaultdict(list)
@@ -32,7 +32,7 @@ class CheckpointDeaths:
 
     def was_told(self, process: Process, checkpoint_id: CheckpointId) -> None:
         """Raises ProcessKilled if the process dies of it."""
-        self._pass("notice", process, checkpoint_id, "right after its completion was told")
+        self._pass("notice", process, checkpoint_id, "right after the notice of its completion")
 
     def completed(self, checkpoint_id: CheckpointId) -> None:
         """Nobody knows of it yet but the JobManager."""

@@ -20,7 +20,7 @@ PowerMoment: TypeAlias = Literal[SyncedFolder, "metadata"]
 """After the sync of such a folder, or once a checkpoint's metadata file is written, whatever was synced for it."""
 
 CheckpointMoment: TypeAlias = Literal["barrier", "completion", "notice"]
-"""An operator has had its barrier; the checkpoint is complete, and no operator knows; an operator has been told."""
+"""An operator has had its barrier; the checkpoint is complete, and nobody knows; an operator has had the notice."""
 
 JOB_MANAGER: Who = -1
 
@@ -67,7 +67,7 @@ class KillAtOperation(Fault):
 class KillAtCheckpoint(Fault):
     """From `at_ms` on, a process dies at the next such moment of a checkpoint that it takes part in.
 
-    `which`: of the operators that have had the barrier, or are told, counted round and round; its process dies.
+    `which`: of the operators that have had the barrier, or the notice, counted round and round; its process dies.
     """
 
     moment: CheckpointMoment = "completion"
