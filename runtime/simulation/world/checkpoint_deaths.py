@@ -9,7 +9,7 @@ from collections import defaultdict
 
 from ....messages import CheckpointId
 from .faults import CheckpointMoment
-from .process import Process, ProcessKilled
+from .process import Process
 
 
 class CheckpointDeaths:
@@ -26,12 +26,12 @@ class CheckpointDeaths:
         self._waiting[moment].append(which)
 
     def had_barrier(self, process: Process, checkpoint_id: CheckpointId) -> None:
-        """Raises ProcessKilled if the process dies of it."""
+        """If the process dies of it, then after its step: so other operators of the chain may have had theirs."""
         self._with_barrier[checkpoint_id].append(process)
         self._pass("barrier", process, checkpoint_id, "before it is complete")
 
     def was_told(self, process: Process, checkpoint_id: CheckpointId) -> None:
-        """Raises ProcessKilled if the process dies of it."""
+        """The same."""
         self._pass("notice", process, checkpoint_id, "right after the notice of its completion")
 
     def completed(self, checkpoint_id: CheckpointId) -> None:
@@ -49,5 +49,4 @@ class CheckpointDeaths:
         waiting[0] -= 1
         if waiting[0] < 0:
             del waiting[0]
-            process.kill(f"SIGKILL, at checkpoint {checkpoint_id}, {when}")
-            raise ProcessKilled(process.name)
+            process.world.after(0.0, None, process.kill, f"SIGKILL, at checkpoint {checkpoint_id}, {when}")

@@ -78,7 +78,7 @@ class KillAtCheckpoint(Fault):
 class FreezeProcess(LastingFault):
     """SIGSTOP, and later SIGCONT: it may be taken for dead meanwhile, and come back as a zombie.
 
-    With `operations` it freezes in the middle of its so-manieth send or disk operation from `at_ms` on.
+    With `operations` it freezes in the middle of the send or disk operation that comes as this number from `at_ms` on.
     """
 
     who: Who
