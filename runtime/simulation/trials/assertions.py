@@ -130,6 +130,10 @@ class Survived:
     """Why the output was not compared with that of a process with another hash seed, if it was not."""
     blocking: list[str] = field(default_factory=list)
     """Calls in coroutines that block the event loop. Nothing shows of it here, where no virtual time passes."""
+    doubtful: list[str] = field(default_factory=list)
+    """What functions do that gives other results from run to run, or outlives failures: they read the real clock or
+    random numbers, change variables of the program, open files. It may be harmless; in these histories nothing shows.
+    """
     virtual_ms: float = 0.0
 
     def __str__(self) -> str:
@@ -150,6 +154,7 @@ class Survived:
             "its output depends on where batches end (.in_batches):": f"{self.in_batches:.200}",
             "its output depends on the parallelism (.left_out):": "".join(self.left_out[:1])[:200],
             "not compared with a process of another hash seed and time zone (.not_compared):": self.not_compared[:200],
+            "not found wrong, but doubtful (.doubtful):": "".join(self.doubtful[:1]),
             f"{WHAT_BLOCKS} (.blocking):": "".join(self.blocking[:1]),
         }
         return "".join(f"; {what} {found}" for what, found in parts.items() if found)
@@ -219,6 +224,7 @@ class _Assertion:
         survived.empty += [name for name, records in self._wanted.items() if not records]
         survived.in_batches = self._trial.in_batches(self._judge)
         survived.blocking += self._trial.blocking
+        survived.doubtful += self._trial.doubtful
         if survived.blocking:
             warnings.warn("\n".join([f"{WHAT_BLOCKS}:", *survived.blocking, WHAT_TO_DO]), RuntimeWarning, stacklevel=4)
         for seed in self._seeds:

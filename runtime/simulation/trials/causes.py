@@ -74,8 +74,7 @@ class Causes:
 
     def look_at(self, operator: Operator) -> None:
         """Stand before what a new operator is called with."""
-        self._look_at_variables(operator)
-        self._look_at_calls(operator)
+        self.look_at_code(operator)
         if isinstance(operator, Source):
             if not is_ours(type(operator)):
                 self._look_at_offsets(operator)
@@ -90,6 +89,16 @@ class Causes:
                 self._look_at_output(operator, name, moment)
             if not isinstance(operator, TwoPhaseCommitSink):  # that one commits what was prepared
                 self._look_at_output(operator, "open", _IN_OPEN)
+
+    def look_at_code(self, operator: Operator) -> None:
+        """The part that needs no run."""
+        self._look_at_variables(operator)
+        self._look_at_calls(operator)
+
+    @property
+    def in_code(self) -> list[str]:
+        """What may be wrong, though nothing has gone wrong."""
+        return [*self._unsteady.values(), *self._variables.values(), *self._memories.values()]
 
     # ---- inside
 

@@ -111,6 +111,8 @@ class JobTrial:
         """What is read for the trial alone, in words, by the name of its sink."""
         self.blocking: list[str] = []
         """Calls in coroutines that hold the event loop."""
+        self.doubtful: list[str] = []
+        """Sentences on calls and changes in the code, which are a likely cause where something goes wrong."""
         self.reference = self._run_calmly(_checked(env, self._plain), with_sides=with_sides)
         self.hurried = self._run_in_hurry()
 
@@ -232,10 +234,15 @@ class JobTrial:
         wanted_ms = _CHECKPOINTS * interval_ms
         pause_ms = wanted_ms / _FIRST_GUESS
         sides = UnreadSides(self._env)
-        calls = BlockingCalls()
+        calls, causes = BlockingCalls(), Causes()
+
+        def made(operator: Operator) -> None:
+            sides.look_at(operator)
+            causes.look_at_code(operator)
+
         with calls.watched() if self._has_coroutines() else nullcontext():
-            tried = self._run_at(pause_ms, is_first=True, when_made=sides.look_at)
-        self.blocking = calls.found
+            tried = self._run_at(pause_ms, is_first=True, when_made=made)
+        self.blocking, self.doubtful = calls.found, causes.in_code
         if with_sides:
             self._env, self.sides = sides.with_readers()
         if self.sides:
