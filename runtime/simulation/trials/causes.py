@@ -11,8 +11,8 @@ and caches, whose contents nobody can compare, and state that expires by the clo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from types import AsyncGeneratorType, GeneratorType
+from collections.abc import Callable, Iterable, Iterator
+from types import AsyncGeneratorType, GeneratorType, SimpleNamespace
 from typing import Any
 
 import cloudpickle
@@ -28,6 +28,7 @@ from ....messages.own_annotations import own_annotations
 from ....state import OperatorListState, declared_states
 from ...api.captured_changes import changes, changes_of
 from ...api.private_names import is_ours
+from ...api.stream_graph import StreamNode
 from ..harness.attribute_watch import Held, is_generator, same_data, what_is_held, what_was_lost
 from ..world.transactional_log import logs_of_this_world
 from .reached_functions import caches_reached_by, functions_reached_by
@@ -94,6 +95,13 @@ class Causes:
         """The part that needs no run."""
         self._look_at_variables(operator)
         self._look_at_calls(operator)
+
+    def look_at_keys(self, nodes: Iterable[StreamNode]) -> None:
+        """The same, for functions that give records their keys."""
+        selectors = (edge.selector for node in nodes for edge in node.inputs if edge.selector is not None)
+        for function in (part for selector in selectors for part in selector.parts if callable(part)):
+            holder: Any = SimpleNamespace(key_function=function)
+            self.look_at_code(holder)
 
     @property
     def in_code(self) -> list[str]:

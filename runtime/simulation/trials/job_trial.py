@@ -168,6 +168,7 @@ class JobTrial:
         faults, too, as sources say there what comes next on other offsets.
         """
         causes = Causes()
+        causes.look_at_keys(self._env.graph.nodes)
         self.run(failed.seed, failed.faults, failed.actions, judge, causes)
         if not causes.found and (failed.faults or failed.actions):
             causes.begin_again()
@@ -242,6 +243,7 @@ class JobTrial:
 
         with calls.watched() if self._has_coroutines() else nullcontext():
             tried = self._run_at(pause_ms, is_first=True, when_made=made)
+        causes.look_at_keys(self._env.graph.nodes)
         self.blocking, self.doubtful = calls.found, causes.in_code
         if with_sides:
             self._env, self.sides = sides.with_readers()

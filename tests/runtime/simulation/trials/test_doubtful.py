@@ -68,5 +68,16 @@ def test_it_is_named(function: Callable[[int], Any], told: str) -> None:
     assert f"; not found wrong, but doubtful (.doubtful): {told}{__file__}:" in str(survived)
 
 
+def by_route(number: int) -> int:
+    return ROUTES.setdefault(number, 0)
+
+
+def test_a_key_function_is_looked_at_too() -> None:
+    env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=1_000)
+    env.from_collection(range(6)).key_by(by_route).map(plain).collect(name="out")
+    told = "by_route changes the dict 'ROUTES' of your program ("
+    assert any(each.startswith(told) for each in assert_exactly_once(env, histories=1).doubtful)
+
+
 def test_a_job_without_it_is_not() -> None:
     assert "doubtful" not in str(_survived(plain))
