@@ -355,7 +355,8 @@ def _held(operator: Operator) -> Held:
 def _of_lists(operator: Operator) -> str:
     """Advice for an attribute that is made of the operator's lists; empty where it has none."""
     of_user = {} if is_ours(type(operator)) else declared_states(type(operator))
-    lists = {name: each for name, each in of_user.items() if isinstance(each, OperatorListState)}
+    own = set(_names_of_ours(type(operator)))
+    lists = {name: each for name, each in of_user.items() if isinstance(each, OperatorListState) and name not in own}
     if not lists:
         return ""
     named = ", ".join(f"{name!r} ({each.mode!r})" for name, each in lists.items())
