@@ -38,6 +38,34 @@ _REMEDIES: dict[type, str] = {
     BuiltinFunctionType: "is a call meant? Write brackets behind it",
 }
 """What was most likely meant by a value of a type that nobody would send."""
+_OF_ITS_PROCESS = frozenset(
+    [
+        "_thread.lock",
+        "_thread.RLock",
+        "threading.Condition",
+        "threading.Event",
+        "threading.Semaphore",
+        "threading.Thread",
+        "_io._IOBase",
+        "_socket.socket",
+        "ssl.SSLContext",
+        "sqlite3.Connection",
+        "sqlite3.Cursor",
+        "subprocess.Popen",
+        "queue.Queue",
+        "_queue.SimpleQueue",
+        "concurrent.futures._base.Executor",
+        "requests.sessions.Session",
+        "httpx._client.BaseClient",
+        "psycopg.BaseConnection",
+        "_contextvars.Context",
+    ]
+)
+"""Types by their names, as few programs import them all."""
+_IN_OPEN = (
+    "it belongs to its process. Make it in the operator's open(), which is called again after each restore, and keep "
+    "it in an attribute; keep in state what it is made of, as a path or an address"
+)
 _FINER = "it has nanoseconds, and Python's go to microseconds: cast its column to"
 _REMEDIES_OF_PANDAS = {"Timestamp": f'{_FINER} pa.timestamp("us")', "Timedelta": f'{_FINER} pa.duration("us")'}
 
@@ -87,6 +115,8 @@ def not_carried(value: Any) -> str:
         return f"{value!r:.120} is an object of this library, and no record: emit or store what you need of it"
     refused = f"a {full_name(type(value))} cannot be sent or stored: {shown(value)}"
     remedy = next((told for kind, told in _REMEDIES.items() if isinstance(value, kind)), None)
+    if any(f"{kind.__module__}.{kind.__qualname__}" in _OF_ITS_PROCESS for kind in type(value).__mro__):
+        remedy = _IN_OPEN
     if remedy := remedy or _REMEDIES_OF_PANDAS.get(kind_of_pandas(value) or ""):
         return f"{refused}: {remedy}"
     return f"{refused}: {ADVICE}; allowed are {ALLOWED}"

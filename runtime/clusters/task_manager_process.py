@@ -275,7 +275,8 @@ def _watched(
         return lambda _: rarer_collections(), {}
     clock = SystemClock()
     coroutines = SlowCoroutines(launch.slow_step_ms, clock)
-    watch = stack.enter_context(SlowSteps(launch.slow_step_ms, clock, also=coroutines.look))
+    steps = SlowSteps(launch.slow_step_ms, clock, also=coroutines.look, on_the_loop=coroutines.running)
+    watch = stack.enter_context(steps)
 
     def begin(loop: asyncio.AbstractEventLoop) -> None:
         rarer_collections()

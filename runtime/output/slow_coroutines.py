@@ -94,6 +94,11 @@ class SlowCoroutines:
             if frame is not None and now_ms - self._since_ms >= self.slow_ms:
                 self._see(RunningCode.of(top), now_ms)
 
+    def running(self) -> RunningCode | None:
+        """The code of the coroutine that runs now; None: there is none."""
+        top = self._frames().get(self._thread)
+        return None if step_frame(top) is None else RunningCode.of(top)
+
     def _look_for_short_calls(self) -> None:
         top = self._frames().get(self._thread)
         if step_frame(top) is None or not self._waits(self._native_id):

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Self
 
+from ...actors.async_calls import timer_calls
 from ...actors.context import Clock
 from ...actors.tasks.task import Task
+from ...state.backends import shared_backend
 from ..system.dispatcher import Driven
 from ..system.stepping_dispatcher import SteppingGroup
 from .running_code import RunningCode
@@ -28,6 +30,9 @@ log = logging.getLogger(__name__)
 
 _PATIENCE_WITH_IMPORTS = 10
 """An import is slow when it takes this many times the threshold: nobody can make it shorter."""
+
+_LOCKS = frozenset({shared_backend.__file__, timer_calls.__file__})
+"""Code that waits for the lock between a task and its coroutines."""
 
 _MEANWHILE = "its task takes no records, checkpoints or cancellation meanwhile"
 
@@ -50,8 +55,11 @@ class SlowSteps:
         clock: Clock,
         frames: Callable[[], dict[int, FrameType]] = sys._current_frames,
         also: Callable[[], None] = lambda: None,
+        on_the_loop: Callable[[], RunningCode | None] = lambda: None,
     ) -> None:
-        """`also`: called on the watch's thread after each look."""
+        """`also`: called on the watch's thread after each look. `on_the_loop`: the code of a coroutine that runs now,
+        which is at fault where a task waits for the lock of its state.
+        """
         self.slow_ms = slow_ms
         self._clock = clock
         self._frames = frames
@@ -65,6 +73,7 @@ class SlowSteps:
         """The same of those that imported when they were looked at."""
         self._places = SlowPlaces()
         self._also = also
+        self._on_the_loop = on_the_loop
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="understudy-slow-steps", daemon=True)
 
@@ -115,7 +124,7 @@ class SlowSteps:
                 began_ms, cell = group.began_ms, group.turning
                 if cell is None or now_ms - began_ms < self.slow_ms or self._seen.get(group) == began_ms:
                     continue
-                code = RunningCode.of(self._frames().get(thread))
+                code = self._at_fault(self._frames().get(thread))
                 if code.imports and now_ms - began_ms < _PATIENCE_WITH_IMPORTS * self.slow_ms:
                     self._importing[group] = began_ms
                 elif group.turning is cell and group.began_ms == began_ms:
@@ -125,6 +134,11 @@ class SlowSteps:
         while not self._closed.wait(min(self.slow_ms / 4000, threading.TIMEOUT_MAX)):
             self.look()
             self._also()
+
+    def _at_fault(self, top: FrameType | None) -> RunningCode:
+        """What runs; or, where that waits for the lock of state that coroutines use, who holds it."""
+        waits = top is not None and top.f_code.co_filename in _LOCKS
+        return (self._on_the_loop() if waits else None) or RunningCode.of(top)
 
     def _see(self, group: SteppingGroup, actor: Any, code: RunningCode, began_ms: float) -> None:
         self._seen[group] = began_ms

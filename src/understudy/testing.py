@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from .runtime.simulation.world.faults import Fault as Fault
     from .runtime.simulation.world.faults import FreezeProcess as FreezeProcess
     from .runtime.simulation.world.faults import FullDisk as FullDisk
+    from .runtime.simulation.world.faults import KillAtCheckpoint as KillAtCheckpoint
     from .runtime.simulation.world.faults import KillAtOperation as KillAtOperation
     from .runtime.simulation.world.faults import KillProcess as KillProcess
     from .runtime.simulation.world.faults import Partition as Partition
@@ -103,8 +104,8 @@ _HOMES = {
     "runtime.simulation.world.fake_service": "AnswerLost FakeService KeyReused ServiceError",
     "runtime.simulation.world.faults": (
         "CutConnections FAULTS FailingOperator FailingStorage Fault FreezeProcess FullDisk JOB_MANAGER "
-        "KillAtOperation KillProcess Partition PowerFailure RottenFile SkewClock SlowFiles SlowLink SlowProcess "
-        "SlowStorage"
+        "KillAtCheckpoint KillAtOperation KillProcess Partition PowerFailure RottenFile SkewClock SlowFiles SlowLink "
+        "SlowProcess SlowStorage"
     ),
     "runtime.simulation.world.network": "NetworkOptions",
     "runtime.simulation.world.probes": "SimulatedUserError",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import socket
+import sqlite3
+import threading
 from typing import Any
 
 import numpy as np
@@ -64,6 +68,19 @@ def test_a_refusal_says_where_what_and_why(value: Any, text: str) -> None:
         with pytest.raises(UnsupportedValue) as caught:
             pack_plain(value)
         assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [threading.Lock, threading.RLock, threading.Event, socket.socket, io.StringIO, lambda: sqlite3.connect(":memory:")],
+)
+def test_what_belongs_to_a_process_is_to_be_made_in_open(make: Any) -> None:
+    text = str(refusal_of({"held": (value := make())}))
+    assert "cannot be sent or stored" in text
+    assert "Make it in the operator's open()" in text
+    assert "dataclass" not in text
+    if hasattr(value, "close"):
+        value.close()
 
 
 def test_a_refusal_of_a_type_says_what_is_allowed_and_how_to_add_to_it() -> None:

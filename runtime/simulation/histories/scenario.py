@@ -16,6 +16,7 @@ from ..world.faults import (
     Fault,
     FreezeProcess,
     FullDisk,
+    KillAtCheckpoint,
     KillAtOperation,
     KillProcess,
     Partition,
@@ -59,7 +60,7 @@ WITH_SMALL_BATCHES = 0.3
 
 _CALLS: tuple[UserCall, ...] = ("open", "process_batch", "on_checkpoint", "commit")
 
-_DRAWN = tuple(kind for kind in FAULTS if kind not in (SlowProcess, SlowFiles))
+_DRAWN = tuple(kind for kind in FAULTS if kind not in (SlowProcess, SlowFiles, KillAtCheckpoint))
 
 _RATES = (1.3, 2.7, 7.1)
 """Records a second. No interval of checkpoints is a multiple of theirs: barriers and records meet in every way."""

@@ -15,6 +15,7 @@ first history that goes wrong is shrunk and shown in the AssertionError.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from ...oracles import Violation, at_least_once, exactly_once, nothing_extra
 from ..histories.actions import ClientAction
 from ..world.faults import Fault, RottenFile
 from ..world.network import NetworkOptions
+from .blocking_calls import WHAT_BLOCKS, WHAT_TO_DO
 from .budget import BUDGET
 from .checked_options import check_expected, check_options, check_that_some_happened, environment_of
 from .committed_output import Output
@@ -126,6 +128,12 @@ class Survived:
     """
     not_compared: str = ""
     """Why the output was not compared with that of a process with another hash seed, if it was not."""
+    blocking: list[str] = field(default_factory=list)
+    """Calls in coroutines that block the event loop. Nothing shows of it here, where no virtual time passes."""
+    doubtful: list[str] = field(default_factory=list)
+    """What functions do that gives other results from run to run, or outlives failures: they read the real clock or
+    random numbers, change variables of the program, open files. It may be harmless; in these histories nothing shows.
+    """
     virtual_ms: float = 0.0
 
     def __str__(self) -> str:
@@ -140,12 +148,16 @@ class Survived:
         return ran if self.minutes is None else f"{ran}, all that fitted into {self.minutes:g} minutes"
 
     def _left(self) -> str:
-        left = f"; nothing comes to sink {', '.join(map(repr, self.empty))}" if self.empty else ""
-        if self.in_batches:
-            left += f"; its output depends on where batches end (.in_batches): {self.in_batches:.200}"
-        if not self.left_out:
-            return left
-        return f"{left}; its output depends on the parallelism (.left_out): {self.left_out[0]:.200}"
+        """What is to be known beside, if there is anything."""
+        parts = {
+            "nothing comes to sink": ", ".join(map(repr, self.empty)),
+            "its output depends on where batches end (.in_batches):": f"{self.in_batches:.200}",
+            "its output depends on the parallelism (.left_out):": "".join(self.left_out[:1])[:200],
+            "not compared with a process of another hash seed and time zone (.not_compared):": self.not_compared[:200],
+            "not found wrong, but doubtful (.doubtful):": "".join(self.doubtful[:1]),
+            f"{WHAT_BLOCKS} (.blocking):": "".join(self.blocking[:1]),
+        }
+        return "".join(f"; {what} {found}" for what, found in parts.items() if found)
 
     def add(self, tried: Tried) -> None:
         """Count one history more."""
@@ -210,8 +222,11 @@ class _Assertion:
         hash_seeds = HashSeeds(self._trial.calm_run(), self._trial.reference.output, self._wanted)
         survived = Survived(minutes=self._minutes)
         survived.empty += [name for name, records in self._wanted.items() if not records]
-        survived.in_batches = self._in_batches()
-        self._trial.is_uneven = not survived.in_batches
+        survived.in_batches = self._trial.in_batches(self._judge)
+        survived.blocking += self._trial.blocking
+        survived.doubtful += self._trial.doubtful
+        if survived.blocking:
+            warnings.warn("\n".join([f"{WHAT_BLOCKS}:", *survived.blocking, WHAT_TO_DO]), RuntimeWarning, stacklevel=4)
         for seed in self._seeds:
             BUDGET.ran += 1
             tried = self._try(seed, self._faults_of(seed), self._actions_of(seed))
@@ -228,11 +243,6 @@ class _Assertion:
         check_that_some_happened(self._faults, survived.faults.total(), self._trial.reference.virtual_ms)
         survived.not_compared = hash_seeds.not_compared
         return survived
-
-    def _in_batches(self) -> str:
-        """How the output differs in large batches, if it does: then histories have batches of one size."""
-        hurried = self._trial.hurried
-        return next(map(str, self._judge(hurried.status, hurried.output)), "")
 
     def _wrong_without_faults(self, violation: Violation) -> str:
         """A job that is another one in each run is called so."""

@@ -11,8 +11,8 @@ and caches, whose contents nobody can compare, and state that expires by the clo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from types import AsyncGeneratorType, GeneratorType
+from collections.abc import Callable, Iterable, Iterator
+from types import AsyncGeneratorType, GeneratorType, SimpleNamespace
 from typing import Any
 
 import cloudpickle
@@ -28,6 +28,7 @@ from ....messages.own_annotations import own_annotations
 from ....state import OperatorListState, declared_states
 from ...api.captured_changes import changes, changes_of
 from ...api.private_names import is_ours
+from ...api.stream_graph import StreamNode
 from ..harness.attribute_watch import Held, is_generator, same_data, what_is_held, what_was_lost
 from ..world.transactional_log import logs_of_this_world
 from .reached_functions import caches_reached_by, functions_reached_by
@@ -74,8 +75,7 @@ class Causes:
 
     def look_at(self, operator: Operator) -> None:
         """Stand before what a new operator is called with."""
-        self._look_at_variables(operator)
-        self._look_at_calls(operator)
+        self.look_at_code(operator)
         if isinstance(operator, Source):
             if not is_ours(type(operator)):
                 self._look_at_offsets(operator)
@@ -90,6 +90,23 @@ class Causes:
                 self._look_at_output(operator, name, moment)
             if not isinstance(operator, TwoPhaseCommitSink):  # that one commits what was prepared
                 self._look_at_output(operator, "open", _IN_OPEN)
+
+    def look_at_code(self, operator: Operator) -> None:
+        """The part that needs no run."""
+        self._look_at_variables(operator)
+        self._look_at_calls(operator)
+
+    def look_at_keys(self, nodes: Iterable[StreamNode]) -> None:
+        """The same, for functions that give records their keys."""
+        selectors = (edge.selector for node in nodes for edge in node.inputs if edge.selector is not None)
+        for function in (part for selector in selectors for part in selector.parts if callable(part)):
+            holder: Any = SimpleNamespace(key_function=function)
+            self.look_at_code(holder)
+
+    @property
+    def in_code(self) -> list[str]:
+        """What may be wrong, though nothing has gone wrong."""
+        return [*self._unsteady.values(), *self._variables.values(), *self._memories.values()]
 
     # ---- inside
 
@@ -188,6 +205,8 @@ class Causes:
                 "Write an operator in place of the function, and declare it there: as a ValueState of a KeyedOperator"
             )
         lists = _of_lists(operator)
+        if lists:
+            remedy = f"Declare it; or, if a list of the operator holds it, read that list in open: {lists}"
         for before, at_barrier in barriers.values():
             for line in what_was_lost(before, at_barrier, held):
                 what, _, values = line.partition(": ")
@@ -252,13 +271,13 @@ class Causes:
         """Whether a hook of the user's, at a barrier or behind a checkpoint, decides what is emitted."""
         complete, before_barrier = operator.on_checkpoint_complete, operator.before_barrier
 
-        def paced(what: str) -> None:
+        def paced(what: str, first: str = "") -> None:
             name = operator.context.name
             self._paced.setdefault(
                 name,
                 f"operator {name!r} {what}: what it emits depends on when checkpoints are taken and complete, which "
-                "changes from run to run. Go by the records, or by event time, or leave out of the comparison what "
-                "depends on it",
+                f"changes from run to run. {first}Go by the records, or by event time, or leave out of the "
+                "comparison what depends on it",
             )
 
         def completed(checkpoint_id: CheckpointId) -> object:
@@ -266,7 +285,11 @@ class Causes:
             result = complete(checkpoint_id)
             after = _held_and_listed(operator)
             if changed := next((what for what in after if before.get(what) != after[what]), None):
-                paced(f"changes {changed} when a checkpoint completes (on_checkpoint_complete)")
+                paced(
+                    f"changes {changed} when a checkpoint completes (on_checkpoint_complete)",
+                    "If it holds what waits for its checkpoint, take there only what came before that checkpoint's "
+                    "barrier, and keep what has come since. Otherwise: ",
+                )
             return result
 
         def at_barrier(checkpoint_id: CheckpointId, out: Collector) -> object:
@@ -332,7 +355,8 @@ def _held(operator: Operator) -> Held:
 def _of_lists(operator: Operator) -> str:
     """Advice for an attribute that is made of the operator's lists; empty where it has none."""
     of_user = {} if is_ours(type(operator)) else declared_states(type(operator))
-    lists = {name: each for name, each in of_user.items() if isinstance(each, OperatorListState)}
+    own = set(_names_of_ours(type(operator)))
+    lists = {name: each for name, each in of_user.items() if isinstance(each, OperatorListState) and name not in own}
     if not lists:
         return ""
     named = ", ".join(f"{name!r} ({each.mode!r})" for name, each in lists.items())

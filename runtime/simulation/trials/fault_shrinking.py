@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import get_args
 
 from ..histories.actions import ClientAction
 from ..histories.scenario import Scenario
 from ..histories.shrinking import OTHER_SEEDS, fewer_faults, rounder_times, shorter_faults
-from ..world.faults import Fault, FreezeProcess, KillAtOperation, KillProcess, PowerFailure
+from ..world.faults import (
+    CheckpointMoment,
+    Fault,
+    FreezeProcess,
+    KillAtCheckpoint,
+    KillAtOperation,
+    KillProcess,
+    PowerFailure,
+)
 from .tried import Tried
 
 RUNS = 120
@@ -81,6 +90,13 @@ def _fewer(faults: Schedule) -> Iterator[Schedule]:
     yield from _faults_of(fewer_faults, faults)
 
 
+def _one_kill(faults: Schedule) -> Iterator[Schedule]:
+    """At a moment of a checkpoint, the first one above all, in place of several that come together to the same."""
+    if len(faults) > 1:
+        for at_ms in (0.0, faults[0].at_ms):
+            yield from ((KillAtCheckpoint(at_ms, moment),) for moment in get_args(CheckpointMoment))
+
+
 def _simpler(faults: Schedule) -> Iterator[Schedule]:
     """A plain kill instead of anything else, where that will do."""
     for position, fault in enumerate(faults):
@@ -106,7 +122,7 @@ def _rounder(faults: Schedule) -> Iterator[Schedule]:
 
 Simplify = Callable[[Schedule], Iterator[Schedule]]
 
-BOLD: tuple[Simplify, ...] = (_fewer, _simpler)
+BOLD: tuple[Simplify, ...] = (_fewer, _one_kill, _simpler)
 
 SIMPLIFICATIONS: tuple[Simplify, ...] = (*BOLD, _earlier, _shorter, _rounder)
 

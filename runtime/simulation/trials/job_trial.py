@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -21,17 +22,19 @@ from ...api.restart import exponential_delay, no_restart
 from ...api.translation import Translation, translate
 from ..histories.actions import ClientAction
 from ..histories.ending import STALLED
-from ..histories.scenario import random_faults, random_slow_process
 from ..world.cluster import STORAGE, SimulatedCluster
-from ..world.faults import JOB_MANAGER, Fault, KillProcess
+from ..world.faults import Fault
+from .blocking_calls import BlockingCalls
 from .causes import Causes
 from .changelogs import OUT_OF_ORDER, changelogs_of
 from .committed_output import Outside, sinks_outside_of_the_world
 from .other_interpreter import CalmRun
-from .pacing import paced, slowed_sources
+from .paced_jobs import Pace, PacedJobs
+from .pacing import slowed_sources
 from .parallelisms import candidates, that_keep_theirs, with_parallelism
 from .process_caches import ProcessCaches
 from .rescale import Rescale
+from .trial_faults import TrialFaults
 from .tried import Judge, Translated, Tried, try_once
 from .unread_sides import UnreadSides
 
@@ -96,10 +99,9 @@ class JobTrial:
         self._env = env
         self._changelogs = changelogs_of(env.graph.nodes)
         self._was = env.parallelism or task_managers * slots_per_task_manager
-        self._pause_ms = 0.0
-        self._translations: dict[tuple[int, int, VertexId | None, bool], Translation] = {}
+        self._paced = PacedJobs(self._as_it_is)
         self._fitting = {self._was: True}
-        self.is_uneven = True
+        self._is_uneven = True
         """Whether batches of slowed sources end at other records in each history."""
         self.left_out: list[str] = []
         """Why the job is not rescaled to some parallelisms."""
@@ -107,19 +109,16 @@ class JobTrial:
         self._sources = slowed_sources(self._plain)
         self.sides: Mapping[str, str] = {}
         """What is read for the trial alone, in words, by the name of its sink."""
+        self.blocking: list[str] = []
+        """Calls in coroutines that hold the event loop."""
+        self.doubtful: list[str] = []
+        """Sentences on calls and changes in the code, which are a likely cause where something goes wrong."""
         self.reference = self._run_calmly(_checked(env, self._plain), with_sides=with_sides)
         self.hurried = self._run_in_hurry()
 
     def faults_of(self, seed: int) -> tuple[Fault, ...]:
-        """The random faults of this seed; never the JobManager's death, which is the end of the job.
-
-        Where barriers may overtake what is in flight, a slow process sees to it that there is something.
-        """
-        chance = random.Random(f"faults {seed}")
-        faults = random_faults(chance, self._task_managers, self.reference.virtual_ms)
-        if self._plain.graph.checkpoints.alignment_timeout_ms is not None:
-            faults = (*faults, random_slow_process(chance, self._task_managers, self.reference.virtual_ms))
-        return tuple(fault for fault in faults if not (isinstance(fault, KillProcess) and fault.who == JOB_MANAGER))
+        """Those of this seed."""
+        return TrialFaults(self._task_managers, self.reference.virtual_ms, self._plain.graph.checkpoints).of(seed)
 
     def actions_of(self, seed: int) -> tuple[ClientAction, ...]:
         """What the job's user does in the history of this seed: in some, goes on from savepoints, rescaled."""
@@ -147,9 +146,17 @@ class JobTrial:
         """Which operators keep their parallelism when the job is rescaled, and why."""
         return tuple(that_keep_theirs(self._env))
 
+    def in_batches(self, judge: Judge) -> str:
+        """How the output differs where many records come at a time, if it does: from then on batches of histories end
+        at the same records.
+        """
+        found = next(map(str, judge(self.hurried.status, self.hurried.output)), "")
+        self._is_uneven = not found
+        return found
+
     def calm(self) -> Tried:
         """The failure-free run, once more."""
-        return self._run_at(self._pause_ms)
+        return self._run_at(self._paced.pause_ms)
 
     def calm_run(self) -> CalmRun:
         """The same, for another interpreter."""
@@ -161,6 +168,7 @@ class JobTrial:
         faults, too, as sources say there what comes next on other offsets.
         """
         causes = Causes()
+        causes.look_at_keys(self._env.graph.nodes)
         self.run(failed.seed, failed.faults, failed.actions, judge, causes)
         if not causes.found and (failed.faults or failed.actions):
             causes.begin_again()
@@ -181,17 +189,17 @@ class JobTrial:
         from its savepoint with the one that it had.
         """
         actions = tuple(self._fit(action, judge) for action in actions)
-        ahead = self._ahead(seed)
+        pace = Pace(self._ahead(seed), self._is_uneven)
         last_fault_ms = max((fault.until_ms for fault in faults), default=0.0)
         limit_ms = last_fault_ms + self.reference.virtual_ms + RECOVERY_MS
 
         def translated(parallelism: int, number: int) -> Translation:
-            return self._paced(parallelism, number, ahead, is_uneven=self.is_uneven)
+            return self._paced.job(parallelism, number, pace)
 
         tried = self._run(
             translated, seed, faults, limit_ms, judge, actions, when_made=causes.look_at if causes else None
         )
-        tried.ahead = self._sources[ahead] if ahead is not None else ""
+        tried.ahead = self._sources[pace.ahead] if pace.ahead is not None else ""
         return tried
 
     def _ahead(self, seed: int) -> VertexId | None:
@@ -210,7 +218,7 @@ class JobTrial:
         """Whether the job commits there, from beginning to end, what is wanted."""
         if parallelism not in self._fitting:
             tried = self._run(
-                lambda _, number: self._paced(parallelism, number), 0, (), _LONGEST_MS, judge, for_all=True
+                lambda _, number: self._paced.job(parallelism, number), 0, (), _LONGEST_MS, judge, for_all=True
             )
             self._fitting[parallelism] = not tried.violations
             if tried.violations:
@@ -227,7 +235,16 @@ class JobTrial:
         wanted_ms = _CHECKPOINTS * interval_ms
         pause_ms = wanted_ms / _FIRST_GUESS
         sides = UnreadSides(self._env)
-        tried = self._run_at(pause_ms, is_first=True, when_made=sides.look_at)
+        calls, causes = BlockingCalls(), Causes()
+
+        def made(operator: Operator) -> None:
+            sides.look_at(operator)
+            causes.look_at_code(operator)
+
+        with calls.watched() if self._has_coroutines() else nullcontext():
+            tried = self._run_at(pause_ms, is_first=True, when_made=made)
+        causes.look_at_keys(self._env.graph.nodes)
+        self.blocking, self.doubtful = calls.found, causes.in_code
         if with_sides:
             self._env, self.sides = sides.with_readers()
         if self.sides:
@@ -237,6 +254,9 @@ class JobTrial:
             tried = self._run_at(pause_ms * wanted_ms / max(tried.virtual_ms, pause_ms))
         _check("without any injected fault", tried)
         return tried
+
+    def _has_coroutines(self) -> bool:
+        return any(getattr(node.operator, "_is_async", False) for node in self._env.graph.nodes)
 
     def _run_in_hurry(self) -> Tried:
         """Slowed down, a small collection comes record by record. What goes wrong where several come at once, as a dict
@@ -252,14 +272,13 @@ class JobTrial:
         return tried
 
     def _run_at(self, pause_ms: float, *, is_first: bool = False, when_made: WhenMade | None = None) -> Tried:
-        self._pause_ms = pause_ms
-        self._translations.clear()
+        self._paced.slow_down(pause_ms)
         return self._run(
             self._calm, 0, (), _LONGEST_MS, lambda status, output: (), is_first=is_first, when_made=when_made
         )
 
     def _calm(self, parallelism: int, number: int) -> Translation:
-        translation = self._paced(parallelism, number)
+        translation = self._paced.job(parallelism, number)
         return replace(translation, graph=replace(translation.graph, restart=no_restart()))
 
     def _run(
@@ -291,21 +310,13 @@ class JobTrial:
     def _slots_for_all(self) -> int:
         """Per TaskManager, so that the job fits in each parallelism that it may be rescaled to."""
         parallelisms = (0, *candidates(self._was, self._env.max_parallelism))
-        needed = max(slots_needed(self._paced(each, 1).graph) for each in parallelisms)
+        needed = max(slots_needed(self._paced.job(each, 1).graph) for each in parallelisms)
         return max(self._slots, -(-needed // self._task_managers))
 
-    def _paced(
-        self, parallelism: int, number: int, ahead: VertexId | None = None, *, is_uneven: bool = False
-    ) -> Translation:
-        """The job with this parallelism (0: its own), as the so-manieth of a history, at the pace of the reference."""
-        known = self._translations.get((parallelism, number, ahead, is_uneven))
-        if known is None:
-            plain = self._plain
-            if parallelism or number > 1:
-                plain = self._translated(with_parallelism(self._env, parallelism or self._was, self._was), number)
-            known = paced(plain, self._pause_ms, self._plain, ahead, is_uneven=is_uneven)
-            self._translations[parallelism, number, ahead, is_uneven] = known
-        return known
+    def _as_it_is(self, parallelism: int, number: int) -> Translation:
+        if not parallelism and number == 1:
+            return self._plain
+        return self._translated(with_parallelism(self._env, parallelism or self._was, self._was), number)
 
     def _translated(self, env: StreamEnvironment, number: int) -> Translation:
         """Patient enough for more failures than a job is likely to meet in its life."""

@@ -16,12 +16,14 @@ from ..histories.scenario import Scenario
 from ..histories.topologies import TOPOLOGIES, Workload
 from ..world.faults import (
     JOB_MANAGER,
+    CheckpointMoment,
     CutConnections,
     FailingOperator,
     FailingStorage,
     Fault,
     FreezeProcess,
     FullDisk,
+    KillAtCheckpoint,
     KillAtOperation,
     KillProcess,
     Partition,
@@ -60,12 +62,14 @@ Kinds = Iterable[type[Fault]]
 
 _LONGEST_MS = 15_000
 _MOST_OPERATIONS = 60
+_MOST_OPERATORS = 4
 
 ALL_KINDS: tuple[type[Fault], ...] = (
     KillProcess,
     FailingOperator,
     CutConnections,
     KillAtOperation,
+    KillAtCheckpoint,
     PowerFailure,
     FreezeProcess,
     Partition,
@@ -114,6 +118,9 @@ def _makers(task_managers: int, within_ms: float) -> dict[type[Fault], SearchStr
     return {
         KillProcess: st.builds(KillProcess, at_ms, task_manager),
         KillAtOperation: st.builds(KillAtOperation, at_ms, task_manager, st.integers(1, _MOST_OPERATIONS)),
+        KillAtCheckpoint: st.builds(
+            KillAtCheckpoint, at_ms, st.sampled_from(get_args(CheckpointMoment)), st.integers(0, _MOST_OPERATORS)
+        ),
         FreezeProcess: st.builds(FreezeProcess, at_ms, for_ms, anybody, st.integers(0, _MOST_OPERATIONS)),
         CutConnections: st.builds(_between(CutConnections), two, at_ms),
         Partition: st.builds(_between(Partition), two, at_ms, for_ms, one_way=st.booleans()),

@@ -41,7 +41,7 @@ Judge = Callable[[str, Output], Iterable[Violation]]
 """Given the job's status at its end and what it has committed by then: which oracles broke."""
 
 Translated = Callable[[int, int], Translation]
-"""The job with this parallelism (0: that of its environment), as the so-manieth that is submitted."""
+"""The job with this parallelism (0: that of its environment), the first, second, ... that is submitted."""
 
 _HEARD = (operators.__name__, time_report.__name__)
 """The loggers of what operators notice, as times in seconds, and of late records."""

@@ -11,6 +11,7 @@ import os
 import pathlib
 import random
 import secrets
+import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -31,13 +32,16 @@ _CALLS: dict[Callable[..., Any], str] = {
         (os, "urandom getpid"),
         (builtins, "open"),
         (pathlib, "Path"),
+        (sqlite3, "connect"),
         (secrets, "token_bytes token_hex token_urlsafe randbelow choice"),
     )
     for name in names.split()
 }
 _GENERATORS = {id(random.random.__self__): "random", id(np.random.random.__self__): "numpy.random"}  # type: ignore[attr-defined]
 """Those that a module's functions draw from."""
-FILES = frozenset({"open", "pathlib.Path"})
+_WRITES = frozenset({"write_text", "write_bytes"})
+"""Methods of a path, whatever holds it."""
+FILES = frozenset({"open", "pathlib.Path", "sqlite3.connect", *(f"Path.{name}" for name in _WRITES)})
 """What is not another one in each run, but what the run before has left there."""
 _NOW = frozenset({"now", "today", "utcnow"})
 
@@ -76,6 +80,8 @@ def _found(code: CodeType, variables: dict[str, Any]) -> Iterator[tuple[int, str
             value = None
         if asks := _asks(value):
             yield each.line, asks
+        elif each.name in ("LOAD_ATTR", "LOAD_METHOD") and each.value in _WRITES:
+            yield each.line, f"Path.{each.value}"
 
 
 def _asks(value: Any) -> str:

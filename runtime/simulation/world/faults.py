@@ -19,6 +19,9 @@ lies above these.
 PowerMoment: TypeAlias = Literal[SyncedFolder, "metadata"]
 """After the sync of such a folder, or once a checkpoint's metadata file is written, whatever was synced for it."""
 
+CheckpointMoment: TypeAlias = Literal["barrier", "completion", "notice"]
+"""An operator has had its barrier; the checkpoint is complete, and nobody knows; an operator has had the notice."""
+
 JOB_MANAGER: Who = -1
 
 
@@ -61,10 +64,21 @@ class KillAtOperation(Fault):
 
 
 @dataclass(frozen=True, slots=True)
+class KillAtCheckpoint(Fault):
+    """From `at_ms` on, a process dies at the next such moment of a checkpoint that it takes part in.
+
+    `which`: of the operators that have had the barrier, or the notice, counted round and round; its process dies.
+    """
+
+    moment: CheckpointMoment = "completion"
+    which: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class FreezeProcess(LastingFault):
     """SIGSTOP, and later SIGCONT: it may be taken for dead meanwhile, and come back as a zombie.
 
-    With `operations` it freezes in the middle of its so-manieth send or disk operation from `at_ms` on.
+    With `operations` it freezes in the middle of the send or disk operation that comes as this number from `at_ms` on.
     """
 
     who: Who
@@ -188,5 +202,6 @@ FAULTS: tuple[type[Fault], ...] = (
     FailingOperator,
     SlowProcess,
     SlowFiles,
+    KillAtCheckpoint,
 )
 """Every kind."""

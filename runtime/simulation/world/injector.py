@@ -15,6 +15,7 @@ from .faults import (
     Fault,
     FreezeProcess,
     FullDisk,
+    KillAtCheckpoint,
     KillAtOperation,
     KillProcess,
     LastingFault,
@@ -90,6 +91,9 @@ class Injector:
                 return self._to(who, lambda process: process.kill("SIGKILL"))
             case KillAtOperation(who=who, operations=operations):
                 return self._to(who, lambda process: process.die_after(operations))
+            case KillAtCheckpoint(moment=moment, which=which):
+                self._cluster.probes.deaths.await_moment(moment, which)
+                return _nothing
             case SkewClock(who=who, by_ms=by_ms):
                 return self._to(who, lambda process: process.clock.skew(by_ms))
             case FreezeProcess():

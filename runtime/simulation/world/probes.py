@@ -25,6 +25,7 @@ from ....state.checkpoint_folders import job_directory
 from ...connectors.files.collect_sink import is_collected
 from ...connectors.files.committed_files import checkpoint_of
 from ...oracles import Violation
+from .checkpoint_deaths import CheckpointDeaths
 from .data_plane import SimulatedDataPlane
 from .faults import UserCall
 from .in_flight import Place, Way, place_of, records_in_flight, ways_back
@@ -67,6 +68,8 @@ class Probes:
         """Called after each commit of a sink, in the middle of whatever happens."""
         self.when_made: Callable[[Operator], object] = lambda _: None
         """Called with each operator that a task is given, before anything is asked of it."""
+        self.deaths = CheckpointDeaths()
+        """Processes that are to die at a moment of a checkpoint."""
         self.moments: set[Moment] = set()
         """What was seen that no trace says."""
         self._world = world
@@ -97,7 +100,9 @@ class Probes:
         folder, _, name = path.rpartition("/")
         if name == "_metadata":
             job, _, checkpoint = folder.rpartition("/chk-")
-            self._completed.setdefault(job.rpartition("/")[2], set()).add(CheckpointId(int(checkpoint)))
+            checkpoint_id = CheckpointId(int(checkpoint))
+            self._completed.setdefault(job.rpartition("/")[2], set()).add(checkpoint_id)
+            self.deaths.completed(checkpoint_id)
 
     def removed(self, path: str) -> None:
         """What was committed stays, unless the job has to go back behind it because a file has rotted; and never does
@@ -317,11 +322,15 @@ def _watch(operator: Any, probes: Probes, process: Process, inputs: list[_Channe
         probes.may_raise("on_checkpoint")
         if isinstance(operator, KeyedOperator) and _is_firing(operator):
             probes.moments.add("between timers")
-        return on_checkpoint(checkpoint_id)
+        result = on_checkpoint(checkpoint_id)
+        probes.deaths.had_barrier(process, checkpoint_id)
+        return result
 
     def complete(checkpoint_id: CheckpointId) -> Any:
         probes.told_complete(process, operator, checkpoint_id)
-        return on_complete(checkpoint_id)
+        result = on_complete(checkpoint_id)
+        probes.deaths.was_told(process, checkpoint_id)
+        return result
 
     operator.on_checkpoint = checkpoint
     operator.on_checkpoint_complete = complete

@@ -171,11 +171,11 @@ class Process:
     # ---- what it does to the outside
 
     def die_after(self, operations: int) -> None:
-        """Let it die in the middle of its so-manieth operation from now on."""
+        """Let it die in the middle of the last of this number of operations from now on."""
         self.dies_at_operation = self.operations + operations
 
     def freeze_after(self, operations: int, for_ms: float) -> None:
-        """Let it freeze in the middle of its so-manieth operation from now on, or of a later one."""
+        """Let it freeze in the middle of the last of this number of operations from now on, or of a later one."""
         self._freezes_at_operation = self.operations + operations
         self._frozen_for_ms = for_ms
 

@@ -216,6 +216,15 @@ def test_what_no_restart_can_mend_is_the_end_at_once(kind: str) -> None:
     assert "no restart can mend it" in end.error_message
 
 
+def test_state_that_cannot_be_stored_is_the_end_at_once_also_where_it_comes_with_a_decline() -> None:
+    text = "checkpoint 3 was declined by op: {a} -> out subtask 0: StateNotStorable: state 'v': a lock (tolerable...=0)"
+    end = RepeatedFailures(5).add(FailureCause("CheckpointFailed", text, repeatable=True))
+    assert end.kind is FailureKind.REPEATED
+    assert "no restart can mend it" in end.error_message
+    other = FailureCause("CheckpointFailed", text.replace("StateNotStorable", "OSError"), repeatable=True)
+    assert ends(RepeatedFailures(5), other) == [False]
+
+
 @pytest.mark.parametrize("missing", ["ModuleNotFoundError", "NoEventTime"])
 def test_a_module_or_a_time_that_is_missing_is_no_end_where_another_error_came_of_it(missing: str) -> None:
     """As where a program does without it, and fails there."""

@@ -14,12 +14,16 @@ import pytest
 
 from understudy.actors.actor import Actor, Step
 from understudy.actors.operators.operator import Operator
+from understudy.runtime.output.running_code import RunningCode
 from understudy.runtime.output.slow_places import LOGGED_IN_FULL, ONCE_IN_MS
 from understudy.runtime.output.slow_steps import SlowSteps
 from understudy.runtime.system import ActorSystem
 from understudy.runtime.system.stepping_dispatcher import SteppingDispatcher
+from understudy.state.backends import shared_backend
+from understudy.state.backends.shared_backend import SharedBackend
 
 WAIT_S = 120
+LOCKS_FILE = shared_backend.__file__
 
 
 class Clock:
@@ -204,3 +208,32 @@ def test_no_threshold_is_too_long_for_its_thread(clock: Clock, monkeypatch: pyte
     with SlowSteps(10.0**17, clock):
         pass
     assert died == []
+
+
+def test_a_task_that_waits_for_the_lock_of_its_state_names_the_coroutine_that_holds_it(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And not the line of our own at which it waits."""
+    lock = threading.Lock()
+    lock.acquire()
+    inner: Any = SimpleNamespace()
+    backend = SharedBackend(inner, lock)
+
+    def wait() -> None:
+        with backend._as_committed():
+            pass
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    while (top := sys._current_frames().get(waiting.ident or 0)) is None or top.f_code.co_filename != LOCKS_FILE:
+        pass
+    held = RunningCode(slow_operator(), "process", "job.py", 8)
+    frames = dict.fromkeys([threading.get_ident()], top)
+    stage = Stage(SlowSteps(1000, clock, lambda: frames, on_the_loop=lambda: held), clock)
+    stage.turn(1250, ends_after_ms=1300)
+    lock.release()
+    waiting.join()
+    assert [record.getMessage().partition(" has held")[0].partition(" held")[0] for record in caplog.records] == [
+        "operator 'slow' in process (subtask 1, attempt 2)"
+    ] * 2
+    assert all("job.py:8" in record.getMessage() for record in caplog.records)

@@ -18,6 +18,7 @@ from understudy.runtime.simulation.world.faults import (
     JOB_MANAGER,
     FailingStorage,
     FreezeProcess,
+    KillAtCheckpoint,
     KillProcess,
     Partition,
     SlowFiles,
@@ -95,7 +96,11 @@ def test_every_kind_of_fault_is_told_without_its_class_and_moment() -> None:
     seen = set()
     for seed in range(200):
         chance = random.Random(seed)
-        slow = random_slow_process(chance, 2, 10_000), SlowFiles(1_000.0, 500.0, 1, extra_ms=250.0)
+        slow = (
+            random_slow_process(chance, 2, 10_000),
+            SlowFiles(1_000.0, 500.0, 1, extra_ms=250.0),
+            KillAtCheckpoint(1.0),
+        )
         for fault in (*random_faults(chance, 2, 10_000), *slow):
             seen.add(type(fault))
             assert type(fault).__name__ not in told_fault(fault)

@@ -81,6 +81,7 @@ def test_what_only_the_test_s_own_process_holds_is_no_mistake() -> None:
 
     survived = assert_exactly_once(build, histories=2)
     assert survived.not_compared == "in another process the job commits something else, whatever the hash seed"
+    assert str(survived).endswith(f" time zone (.not_compared): {survived.not_compared}")
 
 
 class Unknown(Operator):

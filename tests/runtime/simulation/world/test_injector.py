@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import get_args
@@ -10,16 +11,19 @@ import pytest
 
 from understudy.messages import JobStatus
 from understudy.runtime.api.environment import StreamEnvironment
+from understudy.runtime.simulation.histories.story import tell
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
 from understudy.runtime.simulation.world.faults import (
     FAULTS,
     JOB_MANAGER,
+    CheckpointMoment,
     CutConnections,
     FailingOperator,
     FailingStorage,
     Fault,
     FreezeProcess,
     FullDisk,
+    KillAtCheckpoint,
     KillAtOperation,
     KillProcess,
     Partition,
@@ -82,6 +86,22 @@ class TestProcesses:
             before = victim.operations
             assert cluster.run_until(lambda: not victim.is_alive, timeout=5)
             assert victim.operations == before + 3
+
+    @pytest.mark.parametrize("moment", get_args(CheckpointMoment))
+    @pytest.mark.parametrize("which", [0, 1, 5])
+    def test_kill_at_a_moment_of_a_checkpoint(self, moment: CheckpointMoment, which: int) -> None:
+        with running(KillAtCheckpoint(3_500, moment, which)) as cluster:
+            cluster.run_for(60_000)
+            (killed,) = (each for each in cluster.trace.entries if "SIGKILL, " in str(each))
+            number = re.findall(r"checkpoint (\d+)", str(killed))[0]
+            story = list(tell(cluster.trace))
+            dies = next(index for index, line in enumerate(story) if "SIGKILL, " in line)
+            is_complete = any(line.endswith(f"checkpoint {number} is complete") for line in story[:dies])
+            assert is_complete == (moment == "notice")
+            restored = next(line for line in story[dies:] if "restores its tasks" in line)
+            assert f"from checkpoint {number if moment != 'barrier' else int(number) - 1} " in restored
+            assert cluster._handles[0].status is JobStatus.FINISHED
+            assert sorted(cluster._handles[0].results("out")) == list(range(40))
 
     def test_of_a_process_that_is_not_there_does_not_happen(self) -> None:
         with running(KillProcess(1_000, who=7), SkewClock(1_000, 7, 5), FreezeProcess(1_000, 10, 7)) as cluster:
@@ -312,6 +332,7 @@ def test_every_fault_of_the_catalogue_can_happen() -> None:
         FailingOperator(3_000),
         SlowProcess(3_100, 100, 1, 20.0),
         SlowFiles(3_150, 100, 1, 20.0),
+        KillAtCheckpoint(5_000, "barrier"),
     ]
     assert {type(fault) for fault in one_of_each} == set(FAULTS)
     with running(*one_of_each) as cluster:

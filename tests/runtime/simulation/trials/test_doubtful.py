@@ -1,0 +1,83 @@
+"""What is doubtful in a job's code is named, though every history goes well."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy import StreamEnvironment
+from understudy.testing import assert_exactly_once
+
+ROUTES: dict[int, int] = {}
+LOG = Path("/dev/null")
+
+
+def elapsed(number: int) -> tuple[int, int]:
+    """Always 0 seconds."""
+    return number, int(time.time() - time.time())
+
+
+def noted(number: int) -> int:
+    LOG.write_text(str(number))
+    return number
+
+
+def stored(number: int) -> int:
+    sqlite3.connect(":memory:").close()
+    return number
+
+
+def drawn(number: int) -> int:
+    return number + int(random.random())
+
+
+def routed(number: int) -> int:
+    ROUTES[number] = 1
+    return number
+
+
+def plain(number: int) -> int:
+    return number
+
+
+def _survived(function: Callable[[int], Any]) -> Any:
+    env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=1_000)
+    env.from_collection(range(6)).map(function).collect(name="out")
+    return assert_exactly_once(env, histories=1)
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (elapsed, "elapsed calls time.time ("),
+        (noted, "noted calls Path.write_text ("),
+        (stored, "stored calls sqlite3.connect ("),
+        (drawn, "drawn calls random.random ("),
+        (routed, "routed changes the dict 'ROUTES' of your program ("),
+    ],
+)
+def test_it_is_named(function: Callable[[int], Any], told: str) -> None:
+    survived = _survived(function)
+    assert survived.doubtful[0].startswith(told)
+    assert f"; not found wrong, but doubtful (.doubtful): {told}{__file__}:" in str(survived)
+
+
+def by_route(number: int) -> int:
+    return ROUTES.setdefault(number, 0)
+
+
+def test_a_key_function_is_looked_at_too() -> None:
+    env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=1_000)
+    env.from_collection(range(6)).key_by(by_route).map(plain).collect(name="out")
+    told = "by_route changes the dict 'ROUTES' of your program ("
+    assert any(each.startswith(told) for each in assert_exactly_once(env, histories=1).doubtful)
+
+
+def test_a_job_without_it_is_not() -> None:
+    assert "doubtful" not in str(_survived(plain))
