@@ -175,12 +175,13 @@ class FailureLog:
 
     def process_ended(self, ended: ProcessEnded) -> None:
         """It was lost before, or had not even registered."""
+        why = self._shortly(ended.reason)
         if ended.next_in_ms is None:
-            self.say(f"{self._job}: the process of TaskManager {ended.index}: {self._shortly(ended.reason)}")
+            self.say(f"{self._job}: the process of TaskManager {ended.index}: {why}")
             return
         self.say(
-            f"{self._job}: TaskManager {ended.index} ended before it registered: {self._shortly(ended.reason)}; the next "
-            f"one starts in {ended.next_in_ms / 1000:.1f} s"
+            f"{self._job}: TaskManager {ended.index} ended before it registered: {why}; the next one starts in "
+            f"{ended.next_in_ms / 1000:.1f} s"
         )
 
     def _shortly(self, reason: str) -> str:
