@@ -114,6 +114,8 @@ class FailureLog:
         self._told: deque[_Told] = deque(maxlen=SYMPTOMS_KEPT)
         self._lost: Counter[int] = Counter()
         """By index, how often that TaskManager was lost since the last completed checkpoint."""
+        self._long_reason = ""
+        """Why a process has ended, as it was logged last."""
         self._in_a_row = 0
         """Checkpoints that have failed since then."""
         self._in_vain = 0
@@ -173,13 +175,21 @@ class FailureLog:
 
     def process_ended(self, ended: ProcessEnded) -> None:
         """It was lost before, or had not even registered."""
+        why = self._shortly(ended.reason)
         if ended.next_in_ms is None:
-            self.say(f"{self._job}: the process of TaskManager {ended.index}: {ended.reason}")
+            self.say(f"{self._job}: the process of TaskManager {ended.index}: {why}")
             return
         self.say(
-            f"{self._job}: TaskManager {ended.index} ended before it registered: {ended.reason}; the next one starts "
-            f"in {ended.next_in_ms / 1000:.1f} s"
+            f"{self._job}: TaskManager {ended.index} ended before it registered: {why}; the next one starts in "
+            f"{ended.next_in_ms / 1000:.1f} s"
         )
+
+    def _shortly(self, reason: str) -> str:
+        """A long one, with what is likely and what to do, in full once; then its first clause."""
+        if len(reason) <= SHORT_LINE:
+            return reason
+        is_new, self._long_reason = reason != self._long_reason, reason
+        return reason if is_new else f"{reason.partition(',')[0][:SHORT_LINE]}, as logged above"
 
     def checkpoint_completed(self) -> None:
         """That is progress: what ended processes before is over."""

@@ -13,7 +13,7 @@ from ..context import Clock
 log = logging.getLogger(__name__)
 
 NOTED_MS = 10_000.0
-"""A smaller jump is a clock that is adjusted, and of no consequence."""
+"""A smaller jump is that of a clock that is adjusted, and of no consequence."""
 
 
 class ClockJumps:

@@ -269,6 +269,24 @@ def test_one_that_is_lost_again_and_again_is_told_with_what_may_be_behind_it(
     assert "restart_strategy=fixed_delay(" in lines(caplog)[7]
 
 
+def test_what_to_do_about_processes_that_are_killed_is_said_once(
+    told: FailureLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    why = f"killed by SIGKILL, and not by Understudy: {'memory ran out, or ' * 10}"
+    for reason in (why, why, "exited with code 3", why):
+        told.process_ended(ProcessEnded(1, reason, None))
+    told.process_ended(ProcessEnded(1, why, 500.0))
+    head = "job 'flights': the process of TaskManager 1:"
+    again = "killed by SIGKILL, as logged above"
+    assert lines(caplog) == [
+        f"{head} {why}",
+        f"{head} {again}",
+        f"{head} exited with code 3",
+        f"{head} {again}",
+        f"job 'flights': TaskManager 1 ended before it registered: {again}; the next one starts in 0.5 s",
+    ]
+
+
 def test_all_that_is_logged_is_kept(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     kept: list[tuple[str, int, str]] = []
     told = FailureLog(graph(), clock, lambda *line: kept.append(line))
