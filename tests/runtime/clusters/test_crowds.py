@@ -24,8 +24,8 @@ CROWD = 2_000
 PORTS = ("web", "control", "prometheus")
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[list[str]]:
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """The addresses of its ports."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = psutil.Process().num_fds() + 2 * CROWD
@@ -33,7 +33,8 @@ def service(tmp_path: Path) -> Iterator[list[str]]:
         pytest.skip(f"this process may open {hard} descriptors only")
     if soft != resource.RLIM_INFINITY and soft < needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-    command = [sys.executable, str(Path(__file__).parent / "crowded_service.py"), str(tmp_path)]
+    folder = tmp_path_factory.mktemp("service")
+    command = [sys.executable, str(Path(__file__).parent / "crowded_service.py"), str(folder)]
     try:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
