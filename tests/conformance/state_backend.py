@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 from understudy.messages import CheckpointId, KeyedStateHandle
 from understudy.state.backends.backend import KeyedStateBackend
@@ -38,7 +39,19 @@ class OnBackend(KeyedStateContract):
         self.kind = kind
 
     def make_backend(self, key_groups: range = range(MAX_PARALLELISM)) -> KeyedStateBackend:
-        return backend_named(self.kind).keyed_backend(key_groups, MAX_PARALLELISM)
+        backend = backend_named(self.kind).keyed_backend(key_groups, MAX_PARALLELISM)
+        _made.add(backend)
+        return backend
+
+
+_made: WeakSet[KeyedStateBackend] = WeakSet()
+
+
+def close_all() -> None:
+    """That were made: one of RocksDB has files open."""
+    for backend in list(_made):
+        backend.close()
+    _made.clear()
 
 
 FEWER = with_fewer_examples(KeyedStateContract, 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from copy import deepcopy
 from io import StringIO
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from .__main__ import main
 from .runner import ADAPTERS, NotAVectorFile, Tally, read, run, scenarios_in, schema_of
 from .scenario import VECTORS, Scenario, Skipped
+from .state_backend import close_all
 
 FILES = sorted(VECTORS.glob("*.json"))
 """Those distilled from Flink's tests; and `more_...`, which have further cases in the same schemas."""
@@ -42,6 +44,12 @@ def kept() -> list[Any]:
         for path in FILES
         for scenario in scenarios_in(read(path), path)
     ]
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    close_all()
 
 
 @pytest.mark.parametrize("scenario", kept())

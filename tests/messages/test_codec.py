@@ -104,15 +104,7 @@ def refusal(data: bytes) -> str:
     return str(refused.value)
 
 
-# -- there and back
-
-
-@pytest.mark.parametrize("cls", vocabulary().values(), ids=lambda cls: cls.__name__)
-@examples(20)
-@given(data=st.data())
-def test_every_message_comes_back_as_it_was(cls: type, data: st.DataObject) -> None:
-    value = data.draw(instances(cls))
-    assert decode(encode(value)) == value
+# -- there and back: every message of ours in test_usual_fields.py
 
 
 @given(plain_values())

@@ -119,9 +119,9 @@ def failure_of(depth: int) -> FailureCause:
 
 
 @pytest.mark.parametrize("cls", vocabulary().values(), ids=lambda cls: cls.__name__)
-@examples(15)
+@examples(20)
 @given(data=st.data())
-def test_every_message_of_ours_is_a_usual_case_and_the_same_bytes(cls: type, data: st.DataObject) -> None:
+def test_every_message_of_ours_comes_back_as_a_usual_case_and_of_the_same_bytes(cls: type, data: st.DataObject) -> None:
     value = data.draw(instances(cls))
     assert is_usual(value)
     said = encode(value)

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 import pytest
 
 from .crowded_service import TOKEN
@@ -23,21 +24,25 @@ CROWD = 2_000
 PORTS = ("web", "control", "prometheus")
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[list[str]]:
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """The addresses of its ports."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < 2 * CROWD:
+    needed = psutil.Process().num_fds() + 2 * CROWD
+    if hard != resource.RLIM_INFINITY and hard < needed:
         pytest.skip(f"this process may open {hard} descriptors only")
-    if soft != resource.RLIM_INFINITY and soft < 2 * CROWD:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (2 * CROWD, hard))
-    command = [sys.executable, str(Path(__file__).parent / "crowded_service.py"), str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield json.loads(process.stdout.readline())
-        process.communicate(timeout=WAIT_S)
-        assert process.returncode == 0
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    folder = tmp_path_factory.mktemp("service")
+    command = [sys.executable, str(Path(__file__).parent / "crowded_service.py"), str(folder)]
+    try:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            yield json.loads(process.stdout.readline())
+            process.communicate(timeout=WAIT_S)
+            assert process.returncode == 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.parametrize("port", PORTS)

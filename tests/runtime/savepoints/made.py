@@ -21,7 +21,7 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.state import OperatorStateBackend, backend_named, channel_handle
-from understudy.state.backends.backend import SnapshotTarget
+from understudy.state.backends.backend import KeyedStateBackend, SnapshotTarget
 from understudy.state.checkpoint_folders import checkpoint_directory
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
@@ -89,13 +89,22 @@ Fill = Callable[[SubtaskSnapshot, Subtask], None]
 """Adds to the snapshot of one subtask what an operator holds there."""
 
 
+_open: list[KeyedStateBackend] = []
+
+
+def keyed_backend(state_backend: str, subtask: Subtask) -> Any:
+    """Closed once what it holds is written: one of RocksDB has files open."""
+    _open.append(backend_named(state_backend).keyed_backend(subtask.groups, MAX_PARALLELISM))
+    return _open[-1]
+
+
 def declared_states(
     keys: Sequence[Any] = KEYS, value: Callable[[int], int] = lambda at: at * 10, state_backend: str = "filesystem"
 ) -> Fill:
     """`value(i)` is what the i-th key holds."""
 
     def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
-        backend = backend_named(state_backend).keyed_backend(subtask.groups, MAX_PARALLELISM)
+        backend = keyed_backend(state_backend, subtask)
         backend.clock = Clock()
         states = {name: backend.state(each) for name, each in vars(Declared).items() if not name.startswith("_")}
         timers = backend.timers()
@@ -202,6 +211,8 @@ def savepoint(
             )  # fmt: skip
             channels = (channel_handle(0, SubtaskIndex(0), [b"a batch"]),) if in_flight else ()
             states[SubtaskIndex(index)] = snapshot.write(target, store_in_file, channels)
+            while _open:
+                _open.pop().close()
         described = (OperatorDescription(OperatorId(name), name, "operator", _STATES.get(name, ())),)
         vertices[VertexId(name)] = VertexSnapshot(parallelism, MAX_PARALLELISM, states, described)
     completed = CompletedCheckpoint(job_id, CheckpointId(checkpoint_id), 1_000, 1_001, 0, vertices, is_savepoint=True)

@@ -11,11 +11,11 @@ import pytest
 
 from understudy import InvalidEdit, Savepoint, ValueState
 from understudy.messages import CheckpointId, OperatorId
-from understudy.state import HeapBackend, backend_named, handle_reader
+from understudy.state import HeapBackend, handle_reader
 from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot
 from understudy.state.errors import StateIncompatible
 
-from .made import MAX_PARALLELISM, Clock, Fill, Subtask, savepoint
+from .made import MAX_PARALLELISM, Clock, Fill, Subtask, keyed_backend, savepoint
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ STATE, NUMBER = ValueState(object, name="kept"), ValueState(int, name="number")
 
 def kept(state_backend: str, key: Any = "JFK") -> Fill:
     def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
-        backend = backend_named(state_backend).keyed_backend(subtask.groups, MAX_PARALLELISM)
+        backend = keyed_backend(state_backend, subtask)
         backend.clock = Clock()
         states: list[Any] = [backend.state(STATE), backend.state(NUMBER)]
         if subtask.index == 0:
