@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from contextlib import suppress
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, cast
 
 from ...state.backends.private_copy import CHANGEABLE, is_same, private_copy
 from ..errors import UnwantedResult
@@ -75,7 +75,7 @@ class FirstRecordsCollector(Collector):
                     operator.context.name,
                     said,
                 )
-                self.__class__ = Collector
+                self.__class__ = cast("type[Self]", Collector)
         Collector._seal(self)
 
 
@@ -84,12 +84,13 @@ class _EnoughCollector(FirstRecordsCollector):
 
     __slots__ = ()
 
-    collect = list.append
+    if not TYPE_CHECKING:
+        collect = list.append
 
     def _seal(self) -> None:
         super()._seal()
         self._watch = (None, [], 0)
-        self.__class__ = Collector
+        self.__class__ = cast("type[Self]", Collector)
 
 
 def _refuse_more(*records: Any) -> NoReturn:

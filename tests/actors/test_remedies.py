@@ -223,7 +223,8 @@ class AssignsToValue(KeyedOperator):
     total = ValueState(int, default=0)
 
     def process(self, record: Any, out: Collector) -> None:
-        self.total.value = record["n"]  # type: ignore[method-assign]
+        total: Any = self.total
+        total.value = record["n"]
 
 
 class CallsOut(KeyedOperator):
