@@ -51,7 +51,7 @@ _OF_TYPES = {
         "out.collect(...) takes one record, as a list's append: write out.collect((key, record)) for several values"
     ),
     "Collector.put() missing 1": "write out.collect(record) in place of out.put(record)",
-    "'Collector' object is not callable": "write out.collect(record) in place of out(record)",
+    "Collector' object is not callable": "write out.collect(record) in place of out(record)",
     "NoneType can't be used in 'await' expression": _OF_AWAIT,
     "'NoneType' object can't be awaited": _OF_AWAIT,
 }
@@ -66,6 +66,8 @@ def remedy(error: BaseException) -> str:
         )
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         return "raise the limit of open files (ulimit -n) where TaskManagers start, or give each fewer slots"
+    if isinstance(error, AttributeError) and "attribute 'value' is read-only" in str(error):
+        return "write self.x.update(value) in place of self.x.value = value"
     if isinstance(error, AttributeError):
         return _of_attribute(error.obj, str(error.name))
     if isinstance(error, TypeError) and _ACCESSOR.search(str(error)):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, cast
 
 from ...state.backends.private_copy import CHANGEABLE, is_same, private_copy
 from ..errors import UnwantedResult
@@ -30,7 +30,9 @@ class WatchedCollector(Collector):
 
     __slots__ = ()
 
-    def collect(self, record: Any, /) -> None:
+    def collect(self, record: Any, /, *more: Any) -> None:
+        if more:
+            _refuse_more(record, *more)
         if (parts := _changeable_parts(record)) is not None:
             self._watch[1].append((record, _copied(parts)))
         self.append(record)
@@ -49,7 +51,9 @@ class FirstRecordsCollector(Collector):
 
     __slots__ = ()
 
-    def collect(self, record: Any, /) -> None:
+    def collect(self, record: Any, /, *more: Any) -> None:
+        if more:
+            _refuse_more(record, *more)
         self.append(record)
         operator, watched, more = self._watch
         if more <= 0:
@@ -71,7 +75,7 @@ class FirstRecordsCollector(Collector):
                     operator.context.name,
                     said,
                 )
-                self.__class__ = Collector  # type: ignore[assignment]
+                self.__class__ = cast("type[Self]", Collector)
         Collector._seal(self)
 
 
@@ -80,12 +84,20 @@ class _EnoughCollector(FirstRecordsCollector):
 
     __slots__ = ()
 
-    collect = list.append
+    if not TYPE_CHECKING:
+        collect = list.append
 
     def _seal(self) -> None:
         super()._seal()
         self._watch = (None, [], 0)
-        self.__class__ = Collector  # type: ignore[assignment]
+        self.__class__ = cast("type[Self]", Collector)
+
+
+def _refuse_more(*records: Any) -> NoReturn:
+    raise TypeError(
+        f"out.collect takes one record, found {len(records)}: write a tuple or a dict of them, as in "
+        f"out.collect(({', '.join(repr(each)[:20] for each in records[:2])}))"
+    )
 
 
 def _changed(operator: Operator, watched: list[tuple[Any, Any]]) -> str:

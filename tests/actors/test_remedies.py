@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from understudy import Collector, KeyedOperator, Operator, OperatorContext
+from understudy import Collector, KeyedOperator, Operator, OperatorContext, ValueState
+from understudy.actors.errors import UserCodeError
 from understudy.actors.failure import describe
 from understudy.actors.names_of_others import _OWNERS
 from understudy.actors.operators.timers import Timers
@@ -22,6 +23,7 @@ from understudy.actors.remedies import remedy
 from understudy.actors.windows.trigger_state import TriggerState
 from understudy.messages import row_type
 from understudy.runtime.system.clock import SystemClock
+from understudy.testing import OperatorHarness
 
 
 class Unkeyed(Operator): ...
@@ -215,3 +217,30 @@ def test_put_of_a_collector_is_ours_and_hints_all_the_same() -> None:
     with pytest.raises(TypeError) as raised:
         Collector().put(1)  # type: ignore[call-arg, arg-type]
     assert "write out.collect(record) in place of out.put(record)" in describe(raised.value).error_message
+
+
+class AssignsToValue(KeyedOperator):
+    total = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Collector) -> None:
+        total: Any = self.total
+        total.value = record["n"]
+
+
+class CallsOut(KeyedOperator):
+    def process(self, record: Any, out: Any) -> None:
+        out(record)
+
+
+@pytest.mark.parametrize(
+    ("operator", "text"),
+    [
+        (AssignsToValue, "write self.x.update(value) in place of self.x.value = value"),
+        (CallsOut, "write out.collect(record) in place of out(record)"),
+    ],
+)
+def test_a_mistake_with_what_a_task_gives_is_hinted_at(operator: type[KeyedOperator], text: str) -> None:
+    with OperatorHarness(operator, key_by="k") as harness, pytest.raises(UserCodeError) as raised:
+        harness.process([{"k": "a", "n": 1}])
+    assert raised.value.__cause__ is not None
+    assert text in remedy(raised.value.__cause__)

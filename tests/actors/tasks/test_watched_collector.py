@@ -140,8 +140,6 @@ class CannotBeCopied:
     def __eq__(self, _other: object) -> bool:
         raise RuntimeError("nor like this")
 
-    __hash__ = None  # type: ignore[assignment]
-
 
 def in_a_task(operator: Operator, records: list[Any], batches: int = 1) -> tuple[Any, Any]:
     """What the collector of a running task, and its operator's context, become."""
@@ -193,3 +191,18 @@ def test_objects_that_cannot_be_copied_or_compared_go_on(caplog: pytest.LogCaptu
     _, ((given,),) = in_a_task(Gives(), [CannotBeCopied(), CannotBeCopied()])
     assert len(given) == 2
     assert not caplog.records
+
+
+class CollectsTwo(Operator):
+    def process_batch(self, batch: Any, out: Any) -> None:
+        for record in batch:
+            out.collect("a", record)
+
+
+def test_two_records_at_once_are_refused_with_what_to_write() -> None:
+    said = r"out\.collect takes one record, found 2: write a tuple or a dict of them, as in out\.collect\(\('a', 1\)\)"
+    with pytest.raises(TypeError, match=said):
+        in_a_task(CollectsTwo(), [1])
+    with OperatorHarness(CollectsTwo()) as harness, pytest.raises(UserCodeError) as raised:
+        harness.process([1])
+    assert re.search(said, str(raised.value.__cause__))

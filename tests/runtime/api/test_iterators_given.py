@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,11 +20,11 @@ def test_one_without_an_end_is_told_of_while_it_is_read() -> None:
 
 
 def test_a_generator_is_named() -> None:
-    def numbers() -> object:
+    def numbers() -> Iterator[int]:
         yield from range(5)
 
     with pytest.warns(UserWarning, match="the generator numbers has given 5 records"):
-        assert list(told_when_many(numbers(), many=5)) == [0, 1, 2, 3, 4]  # type: ignore[arg-type]
+        assert list(told_when_many(numbers(), many=5)) == [0, 1, 2, 3, 4]
 
 
 def test_one_that_was_read_before_is_told_of_and_others_are_not() -> None:
