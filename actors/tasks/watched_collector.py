@@ -55,14 +55,14 @@ class FirstRecordsCollector(Collector):
         if more:
             _refuse_more(record, *more)
         self.append(record)
-        operator, watched, more = self._watch
-        if more <= 0:
+        operator, watched, left = self._watch
+        if left <= 0:
             return  # by a bound method that the operator has taken before
         with suppress(Exception):  # the copy of an object of the user's
             if (parts := _changeable_parts(record)) is not None:
                 watched.append((record, _copied(parts)))
-        self._watch = (operator, watched, more - 1)
-        if more == 1:
+        self._watch = (operator, watched, left - 1)
+        if left == 1:
             self.__class__ = _EnoughCollector
 
     def _seal(self) -> None:
