@@ -108,6 +108,8 @@ class AbortReason(Enum):
     """Checkpoints are triggered at sources only."""
     SNAPSHOT_FAILED = "snapshot_failed"
     """The snapshot could not be taken or written."""
+    NOT_STORABLE = "state_not_storable"
+    """As its state holds what no state can: the next snapshot has it, too."""
 
     @property
     def is_secondhand(self) -> bool:

@@ -18,6 +18,8 @@ class FailureKind(Enum):
     """Secondhand: it came to this task from another one, which can say why."""
     UNREADABLE_STATE = "unreadable_state"
     """A file of a checkpoint is gone, or is not what was written."""
+    NOT_STORABLE = "state_not_storable"
+    """The state of an operator holds what no state can."""
     TASK_MANAGER_LOST = "task_manager_lost"
     REPEATED = "repeated"
     """A wrapper that ends the job; its cause is what came too often."""

@@ -92,7 +92,7 @@ class FailedTries:
             call.out.emit_to(ERRORS, [FailedRecord(each, shown, call.tries, key) for each in records], times)
         else:
             failure = UserCodeError(self._name, call.position)
-            failure.args = (f"{failure}: {self._told(call)}",)
+            failure.what = f"{failure.what}: {self._told(call)}"
             failure.record_key, failure.others_ended = call.idempotency_key, others_ended
             raise failure from error
 

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from ...messages import CheckpointId, DeclineCheckpoint, ExecutionAttemptId, FailureCause, SubtaskIndex, VertexId
+from ...messages import (
+    AbortReason,
+    CheckpointId,
+    DeclineCheckpoint,
+    ExecutionAttemptId,
+    FailureCause,
+    FailureKind,
+    SubtaskIndex,
+    VertexId,
+)
 from .checkpoint_effects import CheckpointFailure, FailJob
 from .checkpoint_plan import VertexShape
 from .finished_checkpoints import REMEMBERED_CHECKPOINTS
@@ -47,10 +56,17 @@ class CheckpointFailures:
         if message.reason.is_secondhand:
             return []
         what = f"was declined by {who}: {message.text}"
-        return self.count(message.checkpoint_id, what, repeatable=message.repeatable)
+        kind = FailureKind.NOT_STORABLE if message.reason is AbortReason.NOT_STORABLE else FailureKind.OTHER
+        return self.count(message.checkpoint_id, what, repeatable=message.repeatable, kind=kind)
 
     def count(
-        self, checkpoint_id: CheckpointId, what: str, *, repeatable: bool = False, advice: str = ""
+        self,
+        checkpoint_id: CheckpointId,
+        what: str,
+        *,
+        repeatable: bool = False,
+        advice: str = "",
+        kind: FailureKind = FailureKind.OTHER,
     ) -> list[FailJob]:
         """The job's failure, which ends with the advice, when this was one too many; the count is reset then."""
         if checkpoint_id not in self._uncounted:
@@ -61,7 +77,7 @@ class CheckpointFailures:
             return []
         self._in_a_row = 0
         text = f"checkpoint {checkpoint_id} {what} (tolerable_checkpoint_failures={self._tolerable}){advice}"
-        return [FailJob(FailureCause("CheckpointFailed", text, repeatable=repeatable))]
+        return [FailJob(FailureCause("CheckpointFailed", text, repeatable=repeatable, kind=kind))]
 
 
 def who_is(attempt_id: ExecutionAttemptId, pending: PendingCheckpoint, shapes: Mapping[VertexId, VertexShape]) -> str:

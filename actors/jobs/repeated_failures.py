@@ -73,9 +73,6 @@ _CHANGING = re.compile(
 or as the end of a shortened text; and how many records of a batch came before.
 """
 
-_DECLINED = re.compile(r"checkpoint \d+ was declined by .*? subtask \d+: (\w+): ")
-"""A task's error comes with its name when it declines a checkpoint."""
-
 _NUMBERS = re.compile(r"\d+")
 
 ADVICE = (
@@ -167,15 +164,9 @@ def _is_certain(failure: FailureCause) -> bool:
     """Whether no attempt can come further than this one."""
     root = raised(failure)
     step: FailureCause | None = failure
-    while step is not None and not CERTAIN.intersection((step.error_type, *_declined_with(step))):
+    while step is not None and step.error_type not in CERTAIN and step.kind is not FailureKind.NOT_STORABLE:
         step = step.cause
     return step is not None or root.error_type in CERTAIN_ALONE
-
-
-def _declined_with(failure: FailureCause) -> tuple[str, ...]:
-    """The type of the error with which a task has declined a checkpoint; empty for another failure."""
-    found = _DECLINED.match(failure.error_message) if failure.error_type == "CheckpointFailed" else None
-    return () if found is None else (found[1],)
 
 
 def _gave_up(failure: FailureCause, count: int, why: str) -> FailureCause:

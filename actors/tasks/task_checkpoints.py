@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...messages import AbortReason, CheckpointId, DeclineCheckpoint, InputWatermark, TaskDeployment
+from ...state.errors import StateNotStorable
 from ..barriers.barrier_handler import Aborted, Aligned
 from ..context import ActorContext, Ref
 from ..failure import chain_of
@@ -140,7 +141,9 @@ class TaskCheckpoints:
         error = failed.error
         repeatable = is_repeatable(chain_of(error))
         detail = f"{type(error).__name__}: {error}"
-        self.decline(failed.checkpoint_id, AbortReason.SNAPSHOT_FAILED, detail, repeatable=repeatable)
+        is_storable = not isinstance(error, StateNotStorable)
+        reason = AbortReason.SNAPSHOT_FAILED if is_storable else AbortReason.NOT_STORABLE
+        self.decline(failed.checkpoint_id, reason, detail, repeatable=repeatable)
 
     def decline(
         self, checkpoint_id: CheckpointId, reason: AbortReason, detail: str = "", *, repeatable: bool = False

@@ -2,11 +2,20 @@
 storage.
 """
 
-from .errors import AccessDenied, CannotTakeOver, HighAvailabilityError, NotOurs, NotReachable, UnusableFile
+from .errors import (
+    AccessDenied,
+    AnotherCluster,
+    CannotTakeOver,
+    HighAvailabilityError,
+    NotOurs,
+    NotReachable,
+    UnusableFile,
+)
 from .leader import FixedLeader, Leader, LeaderRetrieval
 
 __all__ = [
     "AccessDenied",
+    "AnotherCluster",
     "CannotTakeOver",
     "FixedLeader",
     "HighAvailabilityError",

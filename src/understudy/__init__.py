@@ -306,6 +306,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import VersionGone as VersionGone
     from .runtime.connectors import WebsocketSource as WebsocketSource
     from .runtime.high_availability import AccessDenied as AccessDenied
+    from .runtime.high_availability import AnotherCluster as AnotherCluster
     from .runtime.high_availability import CannotTakeOver as CannotTakeOver
     from .runtime.high_availability import HighAvailabilityError as HighAvailabilityError
     from .runtime.high_availability import NotOurs as NotOurs
@@ -477,7 +478,9 @@ _HOMES = {
         "TableMismatch TransactionLost UnknownFileSystem UnreadableFile UnreadableInput UnreadableMessage "
         "UnsupportedTable UnusableOutput VersionGone WebsocketSource"
     ),
-    "runtime.high_availability": "AccessDenied CannotTakeOver HighAvailabilityError NotOurs NotReachable UnusableFile",
+    "runtime.high_availability": (
+        "AccessDenied AnotherCluster CannotTakeOver HighAvailabilityError NotOurs NotReachable UnusableFile"
+    ),
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
     "runtime.savepoints.edit": "OperatorEdit SavepointEdit StateEdit",
     "runtime.savepoints.errors": (

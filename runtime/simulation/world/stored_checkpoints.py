@@ -38,9 +38,9 @@ from .seen_files import SeenFiles
 from .trace import Trace
 
 TIDY_MS = 15_000.0
-"""How long the files of a checkpoint may still be there when nobody needs them any more; longer where files are slow: a
-task may be in the middle of writing one.
-"""
+"""How long the files of a checkpoint may still be there when nobody needs them any more."""
+_AFTER_SLOW_MS = 5_000.0
+"""The same for what a task was still writing then, whose files were slow, once it is written."""
 
 _LATE_MS = 10_000.0
 """An acknowledgement that is later than this does not come."""
@@ -74,8 +74,8 @@ class StoredCheckpoints:
         kinds = {type(fault) for fault in faults}
         self._may_be_unreadable = RottenFile in kinds
         self._may_be_untidy = not kinds.isdisjoint(_UNTIDY)
-        slow_ms = [fault.extra_ms for fault in faults if isinstance(fault, SlowFiles)]
-        self._tidy_ms = TIDY_MS + max(slow_ms, default=0.0)
+        slow = [fault.at_ms + fault.for_ms + fault.extra_ms for fault in faults if isinstance(fault, SlowFiles)]
+        self._tidy_at_ms = max(slow, default=-_AFTER_SLOW_MS) + _AFTER_SLOW_MS
         self.newest_completed = CheckpointId(0)
         """Of those that were announced."""
         self._restarts_ms: list[float] = []
@@ -198,14 +198,12 @@ class StoredCheckpoints:
             self._report("nothing-retained-is-lost", f"checkpoint {checkpoint_id} cannot be read: {error}")
 
     def _others_are_gone(self, now_ms: float) -> None:
+        if now_ms < self._tidy_at_ms:
+            return
         for path, _ in self._disk.files():
             checkpoint_id = self._checkpoint_of(path)
             since_ms = now_ms - self._unneeded_ms.get(checkpoint_id, now_ms)
-            if (
-                since_ms > self._tidy_ms
-                and not self._is_excused(checkpoint_id)
-                and not self._could_not_be_removed(path)
-            ):
+            if since_ms > TIDY_MS and not self._is_excused(checkpoint_id) and not self._could_not_be_removed(path):
                 self._report("nothing-discarded-is-kept", f"{path} is there {since_ms:.0f} ms too long")
 
     def _is_excused(self, checkpoint_id: CheckpointId) -> bool:

@@ -248,7 +248,8 @@ def test_a_record_that_fails_the_task_is_shown_with_its_key_and_a_way_to_go_on(
         stage.turn()
     assert says.replace("'asking'", repr(caught.value.operator_name)) in str(caught.value)
     again = "to try them again retry=Retry(...)"
-    assert str(caught.value).endswith(f'to go on without such records set on_error="errors", {again} (AsyncSettings)')
+    advice = f'to go on without such records set on_error="errors", {again} (AsyncSettings)'
+    assert str(caught.value).endswith(f"{advice}: ValueError: no")
     assert len(str(caught.value)) < 440
 
 
@@ -256,7 +257,7 @@ def test_who_has_tried_again_is_not_told_to() -> None:
     stage = Stage(Asking(), retry=Retry(attempts=1))
     stage.take("a")
     stage.hand.end("a", error=ValueError("no"))
-    with pytest.raises(UserCodeError, match=r'set on_error="errors" \(AsyncSettings\)$'):
+    with pytest.raises(UserCodeError, match=r'set on_error="errors" \(AsyncSettings\): ValueError: no$'):
         stage.turn()
 
 

@@ -233,7 +233,7 @@ def _few(parallelism: int) -> StreamEnvironment:
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_a_job_lasts_as_long_in_each_parallelism(parallelism: int) -> None:
     trial = JobTrial(_few(2), slots_per_task_manager=2)
-    job = trial._paced(parallelism, 1)
+    job = trial._paced.job(parallelism, 1)
     with SimulatedCluster(2, 2) as cluster:
         tried = try_once(cluster, lambda *_: job, 60_000.0, lambda *_: ())
     assert tried.virtual_ms == pytest.approx(trial.reference.virtual_ms, rel=0.15)
