@@ -278,7 +278,7 @@ class _Assertion:
         if not diagnosis.needs_faults and (told := self._other_calm_output()) is not None:
             return unrepeatable_report(self._call, diagnosis, self._causes_of(failed), told)
         kept = [*self._trial.keeping, *self._trial.left_out]
-        shrunk, runs = shrink(failed, self._try)
+        shrunk, runs = shrink(failed, self._try, self._trial.seeds_in_other_orders())
         causes = self._causes_of(shrunk) or self._causes_of(failed)
         return failure_report(self._call, diagnosis, shrunk, runs, kept, causes)
 

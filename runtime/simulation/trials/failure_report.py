@@ -156,7 +156,9 @@ def _cause(diagnosis: Diagnosis, shrunk: Tried, causes: Sequence[str]) -> list[s
 def _shrunk(call: Call, failed: Tried, shrunk: Tried, runs: int) -> list[str]:
     count = f"Shrunk from {_count(len(failed.faults), 'fault')} to {len(shrunk.faults)}, in {_count(runs, 'more run')}:"
     if not shrunk.faults and not shrunk.actions:
-        return ["No fault is needed for it."]
+        if shrunk.seed == failed.seed:
+            return ["No fault is needed for it."]
+        return ["No fault is needed for it:", f"    {call.text(first_seed=shrunk.seed, histories=1, faults=())}"]
     parts = {"faults": shrunk.faults, "actions": shrunk.actions}
     given = {name: each for name, each in parts.items() if each or name == "faults"}
     names = ", ".join(sorted({type(each).__name__ for all_of in given.values() for each in all_of}))

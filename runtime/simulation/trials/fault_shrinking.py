@@ -5,7 +5,7 @@ The companion of shrinking.py for jobs that are not ours: only the faults and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import get_args
 
@@ -31,9 +31,16 @@ Run = Callable[[int, Schedule], Tried]
 RunWith = Callable[[int, Schedule, tuple[ClientAction, ...]], Tried]
 
 
-def shrink(failed: Tried, run: RunWith) -> tuple[Tried, int]:
-    """The same of a whole history: without its savepoints, if it fails without them too; then its faults."""
+def shrink(failed: Tried, run: RunWith, in_other_orders: Iterable[int] = ()) -> tuple[Tried, int]:
+    """The same of a whole history: none of its faults, if it fails without them in the history of one of the seeds
+    `in_other_orders`; without its savepoints, if it fails without them too; then its faults.
+    """
     runs, actions = 0, failed.actions
+    for seed in in_other_orders:
+        runs += 1
+        tried = run(seed, (), ())
+        if tried.violations and tried.violations[0].oracle == failed.violations[0].oracle:
+            return tried, runs
     for fewer in (actions[:length] for length in range(len(actions))):
         runs += 1
         tried = run(failed.seed, failed.faults, fewer)

@@ -61,6 +61,8 @@ WITH_SAVEPOINTS = 0.3
 
 _AHEAD = 0.3
 """Share of histories in which one of several sources runs ahead of the others."""
+_SEEDS_LOOKED_AT = 100
+"""For one in which a source does."""
 
 _LATE = 0.3
 """Share of those in which it does so shortly before its end, when some of its data has ended."""
@@ -208,6 +210,14 @@ class JobTrial:
         if len(self._sources) < 2 or chance.random() >= _AHEAD:
             return None
         return chance.choice(sorted(self._sources))
+
+    def seeds_in_other_orders(self) -> list[int]:
+        """Of several sources each runs ahead of the others in the history of one of these seeds."""
+        found: dict[VertexId, int] = {}
+        for seed in range(_SEEDS_LOOKED_AT if len(self._sources) > 1 else 0):
+            if (source := self._ahead(seed)) is not None:
+                found.setdefault(source, seed)
+        return list(found.values())
 
     def _fit(self, action: ClientAction, judge: Judge) -> ClientAction:
         if not isinstance(action, Rescale):
