@@ -6,11 +6,13 @@ that its harness has checked.
 
 from __future__ import annotations
 
+import shutil
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
@@ -99,8 +101,10 @@ class HostedAttempt:
         self._job, self._polled = job, 0
         operators = job.chain.operators()
         place(operators, self.deployment, clock=self.clock, wake=self._wake, resources=job.resources)
-        self._directory = TemporaryDirectory(prefix="understudy-harness-", ignore_cleanup_errors=True)
-        self._storage = CheckpointStorage(self._directory.name)
+        folder = mkdtemp(prefix="understudy-harness-")
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        """In silence also where nobody has closed it, or its begin failed."""
+        self._storage = CheckpointStorage(folder)
         self._coroutines = HostedCoroutines(self.clock)
         services = StateServices(
             self._storage, backend_named(job.state_backend), inline_threshold_bytes=1, call_loop=self._coroutines
@@ -307,7 +311,7 @@ class HostedAttempt:
         self._coroutines.discard()
         self.chain = OperatorChain((), self._emit)
         self.source = None
-        self._directory.cleanup()
+        self._remove()
 
     def _wake(self) -> None:
         self.woken = True
