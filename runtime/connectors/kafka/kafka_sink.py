@@ -5,8 +5,8 @@
 A transaction is open between two barriers, prepared at the second, and committed when that checkpoint is complete: by
 the producer that has it, or, after a restore, by any process, from the few numbers in the checkpoint (`recovery.py`).
 A producer is used again only when its commit is confirmed; a pool has two from the beginning, so that no record waits
-for one, and grows while checkpoints do not complete. Why each
-transaction has a mark in it: `marks.py`. Readers see the records with `isolation.level=read_committed`.
+for one, and grows while checkpoints do not complete. Why each transaction has a mark in it: `marks.py`. Readers see the
+records with `isolation.level=read_committed`.
 
 At least once: one producer, and a barrier waits until the brokers have everything. A restore writes again what came
 after the checkpoint.

@@ -103,7 +103,7 @@ class HostedAttempt:
         place(operators, self.deployment, clock=self.clock, wake=self._wake, resources=job.resources)
         folder = mkdtemp(prefix="understudy-harness-")
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        """In silence also where nobody has closed it, or its begin failed."""
+        """Called when this object goes, too: where nobody has closed it, or its begin failed."""
         self._storage = CheckpointStorage(folder)
         self._coroutines = HostedCoroutines(self.clock)
         services = StateServices(
