@@ -186,11 +186,12 @@ def _group_of(item: pytest.Item) -> str | None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """For --second-try."""
     options, reporter = session.config.option, session.config.pluginmanager.get_plugin("terminalreporter")
-    if session.config.cache is None or reporter is None or options.testers is None:
+    cache = testers.cache_of(session.config)
+    if cache is None or reporter is None or options.testers is None:
         return
     failed = {report.nodeid for kind in ("failed", "error") for report in reporter.stats.get(kind, ())}
     kinds = {item.nodeid: _starts_processes(item) for item in getattr(session, "items", ()) if item.nodeid in failed}
-    session.config.cache.set(_FAILED, dict.fromkeys(failed, False) | kinds)
+    cache.set(_FAILED, dict.fromkeys(failed, False) | kinds)
 
 
 @cache
@@ -213,7 +214,8 @@ def _keep(left_in: list[pytest.Item], items: list[pytest.Item], config: pytest.C
 
 
 def _to_try_again(items: list[pytest.Item], config: pytest.Config) -> list[pytest.Item]:
-    failed: dict[str, bool] = config.cache.get(_FAILED, {}) if config.cache is not None else {}
+    cache = testers.cache_of(config)
+    failed: dict[str, bool] = {} if cache is None else cache.get(_FAILED, {})
     if compute := sorted(name for name, starts_processes in failed.items() if not starts_processes):
         raise pytest.UsageError(f"a second try is for tests of processes alone, and these failed: {', '.join(compute)}")
     return [item for item in items if item.nodeid in failed]

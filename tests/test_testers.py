@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import _to_try_again
+from .conftest import _to_try_again, pytest_sessionfinish
 
 pytestmark = pytest.mark.processes
 
@@ -190,6 +190,15 @@ def test_threads_of_imported_modules_are_refused(tmp_path: Path) -> None:
 def test_a_second_try_is_of_what_failed(names: list[str]) -> None:
     items: list[Any] = [SimpleNamespace(nodeid=each) for each in "abc"]
     assert [each.nodeid for each in _to_try_again(items, _failed(dict.fromkeys(names, True)))] == names
+
+
+def test_pytest_may_have_no_cache(tmp_path: Path) -> None:
+    """As `-p no:cacheprovider` says."""
+    run = Run(tmp_path, "-p", "no:cacheprovider", a="def test_a(): pass\n", b="def test_b(): pass\n")
+    assert "2 passed" in run.end()[0]
+    config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda name: None), option=SimpleNamespace())
+    assert _to_try_again([], config) == []
+    pytest_sessionfinish(SimpleNamespace(config=config))  # type: ignore[arg-type]
 
 
 def test_what_computes_has_no_second_try() -> None:

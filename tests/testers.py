@@ -342,8 +342,8 @@ def run(session: pytest.Session, crews: Sequence[tuple[int, Sequence[Group]]]) -
     try:
         testers.run()
     finally:
-        if session.config.cache is not None:
-            session.config.cache.set(_SECONDS, _seconds(session.config) | testers.seconds)
+        if (cache := cache_of(session.config)) is not None:
+            cache.set(_SECONDS, _seconds(session.config) | testers.seconds)
 
 
 def _queue(session: pytest.Session, groups: Iterable[Group]) -> Queue:
@@ -353,4 +353,10 @@ def _queue(session: pytest.Session, groups: Iterable[Group]) -> Queue:
 
 
 def _seconds(config: pytest.Config) -> dict[str, float]:
-    return dict(config.cache.get(_SECONDS, {})) if config.cache is not None else {}
+    cache = cache_of(config)
+    return {} if cache is None else dict(cache.get(_SECONDS, {}))
+
+
+def cache_of(config: pytest.Config) -> pytest.Cache | None:
+    """None with `-p no:cacheprovider`."""
+    return getattr(config, "cache", None)
