@@ -8,16 +8,16 @@ import math
 from collections.abc import Awaitable
 from typing import Any
 
-from ...actors.ask_errors import ActorDead, KeyWanted, RemoteActorError
+from ...actors.ask_errors import KeyWanted, RemoteActorError
 from ...actors.timeouts import timeout_seconds
-from ...messages import JobGraph, JobId, JobVertex, OutletAnswer, ReadOutlet
+from ...messages import JobVertex, OutletAnswer, ReadOutlet
 from ...messages.known_names import known_arguments, there_are
 from ...state import NoCurrentKey
 from ..api.errors import InvalidSetting
 from ..connectors import OutletSink
-from .async_twin import Blocking
-from .job_client import NO_KEY, JobClient, operator_question
-from .job_errors import JobLost, ResultsUnavailable, UnknownOperator
+from .asked_job import AskedJob
+from .job_client import NO_KEY, operator_question
+from .job_errors import ResultsUnavailable, UnknownOperator
 from .job_future import JobFuture
 from .job_results import JobResults
 from .outlet import Outlet
@@ -26,13 +26,10 @@ ANSWER_MARGIN_MS = 30_000.0
 """So much longer than the JobManager waits for an outlet, the client waits for the JobManager."""
 
 
-class JobDialogue(Blocking):
+class JobDialogue(AskedJob):
     """Base of the JobHandle."""
 
-    _client: JobClient
-    _graph: JobGraph
     _results: JobResults
-    _lost: JobLost | None = None
 
     @known_arguments(first=1, example="job.ask('operator', message='question', key=7)")
     def ask(
@@ -122,10 +119,6 @@ class JobDialogue(Blocking):
             raise InvalidSetting(f"outlet: wanted a cursor (a str), or latest=True, found {after!r} and {latest!r}")
         return Outlet(_OutletOfJob(self), self.job_id, name, after, latest, self._results.record_types)
 
-    @property
-    def job_id(self) -> JobId:
-        return self._graph.job_id
-
     def _vertex_of(self, operator: str) -> JobVertex:
         """Where it runs; raises UnknownOperator."""
         known = [(described, vertex) for vertex in self._graph.vertices for described in vertex.operators]
@@ -147,12 +140,6 @@ class JobDialogue(Blocking):
                 return RemoteActorError(asked, error.type_name, error.message, error.traceback_text)
             case _:
                 return error
-
-    def _or_lost(self, error: BaseException) -> BaseException:
-        """What a question has failed with; JobLost when there is nobody left who could answer."""
-        if not isinstance(error, ActorDead):
-            return error
-        return self._lost or JobLost(f"the JobManager of job {self._graph.name!r} is gone: {error.reason}")
 
 
 class _OutletOfJob:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
-import math
 import sys
 import threading
 import time
@@ -22,26 +21,19 @@ from ...actors.failure import tell_line
 from ...actors.job_manager.job_names import named_among
 from ...actors.timeouts import timeout_seconds
 from ...messages import (
-    CancelJob,
-    CancelWithSavepoint,
     CheckpointHistory,
     CheckpointRetention,
-    CheckpointTaken,
     FailureCause,
     JobDetails,
     JobId,
     JobStatus,
     JobStatusChanged,
     JobSubmitted,
-    RequestCheckpoint,
     RequestCheckpointStatistics,
     RequestJobStatus,
     RequestJobView,
     RequestWatermarks,
     RestoredFrom,
-    StopJob,
-    StopWithSavepoint,
-    TriggerSavepoint,
 )
 from ..api.errors import ApiError
 from ..api.hook_checks import check_function
@@ -50,21 +42,14 @@ from ..system.errors import FutureTimeout
 from ..web.notebook import job_card
 from .async_twin import async_twin, interruptible, warn_of_event_loop
 from .inlet import Inlet, InletWay, way_into
-from .job_client import (
-    EventCallback,
-    JobClient,
-    checkpoint_failure,
-    checkpoint_taken,
-    savepoint_failure,
-    savepoint_path,
-)
+from .job_client import EventCallback, JobClient
 from .job_dialogue import JobDialogue
 from .job_errors import JobLost, how_it_ended
 from .job_figures import ANSWER_SECONDS, JobFigures
 from .job_future import JobFuture
+from .job_orders import JobOrders
 from .job_output import JobOutput
 from .job_results import JobResults
-from .paths import AnyPath, target_folder
 from .readiness import Readiness, not_ready
 from .watermark_explanation import WatermarkExplanation, explain
 
@@ -81,7 +66,7 @@ _OUTPUT_SECONDS = 1.0
 """So long the end of a job waits for what it has printed, if the user's own streams or handlers are slow."""
 
 
-class JobHandle(JobDialogue, JobFigures, JobOutput):
+class JobHandle(JobDialogue, JobOrders, JobFigures, JobOutput):
     """One job. Made by a cluster once the JobManager has taken the job."""
 
     _goes_on_by_itself = True
@@ -104,19 +89,12 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         self._readiness = Readiness(client.promise, lambda: self._status)
         self._last_details: JobDetails | None = None
         """After the job's end."""
-        self._last_savepoint: JobFuture[str] | None = None
-        """Of the latest order to end the job with one."""
-        self._lost: JobLost | None = None
         self._heard_failure: FailureCause | None = None
         """Of the latest event that had one."""
         self._listeners: list[EventCallback] = []
         self._lock = threading.Lock()
         self._has_heard = False
         self._begin(client.listen(self._on_event))
-
-    @property
-    def name(self) -> str:
-        return self._graph.name
 
     @property
     def status(self) -> JobStatus:
@@ -292,58 +270,6 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         """
         return Inlet(self._way_into(name), sender)
 
-    def cancel(self) -> JobFuture[Any]:
-        """End the job at once, without a last checkpoint."""
-        return self._future(CancelJob(self.job_id), "the order to cancel")
-
-    def stop(self) -> JobFuture[Any]:
-        """End the sources, let the job take its final checkpoint and finish.
-
-        A savepoint that was ordered, and has not begun by then, fails with SavepointFailed: wait for its path first.
-        """
-        return self._future(StopJob(self.job_id), "the order to stop")
-
-    def trigger_checkpoint(self, *, full: bool = False) -> JobFuture[CheckpointTaken]:
-        """The future of a checkpoint that is taken now, beside those at the interval: its `checkpoint_id` and `path`;
-        it fails with CheckpointRequestFailed.
-
-        It counts as any other: sinks commit, and the job would restore from it. While `max_concurrent_checkpoints` are
-        under way it waits for one of them to end; it does not wait for `min_pause_ms`. `full`: nothing in it lies in
-        files of earlier checkpoints, as is so in any case without `incremental_checkpoints` and RocksDB. Flink: `flink
-        checkpoint`.
-        """
-        answer = self._client.ask(RequestCheckpoint(self.job_id, full), timeout_ms=math.inf)
-        return JobFuture(answer, f"the checkpoint of job {self.name!r}", checkpoint_taken, checkpoint_failure)
-
-    def trigger_savepoint(self, target_directory: AnyPath | None = None) -> JobFuture[str]:
-        """The future of the savepoint's path; it fails with SavepointFailed.
-
-        It is kept in the folder `savepoints` of the job's checkpoint_dir, unless the cluster's configuration names
-        another one; without both, in the JobManager's memory, and is lost with its process.
-        `target_directory`: a folder below that root; None: the root itself.
-        """
-        return self._savepoint(TriggerSavepoint(self.job_id, target_folder(target_directory)))
-
-    def stop_with_savepoint(self, target_directory: AnyPath | None = None, *, drain: bool = False) -> JobFuture[str]:
-        """Take a savepoint that is the last thing the job does, and finish; else as `trigger_savepoint`.
-
-        The job can go on from there later. With `drain` its data is ended first, so that operators emit their final
-        results, and nothing comes after it. When the savepoint fails, the job goes on.
-
-        The path comes when the savepoint is stored; sinks commit what it covers after that: `wait()` until the job has
-        finished, and then all of it is in `results`.
-        """
-        self._last_savepoint = self._savepoint(StopWithSavepoint(self.job_id, target_folder(target_directory), drain))
-        return self._last_savepoint
-
-    def cancel_with_savepoint(self, target_directory: AnyPath | None = None) -> JobFuture[str]:
-        """Take a savepoint, and then cancel the job; when the savepoint fails, the job goes on.
-
-        What sinks had not committed by then, they do when a job is restored from the savepoint.
-        """
-        self._last_savepoint = self._savepoint(CancelWithSavepoint(self.job_id, target_folder(target_directory)))
-        return self._last_savepoint
-
     def on_event(self, callback: EventCallback) -> None:
         """Call back, on a thread of the job's own, with every event from now on: checkpoints, states, losses."""
         check_function("on_event", callback)
@@ -351,14 +277,6 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
             self._listeners.append(callback)
 
     # -- inside
-
-    def _savepoint(self, request: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> JobFuture[str]:
-        """It has as long as its checkpoint may take: the JobManager answers in any case."""
-        answer = self._client.ask(request, timeout_ms=math.inf)
-        return JobFuture(answer, f"the savepoint of job {self.name!r}", savepoint_path, savepoint_failure)
-
-    def _future(self, message: object, what: str) -> JobFuture[Any]:
-        return JobFuture(self._client.ask(message), f"{what} of job {self.name!r}", failed=self._or_lost)
 
     def _asked_for_details(self) -> JobFuture[JobDetails]:
         """For whoever knows better what to do without a JobManager."""
