@@ -8,11 +8,9 @@ side.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import shutil
-import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -21,43 +19,30 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from ...actors.context import Ref
-from ...actors.job_manager.job_files import TidyUp
-from ...actors.job_manager.job_manager import JobManager
-from ...actors.job_manager.job_manager_settings import JobManagerSettings
 from ...actors.job_manager.launcher import Launcher
 from ...actors.remedies import remedy
 from ...actors.tasks.job_program import JobProgram
 from ...messages import (
-    CancelJob,
     ClusterMetrics,
     DisposeSavepoint,
     JobGraph,
     JobId,
     JobSubmitted,
-    LeaderSessionId,
-    LogRecords,
-    PrintedText,
     RequestMetrics,
     SubmitJob,
 )
 from ...messages.known_names import known_arguments
-from ...state import CheckpointStorage
-from ...state.checkpoints.high_availability import HighAvailability
-from ...state.checkpoints.job_runs import Claimant
-from ...state.checkpoints.savepoints import Savepoints
-from ...state.job_history import JobHistory
 from ..api.environment import StreamEnvironment
 from ..api.translation import DataFrameBinding, Translation, translate
 from ..high_availability.kept_jobs import TakenOver
 from ..high_availability.submissions import StoredProgram
-from ..metrics.slot_stacks import SlotStacks
 from ..output import OutputDelivery
 from ..system import ActorFuture, ActorSystem
-from ..system.this_process import is_gone, this_process
 from .announcement import KEY_NAME, Announced, Announcement
 from .as_context import AsContext
 from .async_twin import async_twin
 from .client import Client
+from .closing import cancel_all, tidy_up
 from .cluster_programs import ClusterPrograms, SubmittedProgram
 from .cluster_settings import ClusterSettings
 from .configuration import Configuration, as_text
@@ -65,6 +50,7 @@ from .job_client import JobClient, disposed_path
 from .job_figures import ANSWER_SECONDS
 from .job_future import JobFuture
 from .job_handle import STOP_CALL, JobHandle
+from .job_manager_side import JobManagerSide
 from .launching import launch_of
 from .leading import leading
 from .metric_reporters import MetricReporters
@@ -82,13 +68,9 @@ from .work_dir import made_work_dir
 log = logging.getLogger(__name__)
 
 SUBMIT_TIMEOUT_MS = 30_000
-TIDY_TIMEOUT_SECONDS = 2.5
-"""How long `close` waits for files of jobs that have ended to be removed."""
-CANCEL_TIMEOUT_SECONDS = 2.5
-"""How long `close` waits for jobs to be cancelled, before it ends their processes."""
 
 
-class Cluster(WebSide, AsContext):
+class Cluster(JobManagerSide, WebSide, AsContext):
     """One JobManager, and TaskManagers wherever the subclass starts them."""
 
     def __init__(self, settings: ClusterSettings) -> None:
@@ -99,8 +81,6 @@ class Cluster(WebSide, AsContext):
         self._curve = self._lead.keys
         self._work_dir = ""
         self._announced: Announced | None = None
-        self._delivery: OutputDelivery | None = None
-        self._claimant: Claimant | None = None
         self._reporters: MetricReporters | None = None
         self._queries = StreamQueries()
         self._programs = ClusterPrograms(self._prepare_again, self._hold)
@@ -168,14 +148,14 @@ class Cluster(WebSide, AsContext):
                 last_first.callback(self._claimant.close)
             last_first.callback(system.shutdown)
             if self._job_manager is not None:
-                last_first.callback(self._tidy_up, self._job_manager)
+                last_first.callback(tidy_up, self._job_manager)
             last_first.callback(self._stop_launcher)
             last_first.callback(setattr, self, "_job_manager", None)
             if self._reporters is not None:
                 last_first.callback(self._reporters.close)
             last_first.callback(self._queries.close)
             if self._job_manager is not None and cancel:
-                self._cancel_all(self._job_manager)
+                cancel_all(self._job_manager, self._submitted, self._handles)
 
     # -- for clients in other processes
 
@@ -208,24 +188,6 @@ class Cluster(WebSide, AsContext):
         self._job_manager = system.spawn(self._make_job_manager(system, self._start_launcher()), name="job-manager")
         system.spawn(Watch(self._job_manager, lambda reason: self._lose_jobs(f"its JobManager {reason}")))
 
-    def _make_job_manager(
-        self, system: ActorSystem, launcher: Launcher, kind: type[JobManager] = JobManager
-    ) -> JobManager:
-        return kind(
-            self._job_manager_settings(),
-            launcher,
-            self._make_savepoints(),
-            self._make_high_availability(system),
-            self._make_claimant(system),
-            self._take_output,
-            self._make_history(),
-            SlotStacks(),
-            self._programs,
-        )
-
-    def _make_high_availability(self, system: ActorSystem) -> HighAvailability:
-        return self._lead.high_availability(lambda: LeaderSessionId(system.new_id("session")))
-
     def _step_down(self, reason: str) -> None:
         """Somebody else leads, or will. What runs here ends, and nothing of it is deleted."""
         if self._system is not None and self._job_manager is not None:
@@ -241,41 +203,6 @@ class Cluster(WebSide, AsContext):
         self._programs.keep(graph.job_id, SubmittedProgram(left.program, None))
         self._submitted.append(graph.job_id)
         job_manager.ask(left.submitted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
-
-    def _make_claimant(self, system: ActorSystem) -> Claimant:
-        """Of the names of jobs that are to be resumed."""
-        self._claimant = Claimant(this_process(), is_gone, system.clock.wall_ms, self.settings.name_lease_ms)
-        return self._claimant
-
-    def _take_output(self, message: LogRecords | PrintedText) -> None:
-        """What a TaskManager has logged or printed; called by the JobManager, which cannot wait."""
-        if self._delivery is not None:
-            self._delivery.offer(message)
-
-    def _settle_output(self, timeout: float) -> None:
-        """Wait until all that TaskManagers have printed and logged so far is here, for `timeout` seconds at most."""
-        if self._delivery is not None:
-            self._delivery.drain(timeout)
-
-    def _make_savepoints(self) -> Savepoints:
-        store = Configuration.of(self.settings.config).savepoint_store(self._open_storage)
-        return Savepoints(store, self._open_storage, temporary=self._work_dir)
-
-    def _make_history(self) -> JobHistory | None:
-        """Raises UnwritableRoot."""
-        if self.settings.history_dir is None:
-            return None
-        history = JobHistory(self.settings.history_dir, open_storage=self._open_storage)
-        history.check()
-        return history
-
-    def _job_manager_settings(self) -> JobManagerSettings:
-        return JobManagerSettings(
-            self.settings.heartbeat_interval_ms,
-            self.settings.heartbeat_timeout_ms,
-            self.settings.slot_timeout_ms,
-            self.settings.cancel_timeout_ms,
-        )
 
     def _lose_jobs(self, reason: str) -> None:
         """There is no JobManager any more: end every wait for it."""
@@ -392,9 +319,6 @@ class Cluster(WebSide, AsContext):
         """Whether all TaskManagers do, and so have the files that are here."""
         return True
 
-    def _open_storage(self, url: str) -> CheckpointStorage:
-        return CheckpointStorage(url)
-
     def dispose_savepoint(self, path: AnyPath) -> JobFuture[str]:
         """Nobody can restore from it any more, and its files go unless a running job needs them to recover.
 
@@ -480,25 +404,3 @@ class Cluster(WebSide, AsContext):
     def _launch(self, graph: JobGraph, program: StoredProgram) -> TaskManagerLaunch:
         _, job_manager = self._running()
         return launch_of(graph, program, self.settings, job_manager.address, self._curve)
-
-    @staticmethod
-    def _tidy_up(job_manager: Ref) -> None:
-        """Once no TaskManager is left: a task may have written a snapshot after the end of its job."""
-        answer = job_manager.ask(TidyUp(), timeout_ms=TIDY_TIMEOUT_SECONDS * 1000)
-        with contextlib.suppress(Exception):  # storage is away, or this JobManager has stopped, as it leads no more
-            answer.get()
-
-    def _cancel_all(self, job_manager: Ref) -> None:
-        """Cancel every job that has not ended, and wait for each a little."""
-        deadline = time.monotonic() + CANCEL_TIMEOUT_SECONDS
-        jobs = [(handle.name, handle.submitted.job_id) for handle in self._handles]
-        for handle in self._handles:
-            handle.before_close(max(0.0, deadline - time.monotonic()), jobs)
-        answers = [job_manager.ask(CancelJob(job_id)) for job_id in self._submitted]
-        deadline = time.monotonic() + CANCEL_TIMEOUT_SECONDS
-        for answer in answers:
-            with contextlib.suppress(Exception):  # a job that never reached the JobManager is none to cancel
-                answer.result(timeout=deadline - time.monotonic())
-        for handle in self._handles:
-            with contextlib.suppress(Exception):
-                handle.wait_as_cluster(max(0.0, deadline - time.monotonic()))

@@ -28,6 +28,7 @@ from ...api.environment import StreamEnvironment
 from ...api.errors import InvalidSetting
 from ...api.restart import no_restart
 from ...api.translation import Translation
+from ...clusters.closing import cancel_all
 from ...clusters.cluster_settings import ClusterSettings, known_settings
 from ...clusters.configuration import Configuration
 from ...clusters.job_client import JobClient
@@ -105,7 +106,7 @@ class DebugCluster(WorldCluster):
             last_first.callback(super().close)
             self._is_interrupted = False  # from here on it is only closed
             if self._job_manager is not None:
-                self._cancel_all(self._job_manager)
+                cancel_all(self._job_manager, self._submitted, self._handles)
 
     def announce(self) -> NoReturn:
         raise RuntimeError("a debug cluster cannot be reached from other processes: use LocalCluster() for that")

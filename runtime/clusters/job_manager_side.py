@@ -1,0 +1,91 @@
+"""JobManagerSide: what a cluster's JobManager is made of. A part of Cluster.
+
+Each `_make_...` makes one of the JobManager's services from the cluster's settings; a simulated cluster makes its own.
+"""
+
+from __future__ import annotations
+
+from ...actors.job_manager.job_manager import JobManager
+from ...actors.job_manager.job_manager_settings import JobManagerSettings
+from ...actors.job_manager.launcher import Launcher
+from ...messages import LeaderSessionId, LogRecords, PrintedText
+from ...state import CheckpointStorage
+from ...state.checkpoints.high_availability import HighAvailability
+from ...state.checkpoints.job_runs import Claimant
+from ...state.checkpoints.savepoints import Savepoints
+from ...state.job_history import JobHistory
+from ..metrics.slot_stacks import SlotStacks
+from ..output import OutputDelivery
+from ..system import ActorSystem
+from ..system.this_process import is_gone, this_process
+from .cluster_programs import ClusterPrograms
+from .cluster_settings import ClusterSettings
+from .configuration import Configuration
+from .leading import Leading
+
+
+class JobManagerSide:
+    """Base of Cluster."""
+
+    settings: ClusterSettings
+    _lead: Leading
+    _programs: ClusterPrograms
+    _work_dir: str
+    _delivery: OutputDelivery | None = None
+    _claimant: Claimant | None = None
+
+    def _make_job_manager(
+        self, system: ActorSystem, launcher: Launcher, kind: type[JobManager] = JobManager
+    ) -> JobManager:
+        return kind(
+            self._job_manager_settings(),
+            launcher,
+            self._make_savepoints(),
+            self._make_high_availability(system),
+            self._make_claimant(system),
+            self._take_output,
+            self._make_history(),
+            SlotStacks(),
+            self._programs,
+        )
+
+    def _make_high_availability(self, system: ActorSystem) -> HighAvailability:
+        return self._lead.high_availability(lambda: LeaderSessionId(system.new_id("session")))
+
+    def _make_claimant(self, system: ActorSystem) -> Claimant:
+        """Of the names of jobs that are to be resumed."""
+        self._claimant = Claimant(this_process(), is_gone, system.clock.wall_ms, self.settings.name_lease_ms)
+        return self._claimant
+
+    def _make_savepoints(self) -> Savepoints:
+        store = Configuration.of(self.settings.config).savepoint_store(self._open_storage)
+        return Savepoints(store, self._open_storage, temporary=self._work_dir)
+
+    def _make_history(self) -> JobHistory | None:
+        """Raises UnwritableRoot."""
+        if self.settings.history_dir is None:
+            return None
+        history = JobHistory(self.settings.history_dir, open_storage=self._open_storage)
+        history.check()
+        return history
+
+    def _job_manager_settings(self) -> JobManagerSettings:
+        return JobManagerSettings(
+            self.settings.heartbeat_interval_ms,
+            self.settings.heartbeat_timeout_ms,
+            self.settings.slot_timeout_ms,
+            self.settings.cancel_timeout_ms,
+        )
+
+    def _open_storage(self, url: str) -> CheckpointStorage:
+        return CheckpointStorage(url)
+
+    def _take_output(self, message: LogRecords | PrintedText) -> None:
+        """What a TaskManager has logged or printed; called by the JobManager, which cannot wait."""
+        if self._delivery is not None:
+            self._delivery.offer(message)
+
+    def _settle_output(self, timeout: float) -> None:
+        """Wait until all that TaskManagers have printed and logged so far is here, for `timeout` seconds at most."""
+        if self._delivery is not None:
+            self._delivery.drain(timeout)
