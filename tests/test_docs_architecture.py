@@ -55,6 +55,14 @@ def test_every_room_of_state_actors_and_runtime_is_in_a_table() -> None:
             assert {inner.replace(".", "/"), inner.rpartition(".")[2]} & rows, f"{room} has no row ({floor})"
 
 
+@pytest.mark.parametrize("floor", FLOORS[1:])
+def test_rooms_stand_in_the_order_in_which_they_may_import(floor: str) -> None:
+    """The page says that a room imports only rooms above it in these tables."""
+    part = PAGE.partition(f"\n### {floor}/\n")[2].partition("\n#")[0]
+    rows = [f"{floor}.{row.replace('/', '.')}" for row in re.findall(r"(?m)^\| `([\w/]+)`", part)]
+    assert rows == [room for room in ROOMS if room.startswith(f"{floor}.") and room != "runtime.system.system"]
+
+
 @pytest.mark.parametrize("floor", FLOORS)
 def test_every_module_on_the_ground_of_a_floor_is_named_in_its_part(floor: str) -> None:
     part = PAGE.partition(f"\n### {floor}/\n")[2].partition("\n### ")[0]
