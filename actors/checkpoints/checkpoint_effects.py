@@ -113,10 +113,10 @@ class Discard:
 
 
 @dataclass(frozen=True, slots=True)
-class Publish:
+class Publish(Generic[E_co]):
     """For the job's listeners."""
 
-    message: CheckpointCompleted | CheckpointAborted
+    message: E_co
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ CheckpointEffect: TypeAlias = (
     | CancelTimer
     | StoreMetadata
     | Discard
-    | Publish
+    | Publish[CheckpointCompleted | CheckpointAborted]
     | AnswerSavepoint
     | AnswerCheckpoint
     | FailJob

@@ -71,7 +71,7 @@ from .job_programs import JobPrograms, NoPrograms
 from .job_questions import InletAnswered
 from .job_restarts import JobRestarts, RestartEvent
 from .launcher import Launcher
-from .managed_job import JobServices, ManagedJob, TimerDue
+from .managed_job import JobServices, ManagedJob, OfAJob, TimerDue
 from .owned_outputs import check_outputs, relatives
 from .savepoint_coordinator import SavepointCoordinator
 from .savepoint_orders import SavepointOrder, SavepointOrders
@@ -303,7 +303,7 @@ class JobManager(Actor):
 
     # -- jobs
 
-    def _on_job(self, job_id: JobId, event: Any) -> None:
+    def _on_job(self, job_id: JobId, event: OfAJob) -> None:
         if (job := self._jobs.get(job_id)) is not None:
             job.on(event)
 

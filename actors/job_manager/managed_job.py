@@ -47,6 +47,7 @@ from ..checkpoints.checkpoint_effects import (
     AnswerSavepoint,
     CancelTimer,
     Discard,
+    Publish,
     Schedule,
     StoreMetadata,
 )
@@ -60,13 +61,13 @@ from ..jobs.job_effects import (
     JobEffect,
     JobEnded,
     JobEvent,
+    JobNews,
     JobTimerEvent,
     KillTaskManager,
     ProcessEnded,
     StartTaskManager,
     TaskManagerLost,
     Tell,
-    Tidings,
 )
 from ..jobs.job_master import JobMaster
 from ..jobs.orders_together import together
@@ -318,7 +319,7 @@ class ManagedJob:
                 case Tell(task_manager_id, message):
                     tell = partial(self.workers.tell, task_manager_id, message)
                     self.pointers.when_settled(tell, may_begin=isinstance(message, SubmitTask))
-                case Tidings(message):
+                case Publish(message):
                     self._publish(message)
                 case StartTaskManager(index):
                     self._services.launcher.start(self.job_id, index)
@@ -359,7 +360,7 @@ class ManagedJob:
         else:
             self.pointers.remove(effect.metadata_path, lambda: self._delete(work))
 
-    def _publish(self, message: Any) -> None:
+    def _publish(self, message: JobNews) -> None:
         self.overview.happened(message)
         if isinstance(message, CheckpointCompleted):
             self._log.checkpoint_completed()

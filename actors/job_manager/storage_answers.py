@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from ...messages import JobId
-from ..checkpoints.checkpoint_events import MetadataFailed, MetadataStored
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +29,10 @@ class PointerGone:
     metadata_path: str
 
 
-StorageAnswer: TypeAlias = MetadataStored | MetadataFailed | LeaseTold | Deposed | PointerGone
-
-
 @dataclass(frozen=True, slots=True)
 class ForJob:
-    """An answer of storage, for one job: to its JobMaster, its lease or its outlets."""
+    """An answer of storage, or a timer, for one job."""
 
     job_id: JobId
-    event: StorageAnswer | Any
+    event: Any
+    """Deposed is for the JobManager itself; all others are those of ManagedJob.on."""

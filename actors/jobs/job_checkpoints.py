@@ -28,7 +28,7 @@ from ..checkpoints.checkpoint_effects import (
 from ..checkpoints.checkpoint_events import CheckpointEvent
 from ..restore.restore_points import RestorePoints
 from .attempt_orders import AttemptOrders
-from .job_effects import JobEffect, Tidings
+from .job_effects import JobEffect
 from .job_failures import JobFailures
 
 
@@ -57,7 +57,7 @@ class JobCheckpoints:
                     if isinstance(message, CheckpointCompleted):
                         self._restore_points.completed(message.checkpoint_id)
                         self._failures.checkpoint_completed()
-                    yield Tidings(message)
+                    yield effect
                 case FailJob() | Schedule() | CancelTimer() | StoreMetadata() | Discard():
                     yield effect
                 case AnswerSavepoint() | AnswerCheckpoint():

@@ -16,8 +16,9 @@ restore their state. Which moves are allowed stands in ExecutionGraph.
 from __future__ import annotations
 
 from ...messages import FailureCause, JobId, JobStatus, JobStatusChanged
+from ..checkpoints.checkpoint_effects import Publish
 from .execution_graph import ExecutionGraph
-from .job_effects import Tidings
+from .job_effects import JobNews
 from .region_restarts import RegionRestarts
 
 
@@ -29,21 +30,21 @@ class JobCourse:
         self._graph = graph
         self._restarts = restarts
 
-    def runs(self, wall_ms: int) -> list[Tidings]:
+    def runs(self, wall_ms: int) -> list[Publish[JobNews]]:
         """Move to RUNNING, if that is due."""
         is_awaited = self._graph.status in (JobStatus.CREATED, JobStatus.RESTARTING)
         if is_awaited and self._restarts.are_over and self._graph.all_running_or_finished():
             return self.move(JobStatus.RUNNING, wall_ms)
         return []
 
-    def move(self, status: JobStatus, wall_ms: int, cause: FailureCause | None = None) -> list[Tidings]:
+    def move(self, status: JobStatus, wall_ms: int, cause: FailureCause | None = None) -> list[Publish[JobNews]]:
         """A RESTARTING job that fails again before all its tasks run is RESTARTING once more, with that cause."""
         previous = self._graph.status
         if previous is not status:
             self._graph.move(status)
         elif cause is None:
             return []
-        return [Tidings(JobStatusChanged(self._job_id, status, previous, wall_ms, cause))]
+        return [Publish(JobStatusChanged(self._job_id, status, previous, wall_ms, cause))]
 
     def end(self) -> JobStatus | None:
         """The terminal status that the job has reached; None while there is something to follow."""

@@ -10,14 +10,19 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...messages import (
+    CheckpointAborted,
+    CheckpointCompleted,
     CheckpointId,
     FailureCause,
+    FirstBatchProcessed,
     Heartbeat,
     JobStatus,
+    JobStatusChanged,
     Message,
     OperatorId,
     RegisterTaskManager,
     TaskManagerAwaited,
+    TaskManagerChanged,
     TaskManagerExited,
     TaskManagerId,
     TaskReport,
@@ -27,6 +32,7 @@ from ..checkpoints.checkpoint_effects import (
     AnswerSavepoint,
     CancelTimer,
     Discard,
+    Publish,
     Schedule,
     StoreMetadata,
 )
@@ -139,13 +145,6 @@ class KillTaskManager:
 
 
 @dataclass(frozen=True, slots=True)
-class Tidings:
-    """For the job's listeners: one of the events of messages/job.py."""
-
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
 class Restart:
     """What follows a failure: the region is deployed again."""
 
@@ -183,13 +182,18 @@ class JobEnded:
     failure: FailureCause | None
 
 
+JobNews: TypeAlias = (
+    JobStatusChanged | TaskManagerChanged | FirstBatchProcessed | CheckpointCompleted | CheckpointAborted
+)
+"""The events of messages/job.py, which a job's listeners get."""
+
 JobEffect: TypeAlias = (
     Tell
     | StartTaskManager
     | KillTaskManager
     | Schedule[JobTimerEvent]
     | CancelTimer
-    | Tidings
+    | Publish[JobNews]
     | StoreMetadata
     | Discard
     | AnswerSavepoint

@@ -36,7 +36,7 @@ from ...state.checkpoints.checkpoint_ids import CheckpointIdCounter
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpointStore
 from ..checkpoints import checkpoint_events as checkpoint
 from ..checkpoints.checkpoint_coordinator import CheckpointCoordinator
-from ..checkpoints.checkpoint_effects import AnswerSavepoint, FailJob, Schedule
+from ..checkpoints.checkpoint_effects import AnswerSavepoint, FailJob, Publish, Schedule
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.checkpoint_plan import CheckpointPlan
 from ..checkpoints.savepoint_request import SavepointRequest
@@ -57,6 +57,7 @@ from .job_effects import (
     JobEffect,
     JobEnded,
     JobEvent,
+    JobNews,
     OwnTimerEvent,
     PermitsDue,
     RepeatFinalNotify,
@@ -65,7 +66,6 @@ from .job_effects import (
     StartDue,
     StartTaskManager,
     TaskManagerLost,
-    Tidings,
 )
 from .job_ending import JobEnding
 from .job_failures import JobFailures
@@ -172,7 +172,7 @@ class JobMaster:
         for offer in offers:
             self._roster.register(offer)
             self._slots.add(offer.task_manager_id, offer.index, offer.slots)
-            effects.append(Tidings(changed(offer, True, "", wall_ms)))
+            effects.append(Publish(changed(offer, True, "", wall_ms)))
         tasks = list(adopted_tasks(offers))
         self._slots.adopt(self._job, {each.subtask: each.slot for each in tasks})
         for execution in self.graph.adopt(tasks):
@@ -229,7 +229,7 @@ class JobMaster:
                 has_all_ended = self._ending.data_ended(attempt_id)
                 return self._coordinate(checkpoint.AllDataEnded()) if has_all_ended else []
             case FirstBatchProcessed():
-                return [Tidings(event)]
+                return [Publish(event)]
             case ReportWatermark() | RequestPermits() | ReportThrottled() | PermitsDue():
                 return [*self._pace.on(event, now_ms)]
             case JobDoomed(failure):
@@ -275,7 +275,7 @@ class JobMaster:
             replaced = TaskManagerLost(earlier.task_manager_id, "another process took its place", process_ended=True)
             effects = self._lose(replaced)
         self._slots.add(message.task_manager_id, message.index, message.slots)
-        return [*effects, Tidings(changed(message, True, "", self._wall_ms)), *self._deploy_waiting()]
+        return [*effects, Publish(changed(message, True, "", self._wall_ms)), *self._deploy_waiting()]
 
     def _go_on_after_silence(self, worker: RegisterTaskManager) -> Effects:
         """It was without a leader for a while, in which orders to it and reports of it were lost."""
@@ -451,7 +451,7 @@ class JobMaster:
         cause = self.latest_failure if status is JobStatus.FAILED else None
         return [*self._coordinate(checkpoint.Shutdown(status)), *self._move(status, cause), JobEnded(status, cause)]
 
-    def _move(self, status: JobStatus, cause: FailureCause | None = None) -> list[Tidings]:
+    def _move(self, status: JobStatus, cause: FailureCause | None = None) -> list[Publish[JobNews]]:
         return self._course.move(status, self._wall_ms, cause)
 
     # -- the coordinator

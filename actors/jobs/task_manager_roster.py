@@ -21,9 +21,9 @@ from ...messages import (
     TaskMetrics,
     UpdateTaskExecutionState,
 )
-from ..checkpoints.checkpoint_effects import Schedule
+from ..checkpoints.checkpoint_effects import Publish, Schedule
 from .execution import Execution
-from .job_effects import KillTaskManager, ProcessEnded, StartDue, StartTaskManager, TaskManagerLost, Tidings
+from .job_effects import JobNews, KillTaskManager, ProcessEnded, StartDue, StartTaskManager, TaskManagerLost
 
 _REPORTED = (ExecutionState.RUNNING, ExecutionState.FINISHED, ExecutionState.CANCELED)
 
@@ -108,10 +108,10 @@ class TaskManagerRoster:
         was_alone, life.registration = life.registration.search != message.search, message
         return was_alone
 
-    def lose(self, event: TaskManagerLost, wall_ms: int) -> Iterator[Tidings | KillTaskManager]:
+    def lose(self, event: TaskManagerLost, wall_ms: int) -> Iterator[Publish[JobNews] | KillTaskManager]:
         """This life, which is listed, is over: listeners are notified, and its process is ended if it may be there."""
         registration = self._lives.pop(event.task_manager_id).registration
-        yield Tidings(changed(registration, False, event.reason, wall_ms))
+        yield Publish(changed(registration, False, event.reason, wall_ms))
         if not event.process_ended:
             self._lost[registration.index] = event.task_manager_id
             yield KillTaskManager(registration.index)

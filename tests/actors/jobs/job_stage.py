@@ -8,7 +8,8 @@ from itertools import count
 from typing import Any, TypeVar
 
 from understudy.actors.checkpoints import checkpoint_events as checkpoint
-from understudy.actors.jobs.job_effects import Tell, Tidings
+from understudy.actors.checkpoints.checkpoint_effects import Publish
+from understudy.actors.jobs.job_effects import Tell
 from understudy.actors.jobs.job_master import JobMaster, JobMasterSettings
 from understudy.actors.jobs.restart_strategy import make_restart_strategy
 from understudy.actors.restore.restore_points import Origin
@@ -86,7 +87,7 @@ class Stage:
         return [effect.message for effect in self.of(Tell) if isinstance(effect.message, kind)]
 
     def statuses(self) -> list[JobStatus]:
-        return [t.message.status for t in self.of(Tidings) if isinstance(t.message, JobStatusChanged)]
+        return [t.message.status for t in self.of(Publish) if isinstance(t.message, JobStatusChanged)]
 
     def register(self, index: int, life: int = 0) -> list[TaskDeployment]:
         name = f"tm-{index}-{life}"

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.actors.checkpoints import checkpoint_events as checkpoint
-from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint, Schedule
-from understudy.actors.jobs.job_effects import RestartDue, TaskManagerLost, Tidings
+from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint, Publish, Schedule
+from understudy.actors.jobs.job_effects import RestartDue, TaskManagerLost
 from understudy.messages import (
     AcknowledgeCheckpoint,
     ExecutionState,
@@ -104,7 +104,7 @@ def test_a_failure_before_all_tasks_run_is_told_too() -> None:
     deployments = stage.running()
     for _ in range(2):
         stage.report(deployments[0], ExecutionState.FAILED, FAILURE)
-        (told,) = [t.message for t in stage.of(Tidings) if isinstance(t.message, JobStatusChanged)]
+        (told,) = [t.message for t in stage.of(Publish) if isinstance(t.message, JobStatusChanged)]
         assert (told.status, told.failure) == (JobStatus.RESTARTING, replace(FAILURE, job_name="flights"))
         for each in deployments[1:]:
             stage.report(each, ExecutionState.CANCELED)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from understudy.actors.checkpoints import checkpoint_events as checkpoint
-from understudy.actors.jobs.job_effects import Tidings
+from understudy.actors.checkpoints.checkpoint_effects import Publish
 from understudy.messages import (
     AcknowledgeCheckpoint,
     CheckpointAborted,
@@ -37,7 +37,7 @@ def register_again(stage: Stage, runs: list[TaskDeployment], search: int = 2) ->
 
 
 def given_up(stage: Stage) -> list[CheckpointAborted]:
-    return [each.message for each in stage.of(Tidings) if isinstance(each.message, CheckpointAborted)]
+    return [each.message for each in stage.of(Publish) if isinstance(each.message, CheckpointAborted)]
 
 
 def acknowledge(stage: Stage, deployments: list[TaskDeployment]) -> None:
