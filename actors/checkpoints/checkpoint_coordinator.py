@@ -196,7 +196,7 @@ class CheckpointCoordinator:
 
     def _stop_scheduler(self) -> Effects:
         failure = CheckpointFailure.SCHEDULER_STOPPED
-        return [*self._requests.pace.stop(), *self._abort_all(failure), *self._requests.disappoint_waiting(failure)]
+        return [*self._requests.pace.stop(), *self._abort_all(failure), *self._requests.refuse_waiting(failure)]
 
     def _start(self, granted: Start) -> Effects:
         pending = PendingCheckpoint(
@@ -245,8 +245,8 @@ class CheckpointCoordinator:
     def _come_late(self, ack: AcknowledgeCheckpoint) -> tuple[AckResult, list[Discard]]:
         """No one owns its state, unless it repeats what was settled: that may stand in a savepoint."""
         is_remembered = ack.checkpoint_id in self._finished
-        is_nobodys = (is_remembered or not self._requests.are_closed) and self._finished.settle(ack)
-        discarded = self._discard_state_of(ack) if is_nobodys else []
+        is_unowned = (is_remembered or not self._requests.are_closed) and self._finished.settle(ack)
+        discarded = self._discard_state_of(ack) if is_unowned else []
         if self._requests.are_closed:
             return AckResult.SHUT_DOWN, discarded
         is_known = self._finished.is_known(ack.checkpoint_id)
@@ -369,7 +369,7 @@ class CheckpointCoordinator:
     def _region_restarting(self) -> Effects:
         timers = self._requests.restarting()
         failure = CheckpointFailure.REGION_RESTARTING
-        aborted = [*self._abort_all(failure), *self._requests.disappoint_waiting(failure)]
+        aborted = [*self._abort_all(failure), *self._requests.refuse_waiting(failure)]
         self._failures.forget_uncounted()
         return [*timers, *aborted]
 
@@ -377,7 +377,7 @@ class CheckpointCoordinator:
         return [
             *self._requests.close(),
             *self._abort_all(CheckpointFailure.COORDINATOR_SHUT_DOWN),
-            *self._requests.disappoint_waiting(CheckpointFailure.COORDINATOR_SHUT_DOWN),
+            *self._requests.refuse_waiting(CheckpointFailure.COORDINATOR_SHUT_DOWN),
             *self._requests.break_promises(f"the job is {status.value}, and took no final checkpoint"),
             *self._drop(self.store.shutdown(status)),
         ]
@@ -423,7 +423,7 @@ class CheckpointCoordinator:
     # ------------------------------------------------------------------------------------------------------ state
 
     def _discard_state_of(self, ack: AcknowledgeCheckpoint) -> list[Discard]:
-        return _those(self._files.nobodys(ack.state))
+        return _those(self._files.unowned(ack.state))
 
     def _drop(self, dropped: Iterable[CompletedCheckpoint]) -> list[Discard]:
         """The job would restore from none of these any more, nor from savepoints that newer ones supersede; a user who

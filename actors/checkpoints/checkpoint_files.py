@@ -80,7 +80,7 @@ class CheckpointFiles:
             self._registry.register(DoomedMetadata(self._root, metadata_path), self._files_of(states))
         return discard
 
-    def nobodys(self, state: SubtaskState | None) -> Discard | None:
+    def unowned(self, state: SubtaskState | None) -> Discard | None:
         """State that came when no checkpoint wanted it; but a file in it may be somebody's all the same."""
         return self._discard((state,), "", ()) if state is not None else None
 

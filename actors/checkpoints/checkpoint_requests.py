@@ -160,7 +160,7 @@ class CheckpointRequests:
     def _start_for_waiting(self) -> Start:
         return Start(CheckpointKind.CHECKPOINT, requests=self._take_waiting())
 
-    def disappoint_waiting(self, failure: CheckpointFailure) -> list[AnswerCheckpoint]:
+    def refuse_waiting(self, failure: CheckpointFailure) -> list[AnswerCheckpoint]:
         """No checkpoint will begin for those who wait for one."""
         return self._answer_waiting(f"no checkpoint was triggered: {_CAUSE[failure]}")
 
@@ -216,7 +216,7 @@ class CheckpointRequests:
             start = Start(kind, savepoint) if kind is not CheckpointKind.CHECKPOINT else self._start_for_waiting()
             return [*timers, start]
         cause = f"no {kind.value} could be triggered: {self._why(refusal)}"
-        return [*timers, Refused(kind, refusal), *self._disappoint(kind, savepoint, cause)]
+        return [*timers, Refused(kind, refusal), *self._no_checkpoint_for(kind, savepoint, cause)]
 
     def _why(self, refusal: Refusal) -> str:
         meaning = self._tasks.not_ready() if refusal is Refusal.TASKS_NOT_READY else _MEANING.get(refusal, "")
@@ -269,7 +269,7 @@ class CheckpointRequests:
         cause = f"the {pending.kind.value} was given up: {cause}"
         is_replaced = failure is CheckpointFailure.SUBSUMED
         broken = [self._not_taken(request, cause) for request in pending.requests if not is_replaced]
-        return [*broken, *self._disappoint(pending.kind, pending.savepoint, cause)]
+        return [*broken, *self._no_checkpoint_for(pending.kind, pending.savepoint, cause)]
 
     def restarting(self) -> Timers:
         """Attempts are about to be replaced: data has to end again, and the interval begins again."""
@@ -285,7 +285,7 @@ class CheckpointRequests:
         """There will be no final checkpoint."""
         return [self._broken(request, cause) for request in self.final.take_promises()]
 
-    def _disappoint(self, kind: CheckpointKind, savepoint: SavepointRequest | None, cause: str) -> Decisions:
+    def _no_checkpoint_for(self, kind: CheckpointKind, savepoint: SavepointRequest | None, cause: str) -> Decisions:
         """No checkpoint for whoever needs it: a savepoint's promise breaks, the final one is tried again."""
         decisions: Decisions = [] if savepoint is None else [self._broken(savepoint, cause)]
         if kind.is_final and self.final.is_due:

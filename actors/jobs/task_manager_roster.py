@@ -27,9 +27,9 @@ from .job_effects import JobNews, KillTaskManager, ProcessEnded, StartDue, Start
 
 _REPORTED = (ExecutionState.RUNNING, ExecutionState.FINISHED, ExecutionState.CANCELED)
 
-STILLBORN_DELAY_MS, MAX_STILLBORN_DELAY_MS = 100, 5000
+START_DELAY_MS, MAX_START_DELAY_MS = 100, 5000
 
-STILLBIRTHS_AT_START = 6
+FAILED_STARTS_OF_NEW_JOB = 6
 """How often each of a new job's TaskManagers may end before it registers. With the delays between them that takes six
 seconds and more, so a machine that is full for a moment does not end a job.
 """
@@ -62,7 +62,7 @@ class TaskManagerRoster:
 
     def __init__(self, count: int) -> None:
         self._lives: dict[TaskManagerId, _Life] = {}
-        self._stillborn = dict.fromkeys(range(count), 0)
+        self._failed_starts = dict.fromkeys(range(count), 0)
         """Those that were started and have not registered yet: how often they ended before they did."""
         self._lost: dict[int, TaskManagerId] = {}
         """By index, the last life, if it was lost while its process may have been there."""
@@ -73,7 +73,7 @@ class TaskManagerRoster:
         self._count = count
         self._had_any = False
         """Whether one has ever registered."""
-        self.last_stillbirth = ""
+        self.last_failed_start = ""
         """Why one ended before it registered, or waits to be started, for the error that names too few slots."""
 
     def __contains__(self, task_manager_id: TaskManagerId) -> bool:
@@ -90,14 +90,14 @@ class TaskManagerRoster:
         return next(reversed(self._troubles.values()), "")
 
     def start_all(self) -> list[StartTaskManager]:
-        return [StartTaskManager(index) for index in self._stillborn]
+        return [StartTaskManager(index) for index in self._failed_starts]
 
     def register(self, message: RegisterTaskManager) -> RegisterTaskManager | None:
         """Take one in; returns the earlier life of its index that is still listed, which is over now."""
         earlier = [life.registration for life in self._lives.values() if life.registration.index == message.index]
         self._lives[message.task_manager_id] = _Life(message)
         self._had_any = True
-        self._stillborn.pop(message.index, None)
+        self._failed_starts.pop(message.index, None)
         self._awaited.discard(message.index)
         self._troubles.pop(message.index, None)
         return earlier[0] if earlier else None
@@ -134,32 +134,32 @@ class TaskManagerRoster:
     def ended(self, index: int, reason: str) -> list[StartTaskManager | ProcessEnded | Schedule[StartDue]]:
         """Its process has ended: start it again, at once if it had registered."""
         self._awaited.discard(index)
-        if index not in self._stillborn:
-            self._stillborn[index] = 0
+        if index not in self._failed_starts:
+            self._failed_starts[index] = 0
             return [StartTaskManager(index)]
-        self._stillborn[index] += 1
-        self.last_stillbirth = f"TaskManager {index} ended before it registered: {reason}"
+        self._failed_starts[index] += 1
+        self.last_failed_start = f"TaskManager {index} ended before it registered: {reason}"
         self._troubles.pop(index, None)
-        self._troubles[index] = self.last_stillbirth
-        delay_ms = min(STILLBORN_DELAY_MS << self._stillborn[index], MAX_STILLBORN_DELAY_MS)
+        self._troubles[index] = self.last_failed_start
+        delay_ms = min(START_DELAY_MS << self._failed_starts[index], MAX_START_DELAY_MS)
         return [ProcessEnded(index, reason, delay_ms), Schedule(delay_ms, StartDue(index))]
 
     def cannot_start(self) -> FailureCause | None:
         """What a job fails with whose TaskManagers have all ended again and again, before one has registered."""
-        if self._had_any or self._awaited or min(self._stillborn.values(), default=0) < STILLBIRTHS_AT_START:
+        if self._had_any or self._awaited or min(self._failed_starts.values(), default=0) < FAILED_STARTS_OF_NEW_JOB:
             return None
         who = f"each of the {self._count}" if self._count > 1 else "it"
         return FailureCause(
             "NoResourceAvailable",
-            f"no TaskManager can start: {who} ended before it registered, {STILLBIRTHS_AT_START} times and more; the "
-            f"last: {self.last_stillbirth}; the log has what they wrote before: mend that, and submit the job again",
+            f"no TaskManager can start: {who} ended before it registered, {FAILED_STARTS_OF_NEW_JOB} times and more; the "
+            f"last: {self.last_failed_start}; the log has what they wrote before: mend that, and submit the job again",
         )
 
     def awaited(self, index: int, why: str) -> None:
         """It cannot be started now."""
         self._awaited.add(index)
         self._troubles.pop(index, None)
-        self.last_stillbirth = f"TaskManager {index} waits: {why}"
+        self.last_failed_start = f"TaskManager {index} waits: {why}"
 
     def heard(self, message: Heartbeat) -> list[UpdateTaskExecutionState]:
         """Keep its figures; returns what its attempts do, where a report that was lost has to be made good. Nothing for

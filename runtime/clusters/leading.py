@@ -129,7 +129,7 @@ class OneOfSeveral:
         self._leadership.on_lost(lost)
 
     def inherited(self, start: Callable[[TakenOver], None]) -> None:
-        self._patiently(self._jobs.remove_rubbish)
+        self._patiently(self._jobs.remove_leftovers)
         for kept in self._patiently(lambda: list(self._jobs.kept())):
             if isinstance(kept, CannotTakeOver):
                 self._refuse(kept.job, kept)

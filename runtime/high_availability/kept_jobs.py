@@ -2,7 +2,7 @@
 
 The order that makes it safe: a submission is stored, then its record, then the job starts. A checkpoint's metadata is
 stored, then its pointer goes into the record, then it counts. A pointer goes, then the files. A record goes, then the
-job's files. So whatever a successor finds in a record is there, and what lies there without a record is rubbish.
+job's files. So whatever a successor finds in a record is there, and what lies there without a record is left over.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class KeptJobs:
                 f"from_savepoint, under another name or after removing {self._place(job_id)}",
             )
 
-    def remove_rubbish(self) -> None:
+    def remove_leftovers(self) -> None:
         """Submissions that no record leads to: their leader died in between. Blocks; raises OSError."""
         known = {encode_name(job_id) for job_id in (*self._records, *self._unreadable)}
         for name in self._submissions.stored():

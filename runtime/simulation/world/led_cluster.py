@@ -91,7 +91,7 @@ class LedCluster(SimulatedCluster):
         self._start_driver(waiting.process)
         self._waiting = None
         assert self._kept is not None, "it leads"
-        self._kept.remove_rubbish()
+        self._kept.remove_leftovers()
         self._left = {}
         for left in list(self._kept.kept()):
             if isinstance(left, CannotTakeOver):

@@ -231,7 +231,7 @@ class IncrementalStage:
         parts.add(OPERATOR, taken.write)
         ids = (JOB, taken.checkpoint_id, VERTEX, FIRST, ExecutionAttemptId(f"try-{self.attempt}"))
         state = parts.write(SnapshotTarget(self.storage, *ids, inline_below_bytes=1), FILESYSTEM.store)
-        self._discard(self.files.nobodys(state))
+        self._discard(self.files.unowned(state))
 
     def restart(self) -> None:
         """The attempt is lost; the next one goes on from the newest checkpoint."""

@@ -202,7 +202,7 @@ def test_state_that_comes_too_late_takes_only_its_own_files(stage: Stage) -> Non
     stage.backend.tables[C] = b"third"
     parts = SubtaskSnapshot()
     parts.add(OPERATOR, stage.backend.snapshot())
-    stage.discard(stage.files.nobodys(parts.write(stage.target(2), FILESYSTEM.store)))
+    stage.discard(stage.files.unowned(parts.write(stage.target(2), FILESYSTEM.store)))
     assert stage.tables() == ["1:a", "1:b"]
     assert stage.restored(first) == [{A: b"first", B: b"second"}]
 

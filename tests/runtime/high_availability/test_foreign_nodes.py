@@ -62,7 +62,7 @@ def test_a_record_that_was_spoiled_refuses_its_job_by_name_and_loses_nothing(
     nodes.set("/jobs/spoiled", data)
     for _ in range(2):
         kept = candidates.kept()
-        kept.remove_rubbish()
+        kept.remove_leftovers()
         (refused,) = kept.kept()
         assert isinstance(refused, CannotTakeOver)
         assert refused.job == "spoiled"

@@ -248,12 +248,12 @@ def a_checkpoint_that_was_given_up_blocks_the_next(patch: Patch) -> None:
 
 @mutant(LIVENESS, within=40, scenarios=FINAL_IN_TROUBLE)
 def the_final_checkpoint_is_not_tried_again(patch: Patch) -> None:
-    disappoint = CheckpointRequests._disappoint
+    no_checkpoint_for = CheckpointRequests._no_checkpoint_for
 
     def once(self: CheckpointRequests, *args: Any) -> list[Any]:
-        return [each for each in disappoint(self, *args) if not isinstance(each, Schedule)]
+        return [each for each in no_checkpoint_for(self, *args) if not isinstance(each, Schedule)]
 
-    patch.setattr(CheckpointRequests, "_disappoint", once)
+    patch.setattr(CheckpointRequests, "_no_checkpoint_for", once)
 
 
 @mutant(OUTPUT, within=20)

@@ -332,7 +332,7 @@ def who_waits_for_a_checkpoint_is_forgotten_at_a_restart(patch: Patch) -> None:
         requests._waiting = ()
         return []
 
-    patch.setattr(CheckpointRequests, "disappoint_waiting", forgotten)
+    patch.setattr(CheckpointRequests, "refuse_waiting", forgotten)
 
 
 @mutant(PROMISE, within=20, scenarios=checkpoints_are_asked_for)
