@@ -15,7 +15,7 @@ from rich.console import Console
 
 from ..simulation.histories.campaign import Figures, Plan, quiet, run_campaign
 from ..simulation.histories.catalogue import CATALOGUE
-from ..simulation.histories.parting import Parting, parting
+from ..simulation.histories.divergence import Divergence, divergence
 from ..simulation.histories.verdict import Verdict, replay
 from ..simulation.histories.watchdog import HUNG, Watchdog
 from ..simulation.world.trace import Trace
@@ -193,11 +193,11 @@ def diff(one: str, other: str, topology: str | None) -> None:
 
     Exit code 0 means that they are the same, 1 that they are not, 2 that one of them cannot be read.
     """
-    found = parting(_lines(one, topology), _lines(other, topology))
+    found = divergence(_lines(one, topology), _lines(other, topology))
     if found is None:
         click.echo("the same")
         raise SystemExit(0)
-    _say(_told_parting(found, one, other))
+    _say(_divergence_lines(found, one, other))
     raise SystemExit(1)
 
 
@@ -213,7 +213,7 @@ def _lines(what: str, topology: str | None) -> Iterator[str]:
     return (line for line in lines if not line.startswith("#"))
 
 
-def _told_parting(found: Parting, one: str, other: str) -> Iterator[str]:
+def _divergence_lines(found: Divergence, one: str, other: str) -> Iterator[str]:
     yield f"the first {found.common} lines are the same; the last of them:"
     yield from (f"  {line}" for line in found.before)
     for name, lines in ((one, found.one), (other, found.other)):

@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from understudy.runtime.cli import main
 from understudy.runtime.simulation.histories import verdict
+from understudy.runtime.simulation.histories.divergence import Divergence, divergence
 from understudy.runtime.simulation.histories.history import Outcome, run_history
 from understudy.runtime.simulation.histories.mix import standard_history
-from understudy.runtime.simulation.histories.parting import Parting, parting
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.watchdog import HUNG
 
@@ -193,10 +193,10 @@ def test_two_seeds_part_soon() -> None:
     assert "then in 1:" in done.output
 
 
-def test_parting_tells_when_one_is_the_beginning_of_the_other() -> None:
-    assert parting("ab", "ab") is None
-    assert parting("ab", "abc") == Parting(2, ("a", "b"), (), ("c",))
-    assert parting([], ["a"]) == Parting(0, (), (), ("a",))
+def test_divergence_tells_when_one_is_the_beginning_of_the_other() -> None:
+    assert divergence("ab", "ab") is None
+    assert divergence("ab", "abc") == Divergence(2, ("a", "b"), (), ("c",))
+    assert divergence([], ["a"]) == Divergence(0, (), (), ("a",))
 
 
 def test_a_process_that_was_ended_by_its_watchdog_gives_3(monkeypatch: pytest.MonkeyPatch) -> None:

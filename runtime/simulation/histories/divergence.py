@@ -1,4 +1,4 @@
-"""Parting: where two histories, line by line the same at first, go different ways."""
+"""Divergence: where two histories, line by line the same at first, go different ways."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHOWN_LINES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
+class Divergence:
     """`common` lines are the same: of these, the last few; then the next few of either, none where it has ended."""
 
     common: int
@@ -20,7 +20,7 @@ class Parting:
     other: tuple[str, ...]
 
 
-def parting(one: Iterable[str], other: Iterable[str], shown: int = SHOWN_LINES) -> Parting | None:
+def divergence(one: Iterable[str], other: Iterable[str], shown: int = SHOWN_LINES) -> Divergence | None:
     """None when they are the same to the end. Reads no further than it has to."""
     before: deque[str] = deque(maxlen=shown)
     pairs = zip_longest(one, other)
@@ -28,6 +28,6 @@ def parting(one: Iterable[str], other: Iterable[str], shown: int = SHOWN_LINES) 
         if line != other_line:
             rest = [(line, other_line), *islice(pairs, shown - 1)]
             continuations = [tuple(each for each in side if each is not None) for side in zip(*rest, strict=True)]
-            return Parting(common, tuple(before), *continuations)
+            return Divergence(common, tuple(before), *continuations)
         before.append(line)
     return None
