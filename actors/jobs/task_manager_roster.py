@@ -29,7 +29,7 @@ _REPORTED = (ExecutionState.RUNNING, ExecutionState.FINISHED, ExecutionState.CAN
 
 START_DELAY_MS, MAX_START_DELAY_MS = 100, 5000
 
-FAILED_STARTS_OF_NEW_JOB = 6
+MAX_FAILED_STARTS = 6
 """How often each of a new job's TaskManagers may end before it registers. With the delays between them that takes six
 seconds and more, so a machine that is full for a moment does not end a job.
 """
@@ -146,12 +146,12 @@ class TaskManagerRoster:
 
     def cannot_start(self) -> FailureCause | None:
         """What a job fails with whose TaskManagers have all ended again and again, before one has registered."""
-        if self._had_any or self._awaited or min(self._failed_starts.values(), default=0) < FAILED_STARTS_OF_NEW_JOB:
+        if self._had_any or self._awaited or min(self._failed_starts.values(), default=0) < MAX_FAILED_STARTS:
             return None
         who = f"each of the {self._count}" if self._count > 1 else "it"
         return FailureCause(
             "NoResourceAvailable",
-            f"no TaskManager can start: {who} ended before it registered, {FAILED_STARTS_OF_NEW_JOB} times and more; the "
+            f"no TaskManager can start: {who} ended before it registered, {MAX_FAILED_STARTS} times and more; the "
             f"last: {self.last_failed_start}; the log has what they wrote before: mend that, and submit the job again",
         )
 

@@ -18,7 +18,7 @@ from understudy.actors.jobs.job_effects import (
     StartTaskManager,
     TaskManagerLost,
 )
-from understudy.actors.jobs.task_manager_roster import FAILED_STARTS_OF_NEW_JOB
+from understudy.actors.jobs.task_manager_roster import MAX_FAILED_STARTS
 from understudy.messages import (
     CancelTask,
     ExecutionState,
@@ -114,7 +114,7 @@ def test_a_task_manager_that_never_registers_is_started_ever_more_slowly_and_the
 def test_task_managers_that_all_end_before_they_register_again_and_again_fail_the_job_at_once() -> None:
     """What ends them is no want of slots: to wait for those for a minute would only hide it."""
     stage = Stage(graph())
-    for _ in range(FAILED_STARTS_OF_NEW_JOB - 1):
+    for _ in range(MAX_FAILED_STARTS - 1):
         for index in range(2):
             stage.tell(TaskManagerExited("job-1", index, "exited with code 1; it wrote last: 'no module flights'"))
     stage.tell(TaskManagerExited("job-1", 0, "exited with code 1"))
@@ -132,10 +132,10 @@ def test_task_managers_that_all_end_before_they_register_again_and_again_fail_th
 
 def test_a_task_manager_that_waits_for_a_slot_may_still_start_though_it_ended_again_and_again() -> None:
     stage = Stage(graph())
-    for _ in range(FAILED_STARTS_OF_NEW_JOB):
+    for _ in range(MAX_FAILED_STARTS):
         stage.tell(TaskManagerExited("job-1", 0, "exited with code 1"))
     stage.tell(TaskManagerAwaited("job-1", 0, "all slots are taken"))
-    for _ in range(FAILED_STARTS_OF_NEW_JOB):
+    for _ in range(MAX_FAILED_STARTS):
         stage.tell(TaskManagerExited("job-1", 1, "exited with code 1"))
         assert stage.of(JobEnded) == []
 
@@ -145,7 +145,7 @@ def test_a_job_that_has_a_checkpoint_waits_though_no_task_manager_can_start() ->
     stage = Stage(graph())
     saved = completed((chain("op-sink-0"), [{"op-sink-0": keyed_state(range(128))}]))
     stage.master.coordinator.store.add(replace(saved, is_savepoint=False))
-    for _ in range(FAILED_STARTS_OF_NEW_JOB + 1):
+    for _ in range(MAX_FAILED_STARTS + 1):
         for index in range(2):
             stage.tell(TaskManagerExited("job-1", index, "exited with code 1"))
             assert stage.of(JobEnded) == []
@@ -162,7 +162,7 @@ def test_task_managers_that_end_before_they_register_are_waited_for_where_one_wa
     if was_there == "one was here":
         stage.tell(TaskManagerLost("tm-0-0", "killed", process_ended=True))
         stage.tell(TaskManagerExited("job-1", 0, "killed"))
-    for _ in range(2 * FAILED_STARTS_OF_NEW_JOB):
+    for _ in range(2 * MAX_FAILED_STARTS):
         for index in (0, 1) if was_there == "one was here" else (1,):
             stage.tell(TaskManagerExited("job-1", index, "exited with code 1"))
             assert stage.of(JobEnded) == []

@@ -82,7 +82,7 @@ class Stage:
         self.outbox.call()
 
     def pass_on(self) -> None:
-        """Hand the actor what it was told by other threads."""
+        """Hand the actor the messages of other threads."""
         for message in self.context.to_self:
             self.actor.on_receive(message)
         self.context.to_self.clear()
@@ -106,7 +106,7 @@ def stage() -> Stage:
     return Stage()
 
 
-def test_it_is_sent_a_moment_later_until_nothing_is_left(stage: Stage) -> None:
+def test_output_is_sent_a_moment_later_until_nothing_is_left(stage: Stage) -> None:
     stage.register()
     stage.fill("one", "two")
     stage.pass_on()
@@ -118,7 +118,7 @@ def test_it_is_sent_a_moment_later_until_nothing_is_left(stage: Stage) -> None:
     assert not [each for each in stage.context.scheduled if each[0] == OUTPUT_DELAY_MS]
 
 
-def test_it_waits_for_a_leader(stage: Stage) -> None:
+def test_output_waits_for_a_leader(stage: Stage) -> None:
     stage.fill("one")
     stage.pass_on()
     stage.wait()
@@ -128,7 +128,7 @@ def test_it_waits_for_a_leader(stage: Stage) -> None:
     assert stage.sent() == ["one"]
 
 
-def test_the_end_of_a_task_does_not_overtake_it(stage: Stage) -> None:
+def test_the_end_of_a_task_does_not_overtake_its_output(stage: Stage) -> None:
     stage.register()
     hosted: Any = SimpleNamespace(task=SimpleNamespace(state=ExecutionState.RUNNING), is_over=False)
     stage.actor._tasks[ATTEMPT] = hosted
@@ -138,7 +138,7 @@ def test_the_end_of_a_task_does_not_overtake_it(stage: Stage) -> None:
     assert stage.sent() == ["one", "two", report]
 
 
-def test_what_is_left_is_sent_when_it_ends(stage: Stage) -> None:
+def test_output_that_is_left_is_sent_when_the_task_manager_ends(stage: Stage) -> None:
     stage.register()
     stage.fill("one", "two")
     stage.actor.on_receive(LeaderSessionMessage(SESSION, ReleaseTaskManager(ME, "the job is over")))

@@ -26,7 +26,7 @@ def test_the_plan_names_vertices_operators_parallelism_and_edges(shell: Shell) -
     assert shell.left_behind() == []
 
 
-def test_people_read_the_same(shell: Shell) -> None:
+def test_the_plan_as_text_names_the_same(shell: Shell) -> None:
     done = shell("info", "job:build", "--name", "flights", "--", "100")
     assert done.code == 0, done.err
     assert done.out.startswith("flights: 2 tasks in 1 slot of 1 TaskManager,")
@@ -40,7 +40,7 @@ def test_people_read_the_same(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "says"),
     [
         (["job:forgetful"], 1, "wanted a StreamEnvironment"),
         (["job:build", "-p", "500"], 1, "above the max_parallelism of 128"),
@@ -49,8 +49,10 @@ def test_people_read_the_same(shell: Shell) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_a_program_that_cannot_run_is_told_of(shell: Shell, arguments: list[str], code: int, told: str) -> None:
+def test_a_program_that_cannot_run_is_refused_with_the_reason(
+    shell: Shell, arguments: list[str], code: int, says: str
+) -> None:
     done = shell("info", *arguments)
     assert done.code == code
-    assert told in " ".join(done.err.split())
+    assert says in " ".join(done.err.split())
     assert "Traceback" not in done.err
