@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
 from itertools import chain, count
 from types import MappingProxyType
 
 from ...messages import (
     ChannelDescriptor,
     ChannelId,
-    CheckpointId,
     ExecutionAttemptId,
     ExecutionState,
     FailureCause,
@@ -26,7 +24,6 @@ from ...messages import (
     OutputDescriptor,
     Partitioning,
     SubtaskIndex,
-    SubtaskState,
     TaskDeployment,
     TaskManagerId,
     VertexId,
@@ -44,6 +41,7 @@ from ..job_graph import (
     vertex_of,
     vertices_in_rounds,
 )
+from ..restore.restore_points import NO_RESTORE, RegionRestore
 from .adoption import AdoptedTask, next_channel_id
 from .execution import Execution, UpdateResult
 from .slot_pool import SlotId
@@ -180,20 +178,12 @@ class ExecutionGraph:
         vertices: Collection[VertexId],
         placement: Mapping[SubtaskKey, SlotId],
         endpoints: Mapping[TaskManagerId, str],
-        restored: Mapping[SubtaskKey, tuple[SubtaskState, ...]] | None = None,
-        restored_checkpoint_id: CheckpointId | None = None,
-        *,
-        restored_root: str = "",
-        restored_savepoint: bool = False,
-        is_failover: bool = False,
-        earlier_inlets: tuple[str, ...] = (),
-        finishing: bool = False,
+        restore: RegionRestore = NO_RESTORE,
     ) -> tuple[TaskDeployment, ...]:
         """Put the new attempts of whole regions into their slots, and write what their TaskManagers must know.
 
         In the order of `executions(vertices)`. `endpoints` are the data endpoints of all TaskManagers of the
-        placement. Every channel gets an id that was never used in this job. The rest: see
-        TaskDeployment.
+        placement. Every channel gets an id that was never used in this job.
         """
         executions = self.executions(vertices)
         for execution in executions:
@@ -202,19 +192,7 @@ class ExecutionGraph:
         for index, edge in enumerate(self._graph.edges):
             if edge.source in vertices:
                 self._wire(wiring, index, placement, endpoints)
-        states = restored or {}
-        return tuple(
-            replace(
-                self._deployment(execution, wiring, finishing),
-                restored_checkpoint_id=restored_checkpoint_id,
-                restored=states.get(execution.subtask, ()),
-                restored_root=restored_root,
-                restored_savepoint=restored_savepoint,
-                is_failover=is_failover,
-                earlier_inlets=earlier_inlets,
-            )
-            for execution in executions
-        )
+        return tuple(self._deployment(execution, wiring, restore) for execution in executions)
 
     def _wire(
         self,
@@ -245,7 +223,7 @@ class ExecutionGraph:
                     )
                 )
 
-    def _deployment(self, execution: Execution, wiring: _Wiring, finishing: bool) -> TaskDeployment:
+    def _deployment(self, execution: Execution, wiring: _Wiring, restore: RegionRestore) -> TaskDeployment:
         vertex = vertex_of(self._graph, execution.vertex_id)
         assert execution.slot is not None, f"{execution!r} has no slot"
         return TaskDeployment(
@@ -262,7 +240,13 @@ class ExecutionGraph:
             outputs=wiring.outputs_of(execution.subtask),
             operators=vertex.operators,
             in_rounds=vertex.vertex_id in self._in_rounds,
-            finishing=finishing,
+            restored_checkpoint_id=restore.checkpoint_id,
+            restored=restore.states.get(execution.subtask, ()),
+            restored_root=restore.root,
+            restored_savepoint=restore.is_savepoint,
+            is_failover=restore.is_failover,
+            earlier_inlets=restore.earlier_inlets,
+            finishing=restore.finishing,
         )
 
     # -- helpers

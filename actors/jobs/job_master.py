@@ -133,7 +133,7 @@ class JobMaster:
         self._orders = AttemptOrders(graph.job_id, self.graph, self._ending)
         self._pace = SharedPace(graph, self.graph, self._orders)
         self._course = JobCourse(graph.job_id, self.graph, self._restarts)
-        self._deployer = RegionDeployer(graph.job_id, self.graph, self._roster, self._restore_points, new_id)
+        self._deployer = RegionDeployer(self.graph, self._roster, points, new_id)
         self._checkpoints = JobCheckpoints(self.coordinator, self._orders, self._restore_points, self._failures)
         statistics, history = self.coordinator.statistics, self._failures.history
         self.report = JobReport(graph, self.graph, self._roster, history, self._restarts, statistics, points)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...messages import FailureCause, FailureKind, JobId, TaskDeployment
+from ...messages import FailureCause, FailureKind, TaskDeployment
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ..job_graph import Region, SubtaskKey
 from ..restore.restore_points import RestorePoints
@@ -41,13 +41,11 @@ class RegionDeployer:
 
     def __init__(
         self,
-        job_id: JobId,
         graph: ExecutionGraph,
         roster: TaskManagerRoster,
         restore_points: RestorePoints,
         new_id: Callable[[str], str],
     ) -> None:
-        self._job_id = job_id
         self._graph = graph
         self._roster = roster
         self._restore_points = restore_points
@@ -58,21 +56,10 @@ class RegionDeployer:
         restored = self._restore_points.choose(region)
         if restored is None and self._restore_points.are_used_up:
             return None
-        is_last = restored is not None and restored.is_final and restored.job_id == self._job_id
+        restore = self._restore_points.restore_of(restored, region)
         attempts = self._graph.new_attempts(region, self._new_id)
-        deployments = self._graph.deployments(
-            region,
-            placement,
-            self._roster.data_endpoints(),
-            self._restore_points.states(restored, region) if restored else None,
-            restored.checkpoint_id if restored else None,
-            restored_root=self._restore_points.root_of(restored) if restored else "",
-            restored_savepoint=restored is not None and self._restore_points.is_savepoint(restored),
-            is_failover=restored is not None and self._restore_points.is_failover(restored),
-            earlier_inlets=self._restore_points.earlier_inlets(restored),
-            finishing=is_last,
-        )
-        return RegionDeployment(restored, is_last, tuple(zip(attempts, deployments, strict=True)))
+        deployments = self._graph.deployments(region, placement, self._roster.data_endpoints(), restore)
+        return RegionDeployment(restored, restore.finishing, tuple(zip(attempts, deployments, strict=True)))
 
 
 def no_checkpoint_left(latest: FailureCause | None) -> FailureCause:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import chain
 
 from ...messages import CheckpointId, FailureCause, FailureKind, JobGraph, Predecessor, SubtaskState
@@ -25,6 +25,25 @@ class Origin:
     def predecessors(self) -> tuple[Predecessor, ...]:
         """Of the job that starts here: its predecessors, and the one whose checkpoint it is."""
         return (*self.checkpoint.predecessors, Predecessor(self.checkpoint.job_id, self.checkpoint.checkpoint_id))
+
+
+@dataclass(frozen=True, slots=True)
+class RegionRestore:
+    """What the tasks of one region begin with; TaskDeployment describes these fields."""
+
+    checkpoint_id: CheckpointId | None = None
+    """None: they begin without state."""
+    states: Mapping[SubtaskKey, tuple[SubtaskState, ...]] = field(default_factory=dict)
+    """Each subtask's share; one without state has no entry."""
+    root: str = ""
+    is_savepoint: bool = False
+    is_failover: bool = False
+    earlier_inlets: tuple[str, ...] = ()
+    finishing: bool = False
+    """It is the job's last checkpoint: they have only to commit it."""
+
+
+NO_RESTORE = RegionRestore()
 
 
 class RestorePoints:
@@ -96,18 +115,21 @@ class RestorePoints:
         if step is not None and step.kind is FailureKind.UNREADABLE_STATE and chosen is not None:
             self._condemned.add(chosen)
 
-    def root_of(self, restored: CompletedCheckpoint) -> str:
-        """The URL below which its state lies; empty for the job's own checkpoint directory."""
-        return self._origin.root if self._origin and restored is self._origin.checkpoint else ""
-
-    def earlier_inlets(self, restored: CompletedCheckpoint | None) -> tuple[str, ...]:
-        """Logs to be read behind it; one of the job's own says for itself what is left to be read."""
-        is_own = restored is not None and restored.job_id == self._graph.job_id
-        return () if is_own else self._graph.earlier_inlets
-
-    def is_savepoint(self, restored: CompletedCheckpoint) -> bool:
-        """Whether it is one of another job."""
-        return bool(self._origin and restored is self._origin.checkpoint and self._origin.is_savepoint)
+    def restore_of(self, restored: CompletedCheckpoint | None, region: Region) -> RegionRestore:
+        """What this region begins with when it restores this checkpoint, which `choose` has returned."""
+        if restored is None:
+            return RegionRestore(earlier_inlets=self._graph.earlier_inlets)
+        is_own = restored.job_id == self._graph.job_id
+        origin = self._origin if self._origin is not None and restored is self._origin.checkpoint else None
+        return RegionRestore(
+            restored.checkpoint_id,
+            self.states(restored, region),
+            "" if origin is None else origin.root,
+            is_savepoint=origin is not None and origin.is_savepoint,
+            is_failover=self.is_failover(restored),
+            earlier_inlets=() if is_own else self._graph.earlier_inlets,  # one of its own says what is left to be read
+            finishing=is_own and restored.is_final,
+        )
 
     def is_failover(self, restored: CompletedCheckpoint) -> bool:
         """Whether it is the newest that this very job has completed, readable or not: nothing that came behind it has

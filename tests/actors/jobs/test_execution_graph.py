@@ -15,6 +15,7 @@ from understudy.actors.job_graph import SubtaskKey, subtasks_of
 from understudy.actors.jobs.execution import Execution, UpdateResult
 from understudy.actors.jobs.execution_graph import ATTEMPTS_KEPT, JOB_TRANSITIONS, ExecutionGraph
 from understudy.actors.jobs.slot_pool import SlotId
+from understudy.actors.restore.restore_points import RegionRestore
 from understudy.messages import (
     ChannelDescriptor,
     CheckpointId,
@@ -169,7 +170,7 @@ class TestDeployments:
         key, state = SubtaskKey(LONE, SubtaskIndex(0)), SubtaskState({})
         slot = SlotId(TaskManagerId("tm-9"), SlotIndex(3))
 
-        (deployment,) = executions.deployments([LONE], {key: slot}, {}, {key: (state,)}, CheckpointId(5))
+        (deployment,) = executions.deployments([LONE], {key: slot}, {}, RegionRestore(CheckpointId(5), {key: (state,)}))
 
         assert deployment == TaskDeployment(
             job_id=PIPELINE.job_id,
