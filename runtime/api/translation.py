@@ -164,9 +164,7 @@ def translate(
         buffer_timeout_ms=environment.buffer_timeout_ms,
         slow_step_ms=environment.slow_step_ms,
         watermark_warn_ms=environment.watermark_warn_ms,
-        outputs=tuple(
-            OwnedOutput(node.name, place) for node in nodes if (place := operators[node.position]._owned_place)
-        ),
+        outputs=_owned_outputs(nodes, operators),
     )
     _check(graph, nodes)
     record_types = record_types_of_script()
@@ -234,6 +232,10 @@ def _placed(node: StreamNode, directory: str, job_id: JobId) -> Operator:
         operator = copy.copy(operator)
         operator.root = directory
     return operator
+
+
+def _owned_outputs(nodes: Sequence[StreamNode], operators: Mapping[int, Operator]) -> tuple[OwnedOutput, ...]:
+    return tuple(OwnedOutput(node.name, place) for node in nodes if (place := operators[node.position]._owned_place))
 
 
 def _vertex_id(chain: Chain) -> VertexId:

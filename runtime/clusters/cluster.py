@@ -75,8 +75,6 @@ class Cluster(JobManagerSide, WebSide, AsContext):
 
     def __init__(self, settings: ClusterSettings) -> None:
         self.settings = settings
-        self._system: ActorSystem | None = None
-        self._job_manager: Ref | None = None
         self._lead = leading(Configuration.of(settings.config).high_availability)
         self._curve = self._lead.keys
         self._work_dir = ""
@@ -385,21 +383,6 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         answer = cast("ActorFuture[Any]", job_manager.ask(RequestMetrics()))
         found: ClusterMetrics = JobFuture(answer, "the metrics of the cluster").result(timeout=timeout)
         return found
-
-    def _running(self) -> tuple[ActorSystem, Ref]:
-        if self._system is None or self._job_manager is None:
-            raise RuntimeError(
-                f"this cluster is not running: use it as `with {type(self).__name__}(...) as cluster:`, or, in a "
-                "notebook, call its start(), and close() at the end"
-            )
-        if (home := self._system.loop.home) is not None and home.is_elsewhere:
-            raise RuntimeError(f"this cluster cannot be used here: {home.why}")
-        return self._system, self._job_manager
-
-    def _tell_job_manager(self, message: object) -> None:
-        job_manager = self._job_manager
-        if job_manager is not None:
-            job_manager.tell(message)
 
     def _launch(self, graph: JobGraph, program: StoredProgram) -> TaskManagerLaunch:
         _, job_manager = self._running()

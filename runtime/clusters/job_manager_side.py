@@ -1,10 +1,11 @@
-"""JobManagerSide: what a cluster's JobManager is made of. A part of Cluster.
+"""JobManagerSide: a cluster's JobManager, what it is made of, and how the cluster reaches it. A part of Cluster.
 
 Each `_make_...` makes one of the JobManager's services from the cluster's settings; a simulated cluster makes its own.
 """
 
 from __future__ import annotations
 
+from ...actors.context import Ref
 from ...actors.job_manager.job_manager import JobManager
 from ...actors.job_manager.job_manager_settings import JobManagerSettings
 from ...actors.job_manager.launcher import Launcher
@@ -31,8 +32,25 @@ class JobManagerSide:
     _lead: Leading
     _programs: ClusterPrograms
     _work_dir: str
+    _system: ActorSystem | None = None
+    _job_manager: Ref | None = None
     _delivery: OutputDelivery | None = None
     _claimant: Claimant | None = None
+
+    def _running(self) -> tuple[ActorSystem, Ref]:
+        if self._system is None or self._job_manager is None:
+            raise RuntimeError(
+                f"this cluster is not running: use it as `with {type(self).__name__}(...) as cluster:`, or, in a "
+                "notebook, call its start(), and close() at the end"
+            )
+        if (home := self._system.loop.home) is not None and home.is_elsewhere:
+            raise RuntimeError(f"this cluster cannot be used here: {home.why}")
+        return self._system, self._job_manager
+
+    def _tell_job_manager(self, message: object) -> None:
+        job_manager = self._job_manager
+        if job_manager is not None:
+            job_manager.tell(message)
 
     def _make_job_manager(
         self, system: ActorSystem, launcher: Launcher, kind: type[JobManager] = JobManager
