@@ -14,13 +14,7 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from ...messages import (
-    AbortReason,
-    CheckpointId,
-    NotifyCheckpointComplete,
-    NotifyEndOfData,
-    TaskDeployment,
-)
+from ...messages import AbortReason, CheckpointId, NotifyCheckpointComplete, NotifyEndOfData, TaskDeployment
 from ..actor import Step
 from ..barriers.barrier_handler import Aborted, Aligned, GateEvent
 from ..context import ActorContext, Ref
@@ -41,12 +35,12 @@ from ..flow.elements import (
     Watermark,
     WatermarkStatus,
 )
-from ..operators.loops import LoopIsOver
 from ..operators.source import END, Source, continue_source
+from .loop_turns import LoopTurns
 from .operator_hooks import blame
 from .task_checkpoints import Progress, TaskCheckpoints
 from .task_counters import TaskCounters, first_batch_processed
-from .task_rounds import TaskRounds, of_the_first_round
+from .task_rounds import of_the_first_round
 from .task_setup import DoneAside, TaskParts
 from .task_time import TaskTime
 
@@ -77,11 +71,8 @@ class TaskLoop:
         self._counters = counters
         self._clock = context.clock
         self._owner = owner
-        self._rounds = TaskRounds(parts.gate.channels)
-        self._sends_round = False
-        """It is at the head of a loop, and has more to send before the mark of its round."""
-        self._mark: RoundMark | None = None
-        """Of a loop: it has come on all channels, and what was before it has not all been done."""
+        self._turns = LoopTurns(parts)
+        self._rounds = self._turns.rounds
         self._input_ended = False
         """No record comes any more. Timers of the end of time fire next."""
         self._is_ending = False
@@ -227,7 +218,7 @@ class TaskLoop:
         """Fire what is due, or take what comes next; whether there was anything."""
         if self.time.is_firing:
             return self._fire()
-        if (self._mark is not None or self._sends_round) and self._held_by is None and self._turn():
+        if self._turns.is_due and self._held_by is None and self._turn():
             return True
         may_fire = self._parts.chain.has_clock and self._polls
         if may_fire and not self._has_fired and self._fire_due():
@@ -334,7 +325,7 @@ class TaskLoop:
         match element:
             case pa.RecordBatch() | list() | TimedBatch() | KnownRows():
                 if self._input_ended and self._rounds.is_feedback(channel):
-                    self._refuse_late_feedback(len(element))
+                    self._turns.refuse_late_feedback(len(element))
                 self._process(element, self._parts.gate.channels[channel].input_index, 0)
             case Watermark() | WatermarkStatus() if self._rounds.is_feedback(channel):
                 pass  # event time in a loop is that of its input
@@ -343,7 +334,7 @@ class TaskLoop:
             case WatermarkStatus(is_idle):
                 self.time.set_idle(channel, is_idle)
             case RoundMark():
-                self._mark = self._rounds.receive(channel, element) or self._mark
+                self._turns.receive(channel, element)
             case EndOfData():
                 self._end_channel(channel)
             case EndOfPartition():
@@ -364,59 +355,31 @@ class TaskLoop:
         is_feedback = self._rounds.is_feedback(channel)
         if not is_feedback:
             self.time.end(channel)
-        self._mark = self._rounds.end(channel) or self._mark
+        self._turns.end(channel)
         if self._deployment.in_rounds and not is_feedback:
-            self._end_static_input(self._parts.gate.channels[channel].input_index)
+            self._turns.end_static_input(self._parts.gate.channels[channel].input_index)
         if is_feedback or self._input_ended or not self._rounds.all_input_ended:
             return
         if self._rounds.is_head and not self._parts.state.data_ended:
-            self._parts.chain.loop_head.begin_rounds()
-            self._sends_round = True
+            self._turns.begin()
         else:
             self._end_of_data()
 
-    def _end_static_input(self, input_index: int) -> None:
-        channels = enumerate(self._parts.gate.channels)
-        if all(self._rounds.has_ended(index) for index, each in channels if each.input_index == input_index):
-            first = self._parts.chain.operators[0]
-            with blame(first):
-                first._input_ended(input_index)
-
-    # -- rounds of a loop: see TaskRounds
-
     def _turn(self) -> bool:
-        """Send a part of the round, or a mark on; but first what there is to do for a checkpoint. Whether there was
-        anything to do.
+        """Of a loop: send a part of the round, or a mark on; but first what there is to do for a checkpoint. Whether
+        there was anything to do.
         """
-        chain = self._parts.chain
-        if self._mark is not None:
-            if chain.calls is not None and chain.calls.in_flight:
+        turns = self._turns
+        if turns.has_mark:
+            if not turns.may_pass:
                 return False
-            mark, self._mark = self._mark, None
-            self._round_over(mark)
+            if turns.pass_mark() and not self._input_ended:
+                self._end_of_data()
         elif (event := self._parts.gate.next_checkpoint()) is not None:
             self._take(event)
-        elif not chain.send_round():
-            self._sends_round = False
-            self._send_mark(chain.loop_head.number)
+        else:
+            turns.send()
         return True
-
-    def _round_over(self, mark: RoundMark) -> None:
-        chain = self._parts.chain
-        if not self._rounds.is_head:
-            self._send_mark(mark.number)
-        elif mark.number == chain.loop_head.number:  # else it was sent again after a restore
-            self._sends_round = chain.round_over(mark)
-            if not self._sends_round and not self._input_ended:
-                self._end_of_data()
-
-    def _refuse_late_feedback(self, records: int) -> None:
-        head = self._parts.chain.loop_head
-        with blame(head):
-            raise LoopIsOver(head.context.name, records)
-
-    def _send_mark(self, number: int) -> None:
-        self._parts.outputs.send_mark(self._parts.chain.marked(number))
 
     def _end_of_data(self) -> None:
         """No record comes any more. Event time ends; when all is done that is due then, operators emit what is left."""
