@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from ..columns.column_values import Numbers
+from ..columns.column_values import Numbers, narrowed
 from ..columns.numbered_rows import NamedRows
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
@@ -182,10 +182,11 @@ class ColumnarTable:
 
 
 class FrozenTable:
-    """The partials of a table at one moment, for use on any thread while the table goes on. Used once."""
+    """The partials of a table at one moment, for any thread while the table goes on, until they are given back."""
 
     def __init__(self, table: ColumnarTable, count: int, memory: dict[Part, Numbers], values: Values) -> None:
         self._table, self._count, self._memory, self._values = table, count, memory, values
+        self.schema = table.partial_schema
 
     def __len__(self) -> int:
         return self._count
@@ -194,12 +195,25 @@ class FrozenTable:
         """The key columns of these slots."""
         return self._table._index.keys(slots)
 
-    def take_partials(self, slots: Slots, keys: Sequence[pa.Array]) -> pa.RecordBatch:
-        """The partials of these slots, whose keys are these. The memory goes back to the table."""
-        by_array = {id(values): values.take(slots) for values in self._memory.values()}
-        taken = self._table._partials({part: by_array[id(values)] for part, values in self._values.items()}, keys)
+    def columns(self) -> list[pa.Array]:
+        """The columns of the parts, by slot, and as a snapshot stores them: narrowed. The same one for those that hold
+        the same.
+        """
+        made: dict[tuple[int, pa.DataType], pa.Array] = {}
+        types = self._table._parts.types
+        values = {part: each[: self._count] for part, each in self._values.items()}
+        found: list[pa.Array] = []
+        for part, kind in types.items():
+            at = id(self._values[part]), kind
+            if not part.adds_up or at not in made:
+                (column,) = value_columns({part: kind}, values)
+                made[at] = narrowed(column)
+            found.append(made[at])
+        return found
+
+    def give_back(self) -> None:
+        """The table may use the memory again, which columns may be views of."""
         self._table._spares.append(self._memory)
-        return taken
 
 
 class FrozenRows:
