@@ -149,13 +149,11 @@ def _remove_new_files(operators: Mapping[OperatorId, OperatorSubtaskState], targ
 
 
 def _with_own_bytes(state: SubtaskState) -> SubtaskState:
-    """The same state, where what is still inline is not the memory of a backend."""
+    """The same state, where what is still inline is not the memory of a backend; bytes are not copied."""
 
     def own(part: KeyedStateHandle) -> KeyedStateHandle:
         data = part.handle.data
-        if data is None or isinstance(data, bytes):
-            return part
-        return replace(part, handle=replace(part.handle, data=bytes(data)))
+        return part if data is None else replace(part, handle=replace(part.handle, data=bytes(data)))
 
     operators = {
         operator_id: replace(operator, keyed=tuple(map(own, operator.keyed)))

@@ -7,6 +7,7 @@ key and parts: what a snapshot stores, and what a first phase of aggregation sen
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,8 @@ from .part_columns import (
     value_columns,
 )
 
-_PARTIALS_AT_A_TIME = 1 << 17
+_PARTIALS_AT_A_TIME = 15 << 13
+"""Half of them, and what chance adds, is no more than one batch of a channel."""
 
 
 class ColumnarTable:
@@ -156,10 +158,8 @@ class ColumnarTable:
     def take_slot_rows(self) -> Iterator[SlotRows]:
         """The same by slot. Keys that come for the first time follow all that were there the last time."""
         counts = self._parts.row_counts()
-        marks = self._touched if counts is None else counts
-        touched = np.flatnonzero(marks[: len(self)] > 0)
-        for start in range(0, len(touched), _PARTIALS_AT_A_TIME):
-            slots = as_slice(touched[start : start + _PARTIALS_AT_A_TIME])
+        marks = (self._touched if counts is None else counts)[: len(self)]
+        for slots in _pieces(marks):
             yield SlotRows(self, slots, self._parts.at(slots))
             self._parts.reset(slots)
         self._touched[: len(self)] = False
@@ -231,6 +231,18 @@ class FrozenRows:
         by_array = {id(values): values.take(order) for values in self._values.values()}
         values = {part: by_array[id(values)] for part, values in self._values.items()}
         return self._table._partials(values, self.keys(self.slots[order]))
+
+
+def _pieces(marks: npt.NDArray[Any]) -> Iterator[Slots | slice]:
+    """Where these are not 0."""
+    marks = marks > 0
+    if marks.all():
+        for start in range(0, len(marks), _PARTIALS_AT_A_TIME):
+            yield slice(start, min(start + _PARTIALS_AT_A_TIME, len(marks)))
+        return
+    found = np.flatnonzero(marks)
+    for start in range(0, len(found), _PARTIALS_AT_A_TIME):
+        yield as_slice(found[start : start + _PARTIALS_AT_A_TIME])
 
 
 def _grown(marks: npt.NDArray[np.bool_], slots: int) -> npt.NDArray[np.bool_]:

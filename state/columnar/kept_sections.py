@@ -48,7 +48,7 @@ class KeptSections:
             at += lengths[group]
         rows = {group: slots[start:end] for group, start, end in shares}
         self._places = [_Section(self._parts[group], each, stored, keys) for group, each in rows.items()]
-        self._header_checksum = zlib.crc32(self._parts[HEADER])
+        self._header_checksum = zlib.crc32(self._parts[HEADER].data)
 
     def fits(self, slots: Slots, columns: Sequence[pa.Array]) -> bool:
         """Whether it is of these very rows, and the columns are of the types that it has."""
@@ -70,7 +70,7 @@ class KeptSections:
             offsets[group] = (at, length, checksum)
             at += length
         whole = joined_crc32(zip(checksums, self._lengths.values(), strict=True))
-        return offsets, StateHandle(None, cast("bytes", memoryview(self._memory)), at, whole)
+        return offsets, StateHandle(None, cast("bytes", self._memory.data), at, whole)
 
 
 class _Section:
@@ -89,7 +89,7 @@ class _Section:
             self._columns.append(part[offset : offset + len(batch) * dtype.itemsize].view(dtype))
             changes_at = min(changes_at, offset)
         self._changing = part[changes_at:]
-        self._fixed_checksum = zlib.crc32(part[:changes_at])
+        self._fixed_checksum = zlib.crc32(part[:changes_at].data)
 
     def put(self, values: Sequence[npt.NDArray[Any]], firsts: Sequence[int]) -> None:
         for column, (own, first) in enumerate(zip(self._columns, firsts, strict=True)):
@@ -99,7 +99,7 @@ class _Section:
                 values[column].take(self._slots, out=own, mode="clip")  # in "raise" NumPy takes by way of a copy
 
     def checksum(self) -> int:
-        return zlib.crc32(self._changing, self._fixed_checksum)
+        return zlib.crc32(self._changing.data, self._fixed_checksum)
 
 
 def can_be_kept(columns: Sequence[pa.Array]) -> bool:
