@@ -1,4 +1,4 @@
-"""CRC-32 of bytes that lie one behind the other, from the CRC-32 of each: what was read once is not read again.
+"""CRC-32 of bytes that lie one behind the other, from the CRC-32 of each, so that no byte is read twice.
 
 The algebra is zlib's, `crc32_combine`: a CRC-32 is a polynomial over GF(2), the highest bit first, and bytes behind it
 shift it by as many bits.
@@ -26,7 +26,7 @@ def joined_crc32(parts: Iterable[tuple[int, int]]) -> int:
 
 @lru_cache(maxsize=4096)
 def _shift(length: int) -> int:
-    """What a CRC-32 is multiplied with for this number of bytes behind it."""
+    """A CRC-32 is multiplied with this when this number of bytes comes behind it."""
     found, position = _ONE, 0
     while length:
         if length & 255:

@@ -149,7 +149,7 @@ def _remove_new_files(operators: Mapping[OperatorId, OperatorSubtaskState], targ
 
 
 def _with_own_bytes(state: SubtaskState) -> SubtaskState:
-    """The same state, where what is still inline is not the memory of a backend; bytes are not copied."""
+    """The same state, whose inline parts are not the memory of a backend; bytes are not copied."""
 
     def own(part: KeyedStateHandle) -> KeyedStateHandle:
         data = part.handle.data
