@@ -156,11 +156,16 @@ class ColumnarTable:
         return (rows.records() for rows in self.take_slot_rows())
 
     def take_slot_rows(self) -> Iterator[SlotRows]:
-        """The same by slot. Keys that come for the first time follow all that were there the last time."""
+        """The same by slot, each to be used up, or `kept`, before the next one is made. Keys that come for the first
+        time follow all that were there the last time.
+        """
         counts = self._parts.row_counts()
         marks = (self._touched if counts is None else counts)[: len(self)]
         for slots in _pieces(marks):
-            yield SlotRows(self, slots, self._parts.at(slots))
+            if isinstance(slots, slice):
+                yield SlotRows(self, slots, self._parts.view(slots), is_view=True)
+            else:
+                yield SlotRows(self, slots, self._parts.at(slots))
             self._parts.reset(slots)
         self._touched[: len(self)] = False
 
