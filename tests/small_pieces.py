@@ -36,6 +36,7 @@ SIZES: Mapping[str, Mapping[str, int]] = {
     "state.keyring": {"CHUNK_BYTES": 64},
     "state.backends.changed_keys": {"_FEWEST_KEYS": 2},
     "state.backends.expiring_state": {"ACCESSES_PER_CLEANING": 3},
+    "state.backends.group_parts": {"_MUCH_PER_PART": 1},
     "state.backends.heap_blocks": {"CHUNK_ENTRIES": 3},
     "state.backends.run_ledger": {"_FEWEST_SLOTS": 1, "MOST_OF_A_LEVEL": 2},
     "state.backends.timer_queue": {"_MOST_EMPTY": 1},

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...state.columnar.known_rows import SlotRows
-from ...state.columns.numbered_rows import KeyNumbers, NamedRows, NumberedRows
+from ...state.columns.numbered_rows import KeyNumbers, NamedRows, NumberedRows, part_of
 from .elements import AnyBatch, Numbered
 from .partitioner import MAX_BATCH_RECORDS, HashByKey, Partitioner, cut_rows, rows_by_owner
 
@@ -121,10 +121,10 @@ def _in_bounds(
     channel: int, rows: SlotRows, own: npt.NDArray[np.intp], numbers: slice | KeyNumbers
 ) -> list[tuple[int, NumberedRows]]:
     """These of the rows, whose keys have these numbers on the channel."""
-    if not len(own):
-        return []
-    taken = NumberedRows(numbers, tuple(words[own] for words in rows.words), rows.places)
-    return [(channel, taken.cut(*bounds)) for bounds in _bounds(len(taken))]
+    return [
+        (channel, NumberedRows.gathered(part_of(numbers, start, end), rows.words, own[start:end], rows.places))
+        for start, end in _bounds(len(own))
+    ]
 
 
 def _bounds(count: int) -> list[tuple[int, int]]:

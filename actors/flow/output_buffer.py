@@ -41,7 +41,7 @@ class OutputBuffer:
         first = self.take() if self._kept and not _go_together(self._kept[-1], batch) else ()
         if not self._kept:
             self.due_ms = now_ms + self._timeout_ms
-        self._kept.append(batch)
+        self._kept.append(batch.kept() if isinstance(batch, SlotRows) else batch)
         self._rows += len(batch)
         self._bytes += estimated_bytes(batch)
         if self._rows < self._enough_rows and self._bytes < self._enough_bytes:

@@ -65,6 +65,10 @@ class SnapshotTarget:
     """What takes less than this need not become a file."""
     copies: CopiesFiles | None = None
     """Who wants a copy of each file on this machine."""
+    when_stored: list[Callable[[], None]] | None = None
+    """A backend that adds a call here may use the memory of its inline handle again when it is called: once the
+    snapshot is stored, or given up. None: handles have bytes of their own.
+    """
 
     @property
     def path(self) -> str:

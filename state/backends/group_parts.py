@@ -11,11 +11,15 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ...messages import StateHandle
+from ..checksum import joined_crc32
 from ..errors import CorruptState
 from ..storage import inline_handle
 
 HEADER: Final = -1
 """Where the header stands among the key groups of a handle's offsets."""
+
+_MUCH_PER_PART: Final = 32 * 1024
+"""From this mean size on it is quicker to join the checksums of parts than to read all of them again."""
 
 Offsets: TypeAlias = "dict[int, tuple[int, ...]]"
 """Key group -> where its part begins, its length, and its CRC-32 if the snapshot has one for it."""
@@ -53,4 +57,7 @@ def lay_out(parts: Mapping[int, Any]) -> tuple[Offsets, StateHandle]:
         view = memoryview(part)
         offsets[group] = (at, view.nbytes, zlib.crc32(view))
         at += view.nbytes
-    return offsets, inline_handle(b"".join(parts.values()))
+    data = b"".join(parts.values())
+    if at < _MUCH_PER_PART * len(parts):
+        return offsets, inline_handle(data)
+    return offsets, StateHandle(None, data, at, joined_crc32((crc, size) for _, size, crc in offsets.values()))

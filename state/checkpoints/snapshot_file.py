@@ -73,6 +73,8 @@ class SubtaskSnapshot:
         `channels`: what was in flight, as inline handles, for a snapshot that is not aligned.
         """
         operators: dict[OperatorId, OperatorSubtaskState] = {}
+        when_stored: list[Callable[[], None]] = []
+        target = replace(target, when_stored=when_stored)
         try:
             for operator_id, (keyed, lists, name) in self._parts.items():
                 try:
@@ -83,10 +85,14 @@ class SubtaskSnapshot:
                     made = OperatorSubtaskState((handle,) if handle is not None else (), lists)
                     operators[operator_id] = made
                     self.sizes[operator_id] = state_size_bytes(SubtaskState({operator_id: made}))
-            return store(SubtaskState(operators, self._data_ended, channels, self._watermarks), target)
+            stored = store(SubtaskState(operators, self._data_ended, channels, self._watermarks), target)
+            return _with_own_bytes(stored) if when_stored else stored
         except BaseException:
             _remove_new_files(operators, target)
             raise
+        finally:
+            for call in when_stored:
+                call()
 
 
 def store_inline(state: SubtaskState, target: SnapshotTarget, limit_bytes: int = MAX_INLINE_BYTES) -> SubtaskState:
@@ -140,6 +146,20 @@ def _remove_new_files(operators: Mapping[OperatorId, OperatorSubtaskState], targ
         if target.storage is not None and target.wrote(path):
             with suppress(OSError):  # what stays goes when the job ends
                 target.storage.delete(path)
+
+
+def _with_own_bytes(state: SubtaskState) -> SubtaskState:
+    """The same state, whose inline parts are not the memory of a backend; bytes are not copied."""
+
+    def own(part: KeyedStateHandle) -> KeyedStateHandle:
+        data = part.handle.data
+        return part if data is None else replace(part, handle=replace(part.handle, data=bytes(data)))
+
+    operators = {
+        operator_id: replace(operator, keyed=tuple(map(own, operator.keyed)))
+        for operator_id, operator in state.operators.items()
+    }
+    return replace(state, operators=operators)
 
 
 def _moved(state: SubtaskState, file: StateHandle, moves: Callable[[Part], bool]) -> SubtaskState:

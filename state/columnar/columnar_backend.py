@@ -8,15 +8,18 @@ the columns.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage
-from ..backends.backend import KeyedSnapshot, ReadState
+from ..backends.backend import KeyedSnapshot, ReadState, SnapshotTarget
+from ..backends.group_parts import lay_out
 from ..backends.run_ledger import PlannedRuns, write_runs
 from ..backends.stored_runs import runs_of
 from ..backends.timer_queue import TimerQueues
@@ -28,7 +31,8 @@ from ..keys.word_table import Slots
 from ..kinds.aggregation_fit import describe_aggregation
 from ..kinds.descriptors import KeyedStateDeclaration
 from .columnar_table import ColumnarTable, FrozenRows, FrozenTable
-from .group_sections import read_header, read_sections, write_sections
+from .group_sections import read_header, read_sections, sections_handle, sections_of, write_sections
+from .kept_sections import KeptSections, can_be_kept
 from .slot_groups import Groups, Share, check_owned, shares_of
 from .table_backend import TableBackend, check_same
 
@@ -46,9 +50,7 @@ class _Layout:
     slots: Slots
     """Sorted by key group."""
     keys: Sequence[pa.Array]
-    """The key columns in that order."""
-    narrow_keys: Sequence[pa.Array]
-    """The same as they are stored."""
+    """The key columns in that order, as they are stored."""
     shares: Sequence[Share]
     """In that order."""
 
@@ -57,6 +59,11 @@ class ColumnarBackend(TableBackend[ColumnarTable]):
     """The keyed state of one subtask of a columnar aggregation."""
 
     _layout: _Layout | None = None
+
+    def __init__(self, *about: Any, **more: Any) -> None:
+        super().__init__(*about, **more)
+        self._kept: list[KeptSections] = []
+        """The bytes of the last snapshot, unless another one has them."""
 
     def table_for(self, schema: pa.Schema, *, partials: bool = False) -> ColumnarTable:
         """The table; made for batches, or partials, with these columns if there is none yet."""
@@ -134,16 +141,48 @@ class ColumnarBackend(TableBackend[ColumnarTable]):
         """What all slots hold, or some."""
         if some is None:
             frozen = table.frozen()
-            return lambda target: self._write(frozen)
+            return lambda target: self._write(frozen, target)
         rows, count = table.frozen_rows(some), len(table)
         return lambda target: self._write_rows(rows, count)
 
-    def _write(self, frozen: FrozenTable) -> KeyedStateHandle:
-        layout = self._layout_of(frozen)
-        partials = frozen.take_partials(layout.slots, layout.keys)
-        values = [narrowed(column) for column in partials.columns[len(self._keys) :]]
-        stored = pa.RecordBatch.from_arrays([*layout.narrow_keys, *values], names=partials.schema.names)
-        return write_sections(self._key_groups, self._header(), partials.schema, stored, layout.shares)
+    def _write(self, frozen: FrozenTable, target: SnapshotTarget | None) -> KeyedStateHandle:
+        layout, columns = self._layout_of(frozen), frozen.columns()
+        try:
+            if target is None or target.when_stored is None or not can_be_kept(columns):
+                sections = self._sections(frozen.schema, columns, layout)
+                return sections_handle(self._key_groups, lay_out(sections[0]))
+            kept = self._taken_kept()
+            if kept is not None and kept.fits(layout.slots, columns):
+                kept.put(columns)
+            else:
+                sections = self._sections(frozen.schema, columns, layout)
+                kept = KeptSections(*sections, len(self._keys), layout.slots, layout.shares)
+        finally:
+            del columns
+            frozen.give_back()
+        target.when_stored.append(lambda: self._keep(kept))
+        return sections_handle(self._key_groups, kept.handle())
+
+    def _sections(
+        self, schema: pa.Schema, columns: Sequence[pa.Array], layout: _Layout
+    ) -> tuple[dict[int, Any], pa.Schema]:
+        """The bytes, section by section, and the schema of the rows in them."""
+        order = pa.array(layout.slots)
+        taken = {id(each): pc.take(each, order, boundscheck=False) for each in columns}
+        values = [taken[id(each)] for each in columns]
+        stored = pa.RecordBatch.from_arrays([*layout.keys, *values], names=schema.names)
+        return sections_of(self._header(), schema, stored, layout.shares), stored.schema
+
+    def _taken_kept(self) -> KeptSections | None:
+        with suppress(IndexError):
+            return self._kept.pop()
+        return None
+
+    def _keep(self, kept: KeptSections) -> None:
+        """Its bytes are stored: the next snapshot may have it, if there is no newer one."""
+        layout = self._layout
+        if not self._kept and layout is not None and kept.slots is layout.slots:
+            self._kept.append(kept)
 
     def _write_rows(self, rows: FrozenRows, count: int) -> KeyedStateHandle:
         """Of some of the first `count` slots."""
@@ -162,8 +201,7 @@ class ColumnarBackend(TableBackend[ColumnarTable]):
     def _new_layout(self, frozen: FrozenTable) -> _Layout:
         groups = self._groups_of(frozen, len(frozen))
         slots, shares = shares_of(groups)
-        keys = frozen.keys(slots)
-        return _Layout(slots, keys, [narrowed(key) for key in keys], shares)
+        return _Layout(slots, [narrowed(key) for key in frozen.keys(slots)], shares)
 
     def _groups_of(self, frozen: FrozenTable | FrozenRows, count: int) -> Groups:
         """The key groups of the first slots. Raises StateNotStorable."""

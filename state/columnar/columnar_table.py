@@ -7,13 +7,14 @@ key and parts: what a snapshot stores, and what a first phase of aggregation sen
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from ..columns.column_values import Numbers
+from ..columns.column_values import Numbers, narrowed
 from ..columns.numbered_rows import NamedRows
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
@@ -30,7 +31,8 @@ from .part_columns import (
     value_columns,
 )
 
-_PARTIALS_AT_A_TIME = 1 << 17
+_PARTIALS_AT_A_TIME = 15 << 13
+"""Half of them, and what chance adds, is no more than one batch of a channel."""
 
 
 class ColumnarTable:
@@ -154,13 +156,16 @@ class ColumnarTable:
         return (rows.records() for rows in self.take_slot_rows())
 
     def take_slot_rows(self) -> Iterator[SlotRows]:
-        """The same by slot. Keys that come for the first time follow all that were there the last time."""
+        """The same by slot, each to be used up, or `kept`, before the next one is made. Keys that come for the first
+        time follow all that were there the last time.
+        """
         counts = self._parts.row_counts()
-        marks = self._touched if counts is None else counts
-        touched = np.flatnonzero(marks[: len(self)] > 0)
-        for start in range(0, len(touched), _PARTIALS_AT_A_TIME):
-            slots = as_slice(touched[start : start + _PARTIALS_AT_A_TIME])
-            yield SlotRows(self, slots, self._parts.at(slots))
+        marks = (self._touched if counts is None else counts)[: len(self)]
+        for slots in _pieces(marks):
+            if isinstance(slots, slice):
+                yield SlotRows(self, slots, self._parts.view(slots), is_view=True)
+            else:
+                yield SlotRows(self, slots, self._parts.at(slots))
             self._parts.reset(slots)
         self._touched[: len(self)] = False
 
@@ -182,10 +187,11 @@ class ColumnarTable:
 
 
 class FrozenTable:
-    """The partials of a table at one moment, for use on any thread while the table goes on. Used once."""
+    """The partials of a table at one moment, for any thread while the table goes on, until they are given back."""
 
     def __init__(self, table: ColumnarTable, count: int, memory: dict[Part, Numbers], values: Values) -> None:
         self._table, self._count, self._memory, self._values = table, count, memory, values
+        self.schema = table.partial_schema
 
     def __len__(self) -> int:
         return self._count
@@ -194,12 +200,25 @@ class FrozenTable:
         """The key columns of these slots."""
         return self._table._index.keys(slots)
 
-    def take_partials(self, slots: Slots, keys: Sequence[pa.Array]) -> pa.RecordBatch:
-        """The partials of these slots, whose keys are these. The memory goes back to the table."""
-        by_array = {id(values): values.take(slots) for values in self._memory.values()}
-        taken = self._table._partials({part: by_array[id(values)] for part, values in self._values.items()}, keys)
+    def columns(self) -> list[pa.Array]:
+        """The columns of the parts, by slot, and as a snapshot stores them: narrowed. The same one for those that hold
+        the same.
+        """
+        made: dict[tuple[int, pa.DataType], pa.Array] = {}
+        types = self._table._parts.types
+        values = {part: each[: self._count] for part, each in self._values.items()}
+        found: list[pa.Array] = []
+        for part, kind in types.items():
+            at = id(self._values[part]), kind
+            if not part.adds_up or at not in made:
+                (column,) = value_columns({part: kind}, values)
+                made[at] = narrowed(column)
+            found.append(made[at])
+        return found
+
+    def give_back(self) -> None:
+        """The table may use the memory again, which columns may be views of."""
         self._table._spares.append(self._memory)
-        return taken
 
 
 class FrozenRows:
@@ -217,6 +236,18 @@ class FrozenRows:
         by_array = {id(values): values.take(order) for values in self._values.values()}
         values = {part: by_array[id(values)] for part, values in self._values.items()}
         return self._table._partials(values, self.keys(self.slots[order]))
+
+
+def _pieces(marks: npt.NDArray[Any]) -> Iterator[Slots | slice]:
+    """Where these are not 0."""
+    marks = marks > 0
+    if marks.all():
+        for start in range(0, len(marks), _PARTIALS_AT_A_TIME):
+            yield slice(start, min(start + _PARTIALS_AT_A_TIME, len(marks)))
+        return
+    found = np.flatnonzero(marks)
+    for start in range(0, len(found), _PARTIALS_AT_A_TIME):
+        yield as_slice(found[start : start + _PARTIALS_AT_A_TIME])
 
 
 def _grown(marks: npt.NDArray[np.bool_], slots: int) -> npt.NDArray[np.bool_]:

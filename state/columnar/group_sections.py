@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ...messages import KeyedStateHandle, pack_plain, unpack_plain
-from ..backends.group_parts import HEADER, Part, lay_out
+from ...messages import KeyedStateHandle, StateHandle, pack_plain, unpack_plain
+from ..backends.group_parts import HEADER, Offsets, Part, lay_out
 from ..columns.column_values import widened
 from ..keys.key_groups import KeyGroupRange
 from .slot_groups import Share
@@ -28,12 +28,23 @@ def write_sections(
     owned: KeyGroupRange, header: dict[str, Any], schema: pa.Schema, stored: pa.RecordBatch, shares: Sequence[Share]
 ) -> KeyedStateHandle:
     """`stored`: the rows in the order of the shares, narrowed from the schema."""
+    return sections_handle(owned, lay_out(sections_of(header, schema, stored, shares)))
+
+
+def sections_of(
+    header: dict[str, Any], schema: pa.Schema, stored: pa.RecordBatch, shares: Sequence[Share]
+) -> dict[int, Any]:
+    """The bytes of the header and of each key group, in their order."""
     schemas = {"schema": schema.serialize().to_pybytes(), "stored": stored.schema.serialize().to_pybytes()}
     sections: dict[int, Any] = {HEADER: pack_plain(header | schemas)}
     for group, start, end in shares:
         sections[group] = stored.slice(start, end - start).serialize()
-    offsets, inline = lay_out(sections)
-    return KeyedStateHandle(owned.first, owned.last, offsets, inline, FORMAT_NAME)
+    return sections
+
+
+def sections_handle(owned: KeyGroupRange, laid_out: tuple[Offsets, StateHandle]) -> KeyedStateHandle:
+    """Of sections that lie one behind the other."""
+    return KeyedStateHandle(owned.first, owned.last, *laid_out, FORMAT_NAME)
 
 
 def read_header(data: bytes, handle: KeyedStateHandle) -> dict[str, Any]:

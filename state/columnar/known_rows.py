@@ -36,12 +36,16 @@ class _Emptied(Protocol):
 
 
 class SlotRows:
-    """Partials of a table that is emptied with each flush, by slot; slots ascend, and each is there once."""
+    """Partials of a table that is emptied with each flush, by slot; slots ascend, and each is there once.
 
-    def __init__(self, table: _Emptied, slots: Slots | slice, values: Values) -> None:
+    `is_view`: the values are the table's own, until more of it is taken; `kept` has its own.
+    """
+
+    def __init__(self, table: _Emptied, slots: Slots | slice, values: Values, *, is_view: bool = False) -> None:
         self.slots = slots
         self._table = table
         self._values = values
+        self._is_view = is_view
         distinct = {id(each): each for each in values.values()}
         self.words: tuple[Words, ...] = tuple(each.view(np.int64) for each in distinct.values())
         """The different ones among the parts' values."""
@@ -63,7 +67,15 @@ class SlotRows:
         slots = part_of(self.slots, start, end)
         if not isinstance(slots, slice):
             slots = as_slice(slots)
-        return SlotRows(self._table, slots, values_at(self._values, slice(start, end)))
+        values = values_at(self._values, slice(start, end))
+        return SlotRows(self._table, slots, values, is_view=self._is_view)
+
+    def kept(self) -> SlotRows:
+        """The same rows, which stay what they are."""
+        if not self._is_view:
+            return self
+        copies = {id(each): each.copy() for each in self._values.values()}
+        return SlotRows(self._table, self.slots, {part: copies[id(each)] for part, each in self._values.items()})
 
     @property
     def origin(self) -> object:
@@ -72,7 +84,7 @@ class SlotRows:
 
     def records(self) -> pa.RecordBatch:
         """With their keys, as any partials."""
-        return self._table.partials_of(self.slots, self._values)
+        return self._table.partials_of(self.slots, self.kept()._values)
 
 
 class KnownKeys:

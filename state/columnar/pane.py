@@ -86,7 +86,7 @@ class Pane:
     def values(self) -> Values:
         """By place, as they are: good until the pane takes more in."""
         self._narrow()
-        return self.parts.view(self._count)
+        return self.parts.view(slice(0, self._count))
 
     def merge(self, other: Pane, known: int) -> None:
         """Add all of another pane."""

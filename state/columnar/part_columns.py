@@ -84,9 +84,9 @@ class PartColumns:
         """A copy of the values of these slots. A part whose values are the count of rows has the same array."""
         return self._with_followers({part: running.at(slots) for part, running in self.own()})
 
-    def view(self, count: int) -> Values:
-        """The values of the first slots, which are not to be changed; later changes may show in them."""
-        return self._with_followers({part: running.values[:count] for part, running in self.own()})
+    def view(self, slots: slice) -> Values:
+        """The values of these slots, which are not to be changed; later changes may show in them."""
+        return self._with_followers({part: running.values[slots] for part, running in self.own()})
 
     def chosen(self, slots: Slots | slice) -> PartColumns:
         """The values of these slots alone, whose slots are their places."""

@@ -7,6 +7,7 @@ row that is numbered has no key columns, only numbers of 64 bits; columns that h
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -56,6 +57,25 @@ class NumberedRows:
     """Different columns, whatever their types as words."""
     places: tuple[int, ...]
     """For each column there is, which of the values are its own."""
+    packed: Payload | None = None
+    """What `encode_numbered` returns of them, if it has been made."""
+
+    @classmethod
+    def gathered(
+        cls,
+        numbers: slice | KeyNumbers,
+        columns: Sequence[Words],
+        rows: npt.NDArray[np.intp],
+        places: tuple[int, ...],
+    ) -> NumberedRows:
+        """Of these rows of the columns, whose keys have these numbers: copied once, to where they are sent from."""
+        front = _front(numbers, len(rows), len(columns), places)
+        memory = np.empty(len(front) // 8 + len(rows) * len(columns), "<i8")
+        memory[: len(front) // 8] = np.frombuffer(front, "<i8")
+        values = memory[len(front) // 8 :].reshape(len(columns), len(rows))
+        for column, own in zip(columns, values, strict=True):
+            column.take(rows, out=own, mode="clip")  # checking bounds takes as long as gathering
+        return cls(numbers, tuple(values), places, memory.view(np.uint8).data)
 
     def __len__(self) -> int:
         return len(self.values[0])
@@ -78,19 +98,23 @@ def part_of(numbers: slice | npt.NDArray[_N], start: int, end: int) -> slice | n
     return numbers[start:end]
 
 
-def encode_numbered(rows: NumberedRows) -> tuple[int, bytes]:
+def encode_numbered(rows: NumberedRows) -> tuple[int, Payload]:
     """The number of the first row's key if none is left out, else -1; and counts, places, numbers and values as bytes,
     each from a multiple of eight on.
     """
-    places = np.array(rows.places, "<u2").tobytes()
-    first, listed = -1, b""
-    if isinstance(rows.numbers, slice):
-        first = rows.numbers.start
-    else:
-        listed = rows.numbers.astype("<i4", copy=False).tobytes()
-    head = _COUNTS.pack(len(rows), len(rows.values), len(rows.places))
+    first = rows.numbers.start if isinstance(rows.numbers, slice) else -1
+    if rows.packed is not None:
+        return first, rows.packed
     values = [np.ascontiguousarray(each, "<i8").data for each in rows.values]
-    return first, b"".join((head, places, _padding(places), listed, _padding(listed), *values))
+    return first, b"".join((_front(rows.numbers, len(rows), len(values), rows.places), *values))
+
+
+def _front(numbers: slice | KeyNumbers, count: int, sent: int, places: tuple[int, ...]) -> bytes:
+    """All but the values."""
+    packed = np.array(places, "<u2").tobytes()
+    listed = b"" if isinstance(numbers, slice) else numbers.astype("<i4", copy=False).tobytes()
+    head = _COUNTS.pack(count, sent, len(places))
+    return b"".join((head, packed, _padding(packed), listed, _padding(listed)))
 
 
 def decode_numbered(first: int, payload: Payload) -> NumberedRows:

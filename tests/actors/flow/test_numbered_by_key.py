@@ -18,6 +18,7 @@ from understudy.actors.flow.elements import Element, KnownRows, NamedRows, Numbe
 from understudy.actors.flow.key_selector import KeySelector
 from understudy.actors.flow.known_keys_input import KnownKeysInput
 from understudy.actors.flow.numbered_by_key import NumberedByKey
+from understudy.actors.flow.output_buffer import OutputBuffer
 from understudy.actors.flow.partitioner import MAX_BATCH_RECORDS, make_partitioner
 from understudy.messages import ChannelId, Partitioning
 from understudy.runtime.transport.frames import Header
@@ -278,7 +279,7 @@ def test_what_is_too_large_for_a_frame_goes_in_several() -> None:
 def named(first: int, keys: int) -> NamedRows:
     table = Run(KEYS["integers"], 1, False).locals[0]
     table.accumulate([batch_of(KEYS["integers"], [(first + key, 1, 0.5, 7, True) for key in range(keys)])])
-    (slot_rows,) = table.take_slot_rows()
+    (slot_rows,) = (each.kept() for each in table.take_slot_rows())
     return NamedRows(first, slot_rows.records())
 
 
@@ -331,14 +332,14 @@ def test_keys_without_rows_since_the_last_flush_do_not_go_again() -> None:
     table = ColumnarTable.for_input(["k"], {"sum": Sum("v")}, columns)
     for keys in ([1, 2, 3], [2]):
         table.accumulate([pa.record_batch({"k": keys, "v": keys})])
-        (rows,) = table.take_slot_rows()
+        (rows,) = (each.kept() for each in table.take_slot_rows())
         assert rows.records()["k"].to_pylist() == keys
 
 
 def test_rows_between_known_ones_are_cut_by_slot() -> None:
     table = Run(KEYS["texts"], 1, False).locals[0]
     table.accumulate([batch_of(KEYS["texts"], [(key, 1, 0.5, 7, True) for key in range(10)])])
-    (whole,) = table.take_slot_rows()
+    (whole,) = (each.kept() for each in table.take_slot_rows())
     part = whole.cut(3, 5)
     assert isinstance(part, SlotRows)
     assert part.records().equals(whole.records().slice(3, 2))
@@ -349,7 +350,7 @@ def test_keys_behind_one_that_was_left_out_go_without_numbers() -> None:
     run = Run(KEYS["integers"], 2, False)
     for _ in range(2):
         run.rows(0, [(key, 1, 0.5, 7, True) for key in range(10)])
-        (slot_rows,) = run.locals[0].take_slot_rows()
+        (slot_rows,) = (each.kept() for each in run.locals[0].take_slot_rows())
         parts = run._partitioners[0].split(slot_rows.cut(2, 10))
         assert {type(part) for _, part in parts} == {pa.RecordBatch}
         for channel, part in parts:
@@ -368,3 +369,18 @@ def test_a_consumer_whose_parts_have_other_types_takes_rows_with_their_keys(part
         run.flush(0)
     run.end()
     assert run.results() == sorted(list_of(run.expected), key=repr)
+
+
+def test_rows_that_an_output_keeps_stay_what_they_were() -> None:
+    """The table goes on, and gives out views of what it holds."""
+    table = Run(KEYS["texts"], 1, False).locals[0]
+    rows = [(key, 1, 0.5, 7, True) for key in range(10)]
+    buffer = OutputBuffer(channels=1, timeout_ms=5.0)
+    table.accumulate([batch_of(KEYS["texts"], rows)])
+    for slot_rows in table.take_slot_rows():
+        wanted = slot_rows.records()
+        assert not buffer.add(slot_rows, 0.0)
+    table.accumulate([batch_of(KEYS["texts"], rows * 3)])
+    (kept,) = buffer.take()
+    assert isinstance(kept, SlotRows)
+    assert kept.records().equals(wanted)
