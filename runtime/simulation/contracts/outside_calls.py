@@ -152,7 +152,7 @@ class OutsideCalls:
 
 @contextmanager
 def pools_in_line() -> Iterator[None]:
-    """What a thread that is seen gives to a pool by `map`, which it waits for, it does itself, one after the other. So
+    """A thread that is seen does itself, one after the other, all that it gives to a pool by `map` and waits for. So
     these calls are seen, and a run is the same whenever it is repeated.
     """
     as_it_is = ThreadPoolExecutor.map

@@ -75,7 +75,7 @@ class SinkContract(Contract):
             self.clear()
             records = self._records(4 * 9)
             story = [f"4, then 2, then 3 subtasks; they had {'' if commits else 'not '}committed before"]
-            with self._told(story):
+            with self._within(story):
                 self._rescale(records, [4, 2, 3], commits=commits)
             self._compare(records, story)
 
@@ -85,7 +85,7 @@ class SinkContract(Contract):
             self.clear()
             one, two, three = self._parts(3)
             story = [f"the first job had {'' if commits else 'not '}committed when its savepoint was started from"]
-            with self._told(story):
+            with self._within(story):
                 first = OperatorHarness(self.make_sink(), job_id="contract-one")
                 self._checkpoint(first, one)
                 first.process(two)
@@ -105,7 +105,7 @@ class SinkContract(Contract):
         self.clear()
         parts = self._parts(5)
         story = ["three checkpoints were committed, the first was restored, and two more came"]
-        with self._told(story):
+        with self._within(story):
             job = job_of(self.make_sink())
             first = OperatorHarness._attempt_of(job, [], 1, 0)
             older = self._checkpoint(first, parts[0])
@@ -168,8 +168,8 @@ class SinkContract(Contract):
                     each.crash()
 
     @contextmanager
-    def _told(self, story: list[str]) -> Iterator[None]:
-        """What the sink raises in it is told as a failure of the contract."""
+    def _within(self, story: list[str]) -> Iterator[None]:
+        """If the sink raises in it, the contract fails with this story."""
         try:
             yield
         except UserCodeError as error:
