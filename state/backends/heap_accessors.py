@@ -86,7 +86,7 @@ class HeapValueOrCopy(HeapValue):
     def check_lent(self) -> None:
         lent, self._lent = self._lent, None
         if lent is not None and not is_same(lent[2], self._default):
-            raise forgotten(self.declaration, lent[1], self._scope.operator_name)
+            raise self._scope.note(forgotten(self.declaration, lent[1], self._scope.operator_name))
 
     def _settle(self) -> None:
         """The current key gets another value, or none: what it was lent may be forgotten."""
@@ -190,7 +190,7 @@ class HeapMap(HeapState, kind="MapState"):
     def check_lent(self) -> None:
         lent, self._lent = self._lent, None
         if lent is not None and is_changed(lent[3], lent[4]):
-            raise forgotten(self.declaration, lent[1], self._scope.operator_name)
+            raise self._scope.note(forgotten(self.declaration, lent[1], self._scope.operator_name))
 
     def clear(self) -> None:
         self._settle(None)

@@ -103,6 +103,7 @@ class HeapBackend(HeapScope):
         """What all keys hold, or some; then as a run that says everything of them."""
         for state in self._states.values():
             state.check_lent()
+        self.check_refusal()
         chosen = None if some is None else frozenset(some)
         views: list[FrozenState] = [] if some is None else [RunKeys(some)]
         views += [state.view(chosen) for state in self._states.values()]

@@ -10,13 +10,14 @@ Questions get copies of changeable values and may not write at all.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from itertools import chain, islice, repeat
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ...messages.shown import place_of_function, shown
-from ..errors import InvalidState, NoCurrentKey, ReadOnlyState, WrongStateType, of_operator
+from ..errors import InvalidState, NoCurrentKey, ReadOnlyState, UpdateForgotten, WrongStateType, of_operator
 from ..keys.key_hash import java_hash
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.misnamed import Misnamed
@@ -30,8 +31,12 @@ from .own_thread import OwnThread
 from .private_copy import IMMUTABLE, MISSING, private_copy
 from .read_only import ReadOnlySwitch
 
+log = logging.getLogger(__name__)
+
 QUESTION: Final = 0
 """The number of a question among the observers."""
+
+_Refusal = TypeVar("_Refusal", UpdateForgotten, WrongStateType)
 
 Namespaces = dict[Hashable, dict[Any, Any]]
 """namespace -> key -> value."""
@@ -53,6 +58,28 @@ class HeapScope(ReadOnlySwitch):
         """Which keys have changed, where checkpoints write no others."""
         self.owner: OwnThread | None = None
         """Of an operator without coroutines, from when its task opens it."""
+        self._refusal: UpdateForgotten | WrongStateType | None = None
+        """The last one. If there is a snapshot after it, it has not failed the task: somebody has passed over it."""
+        self._has_warned = False
+
+    def note(self, refusal: _Refusal) -> _Refusal:
+        """An accessor is about to raise it. Coroutines have a say of their own in what becomes of their errors."""
+        if self.owner is not None and not (self.is_read_only and isinstance(refusal, WrongStateType)):
+            self._refusal = refusal
+        return refusal
+
+    def check_refusal(self) -> None:
+        """At a snapshot: raises an UpdateForgotten again, and warns of what else was passed over, once."""
+        refusal, self._refusal = self._refusal, None
+        if isinstance(refusal, UpdateForgotten):
+            raise refusal
+        if refusal is not None and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "an `except` has passed over what state has refused, and that state is as it was before: %s. If that "
+                "is meant, catch WrongStateType alone there; an `except Exception` also hides other mistakes",
+                refusal,
+            )
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
@@ -271,7 +298,7 @@ class HeapState(Misnamed):
 
     def _refused(self, misfit: Misfit, what: str = "") -> WrongStateType:
         text = f"{what}{misfit} for key {self._scope.current_key!r:.60}"
-        return WrongStateType(self.declaration.named(), text, self._scope.operator_name)
+        return self._scope.note(WrongStateType(self.declaration.named(), text, self._scope.operator_name))
 
     def _write(self, value: Any) -> None:
         self._check_writable()

@@ -170,6 +170,7 @@ class RocksBackend(HeapScope):
     def _snapshot(self, checkpoint_id: CheckpointId, *, whole: bool) -> KeyedSnapshot:
         for state in self._states.values():
             state.check_lent()
+        self.check_refusal()
         views = [view for part in self._kept if not (view := part.freeze()).is_empty]
         try:
             self._write_back()

@@ -36,7 +36,7 @@ JOB = JobId("job")
 NUMBERS = range(24)
 MakeBackend = Callable[[range], Any]
 
-OPERATIONS = ("value", "box", "items", "table", "remove", "total", "folded", "clear")
+OPERATIONS = ("value", "box", "in place", "items", "table", "remove", "total", "folded", "clear")
 COMPILED_OPERATIONS = ("value", "total", "clear")
 _COMPILED_STATES = (0, 4)
 """Which of the states that `clear` knows a compiled operator has."""

@@ -58,7 +58,7 @@ def appended(held: list[int], added: int) -> list[int]:
 
 
 class Declared:
-    """One state of each kind, and two whose values are changed in place."""
+    """One state of each kind, and two whose values are changed in place: `box` also without an update behind it."""
 
     value = ValueState(int, default=-1)
     box = ValueState(dict, default={})
@@ -70,7 +70,7 @@ class Declared:
 
 def operations() -> st.SearchStrategy[list[Operation]]:
     """Scripts of changes, as data."""
-    what = st.sampled_from(["value", "box", "items", "table", "remove", "total", "folded", "clear"])
+    what = st.sampled_from(["value", "box", "in place", "items", "table", "remove", "total", "folded", "clear"])
     return st.lists(st.tuples(what, st.sampled_from(KEYS), st.integers(0, 5)), max_size=30)
 
 
@@ -94,6 +94,10 @@ def _apply_one(backend: KeyedStateBackend, what: str, argument: int) -> None:
             box = backend.state(Declared.box).value()
             box[argument] = box.get(argument, 0) + 1
             backend.state(Declared.box).update(box)
+        case "in place":
+            box = backend.state(Declared.box).value()
+            if box:  # it is held: the copy of a default has to be put back
+                box[argument] = box.get(argument, 0) + 1
         case "items":
             backend.state(Declared.items).add(argument)
         case "table":
@@ -361,6 +365,9 @@ class KeyedStateContract(ABC):
         with backend.read_only():
             for what, at, argument in [("value", key, 1), ("items", key, 1), ("table", key, 1), *change]:
                 backend.current_key = at
+                if what == "in place":  # of a copy
+                    _apply_one(backend, what, argument)
+                    continue
                 backend.state(Declared.box).value()["x"] = 1
                 with pytest.raises(ReadOnlyState, match=r"value|box|items|table|total|folded"):
                     _apply_one(backend, what, argument)

@@ -15,9 +15,11 @@ system must hold what it must. The number of points is printed (`pytest -s`, or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Literal
 
+from ....actors.errors import UserCodeError
 from ....actors.operators.operator import Operator
 from ..harness.harness import OperatorHarness
 from ..harness.harness_snapshot import HarnessSnapshot
@@ -72,27 +74,28 @@ class SinkContract(Contract):
         for commits in (False, True):
             self.clear()
             records = self._records(4 * 9)
-            self._rescale(records, [4, 2, 3], commits=commits)
-            self._compare(
-                records, [f"4, then 2, then 3 subtasks; they had {'' if commits else 'not '}committed before"]
-            )
+            story = [f"4, then 2, then 3 subtasks; they had {'' if commits else 'not '}committed before"]
+            with self._within(story):
+                self._rescale(records, [4, 2, 3], commits=commits)
+            self._compare(records, story)
 
     def test_a_job_that_starts_from_a_savepoint(self) -> None:
         """The job that took it is over; it may not have committed what the savepoint covers."""
         for commits in (False, True):
             self.clear()
             one, two, three = self._parts(3)
-            first = OperatorHarness(self.make_sink(), job_id="contract-one")
-            self._checkpoint(first, one)
-            first.process(two)
-            savepoint = first.snapshot()
-            if commits:
-                self._commit(first, savepoint)
-            first.crash()
-            second = OperatorHarness(self.make_sink(), job_id="contract-two", restore_from=savepoint)
-            self._commit(second, self._checkpoint(second, three))
-            second.close()
             story = [f"the first job had {'' if commits else 'not '}committed when its savepoint was started from"]
+            with self._within(story):
+                first = OperatorHarness(self.make_sink(), job_id="contract-one")
+                self._checkpoint(first, one)
+                first.process(two)
+                savepoint = first.snapshot()
+                if commits:
+                    self._commit(first, savepoint)
+                first.crash()
+                second = OperatorHarness(self.make_sink(), job_id="contract-two", restore_from=savepoint)
+                self._commit(second, self._checkpoint(second, three))
+                second.close()
             self._compare([*one, *two, *three], story)
 
     def test_an_older_checkpoint(self) -> None:
@@ -101,18 +104,19 @@ class SinkContract(Contract):
         """
         self.clear()
         parts = self._parts(5)
-        job = job_of(self.make_sink())
-        first = OperatorHarness._attempt_of(job, [], 1, 0)
-        older = self._checkpoint(first, parts[0])
-        for part in parts[1:3]:
-            self._commit(first, self._checkpoint(first, part))
-        first.crash()
-        second = OperatorHarness._attempt_of(job, [older], 1, 0)
-        for part in parts[3:]:
-            self._checkpoint(second, part)
-        self._commit(second, second.snapshot())
-        second.close()
         story = ["three checkpoints were committed, the first was restored, and two more came"]
+        with self._within(story):
+            job = job_of(self.make_sink())
+            first = OperatorHarness._attempt_of(job, [], 1, 0)
+            older = self._checkpoint(first, parts[0])
+            for part in parts[1:3]:
+                self._commit(first, self._checkpoint(first, part))
+            first.crash()
+            second = OperatorHarness._attempt_of(job, [older], 1, 0)
+            for part in parts[3:]:
+                self._checkpoint(second, part)
+            self._commit(second, second.snapshot())
+            second.close()
         self._compare([*parts[0], *parts[3], *parts[4]], story, optional=[*parts[1], *parts[2]])
 
     # -- details
@@ -163,6 +167,30 @@ class SinkContract(Contract):
                 else:
                     each.crash()
 
+    @contextmanager
+    def _within(self, story: list[str]) -> Iterator[None]:
+        """If the sink raises in it, the contract fails with this story."""
+        try:
+            yield
+        except UserCodeError as error:
+            raised = error.__cause__ or error
+            what = f"it fails although nothing was done to it: {type(raised).__name__}: {raised}"
+            raise AssertionError(self._story(what, story)) from raised
+
+    def _left_by_clear(self) -> list[str]:
+        """The contract was not held: is it the test that is wrong?"""
+        self.clear()
+        try:
+            left = list(self.contents())
+        except Exception:  # noqa: BLE001 - there may be no table before a sink was opened
+            return []
+        if not left:
+            return []
+        return [
+            f"clear() has left {len(left)} records of earlier runs, such as {comparable(left[0])}: empty the table "
+            "there, or begin another one, before anything else is looked for"
+        ]
+
     def _compare(
         self, wanted: list[Any], story: list[str], *, optional: Sequence[Any] = (), life: Life | None = None
     ) -> None:
@@ -172,4 +200,5 @@ class SinkContract(Contract):
         may_repeat = self.guarantee == "at least once"
         problems = differences(wanted, list(self.contents()), optional=optional, may_repeat=may_repeat)
         if problems:
+            problems = [*self._left_by_clear(), *problems]
             raise AssertionError(self._story("the outside system does not hold what it must", story, problems, life))

@@ -9,7 +9,7 @@ from typing import Any
 from ....actors.operators.operator import Operator
 from ..harness.harness import OperatorHarness
 from .life import Life, Step, Watch
-from .outside_calls import Fault
+from .outside_calls import Fault, pools_in_line
 
 CHECKPOINTS = 3
 RECORDS_BETWEEN = 4
@@ -35,6 +35,10 @@ class SinkLife(Life):
     ) -> None:
         super().__init__(sink, watch, faults)
         self._records = records
+
+    def live(self) -> None:
+        with pools_in_line():
+            super().live()
 
     def _steps(self, harness: OperatorHarness) -> Iterator[Step]:
         complete = partial(self._complete, harness)

@@ -49,6 +49,11 @@ class TestTheLedgerSink(SqliteContract):
 
 
 @pytest.mark.drawn
+class TestTheTwoPhaseCommitSink(SqliteContract):
+    kind = sinks.Prepared
+
+
+@pytest.mark.drawn
 class TestTheIdempotentSink(SqliteContract):
     guarantee = "upsert"
     kind = sinks.Upserting
@@ -101,6 +106,15 @@ def found(kind: Any, tmp_path: Path, test: str, guarantee: Any = "exactly once",
         (sinks.NeverReadsBack, "test_a_call_that_fails_and_one_whose_answer_is_lost", "exactly once"),
         (sinks.AtTheBarrier, "test_a_kill_before_and_after_each_call", "exactly once"),
         (sinks.Forgetful, "test_a_kill_before_and_after_each_call", "upsert"),
+        (sinks.MarkerRemembered, "test_a_call_that_fails_and_one_whose_answer_is_lost", "exactly once"),
+        (sinks.MarkerOfTheSink, "test_a_rescale_from_four_to_two_to_three", "exactly once"),
+        (sinks.MarkerOfTheSink, "test_a_job_that_starts_from_a_savepoint", "exactly once"),
+        (sinks.MarkerOfTheSink, "test_an_older_checkpoint", "exactly once"),
+        (sinks.NamedByNumber, "test_a_rescale_from_four_to_two_to_three", "exactly once"),
+        (sinks.DeletedAfterwards, "test_a_kill_before_and_after_each_call", "exactly once"),
+        (sinks.CommitPassedOver, "test_a_call_that_fails_and_one_whose_answer_is_lost", "exactly once"),
+        (sinks.CleansUp, "test_a_job_that_starts_from_a_savepoint", "exactly once"),
+        (sinks.PreparedInMemory, "test_a_kill_before_and_after_each_call", "exactly once"),
     ],
     ids=lambda it: getattr(it, "__name__", None),
 )
@@ -108,6 +122,29 @@ def test_a_mistake_is_found(kind: Any, test: str, guarantee: str, tmp_path: Path
     story = found(kind, tmp_path, test, guarantee)
     assert f"{kind.__name__}: " in story
     assert "What happened:" in story
+
+
+def test_a_clear_that_clears_nothing_is_named(tmp_path: Path) -> None:
+    """Else the sink looks as if it wrote each record twice."""
+
+    class Contract(SqliteContract):
+        def clear(self) -> None:
+            pass
+
+    contract = Contract()
+    contract.folder, contract.tables = tmp_path, 0
+    with pytest.raises(AssertionError, match=r"clear\(\) has left 24 records of earlier runs, such as {id: 0"):
+        contract.test_a_kill_before_and_after_each_call()
+
+
+def test_what_a_pool_does_while_the_sink_waits_is_seen(tmp_path: Path) -> None:
+    contract = SqliteContract()
+    contract.folder, contract.tables, contract.outside = tmp_path, 0, ("sqlite3",)  # type: ignore[misc]
+    contract.kind = sinks.TwoConnections  # type: ignore[misc]
+    life = contract._undisturbed()
+    assert life.calls[0].names.count("sqlite3.connect") == 3
+    contract.most_points = 8  # type: ignore[misc]
+    contract.test_a_kill_before_and_after_each_call()
 
 
 @pytest.mark.parametrize("test", ["test_it_writes_what_it_is_given", "test_a_zombie_that_wakes_up_after_its_successor"])
