@@ -25,7 +25,7 @@ _SHOWN_BYTES = 2_000
 
 def start_in_background(role: Role, loaded: LoadedSettings) -> ProcessState:
     """Start one more process, with these settings; returns when it is ready. What it says before it has a log, and why
-    it ends by an error, goes to `<log.dir>/<role>.start`. Raises ProcessFailed with the end of that when it ends before.
+    it ends by an error, goes to `<log.dir>/<role>.start`. Raises ProcessFailed with the end of that if it ends before.
     """
     settings = loaded.settings
     out = made_folder("log.dir", settings.log_dir) / f"{role}.start"
