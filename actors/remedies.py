@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import linecache
 import re
 import sys
 from bdb import BdbQuit
@@ -16,6 +17,8 @@ _AS_DICT = frozenset({"asDict", "as_dict", "to_dict", "_asdict"})
 """As rows of Spark and series of pandas call it."""
 _ACCESSOR = re.compile(r"'(Heap|Slot)\w+'")
 """How accessors of state are called in Python's own errors."""
+_CALLED_VALUE = re.compile(r"self\s*\.\s*(key|timestamp|context|timers)\s*\(.*")
+"""What is read as `self.key`, where it is called."""
 _OF_NONE = re.compile("unsupported operand|not supported between|not subscriptable|not iterable")
 """What Python says of None where a number, a dict or a list was meant."""
 _OF_EVENT_LOOPS = {
@@ -77,6 +80,8 @@ def remedy(error: BaseException) -> str:
             "a value here is None: so is that of a ValueState without default= for a new key (n = ValueState(int, "
             "default=0)), of a column without a value, and of a function without `return`"
         )
+    if isinstance(error, TypeError) and "object is not callable" in str(error) and (name := _called_value(error)):
+        return f"self.{name} is a value and no method: write self.{name} in place of self.{name}()"
     if isinstance(error, RuntimeError | TypeError):
         known = _OF_EVENT_LOOPS | _OF_THREADS | _OF_SPARK if isinstance(error, RuntimeError) else _OF_TYPES
         return next((told for text, told in known.items() if text in str(error)), "")
@@ -90,6 +95,22 @@ def remedy(error: BaseException) -> str:
     if isinstance(error, BdbQuit):
         return "TaskManagers have no terminal for a debugger: LocalCluster(debug=True) runs the job in this process"
     return ""
+
+
+def _called_value(error: TypeError) -> str:
+    """Which attribute of an operator that is no method was called as one; empty if none was, or nobody can see it."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None:
+        return ""
+    code = place.tb_frame.f_code
+    first, last, start, end = list(code.co_positions())[place.tb_lasti // 2]
+    if first is None or first != last:
+        return ""
+    line = linecache.getline(code.co_filename, first, place.tb_frame.f_globals).encode()
+    called = _CALLED_VALUE.fullmatch(line[start:end].decode(errors="replace"))
+    return called[1] if called else ""
 
 
 def _of_attribute(owner: object, name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 
 from fsspec.utils import glob_translate
 
@@ -18,6 +19,10 @@ from ..connectors.files.file_writers import WRITE_FORMATS
 from ..connectors.files.locations import one_url
 from .errors import InvalidProgram
 from .stream_graph import StreamNode
+from .warned import warn
+
+_FILE_ENDINGS = {".csv": "csv", ".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+"""With the format that is meant."""
 
 
 def check_own_output(nodes: Sequence[StreamNode]) -> None:
@@ -49,6 +54,21 @@ def check_sinks_apart(nodes: Sequence[StreamNode]) -> None:
                 f"sinks {first!r} and {node.name!r} write into {path}, and their files would have the same names, "
                 "which say of a uid, or else of the sink's name, its ASCII letters and digits alone: give one of them "
                 "another uid, or a folder of its own"
+            )
+
+
+def warn_of_file_names(nodes: Sequence[StreamNode]) -> None:
+    """Of a FileSink whose path is called as a file is, unless there is a folder of that name already."""
+    for node in nodes:
+        sink = node.operator
+        if not isinstance(sink, FileSink) or Path(sink.path).is_dir():
+            continue
+        name = PurePosixPath(sink.path)
+        if name.suffix.lower() in _FILE_ENDINGS:
+            warn(
+                f"sink {node.name!r}: FileSink writes a folder, with a file of {sink.format} for each checkpoint and "
+                f"subtask, and {name.name!r} is called as a file is: write FileSink({name.stem!r}, "
+                f"format={_FILE_ENDINGS[name.suffix.lower()]!r}), and read all files in it"
             )
 
 

@@ -16,7 +16,7 @@ class PlainSinks(Ends[End]):
 
     @known_options()
     def print(self, prefix: str = "", **options: Unpack[Options]) -> End:
-        """Print each record on the TaskManager's standard output."""
+        """Print each record on the TaskManager's standard output, behind the prefix: "late" gives `late: 3`."""
         return self.sink_to(PrintSink(prefix), **options)
 
     @known_options()

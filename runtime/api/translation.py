@@ -46,7 +46,7 @@ from .event_time import check_assigners, check_event_times
 from .null_keys import warn_of_null_keys
 from .optimizer import optimized
 from .other_jobs import UNNAMED, warn_of_other_jobs
-from .own_output import check_own_output, check_sinks_apart, check_transactional_ids
+from .own_output import check_own_output, check_sinks_apart, check_transactional_ids, warn_of_file_names
 from .pickling import check_picklable
 from .spark_sources import local
 from .stream_graph import StreamEdge, StreamNode
@@ -188,6 +188,7 @@ def _check(graph: JobGraph, nodes: Sequence[StreamNode]) -> None:
     """The job as a whole. Raises InvalidJobGraph or InvalidProgram."""
     validate(graph)
     check_own_output(nodes)
+    warn_of_file_names(nodes)
     check_sinks_apart(nodes)
     check_transactional_ids(nodes)
     _check_intervals(nodes, graph.checkpoints)

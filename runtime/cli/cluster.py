@@ -12,7 +12,7 @@ from rich.text import Text
 from ..hosts.cluster_status import ClusterStatus, look
 from ..hosts.keys import make_key, receive_key
 from ..hosts.machines import Machines, Outcome, at_once, is_here
-from ..hosts.settings_sources import LoadedSettings
+from ..hosts.settings_sources import LoadedSettings, no_file
 from .cluster_settings import settings_options
 from .groups import CommandGroup
 from .jobs import WIDE, status_in_words
@@ -48,7 +48,13 @@ def start(loaded: LoadedSettings) -> None:
     outcomes += at_once(machines.start, [place for place in missing if place.role == "jobmanager"])
     if all(each.is_done for each in outcomes):
         outcomes += at_once(machines.start, [place for place in missing if place.role == "taskmanager"])
+        outcomes = machines.still_there(outcomes)
     _conclude("start", outcomes)
+    if loaded.is_default:
+        note(
+            f"it has the default settings (`understudy config`): {no_file()}. If others were meant, end it here with "
+            "`understudy cluster stop`, and start it where they are, or with --config"
+        )
 
 
 @cluster.command()

@@ -5,6 +5,7 @@ containers want them, or in the background.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -59,8 +60,7 @@ def jobmanager(loaded: LoadedSettings, what: str | None, as_json: bool) -> None:
     if what not in _RUN:
         _do("jobmanager", what, loaded, as_json)
     else:
-        reason = run_job_manager(loaded.settings, in_background=what is not None)
-        note(f"ended: {reason}")
+        _run(run_job_manager, loaded, what)
 
 
 @click.command()
@@ -74,8 +74,17 @@ def taskmanager(loaded: LoadedSettings, what: str | None, as_json: bool) -> None
     if what not in _RUN:
         _do("taskmanager", what, loaded, as_json)
     else:
-        reason = run_task_manager_process(loaded.settings, in_background=what is not None)
-        note(f"ended: {reason}")
+        _run(run_task_manager_process, loaded, what)
+
+
+def _run(process: Callable[..., str], loaded: LoadedSettings, what: str | None) -> None:
+    try:
+        reason = process(loaded.settings, in_background=what is not None)
+    except Exception as error:
+        if what is not None and sys.stderr is not sys.__stderr__:  # whoever has started it reads what it began with
+            print(error, file=sys.__stderr__, flush=True)
+        raise
+    note(f"ended: {reason}")
 
 
 def _do(role: Role, what: str | None, loaded: LoadedSettings, as_json: bool) -> None:

@@ -21,6 +21,7 @@ from types import FrameType
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from ...messages.error_frames import end_at_the_caller
+from .awaited_call import AwaitedCall
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -122,14 +123,29 @@ def async_twin(method: Callable[Concatenate[B, P], T]) -> Callable[Concatenate[B
     """
     name = method.__name__
 
-    async def twin(self: B, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def call(self: B, work: Callable[[], T]) -> T:
         try:
-            return await self._aside(partial(getattr(self, name), *args, **kwargs))
+            return await self._aside(work)
         except Exception as error:
             end_at_the_caller(error)
             raise
 
+    def twin(self: B, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        work = partial(getattr(self, name), *args, **kwargs)
+        return AwaitedCall(f"{type(self).__name__}.{name}_async", lambda: call(self, work))
+
     twin.__name__ = f"{name}_async"
     twin.__qualname__ = f"{method.__qualname__}_async"
     twin.__doc__ = f"`{name}`, for a running event loop, which goes on meanwhile."
-    return twin
+    return _known_as_coroutine_function(twin)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _known_as_coroutine_function(function: F) -> F:
+    """To frameworks that ask before they call it."""
+    if sys.version_info >= (3, 12):
+        return inspect.markcoroutinefunction(function)
+    function._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
+    return function

@@ -34,8 +34,9 @@ class Leading(Protocol):
 
     keys: CurveKeys
 
-    def begin(self) -> None:
-        """Wait until this process leads. Blocks. Raises NotReachable, NotOurs, AnotherCluster, and RuntimeError once
+    def begin(self, known: Callable[[], None] = ...) -> None:
+        """Wait until this process leads. Blocks. `known` is called with each leader of the same cluster that it waits
+        for. Raises NotReachable, NotOurs, AnotherCluster, and RuntimeError once
         withdrawn."""
         ...
 
@@ -70,7 +71,7 @@ class Alone:
     def __init__(self) -> None:
         self.keys = CurveKeys.generate()
 
-    def begin(self) -> None:
+    def begin(self, known: Callable[[], None] = lambda: None) -> None:
         """It leads."""
 
     def high_availability(self, new_session: Callable[[], LeaderSessionId]) -> HighAvailability:
@@ -105,10 +106,10 @@ class OneOfSeveral:
         self._left: dict[JobId, str] = {}
         self._refused: dict[str, CannotTakeOver] = {}
 
-    def begin(self) -> None:
+    def begin(self, known: Callable[[], None] = lambda: None) -> None:
         log.info("cluster %r: waiting to lead", self._settings.cluster_id)
         while self._kept is None:
-            leadership = self._services.election().campaign(self._withdrawn)
+            leadership = self._services.election().campaign(self._withdrawn, known)
             if leadership is None:
                 raise RuntimeError(f"cluster {self._settings.cluster_id!r} was closed before it came to lead")
             self._leadership = leadership

@@ -65,8 +65,9 @@ class Leadership(Protocol):
 class Election(Protocol):
     """One candidate. It may win several terms, one after the other."""
 
-    def campaign(self, withdraw: threading.Event) -> Leadership | None:
-        """Wait until this process leads; None once `withdraw` is set. Blocks. Raises NotReachable when nobody answers
+    def campaign(self, withdraw: threading.Event, known: Callable[[], None] = ...) -> Leadership | None:
+        """Wait until this process leads; None once `withdraw` is set. Blocks. `known` is called, on this thread, with
+        each leader of the same cluster that it waits for. Raises NotReachable when nobody answers
         at the beginning, NotOurs, and AnotherCluster where the leader that it waits for is of one.
         """
         ...

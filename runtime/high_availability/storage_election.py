@@ -57,9 +57,9 @@ class StorageElection:
         self._epochs = StorageEpochs(storage)
         self._now_s = now_s
 
-    def campaign(self, withdraw: threading.Event) -> StorageLeadership | None:
+    def campaign(self, withdraw: threading.Event, known: Callable[[], None] = lambda: None) -> StorageLeadership | None:
         self._epochs.storage.check()
-        ahead = Ahead(self._settings, self._key_id, self._epochs.storage.location())
+        ahead = Ahead(self._settings, self._key_id, self._epochs.storage.location(), known)
         seen: Epoch | None = None
         said = ""
         since_s = self._now_s()

@@ -58,14 +58,16 @@ class ZooKeeperElection:
         self._paths = ZooKeeperPaths(settings)
         self._now_s = now_s
 
-    def campaign(self, withdraw: threading.Event) -> ZooKeeperLeadership | None:
+    def campaign(
+        self, withdraw: threading.Event, known: Callable[[], None] = lambda: None
+    ) -> ZooKeeperLeadership | None:
         client, silence, is_whole = connected(self._settings, withdraw=withdraw), Silence(self._settings), True
         with answers(self._settings):
             while not withdraw.is_set():
                 try:
                     if not is_whole:
                         make_nodes(client, self._settings)
-                    is_whole, won = True, self._stand(client, withdraw)
+                    is_whole, won = True, self._stand(client, withdraw, known)
                 except NO_ANSWER as error:
                     silence.goes_on(f"a candidate of cluster {self._settings.cluster_id}", error)
                     withdraw.wait(AGAIN_SECONDS)
@@ -84,10 +86,12 @@ class ZooKeeperElection:
         end(client)
         return None
 
-    def _stand(self, client: KazooClient, withdraw: threading.Event) -> ZooKeeperLeadership | None:
+    def _stand(
+        self, client: KazooClient, withdraw: threading.Event, known: Callable[[], None]
+    ) -> ZooKeeperLeadership | None:
         """Queue up, and wait for our turn; None when it is withdrawn, or has to queue up again."""
         own, nodes = self._own_node(client), KazooNodes(client)
-        ahead = Ahead(self._settings, self._key_id, f"ZooKeeper's {self._paths.leader}")
+        ahead = Ahead(self._settings, self._key_id, f"ZooKeeper's {self._paths.leader}", known)
         alive_from_s = self._now_s() + self._settings.session_timeout_ms / 1000
         while not withdraw.is_set():
             moved, sent_s = threading.Event(), self._now_s()

@@ -24,8 +24,8 @@ _SHOWN_BYTES = 2_000
 
 
 def start_in_background(role: Role, loaded: LoadedSettings) -> ProcessState:
-    """Start one more process, with these settings; returns when it is ready. What it says before it has a log goes to
-    `<log.dir>/<role>.start`. Raises ProcessFailed with the end of that when it ends before.
+    """Start one more process, with these settings; returns when it is ready. What it says before it has a log, and why
+    it ends by an error, goes to `<log.dir>/<role>.start`. Raises ProcessFailed with the end of that if it ends before.
     """
     settings = loaded.settings
     out = made_folder("log.dir", settings.log_dir) / f"{role}.start"
@@ -38,7 +38,10 @@ def start_in_background(role: Role, loaded: LoadedSettings) -> ProcessState:
             stderr=output,
             start_new_session=True,
         )
-    deadline = time.monotonic() + START_SECONDS
+    wait_s = START_SECONDS
+    if role == "jobmanager" and settings.has_successors:  # it may have to see that another cluster's leader is dead
+        wait_s += settings.session_timeout_ms / 1000
+    deadline = time.monotonic() + wait_s
     patience: float | None = None
     while process.poll() is None and time.monotonic() < deadline:
         state = next((each for each in running_processes(settings.run_dir, role) if each.pid == process.pid), None)
@@ -54,10 +57,10 @@ def start_in_background(role: Role, loaded: LoadedSettings) -> ProcessState:
         process.kill()
         process.wait()
         how = (
-            f"was not ready after {START_SECONDS:g} s, and was ended: see whether this machine is very busy, and "
+            f"was not ready after {wait_s:g} s, and was ended: see whether this machine is very busy, and "
             f"whether storage.dir ({settings.storage_dir}) answers"
         )
-    raise ProcessFailed(f"the {role} process {how}; it wrote to {out}:\n{_tail(out, began)}")
+    raise ProcessFailed(f"the {role} process {how}; it wrote to {out}:\n{end_of(out, began)}")
 
 
 def stop_processes(settings: HostSettings, role: Role) -> list[ProcessState]:
@@ -100,8 +103,8 @@ def _as_flags(loaded: LoadedSettings) -> list[str]:
     return flags
 
 
-def _tail(file: Path, began: int) -> str:
-    """The end of what came since."""
+def end_of(file: Path, began: int = 0) -> str:
+    """The last lines of what came since."""
     with file.open("rb") as data:
         data.seek(0, os.SEEK_END)
         data.seek(max(began, data.tell() - _SHOWN_BYTES))

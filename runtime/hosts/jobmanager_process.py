@@ -16,6 +16,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 import zmq
 
@@ -74,13 +75,14 @@ def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> s
         log_to_file(settings, pid_file.state.log_file, in_background=in_background)
         stack.enter_context(stop.on_signals())
         has_led = False
+        waits = partial(pid_file.update, is_ready=True)  # behind a leader of this cluster; another one's ends it
         while not stop.reason:
             lead = leading(settings.high_availability())
             try:
                 if settings.has_successors:
                     log.info("JobManager, process %d: waits to lead", pid_file.state.pid)
-                    pid_file.update(address="", is_ready=True)
-                if stop.unless(lead.begin, lead.end):
+                    pid_file.update(address="")
+                if stop.unless(lambda: lead.begin(waits), lead.end):  # noqa: B023 - it is called within this round
                     has_led = True
                     _lead(settings, keys, lead, stop, pid_file)
             except LostLeadership as error:

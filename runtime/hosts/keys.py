@@ -9,7 +9,7 @@ from ..system import CurveKeys
 from .errors import InvalidSettings, NoKeyFile
 from .folders import made_folder
 from .settings import SETTINGS, HostSettings, resolved
-from .settings_sources import FILE_NAME, find_file
+from .settings_sources import find_file, no_file
 
 _KEY_FILE = SETTINGS["security.key-file"]
 
@@ -71,6 +71,6 @@ def _without_a_file(settings: HostSettings) -> str:
     if settings.key_file != default or find_file(None, os.environ) is not None:
         return ":"
     return (
-        f". There is no {FILE_NAME} in {Path.cwd()}, ~/.understudy or /etc/understudy, so this is the default: if your "
-        "cluster has settings elsewhere, name them with --config. Else"
+        f". T{no_file()[1:]}, so this is the default: if your cluster has settings elsewhere, name them with --config. "
+        "Else"
     )

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from .background import start_in_background, stop_processes
+from .background import end_of, start_in_background, stop_processes
 from .errors import HostError, InvalidSettings, ProcessFailed
 from .settings import FIELD_OF
 from .settings_sources import LoadedSettings
@@ -106,6 +106,18 @@ class Machines:
         own = ["-D", f"jobmanager.host={place.host}"] if place.role == "jobmanager" and not is_here(place.host) else []
         return self._do(place, [place.role, "--detach", *self._options(), *own])
 
+    def still_there(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """The same outcomes, but for JobManagers that have ended since: they have failed."""
+        there = list[Outcome]()
+        for each in outcomes:
+            host, role = each.place.host, each.place.role
+            if each.is_done and role == "jobmanager" and not (found := self.find(host, role)).running:
+                said = found.trouble or self._last_log(each.place)
+                there.append(Outcome(each.place, False, f"the {role} has started, and has ended since; {said}"))
+            else:
+                there.append(each)
+        return there
+
     def stop(self, place: Place) -> Outcome:
         """All of this role there."""
         if is_here(place.host):
@@ -153,6 +165,12 @@ class Machines:
         except ProcessFailed as error:
             return Outcome(place, False, str(error))
         return Outcome(place, done.returncode == 0, _last_words(done))
+
+    def _last_log(self, place: Place) -> str:
+        file = Path(self._settings.log_dir) / f"{place.role}.log"
+        if not is_here(place.host) or not file.exists():
+            return f"see its log {file} there"
+        return f"the end of its log {file}:\n{end_of(file)}"
 
     def _options(self) -> list[str]:
         loaded = self._loaded

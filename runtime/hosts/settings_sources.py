@@ -54,6 +54,11 @@ class LoadedSettings:
     notes: tuple[str, ...] = ()
     """Perhaps mistakes, a line each."""
 
+    @property
+    def is_default(self) -> bool:
+        """Nobody has set anything: no file, no variable, no flag."""
+        return self.file is None and all(each.origin == "default" for each in self.found.values())
+
 
 def load_settings(
     file: str | os.PathLike[str] | None = None,
@@ -96,6 +101,11 @@ def find_file(file: str | os.PathLike[str] | None, environment: Mapping[str, str
     if found is not None and found.is_dir():
         raise InvalidSettings(f"{found} is a folder, and wanted is a file with settings: rename it, or name a file")
     return found
+
+
+def no_file() -> str:
+    """In words, that there is none, and where it was looked for."""
+    return f"there is no {FILE_NAME} in {Path.cwd()}, ~/.understudy or /etc/understudy"
 
 
 # -- the file

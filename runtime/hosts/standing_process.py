@@ -148,7 +148,8 @@ def other_cluster(state: ProcessState, settings: HostSettings) -> str:
     return (
         f"{state.name}, process {state.pid}, belongs to another cluster, which has the same run.dir "
         f"({settings.run_dir}): its storage.dir is {state.storage}, and this one's is {settings.storage_dir}. Nothing "
-        "was done to it. Give this cluster a run.dir and a log.dir of its own"
+        "was done to it. If nobody needs that one, end it: `understudy cluster stop` with its settings, in the folder "
+        "where it was started. Else give this cluster a run.dir and a log.dir of its own"
     )
 
 

@@ -244,3 +244,36 @@ def test_a_mistake_with_what_a_task_gives_is_hinted_at(operator: type[KeyedOpera
         harness.process([{"k": "a", "n": 1}])
     assert raised.value.__cause__ is not None
     assert text in remedy(raised.value.__cause__)
+
+
+class _CallsTheKey(KeyedOperator):
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect((self.key(), record))  # type: ignore[operator]
+
+
+class _CallsTheTimestamp(KeyedOperator):
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect(self.timestamp() + 1)  # type: ignore[operator]
+
+
+class _CallsAText(KeyedOperator):
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect(record[self.key]())
+
+
+@pytest.mark.parametrize(
+    ("operator", "text"),
+    [
+        (_CallsTheKey, "write self.key in place of self.key()"),
+        (_CallsTheTimestamp, "write self.timestamp in place of self.timestamp()"),
+        (_CallsAText, ""),
+    ],
+    ids=["key", "timestamp", "another"],
+)
+def test_a_value_that_is_called_as_a_method(operator: type[KeyedOperator], text: str) -> None:
+    with OperatorHarness(operator, key_by=lambda record: "a") as harness, pytest.raises(UserCodeError) as info:
+        harness.process([{"a": "b"}], timestamps=[5])
+    failure = describe(info.value)
+    assert failure.cause is not None
+    assert failure.cause.error_type == "TypeError"
+    assert failure.cause.error_message.endswith(text or "object is not callable")

@@ -134,3 +134,20 @@ def test_kafka_sinks_that_cannot_meet_may_have_one_prefix() -> None:
     two_kafka_sinks(prefixed("host:1"), KafkaSink("a", "host:1", transactional_id_prefix="q"))
     two_kafka_sinks(prefixed("host:1"), prefixed("host:1", guarantee="at-least-once"))
     two_kafka_sinks(KafkaSink("a", "host:1"), KafkaSink("a", "host:1"))
+
+
+def test_a_folder_that_is_called_as_a_file_is_warned_of(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    """Users of pandas expect a file."""
+
+    def submitted(path: Path) -> list[str]:
+        env = StreamEnvironment()
+        env.from_collection([1]).sink_to(FileSink(str(path)), name="out")
+        translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere")
+        return [str(each.message) for each in recwarn]
+
+    assert submitted(tmp_path / "out") == []
+    (said,) = submitted(tmp_path / "out.csv")
+    assert said.startswith("sink 'out': FileSink writes a folder, with a file of parquet for each checkpoint")
+    assert "write FileSink('out', format='csv')" in said
+    (tmp_path / "again.csv").mkdir()
+    assert submitted(tmp_path / "again.csv") == [said], "its user knows by now"

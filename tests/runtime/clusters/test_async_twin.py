@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
+import sys
 import threading
 import warnings
 from contextlib import suppress
@@ -60,6 +62,53 @@ def test_it_raises_what_the_method_raises_and_calls_that_of_a_subclass() -> None
     with pytest.raises(ValueError, match="negative"):
         asyncio.run(counter.total_async(-1))
     assert asyncio.run(doubling.total_async(1)) == 2
+
+
+def is_coroutine_function(function: Any) -> bool:
+    """As frameworks ask: of a function that is marked as one, asyncio alone knows before Python 3.12."""
+    return (inspect if sys.version_info >= (3, 12) else asyncio).iscoroutinefunction(function)
+
+
+def gone(held: list[Any]) -> None:
+    held.clear()
+    gc.collect()
+
+
+def test_who_forgets_to_await_reads_so() -> None:
+    counter = Counter()
+    total: list[Any] = [counter.total_async(1)]
+    with pytest.raises(AttributeError, match=r"no \.real here: .*not awaited: write `await \.\.\.total_async\("):
+        _ = total[0].real
+    with pytest.warns(
+        RuntimeWarning, match=r"Counter\.total_async\(.*\) was never awaited, so nothing was done"
+    ):
+        gone(total)
+    total.append(counter.total_async(1))
+    with pytest.warns(RuntimeWarning, match="wanted a value, found"), pytest.raises(TypeError, match="not awaited"):
+        dict(total[0])
+    with pytest.warns(RuntimeWarning, match="never awaited"):
+        gone(total)
+
+
+def test_it_is_a_coroutine_to_asyncio() -> None:
+    counter = Counter()
+    counter.let_go.set()
+
+    async def scenario() -> list[int]:
+        called = counter.total_async(1)
+        assert asyncio.iscoroutine(called)
+        assert inspect.isawaitable(called)
+        task = asyncio.create_task(counter.total_async(2))
+        assert "total_async" in repr(task)
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            third = group.create_task(counter.total_async(3))
+        return [*await asyncio.gather(called, task), third.result()]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert asyncio.run(scenario(), debug=True) == [1, 2, 3]
+        counter.total_async(4).close()
+    assert is_coroutine_function(Counter.total_async)
 
 
 def test_its_name_and_text_are_its_own() -> None:
@@ -136,7 +185,7 @@ def test_every_method_has_a_twin_or_gives_a_future_or_is_known_not_to_block(hold
     assert blocking == TWINS[holder]
     assert {name for name in methods if name.endswith("_async")} == {f"{name}_async" for name in blocking}
     for name in blocking:
-        assert inspect.iscoroutinefunction(getattr(holder, f"{name}_async"))
+        assert is_coroutine_function(getattr(holder, f"{name}_async"))
 
 
 @pytest.mark.parametrize("holder", TWINS, ids=lambda holder: holder.__name__)

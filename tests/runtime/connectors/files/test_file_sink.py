@@ -399,8 +399,9 @@ def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
 
 def test_printed_lines_say_the_subtask_when_there_are_several(capsys: pytest.CaptureFixture[str]) -> None:
     Running(PrintSink("worst: ")).take(1, "x")
+    Running(PrintSink("late")).take(3)
     Running(PrintSink(), subtask=1, parallelism=2).take(2)
-    assert capsys.readouterr().out == "worst: 1\nworst: x\n2> 2\n"
+    assert capsys.readouterr().out == "worst: 1\nworst: x\nlate: 3\n2> 2\n"
 
 
 def test_a_job_restored_into_another_directory_commits_where_the_first_wrote_and_leaves_the_rest_to_it(
