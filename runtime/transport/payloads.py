@@ -32,6 +32,7 @@ from ...state.columns.arrow_batches import Payload
 from ...state.columns.batch_codec import BatchFormat, decode, encode
 from ...state.columns.numbered_rows import NamedRows, NumberedRows, decode_numbered, encode_numbered
 from .frames import FrameKind, Header
+from .record_sizes import are_huge, sample
 
 MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
 """Larger batches are halved until they fit; a larger frame closes the connection it came from."""
@@ -71,18 +72,42 @@ def decode_element(header: Header, payload: Payload | None) -> Element:
 
 
 def _encode_batch(batch: AnyBatch | Numbered, max_bytes: int) -> Iterator[Content]:
+    """A batch with a huge record is refused before it is encoded where that is cheap to see, as in a batch of few; in
+    others after one encoding. The bytes of a whole batch are given back before those of its halves are made.
+    """
+    records = batch.records if isinstance(batch, TimedBatch) else batch
+    if isinstance(records, list) and are_huge(sample(records), max_bytes):
+        raise _too_large(max_bytes)
     content = _content_of(batch)
-    if memoryview(content.payload or b"").nbytes <= max_bytes:
+    if _fits(content, max_bytes):
         yield content
-    elif len(batch) == 1:
-        raise UnsupportedValue(
-            f"one record takes more than {max_bytes} bytes, the most that a channel carries: emit smaller records, or "
-            "store the bulk elsewhere and emit where it is"
-        )
-    else:
-        middle = len(batch) // 2
-        for half in _halves(batch, middle):
-            yield from _encode_batch(half, max_bytes)
+        return
+    del content
+    if isinstance(records, list) and are_huge(records, max_bytes):
+        raise _too_large(max_bytes)
+    yield from _encode_halves(batch, max_bytes)
+
+
+def _encode_halves(batch: AnyBatch | Numbered, max_bytes: int) -> Iterator[Content]:
+    if len(batch) == 1:
+        raise _too_large(max_bytes)
+    for half in _halves(batch, len(batch) // 2):
+        if _fits(content := _content_of(half), max_bytes):
+            yield content
+            continue
+        del content
+        yield from _encode_halves(half, max_bytes)
+
+
+def _fits(content: Content, max_bytes: int) -> bool:
+    return memoryview(content.payload or b"").nbytes <= max_bytes
+
+
+def _too_large(max_bytes: int) -> UnsupportedValue:
+    return UnsupportedValue(
+        f"one record takes more than {max_bytes} bytes, the most that a channel carries: emit smaller records, or "
+        "store the bulk elsewhere and emit where it is"
+    )
 
 
 def _content_of(batch: AnyBatch | Numbered) -> Content:

@@ -48,7 +48,7 @@ class Guard:
     def check_origin(self, request: Request) -> None:
         """That no page of another site sends it."""
         origin, host = request.headers.get("origin"), request.headers.get("host", "")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and _host_and_port(origin) != host.lower():
             raise HttpError(
                 HTTPStatus.FORBIDDEN,
                 f"refused: a page of {origin!r:.200} has sent this request: open the page of this server itself",
@@ -114,6 +114,14 @@ def _is_loopback(address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return False
+
+
+def _host_and_port(origin: str) -> str | None:
+    """None for what is no address: it is no page of this server either."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _host_name(host: str) -> str:

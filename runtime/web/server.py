@@ -16,10 +16,10 @@ from functools import partial
 from typing import Any
 
 from ..connectors.errors import require
+from ..system.seldom import seldom_logger
 from .app import App
 from .binding import check_binding
 from .connections import Connections, Limits
-from .seldom import seldom_logger
 
 STOP_SECONDS = 2
 """So long open connections may take to end before they are cut."""

@@ -21,6 +21,7 @@ from ..host import Host
 from ..inbox import INTERNAL
 from ..inbox import Envelope as Letter
 from ..ref import Watcher
+from ..seldom import seldom_logger
 from .address import Address, is_reachable_base, parse_address
 from .envelope import (
     AskAnswered,
@@ -58,6 +59,8 @@ class Remoting:
         self._refused_by: set[str] = set()
         """Peers that do not accept our key, as the log has it."""
         self.malformed_count = 0
+        self._of_strangers = seldom_logger(f"{__name__}.malformed")
+        """One of another release sends what is malformed with each heartbeat."""
 
     # ---- from any thread
 
@@ -87,7 +90,12 @@ class Remoting:
             self._on_said(said)
         except Exception as error:  # noqa: BLE001  (bytes from outside must not harm the loop, whatever they trip over)
             self.malformed_count += 1
-            logger.warning("%s: malformed message from %.200r: %s", self._system.address, peer, error)
+            self._of_strangers.warning(
+                "%s: malformed message from %.200r: %s; it is left out. Is that process of another release?",
+                self._system.address,
+                peer,
+                error,
+            )
 
     def on_peer_lost(self, peer: str, reason: str, unsent: Sequence[bytes], *, is_refused: bool = False) -> None:
         for frame in unsent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import socket
 import struct
@@ -13,7 +14,7 @@ import zmq
 
 from understudy.actors.actor import Actor
 from understudy.messages import MAX_MESSAGE_BYTES, encode
-from understudy.runtime.system import ActorSystem, CurveKeys, Unreachable
+from understudy.runtime.system import ActorSystem, CurveKeys, Unreachable, seldom
 from understudy.runtime.system.inbox import ChildStopped
 from understudy.runtime.system.remote.envelope import Envelope, WatchActor, pack_payload
 
@@ -90,6 +91,17 @@ def test_frames_that_are_no_messages_are_counted_and_dropped(plain, dealer):
     assert serves(plain)
     assert plain.malformed_messages == len(frames) + 1
     assert plain.dead_letters.count == 0
+
+
+def test_a_peer_that_sends_garbage_again_and_again_is_one_line_in_the_log(plain, dealer, caplog, monkeypatch):
+    """As one of another release does, with each heartbeat."""
+    monkeypatch.setattr(seldom, "_ONCE_IN_S", math.inf)
+    dealer.connect(plain.address)
+    for number in range(500):
+        dealer.send(msgpack.packb(["OfNextYear", {"number": number}]))
+    eventually(lambda: plain.malformed_messages == 500, "all of them")
+    assert serves(plain)
+    assert caplog.text.count("malformed message") == 1
 
 
 def test_an_oversized_frame_is_not_even_read(plain, dealer):

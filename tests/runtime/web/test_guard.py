@@ -116,6 +116,7 @@ def test_names_of_loopback_and_those_that_are_allowed_are_ours(
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
         {"Origin": "http://localhost:9999"},
+        {"Origin": "http://[::"},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
     ],
