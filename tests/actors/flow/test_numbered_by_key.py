@@ -371,6 +371,7 @@ def test_a_consumer_whose_parts_have_other_types_takes_rows_with_their_keys(part
     assert run.results() == sorted(list_of(run.expected), key=repr)
 
 
+@pytest.mark.usual_sizes
 def test_rows_that_an_output_keeps_stay_what_they_were() -> None:
     """The table goes on, and gives out views of what it holds."""
     table = Run(KEYS["texts"], 1, False).locals[0]

@@ -173,3 +173,19 @@ def test_two_that_are_written_at_a_time_have_memory_of_their_own() -> None:
         made = backend()
         made.restore([handle], handle_reader(None))
         assert totals(made) == wanted
+
+
+def test_a_first_run_that_becomes_no_file_has_bytes_of_its_own() -> None:
+    state = backend()
+    state.track_changes("owner")
+    feed(state, [(1, 1)])
+    target = SnapshotTarget(
+        None, JobId("job"), CheckpointId(1), VertexId("vertex"), SubtaskIndex(0), ExecutionAttemptId("attempt"), 1
+    )
+    snapshot = SubtaskSnapshot()
+    snapshot.add(OPERATOR, state.increment(CheckpointId(1)))
+    found = snapshot.write(target, store_inline)
+    assert {type(handle.data) for handle in state_handles(found)} == {bytes}
+    made = backend()
+    made.restore(found.operators[OPERATOR].keyed, handle_reader(None))
+    assert totals(made) == totals(state)
