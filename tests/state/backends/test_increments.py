@@ -223,3 +223,25 @@ def test_what_was_written_before_event_time_was_known_gets_no_younger_with_a_res
     assert len(list(again.keys("seen"))) == 52
     again.clock.now_ms = 1_100
     assert not list(again.keys("seen"))
+
+
+def test_the_last_timer_of_a_part_counts_as_a_change_though_nobody_asks_for_the_next_one() -> None:
+    """As where many are due: the operator fires some, and goes on with the rest when it has looked at its input."""
+    one = Expiring(ValueState(int, name="seen"), "timers")
+    one.backend.read_ahead(range(50))
+    for one.backend.current_key in range(50):
+        one.state.update(0)
+        one.backend.timers().event.add((7, one.backend.current_key, ()))
+    one.checkpoint(1)
+    for _, key, _ in one.backend.timers().event.due(7):
+        one.backend.current_key = key
+        one.state.update(1)
+        if key == 2:
+            break
+    one.checkpoint(2)
+    again, state = one.restored(ValueState(int, name="seen"))
+    found = {}
+    for again.current_key in range(50):
+        found[again.current_key] = state.value()
+    assert [key for key, value in found.items() if value] == [0, 1, 2]
+    assert len(again.timers().event) == 47

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from understudy.actors.checkpoints.checkpoint_effects import Discard
@@ -10,9 +11,10 @@ from understudy.actors.checkpoints.checkpoint_files import CheckpointFiles
 from understudy.runtime.simulation.histories import mix
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.topologies import Workload
-from understudy.runtime.simulation.world.faults import KillProcess
+from understudy.runtime.simulation.world.faults import KillProcess, SlowStorage
 from understudy.state.backends.changed_keys import RunKeys
 from understudy.state.backends.heap_backend import HeapBackend
+from understudy.state.backends.run_ledger import RunLedger
 from understudy.state.checkpoints.shared_state import DoomedMetadata, SharedStateRegistry
 
 from .blind_spot_mutants import led_by
@@ -36,6 +38,18 @@ def forgetful(seed: int) -> Scenario:
     return Scenario(seed, "forgetful", workload, task_managers=1, slots=2, faults=faults)
 
 
+def overlapping(seed: int) -> Scenario:
+    """The same, where storage is slow: most checkpoints begin before the one before them is complete."""
+    plain, chance = forgetful(seed), random.Random(f"overlapping {seed}")
+    workload = replace(
+        plain.workload, records_per_second=10.3, checkpoint_interval_ms=300, max_concurrent_checkpoints=3
+    )
+    span_ms = workload.duration_ms
+    slow = SlowStorage(round(0.2 * span_ms, 1), round(0.8 * span_ms, 1), chance.choice((60.0, 100.0, 150.0)))
+    kills = [KillProcess(round(chance.uniform(share, share + 0.2) * span_ms, 1), 0) for share in (0.4, 0.6, 0.8)]
+    return replace(plain, workload=workload, faults=(slow, *kills))
+
+
 @mutant(OUTPUT, CUT, TRANSACTIONS, within=20, scenarios=forgetful)
 def keys_that_hold_nothing_any_more_are_not_in_a_run(patch: Patch) -> None:
     """So they hold again what they held in the run before."""
@@ -50,6 +64,18 @@ def keys_that_hold_nothing_any_more_are_not_in_a_run(patch: Patch) -> None:
         return writer
 
     patch.setattr(HeapBackend, "_frozen", held)
+
+
+@mutant(OUTPUT, within=10, scenarios=overlapping)
+def a_change_is_written_once_though_its_checkpoint_is_not_complete(patch: Patch) -> None:
+    """The next checkpoint, which completes, has neither the change nor the run with it."""
+    take_changes = RunLedger._take_changes
+
+    def only_new(self: RunLedger, count: int) -> None:
+        self._unconfirmed[:] = False
+        take_changes(self, count)
+
+    patch.setattr(RunLedger, "_take_changes", only_new)
 
 
 @mutant(LOST, DANGLING, LIVENESS, within=20, scenarios=led_by(mix.rescaled))
