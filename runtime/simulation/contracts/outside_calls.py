@@ -163,7 +163,7 @@ def pools_in_line() -> Iterator[None]:
             return as_it_is(pool, function, *iterables, **options)
         return _results([_outcome(function, each) for each in zip(*iterables, strict=False)])
 
-    ThreadPoolExecutor.map = in_line  # type: ignore[method-assign]
+    ThreadPoolExecutor.map = in_line  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
