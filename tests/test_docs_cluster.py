@@ -16,6 +16,8 @@ from understudy.runtime.cli import main
 from understudy.runtime.hosts.settings import SETTINGS
 from understudy.runtime.hosts.settings_sources import load_settings
 
+from .prepared import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "cluster.md").read_text()
 (SETUP,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
@@ -23,7 +25,6 @@ PAGE = (ROOT / "docs" / "cluster.md").read_text()
 
 
 @pytest.mark.processes
-@pytest.mark.timeout(300)
 def test_the_set_up_runs_as_it_stands(tmp_path: Path) -> None:
     """On another port, which the environment names."""
     (tmp_path / "tmp").mkdir()
@@ -37,7 +38,7 @@ def test_the_set_up_runs_as_it_stands(tmp_path: Path) -> None:
         env=environment | {"EXAMPLES": str(ROOT / "examples")},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from .prepared import PATIENCE_SECONDS
+
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = (DOCS / "connectors" / "your-own.md").read_text()
 OF_SINKS, OF_SOURCES = PAGE.split("## A source with a thread of its own")
@@ -30,7 +32,7 @@ def folder() -> Iterator[Path]:
 def pytest_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     options = ["-q", "-rP", "-p", "no:cacheprovider", f"--basetemp={folder / 'tables'}"]
     command = [sys.executable, "-m", "pytest", *options, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
 
 
 def test_the_sink_has_some_fifty_lines() -> None:

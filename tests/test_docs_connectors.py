@@ -34,7 +34,6 @@ def test_redis(tmp_path: Path, prepared: Prepared, redis: RedisServer) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(300)
 def test_spark_streams(tmp_path: Path, prepared: Prepared) -> None:
     prints_what_it_says("spark-streams", tmp_path, prepared)
 

@@ -13,7 +13,7 @@ import pytest
 from understudy import HeldBy
 from understudy.testing import assert_exactly_once
 
-from .prepared import Prepared
+from .prepared import PATIENCE_SECONDS, Prepared
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "event-time.md").read_text()
 JOB, TRIAL, TIMERS, HARNESS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:4]
@@ -50,7 +50,12 @@ def test_the_example_of_an_empty_partition_runs_as_a_script(tmp_path: Path) -> N
     block = next(each for each in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "class Partitions" in each)
     (tmp_path / "clicks.py").write_text(block)
     done = subprocess.run(
-        [sys.executable, "clicks.py"], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
+        [sys.executable, "clicks.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     held, idle = done.stdout.split("idle_after_ms=300:")

@@ -36,7 +36,6 @@ def test_the_commands_are_there() -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.timeout(300)
 def test_the_program_runs(tmp_path: Path, prepared: Prepared) -> None:
     assert CliRunner().invoke(main, ["key", str(tmp_path / "cluster.key")]).exit_code == 0
     program = PROGRAM.replace("/mnt/shared", str(tmp_path)).replace('"zookeeper"', '"storage"')

@@ -28,7 +28,6 @@ def shown_path(comment: str, folder: Path) -> str:
 
 
 @pytest.mark.processes
-@pytest.mark.timeout(300)
 def test_the_program_runs_and_paths_look_as_shown(tmp_path: Path, prepared: Prepared) -> None:
     folder = tmp_path / "checkpoints"
     shown = "print(path, daily)\n", "print(path)\n"

@@ -14,7 +14,6 @@ INTO = PAGE.partition("## Into a running job")[2]
 
 
 @pytest.mark.processes
-@pytest.mark.timeout(300)
 def test_the_program_that_sends_into_its_job_prints_what_the_page_says(tmp_path: Path, prepared: Prepared) -> None:
     program, *_ = re.findall(r"```python\n(.*?)```", INTO, re.DOTALL)
     printed, *_ = re.findall(r"```text\n(.*?)```", INTO, re.DOTALL)

@@ -11,6 +11,8 @@ import pytest
 
 from understudy.testing import ACTIONS, FAULTS
 
+from .prepared import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "simulation.md").read_text()
 BLOCKS = re.findall(r"```python( fails)?\n(.*?)```", PAGE, re.DOTALL)
@@ -19,7 +21,7 @@ BLOCKS = re.findall(r"```python( fails)?\n(.*?)```", PAGE, re.DOTALL)
 def _pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rP", *options]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
 
 
 @pytest.mark.processes

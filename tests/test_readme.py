@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pyarrow.parquet as pq
 import pytest
 
-from .prepared import Prepared
+from .prepared import PATIENCE_SECONDS, Prepared
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -61,7 +61,6 @@ def test_it_prints_the_same_with_other_numbers_of_task_managers(
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(400)
 def test_the_first_job_prints_the_same_on_spark(tmp_path: Path, spark: Any, capfd: pytest.CaptureFixture[str]) -> None:
     """With the two lines that the page names, and a session and the file that they speak of; in this process, which has
     a JVM already.
@@ -91,7 +90,6 @@ def test_the_first_job_prints_the_same_on_spark(tmp_path: Path, spark: Any, capf
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(400)
 def test_the_job_of_the_spark_page_runs_and_its_output_is_right(
     tmp_path: Path, spark: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,14 +115,15 @@ ON_SPARK = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "command", [pytest.param(each, marks=LOCAL if "OPTIONS=--local" in each else ON_SPARK) for each in COMMANDS]
 )
 def test_the_two_commands_end_with_the_right_result(command: list[str]) -> None:
     """As the Makefile runs them, but in the environment of this test, which needs no installation."""
     installed = [f"BIN={Path(sys.executable).parent}", "READY=installed", "--old-file=installed"]
-    done = subprocess.run([*command, *installed], cwd=ROOT, capture_output=True, text=True, timeout=390, check=False)
+    done = subprocess.run(
+        [*command, *installed], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(COMMANDS) == 2
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from .prepared import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parent.parent
 
 TYPED = '''
@@ -81,7 +83,7 @@ def check(program: str, folder: Path, cache: Path) -> str:
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     return done.stdout + done.stderr
@@ -141,7 +143,7 @@ def mypy_reports(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Repor
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert "checked 3 source files" in done.stdout, done.stdout + done.stderr
@@ -165,7 +167,7 @@ def pyright_reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
         [command, "-p", str(folder), "--pythonpath", sys.executable, "--outputjson"],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     try:

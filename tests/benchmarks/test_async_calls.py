@@ -24,6 +24,8 @@ from benchmarks.peers_known import ASYNC, Peer, choose
 from benchmarks.side import Order
 from benchmarks.venvs import Environment
 
+from ..prepared import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 ROWS, KEYS = 1003, 100
 WAITING = async_calls.Waiting(wait_ms=1, in_flight=50)
@@ -121,7 +123,7 @@ def test_it_runs_as_a_command(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     sizes = ["--rows", "20000", "--busy-rows", "20000", "--keys", "2000", "--in-flight", "1000", "--kills", "1"]
     command = [sys.executable, "-m", "benchmarks", "async", *sizes, "--data-dir", str(tmp_path), "--json", str(path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(path.read_text())
     assert report["checked"] is report["never_waits"]["checked"] is report["killed"]["checked"] is True

@@ -24,6 +24,8 @@ from benchmarks.report import over_cases
 from benchmarks.side import Order, write_totals
 from benchmarks.timed_data import SIZE_MS, TIMERS, Answer, right_answer, timed_dataset
 
+from ..prepared import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 ROWS, KEYS = 3_000, 50
 
@@ -269,7 +271,7 @@ def test_the_other_workloads_run_as_commands(arguments: list[str], tmp_path: Pat
 def _report(arguments: list[str], folder: Path) -> Any:
     path = folder / "report.json"
     command = [sys.executable, "-m", "benchmarks", *arguments, "--json", str(path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(path.read_text())
     assert report["checked"] is True

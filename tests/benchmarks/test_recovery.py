@@ -28,6 +28,8 @@ from benchmarks import recovery as benchmark
 from benchmarks.measure import Measured
 from benchmarks.sides import recovery as side
 
+from ..prepared import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 KEYS = 50
 ROWS = 3 * KEYS + 7
@@ -189,7 +191,7 @@ def test_only_tasks_that_hold_state_have_recovered() -> None:
 def test_it_runs_as_a_command(arguments: list[str], tmp_path: Path) -> None:
     report_path = tmp_path / "report.json"
     command = [sys.executable, "-m", "benchmarks", "recovery", "--kills", "1", *arguments, "--json", str(report_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(report_path.read_text())
     assert report["checked"] is True

@@ -63,7 +63,6 @@ def test_in_the_simulator(tmp_path: Path, mistake: Mistake, checkpoints: bool) -
 
 @ALL
 @pytest.mark.spark
-@pytest.mark.timeout(400)
 def test_on_spark(on_spark: Look, mistake: Mistake) -> None:
     _says_enough(mistake, on_spark(mistake))
 

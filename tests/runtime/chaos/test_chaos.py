@@ -74,14 +74,12 @@ def test_full_disks() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_everything_at_once_on_three_task_managers() -> None:
     torment(Counts(kills=20, freezes=5, cuts=10, stalls=5, slow=5, full_disks=4), task_managers=3)
 
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.timeout(600)
 def test_on_spark(tmp_path: Path) -> None:
     report = command(tmp_path, "--cluster", "spark", "--kills", "5", "--freezes", "2", "--cuts", "3", "--stalls", "1")
     assert report["faults"] == {"kill": 5, "freeze": 2, "cut": 3, "stall": 1}

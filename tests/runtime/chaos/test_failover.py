@@ -16,7 +16,7 @@ from ...messages.strategies import vocabulary
 from ...systems.zookeeper import Ensemble
 from . import next_release
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.processes
 
 
 def options(takeovers: int, mode: str) -> FailoverOptions:

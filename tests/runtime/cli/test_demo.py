@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ...prepared import PATIENCE_SECONDS
 from .conftest import WAIT_S
 
 COMMAND = [sys.executable, "-m", "understudy", "demo"]
@@ -53,11 +54,10 @@ def left_behind(demo: subprocess.Popen[str], folder: Path) -> list[str]:
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("where", [pytest.param(["--local"], id="local"), pytest.param([], id="spark", marks=SPARK)])
 def test_two_kills_and_the_result_is_exact(start: Start, tmp_path: Path, where: list[str]) -> None:
     demo = start(*where, "--kills", "2", "--json", "report.json")
-    output, _ = demo.communicate(timeout=380)
+    output, _ = demo.communicate(timeout=PATIENCE_SECONDS)
     assert demo.returncode == 0, output
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["rows"] == 336_776

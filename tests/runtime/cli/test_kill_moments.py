@@ -25,7 +25,6 @@ from ..clusters.jobs import Counting, Gate, Witness, counted, counting, read_out
 from .conftest import WAIT_S, Command, Shell
 from .test_standing import SUCCESSION, Yard
 
-pytestmark = pytest.mark.timeout(900)
 COUNT = 3_000
 PATIENT = SUCCESSION | {"high-availability.session-timeout-ms": "2000"}
 """So that on a machine that is slow no leader steps down by itself."""

@@ -19,10 +19,11 @@ from typing import Any
 
 import pytest
 
+from ...prepared import PATIENCE_SECONDS
 from ...systems import SystemMissing, given
 from .conftest import Done, eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 RECORDS, RATE, KEYS = 12_000, 1_000, 24
 JOB = f"""
@@ -147,7 +148,7 @@ def on_master(lan: Lan, *arguments: str) -> Done:
         MASTER,
         f"cd {lan.folder} && {sys.executable} -m understudy {' '.join(arguments)}",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     return Done(done.returncode, done.stdout, done.stderr)
 
 

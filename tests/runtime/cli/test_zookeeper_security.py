@@ -20,8 +20,6 @@ from ..clusters.jobs import Gate, Witness, counted, counting, read_output
 from .conftest import WAIT_S, Shell
 from .test_standing import Yard
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @pytest.fixture
 def yard(shell: Shell, secured_zookeeper: SecuredZooKeeper) -> Iterator[Yard]:

@@ -21,7 +21,7 @@ from ...systems import given
 from ...systems.zookeeper import Ensemble
 from .clusters import Candidates, config
 
-pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
 TIMEOUT_MS = 8_000
 
 

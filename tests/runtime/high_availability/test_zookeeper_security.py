@@ -221,7 +221,6 @@ def test_what_is_wrong_with_tls_is_said(
         assert "is it running" not in str(caught.value)
 
 
-@pytest.mark.timeout(300)
 def test_a_server_with_another_password_that_wants_a_user_and_has_an_expired_certificate(
     tmp_path: Path,
     secured_zookeeper: SecuredZooKeeper,

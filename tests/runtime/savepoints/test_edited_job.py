@@ -20,7 +20,6 @@ class Counted(KeyedOperator):
 
 @pytest.mark.processes
 @pytest.mark.usefixtures("forked_templates")
-@pytest.mark.timeout(120)
 def test_a_job_that_starts_from_an_edited_savepoint_goes_on_exactly(tmp_path: Path) -> None:
     """The offsets of sources and the transactions of sinks are part of what is copied."""
 

@@ -28,7 +28,7 @@ from understudy.runtime.connectors import ScanSource, SparkSource
 
 from ..connectors.harness import make_context
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.spark
 
 ROWS = 40_000
 WAIT_S = 180

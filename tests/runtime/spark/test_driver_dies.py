@@ -14,11 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ...prepared import PATIENCE_SECONDS
 from ..clusters.jobs import eventually, visible_files
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.spark
 
-WAIT_S = 300
 COUNT, KEYS = 3_000, 8
 MARK = "UNDERSTUDY_DRIVER_TEST"
 
@@ -86,7 +86,7 @@ def test_nothing_is_left_of_a_killed_driver_and_the_next_one_is_exact(tmp_path: 
     first.communicate()
     eventually(lambda: marked(mark) == [], lambda: f"the end of {marked(mark)}")
     second = start()
-    said, _ = second.communicate(timeout=WAIT_S)
+    said, _ = second.communicate(timeout=PATIENCE_SECONDS)
     assert second.returncode == 0, log.read_text()
     assert int(said.splitlines()[0].removeprefix("from ")) > 0
     lines = [json.loads(line) for path in visible_files(tmp_path / "out") for line in path.read_text().splitlines()]

@@ -13,7 +13,7 @@ from understudy.runtime.api.restart import fixed_delay
 
 from .test_spark_cluster import Killer
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.spark
 
 ROWS = 40_000
 MOST_LATE_MS = 50_000

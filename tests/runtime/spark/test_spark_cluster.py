@@ -36,7 +36,7 @@ from understudy.runtime.clusters.job_handle import JobHandle
 from understudy.runtime.clusters.spark_cluster import DAEMON, DAEMON_SETTING, preload_workers
 from understudy.runtime.clusters.spark_launcher import SparkLauncher
 
-pytestmark = [pytest.mark.spark, pytest.mark.every_run, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.every_run]
 
 ROWS = 60_000
 WAIT_S = 180

@@ -18,7 +18,7 @@ from .test_driver_dies import WAIT_S, mark, marked
 
 __all__ = ["mark"]
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.spark
 
 ROWS_A_FILE = 50
 

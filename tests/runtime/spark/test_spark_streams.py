@@ -22,7 +22,7 @@ from understudy.runtime.api.restart import fixed_delay
 from ..clusters.jobs import eventually
 from .test_spark_cluster import Killer
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.spark
 
 WAIT_S = 120
 ROWS_A_FILE, FILES = 50, 12

@@ -24,6 +24,8 @@ from understudy.runtime.simulation.histories.history import run_history
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.topologies import TOPOLOGIES
 
+from ....prepared import PATIENCE_SECONDS
+
 SEEDS = range(2)
 """Of each topology."""
 
@@ -76,7 +78,12 @@ def test_in_two_processes_with_different_hash_seeds() -> None:
     for hash_seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
-            [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
+            [sys.executable, "-c", program],
+            env=environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
         )
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout.splitlines())
@@ -95,7 +102,12 @@ def test_wherever_the_package_lies(tmp_path: Path) -> None:
         (source / "understudy").symlink_to(Path(understudy.__file__).parent)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), str(ROOT)])}
         done = subprocess.run(
-            [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
+            [sys.executable, "-c", program],
+            env=environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
         )
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout.splitlines())

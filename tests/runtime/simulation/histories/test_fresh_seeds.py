@@ -12,7 +12,6 @@ from understudy.runtime.simulation.histories.campaign import Plan, run_campaign
 VARIABLE = "UNDERSTUDY_SIMULATE_SEED"
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("histories", [30, pytest.param(1_000, marks=pytest.mark.slow)])
 def test_fresh_histories_break_no_oracle(capsys: pytest.CaptureFixture[str], histories: int) -> None:
     first_seed = int(os.environ.get(VARIABLE) or time.time_ns() % 1_000_000_000)

@@ -42,7 +42,6 @@ def test_who_runs_them_counts_the_moments_and_says_how_many_were_exact(monkeypat
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_so_it_is_in_a_thousand() -> None:
     found: Counter[KillMoment] = Counter()
     for seed in range(1_000):

@@ -103,7 +103,6 @@ def test_a_topology_that_is_named_is_that_of_every_history(topology: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_of_300_standard_histories_some_reach_each_situation() -> None:
     figures = run_campaign(Plan(0, 300, covers=True))
     assert not figures.failed

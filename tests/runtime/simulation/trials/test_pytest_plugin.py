@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ....prepared import PATIENCE_SECONDS
+
 pytestmark = pytest.mark.processes
 
 SEEDS = """
@@ -34,7 +36,7 @@ def _pytest(folder: Path, test: str, *options: str) -> subprocess.CompletedProce
     (folder / "test_it.py").write_text(test)
     (folder / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rP", *options]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
 
 
 def test_a_test_takes_each_seed_and_a_failure_says_how_to_run_it_again(tmp_path: Path) -> None:
