@@ -33,9 +33,10 @@ from .call_begin import CallBegin
 from .call_table import CallTable
 from .event_loop import CallLoop, CallRunner
 from .failed_tries import FailedTries
-from .frozen_calls import NAME, CallInFlight, FrozenCalls, calls_of, in_their_order
+from .frozen_calls import NAME, FrozenCalls
 from .kept_outs import KeptOuts
 from .permits import Permits
+from .restored_calls import RestoredCalls
 from .retry import Retry
 from .run import Run
 from .runs import Runs
@@ -77,7 +78,7 @@ class AsyncCalls:
         self._failed = FailedTries(
             settings, operator.context.name, keyed=keyed is not None, permits=permits, delay_ms=delay_ms
         )
-        self._restored: list[CallInFlight] = []
+        self._restored = RestoredCalls(operator, self._table, self._backlog, self._timers, self._failed)
         self._most_held = settings.max_in_flight * (1 if keyed is None else HELD_PER_CALL)
         self._running = 0
         self._runs = Runs(operator, settings, backend, host)
@@ -153,35 +154,9 @@ class AsyncCalls:
         return self._is_crowded() or bool(self._backlog)
 
     def _take_restored(self, watermark_ms: int) -> None:
-        """Make calls of all that was in flight, once it is known how far event time is: not as far as some of them have
-        seen, where they come from several subtasks. Those behind a watermark wait again until it has passed.
-        """
-        if not self._restored:
-            return
-        restored, behind = in_their_order(self._restored, watermark_ms)
-        self._restored = []
-        passed_ms = NO_WATERMARK
-        for behind_ms, each in restored[:behind]:
-            if behind_ms > passed_ms:
-                self._table.order.close(behind_ms)
-                passed_ms = behind_ms
-            for call in self._backlog.calls_of(each) if each.kind == "waiting" else (each,):
-                self._hold_restored(call)
-        for behind_ms, each in restored[behind:]:
-            if behind_ms > passed_ms:
-                self._backlog.add_watermark(behind_ms)
-                passed_ms = behind_ms
-            self._backlog.add_restored(each)
-        self._fill()
-        self._submit()
-
-    def _hold_restored(self, each: CallInFlight) -> None:
-        self._timers.restored(each)
-        ready = self._table.ready
-        call = self._table.add_restored(each)
-        is_next = each.again_wall_ms and ready and ready[-1] is call
-        if is_next and self._failed.waits_again(call, each.again_wall_ms, self._now_ms(), self._wall_ms()):
-            ready.pop()
+        if self._restored.take(watermark_ms):
+            self._fill()
+            self._submit()
 
     def take(self, batch: Any, input_index: int) -> None:
         self._take_restored(NO_WATERMARK)
@@ -281,7 +256,7 @@ class AsyncCalls:
     # -- snapshots: it is a KeptState
 
     def load(self, stored: Stored) -> None:
-        self._restored.extend(calls_of(stored))
+        self._restored.load(stored)
 
     def freeze(self) -> FrozenCalls:
         """With the lock of the state in hand, so that a run stands between two records."""
@@ -295,7 +270,7 @@ class AsyncCalls:
         where = self._operator.context
         own = key_group_range(where.max_parallelism, where.parallelism, where.subtask_index).groups
         later = lambda: chain(past(), held(), waiting())  # noqa: E731
-        return FrozenCalls(self._restored[:], later, has_later, None if is_keyed else own)
+        return FrozenCalls(self._restored.waiting[:], later, has_later, None if is_keyed else own)
 
     @property
     def _prefix(self) -> str:

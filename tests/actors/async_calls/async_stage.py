@@ -175,7 +175,7 @@ class Stage:
         if isinstance(operator, KeyedOperator):
             operator._backend, operator.timers = self.backend, Timers(self.backend, operator._no_timers)
             operator._selectors = (KeySelector(lambda record: record[0]),)
-        self.calls._restored.extend(restored)
+        self.calls._restored.waiting.extend(restored)
         operator._calls = self.calls
         self.out = Collector()
         if opened:

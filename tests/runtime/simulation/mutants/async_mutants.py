@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from understudy.actors.async_calls import async_calls
+from understudy.actors.async_calls import restored_calls
 from understudy.actors.async_calls.async_calls import AsyncCalls
 from understudy.actors.async_calls.backlog import Backlog
 from understudy.actors.async_calls.call import Call
@@ -52,8 +52,8 @@ def _frozen(patch: Patch, change: Callable[[AsyncCalls, list[CallInFlight]], lis
 
 
 def _restored(patch: Patch, change: Callable[[CallInFlight], CallInFlight]) -> None:
-    calls_of = async_calls.calls_of
-    patch.setattr(async_calls, "calls_of", lambda stored: map(change, calls_of(stored)))
+    calls_of = restored_calls.calls_of
+    patch.setattr(restored_calls, "calls_of", lambda stored: map(change, calls_of(stored)))
 
 
 # ---- what a snapshot holds
