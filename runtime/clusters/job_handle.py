@@ -104,6 +104,8 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         self._readiness = Readiness(client.promise, lambda: self._status)
         self._last_details: JobDetails | None = None
         """After the job's end."""
+        self._is_to_be_canceled = False
+        """Whether the user wants it."""
         self._last_savepoint: JobFuture[str] | None = None
         """Of the latest order to end the job with one."""
         self._lost: JobLost | None = None
@@ -212,6 +214,8 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         savepoint, deadline = self._last_savepoint, time.monotonic() + timeout
         if savepoint is not None and _is_taken(savepoint, timeout if raised is None else 0.0):
             self._ended.wait(max(0.0, deadline - time.monotonic()))
+        if self._is_to_be_canceled or self._status is JobStatus.CANCELLING:
+            return
         if self._status.is_terminal or self._lost is not None:  # another leader may go on with it
             return
         config = self._graph.checkpoints
@@ -294,6 +298,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
 
     def cancel(self) -> JobFuture[Any]:
         """End the job at once, without a last checkpoint."""
+        self._is_to_be_canceled = True
         return self._future(CancelJob(self.job_id), "the order to cancel")
 
     def stop(self) -> JobFuture[Any]:

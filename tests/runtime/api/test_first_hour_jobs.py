@@ -75,6 +75,17 @@ def test_a_cluster_that_closes_on_a_running_job_says_so(
     assert "wait for its end with job.wait(), or end it by job.stop_with_savepoint()" in caplog.text
 
 
+def test_a_cluster_that_closes_on_a_job_that_was_canceled_has_nothing_to_say(caplog: pytest.LogCaptureFixture) -> None:
+    """Its user has said what they want."""
+    env = StreamEnvironment()
+    env.generate(lambda n: n, records_per_second=100).print()
+    with LocalCluster(debug=True) as cluster:
+        job = cluster.submit(env, name="endless")
+        job.ready().result(timeout=5)
+        job.cancel()
+    assert "its cluster closed" not in caplog.text
+
+
 def test_of_two_jobs_of_one_name_a_cluster_that_closes_says_which(caplog: pytest.LogCaptureFixture) -> None:
     with LocalCluster(debug=True) as cluster:
         for _ in range(2):

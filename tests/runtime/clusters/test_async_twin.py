@@ -79,9 +79,7 @@ def test_who_forgets_to_await_reads_so() -> None:
     total: list[Any] = [counter.total_async(1)]
     with pytest.raises(AttributeError, match=r"no \.real here: .*not awaited: write `await \.\.\.total_async\("):
         _ = total[0].real
-    with pytest.warns(
-        RuntimeWarning, match=r"Counter\.total_async\(.*\) was never awaited, so nothing was done"
-    ):
+    with pytest.warns(RuntimeWarning, match=r"Counter\.total_async\(.*\) was never awaited, so nothing was done"):
         gone(total)
     total.append(counter.total_async(1))
     with pytest.warns(RuntimeWarning, match="wanted a value, found"), pytest.raises(TypeError, match="not awaited"):
