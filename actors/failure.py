@@ -12,6 +12,9 @@ from types import TracebackType
 
 from ..messages import FailureCause, FailureKind, MissingColumn, Row, TaskDeployment
 from ..messages.error_frames import is_the_librarys_word
+from ..messages.failures import raised as raised
+from ..messages.failures import tell_line as tell_line
+from ..messages.failures import tell_place as tell_place
 from ..state.errors import CorruptState, MissingState, OutsideRoot, StateError
 from .errors import ChannelBroken, UserCodeError
 from .passing_errors import is_repeatable
@@ -20,12 +23,6 @@ from .traceback_text import traceback_text
 
 MAX_CAUSES = 10
 MAX_TEXT = 20_000
-LONGEST_LINE = 600
-_LONGEST_END = 250
-"""Of a line that is longer: our texts end with what to do."""
-
-_WRAPPERS = (FailureKind.REPEATED, FailureKind.USER_CODE)
-"""Kinds of errors that only wrap the one that was raised."""
 
 _KINDS: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (UserCodeError, FailureKind.USER_CODE),
@@ -180,38 +177,9 @@ def ended_unheard(task_manager: str) -> FailureCause:
     return FailureCause("TaskManagerLost", text, task_manager=task_manager, kind=FailureKind.TASK_MANAGER_LOST)
 
 
-def raised(failure: FailureCause) -> FailureCause:
-    """What was raised first of all, as the user sees it: without what this package has put around it."""
-    step = failure
-    while step.kind in _WRAPPERS and step.cause is not None:
-        step = step.cause
-    return step
-
-
 def tell_kept(path: str) -> str:
     """How to start from the checkpoint that a job has left."""
     return f"its checkpoint is kept; to go on from there: from_savepoint={path!r}"
-
-
-def tell_line(failure: FailureCause) -> str:
-    """The failure in one line: what was raised, and where."""
-    error = raised(failure)
-    text = " ".join(f"{error.error_type}: {error.error_message}".split())
-    if len(text) > LONGEST_LINE:
-        text = f"{text[: LONGEST_LINE - _LONGEST_END]}…{text[-_LONGEST_END:]}"
-    where = tell_place(failure)
-    return f"{text} (in {where})" if where else text
-
-
-def tell_place(failure: FailureCause) -> str:
-    """Operator, subtask, attempt and record, as far as they are known."""
-    if not (name := failure.operator_name or failure.vertex_name):
-        return ""
-    numbers = (("subtask", failure.subtask_index), ("attempt", failure.attempt_number))
-    told = [f"{'operator' if failure.operator_name else 'vertex'} {name!r}"]
-    told += [f"{what} {number}" for what, number in numbers if number >= 0]
-    told += [f"record {failure.record_position}"] if failure.record_position >= 0 else []
-    return ", ".join([*told, failure.record_origin] if failure.record_origin else told)
 
 
 def tell_story(failure: FailureCause) -> str:

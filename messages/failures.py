@@ -26,6 +26,14 @@ class FailureKind(Enum):
     NO_RESTORABLE_CHECKPOINT = "no_restorable_checkpoint"
 
 
+LONGEST_LINE = 600
+_LONGEST_END = 250
+"""Of a line that is longer: our texts end with what to do."""
+
+_WRAPPERS = (FailureKind.REPEATED, FailureKind.USER_CODE)
+"""Kinds of errors that only wrap the one that was raised."""
+
+
 @message
 class FailureCause:
     """One failure, as shown to users: what, where, and the original traceback, with what caused it."""
@@ -54,7 +62,40 @@ class FailureCause:
     record_origin: str = ""
     """What its sender calls the record that raised, or the records among which it is; empty where that is not known."""
 
+    def __str__(self) -> str:
+        """In one line: what was raised, and where."""
+        return tell_line(self)
+
     @property
     def is_secondhand(self) -> bool:
         """Whether the failure came to this task from another one."""
         return self.kind is FailureKind.CHANNEL_BROKEN
+
+
+def raised(failure: FailureCause) -> FailureCause:
+    """What was raised first of all, as the user sees it: without what this package has put around it."""
+    step = failure
+    while step.kind in _WRAPPERS and step.cause is not None:
+        step = step.cause
+    return step
+
+
+def tell_line(failure: FailureCause) -> str:
+    """The failure in one line: what was raised, and where."""
+    error = raised(failure)
+    text = " ".join(f"{error.error_type}: {error.error_message}".split())
+    if len(text) > LONGEST_LINE:
+        text = f"{text[: LONGEST_LINE - _LONGEST_END]}…{text[-_LONGEST_END:]}"
+    where = tell_place(failure)
+    return f"{text} (in {where})" if where else text
+
+
+def tell_place(failure: FailureCause) -> str:
+    """Operator, subtask, attempt and record, as far as they are known."""
+    if not (name := failure.operator_name or failure.vertex_name):
+        return ""
+    numbers = (("subtask", failure.subtask_index), ("attempt", failure.attempt_number))
+    told = [f"{'operator' if failure.operator_name else 'vertex'} {name!r}"]
+    told += [f"{what} {number}" for what, number in numbers if number >= 0]
+    told += [f"record {failure.record_position}"] if failure.record_position >= 0 else []
+    return ", ".join([*told, failure.record_origin] if failure.record_origin else told)

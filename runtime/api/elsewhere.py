@@ -36,6 +36,7 @@ _FULL: Final = 'write key_by(...).join(other.key_by(...), "full") in its place'
 _WINDOW: Final = (
     "write key_by(...).window(tumbling(minutes=1)) in its place, and .aggregate(...), .reduce(...) or .process(...)"
 )
+_SLIDING: Final = "write key_by(...).window(sliding(size, slide)) in its place"
 _BEST: Final = "write reduce(lambda one, other: max(one, other, key=...)) in its place"
 _CHAINED: Final = "operators of one parallelism share a task: write rebalance() before one that is to have its own"
 _FILES: Final = 'write sink_to(FileSink("out")) in its place'
@@ -110,7 +111,10 @@ OF_STREAMS: Final[Mapping[str, str]] = {
     "windowed_by": _WINDOW,
     "window_into": _WINDOW,
     "tumbling": _WINDOW,
-    "hopping": "write key_by(...).window(sliding(size, slide)) in its place",
+    "tumbling_window": _WINDOW,
+    "hopping": _SLIDING,
+    "sliding_window": _SLIDING,
+    "session_window": "write key_by(...).window(session(minutes=1)) in its place",
     "suppress": "windows give one result when they end, and aggregate('end', ...) one at the end of the data",
     "fold_final": "write key_by(...).aggregate('end', total=Sum('column')), or a KeyedOperator with on_end",
     "reduce_final": "write key_by(...).aggregate('end', total=Sum('column')), or a KeyedOperator with on_end",

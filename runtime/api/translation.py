@@ -44,6 +44,7 @@ from .environment import StreamEnvironment
 from .errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NotPicklable, OperatorCheckFailed
 from .event_time import check_assigners, check_event_times
 from .null_keys import warn_of_null_keys
+from .older_definitions import warn_of_older_definitions
 from .optimizer import optimized
 from .other_jobs import UNNAMED, warn_of_other_jobs
 from .own_output import check_own_output, check_sinks_apart, check_transactional_ids, warn_of_file_names
@@ -189,6 +190,7 @@ def _check(graph: JobGraph, nodes: Sequence[StreamNode]) -> None:
     validate(graph)
     check_own_output(nodes)
     warn_of_file_names(nodes)
+    warn_of_older_definitions(nodes)
     check_sinks_apart(nodes)
     check_transactional_ids(nodes)
     _check_intervals(nodes, graph.checkpoints)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Self
 
 from .async_twin import Blocking, async_twin
 from .not_called import NotCalled
+
+_closing_error: ContextVar[type[BaseException] | None] = ContextVar("closing_error", default=None)
 
 
 class AsContext(Blocking, metaclass=NotCalled):
@@ -33,6 +37,17 @@ class AsContext(Blocking, metaclass=NotCalled):
         return await self.start_async()
 
     async def __aexit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+        self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        await self.close_async()
+        token = _closing_error.set(kind)
+        try:
+            await self.close_async()
+        finally:
+            _closing_error.reset(token)
+
+
+def closing_error() -> type[BaseException] | None:
+    """What closes the cluster: Ctrl-C, say, or a mistake behind `submit`. For whom `close` calls, also on the thread on
+    which `async with` closes.
+    """
+    return sys.exc_info()[0] or _closing_error.get()

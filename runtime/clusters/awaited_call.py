@@ -51,7 +51,7 @@ class AwaitedCall(Coroutine[Any, Any, T], Unawaited):
         if self._coroutine is None:
             instead = f"write `await ...{self.__name__}(...)`"
             text = f"{self.__qualname__}(...) was never awaited, so nothing was done: {instead}"
-            warnings.warn(text, RuntimeWarning, stacklevel=2, source=self)
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
 
     def _begun(self) -> Coroutine[Any, Any, T]:
         if self._coroutine is None:

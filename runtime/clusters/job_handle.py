@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -40,6 +39,7 @@ from ..api.hook_checks import check_function
 from ..api.translation import Translation
 from ..system.errors import FutureTimeout
 from ..web.notebook import job_card
+from .as_context import closing_error
 from .async_twin import async_twin, interruptible, warn_of_event_loop
 from .inlet import Inlet, InletWay, way_into
 from .job_client import EventCallback, JobClient
@@ -186,10 +186,12 @@ class JobHandle(JobDialogue, JobOrders, JobFigures, JobOutput):
         `timeout` seconds at most; of another that still runs, log what becomes of it and its checkpoints. `jobs`: those
         of the cluster, by name and id.
         """
-        raised = sys.exc_info()[0]  # what closes the cluster: Ctrl-C, say, or a mistake behind `submit`
+        raised = closing_error()
         savepoint, deadline = self._last_savepoint, time.monotonic() + timeout
         if savepoint is not None and _is_taken(savepoint, timeout if raised is None else 0.0):
             self._ended.wait(max(0.0, deadline - time.monotonic()))
+        if self._is_to_be_canceled or self._status is JobStatus.CANCELLING:
+            return
         if self._status.is_terminal or self._lost is not None:  # another leader may go on with it
             return
         config = self._graph.checkpoints

@@ -23,11 +23,14 @@ from .paths import AnyPath, target_folder
 class JobOrders(AskedJob):
     """Base of the JobHandle."""
 
+    _is_to_be_canceled = False
+    """Whether the user wants it."""
     _last_savepoint: JobFuture[str] | None = None
     """Of the latest order to end the job with one."""
 
     def cancel(self) -> JobFuture[Any]:
         """End the job at once, without a last checkpoint."""
+        self._is_to_be_canceled = True
         return self._future(CancelJob(self.job_id), "the order to cancel")
 
     def stop(self) -> JobFuture[Any]:

@@ -89,7 +89,7 @@ def job_card(job: ShownJob, details: JobDetails | None, view: JobView | None, ur
         "" if view is None or is_over else _dim(f"as of {_clock(view.at_ms)}; run the cell again for newer figures")
     )
     last = details.failures[-1] if details.failures else None
-    why = f"<br>last failure: {escape(last.error_type)}: {escape(last.error_message[:500])}" if last else ""
+    why = f"<br>last failure: {escape(str(last))}" if last else ""
     table = _totals(details) if view is None or is_over else _rates(view)
     return f"<div>{head}{_page(url, not is_over)}<br>{', '.join(facts)}{why}{table}{moment}</div>"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from understudy.actors.errors import ChannelBroken
-from understudy.actors.failure import LONGEST_LINE, describe, lost_task_manager, raised, tell_line, tell_story
+from understudy.actors.failure import describe, lost_task_manager, raised, tell_line, tell_story
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 from understudy.messages import ExecutionState, FailureCause, FailureKind, UpdateTaskExecutionState
@@ -94,10 +94,12 @@ def test_one_line_says_what_and_where(tmp_path: Path) -> None:
 
 
 def test_one_line_stays_one_line_and_short() -> None:
-    line = tell_line(FailureCause("ValueError", "two\nlines " + "x" * 10_000, operator_name="worst"))
+    failure = FailureCause("ValueError", "two\nlines " + "x" * 10_000, operator_name="worst")
+    line = tell_line(failure)
     assert line.startswith("ValueError: two lines xxx")
     assert line.endswith("x (in operator 'worst')")
-    assert len(line) < LONGEST_LINE + 50
+    assert len(line) < 650
+    assert str(failure) == line, "as an endpoint, a log or a page shows it"
 
 
 def test_a_line_that_is_cut_ends_with_what_to_do() -> None:

@@ -75,6 +75,17 @@ def test_a_cluster_that_closes_on_a_running_job_says_so(
     assert "wait for its end with job.wait(), or end it by job.stop_with_savepoint()" in caplog.text
 
 
+def test_a_cluster_that_closes_on_a_job_that_was_canceled_has_nothing_to_say(caplog: pytest.LogCaptureFixture) -> None:
+    """Its user has said what they want."""
+    env = StreamEnvironment()
+    env.generate(lambda n: n, records_per_second=100).print()
+    with LocalCluster(debug=True) as cluster:
+        job = cluster.submit(env, name="endless")
+        job.ready().result(timeout=5)
+        job.cancel()
+    assert "its cluster closed" not in caplog.text
+
+
 def test_of_two_jobs_of_one_name_a_cluster_that_closes_says_which(caplog: pytest.LogCaptureFixture) -> None:
     with LocalCluster(debug=True) as cluster:
         for _ in range(2):
@@ -86,7 +97,11 @@ def test_of_two_jobs_of_one_name_a_cluster_that_closes_says_which(caplog: pytest
     assert [each[: len(begin)] for each, begin in zip(said, begins, strict=True)] == begins
 
 
-def test_a_cluster_that_an_interrupt_closes_does_not_advise_to_wait(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("on_a_loop", [False, True])
+def test_a_cluster_that_an_interrupt_closes_does_not_advise_to_wait(
+    on_a_loop: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a loop it is a CancelledError, and the cluster is closed on another thread."""
     env = StreamEnvironment()
     env.generate(lambda n: n, records_per_second=100).collect(name="out")
 
@@ -95,11 +110,15 @@ def test_a_cluster_that_an_interrupt_closes_does_not_advise_to_wait(caplog: pyte
             cluster.submit(env, name="endless").ready().result(timeout=5)
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        run()
-    said = (
-        "job 'endless' was running when KeyboardInterrupt closed its cluster, and is canceled: to go on with it later"
-    )
+    async def run_on_a_loop() -> None:
+        async with LocalCluster() as cluster:
+            job = await cluster.submit_async(env, name="endless")
+            await job.ready()
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError if on_a_loop else KeyboardInterrupt) as info:
+        asyncio.run(run_on_a_loop()) if on_a_loop else run()
+    said = f"job 'endless' was running when {info.type.__name__} closed its cluster, and is canceled: to go on with it"
     assert said in caplog.text
     assert "wait for its end" not in caplog.text
 
