@@ -29,6 +29,8 @@ ADVICE = {
 }
 
 
+_NO_FILES = Advice("its disk has no place for another file", "remove some, or choose another folder")
+"""In place of ADVICE where bytes may be left, and none of its inodes are."""
 _FORBIDDEN = (errno.EACCES, errno.EPERM)
 
 
@@ -57,7 +59,11 @@ def named(error: OSError, path: str, *, is_local: bool, wanted_bytes: int = 0) -
     if advice is None:
         return error
     folder = posixpath.dirname(path) or path
-    free = _free(folder, wanted_bytes) if is_local and error.errno == errno.ENOSPC else ""
+    free = ""
+    if is_local and error.errno == errno.ENOSPC and (disk := _disk_of(folder)) is not None:
+        if _has_no_place_for_files(disk):
+            advice = _NO_FILES
+        free = _free(disk, wanted_bytes)
     text = f"{error.strerror}: cannot write to {folder}: {advice.found}{free}: {advice.todo}"
     return UnwritableFolder(error.errno, text)
 
@@ -77,18 +83,24 @@ def as_said(error: OSError) -> BaseException:
     return error.__cause__ or error if isinstance(error, UnwritableFolder) else error
 
 
-def _free(folder: str, wanted_bytes: int) -> str:
-    """Of the disk of a folder, or of one above it. Space may be left, but no place for a file."""
+def _disk_of(folder: str) -> os.statvfs_result | None:
+    """Of a folder, or of one above it."""
     while True:
         try:
-            disk = os.statvfs(folder)
+            return os.statvfs(folder)
         except OSError:
             above = posixpath.dirname(folder)
             if above == folder:
-                return ""
+                return None
             folder = above
-            continue
-        size, free = (count * disk.f_frsize for count in (disk.f_blocks, disk.f_bavail))
-        files = f", and {disk.f_favail:,} of {disk.f_files:,} files" if disk.f_files and not disk.f_favail else ""
-        wanted = f"; {wanted_bytes:,} are needed" if free < wanted_bytes else ""
-        return f" ({free:,} of {size:,} bytes are free{files}{wanted})"
+
+
+def _has_no_place_for_files(disk: os.statvfs_result) -> bool:
+    return bool(disk.f_files) and not disk.f_favail
+
+
+def _free(disk: os.statvfs_result, wanted_bytes: int) -> str:
+    size, free = (count * disk.f_frsize for count in (disk.f_blocks, disk.f_bavail))
+    files = f", and {disk.f_favail:,} of {disk.f_files:,} files" if _has_no_place_for_files(disk) else ""
+    wanted = f"; {wanted_bytes:,} are needed" if free < wanted_bytes else ""
+    return f" ({free:,} of {size:,} bytes are free{files}{wanted})"

@@ -16,8 +16,8 @@ from typing import IO, Any
 import click
 from rich.console import Console
 
-from ...actors.failure import tell_line
-from ...messages import JobDetails, JobStatus
+from ...actors.failure import raised, tell_line, tell_place
+from ...messages import FailureCause, JobDetails, JobStatus
 from ..api.environment import StreamEnvironment
 from ..clusters.announcement import Announcement
 from ..clusters.cluster import Cluster
@@ -259,7 +259,7 @@ def _begin(job: JobHandle) -> str:
 
 def _watch(job: JobHandle, display: Display, sources: Collection[str]) -> JobDetails:
     """Show how far it is until it ends. `sources`: their names. Raises JobFailed, JobCanceled, JobLost."""
-    told = time.monotonic()
+    told, lines = time.monotonic(), ProgressLines(sources)
     while True:
         with contextlib.suppress(TimeoutError):
             return job.wait(timeout=LOOK_SECONDS)
@@ -267,17 +267,32 @@ def _watch(job: JobHandle, display: Display, sources: Collection[str]) -> JobDet
         display.tasks(details.tasks)
         if not display.is_live and time.monotonic() - told >= LINE_SECONDS:
             told = time.monotonic()
-            display.say(_progress(details, sources))
+            display.say(lines.line(details))
 
 
-def _progress(details: JobDetails, sources: Collection[str]) -> str:
-    read = sum(task.records_in for task in details.tasks if task.vertex_name.split(" -> ")[0] in sources)
-    is_down = details.failures and details.status is not JobStatus.RUNNING
-    why = f"; last failure: {tell_line(details.failures[-1])}" if is_down else ""
-    return (
-        f"job is {details.status.value}: its sources have read {read:,} records, "
-        f"{details.completed_checkpoints} checkpoints, {details.restarts} restarts{why}"
-    )
+class ProgressLines:
+    """How far a job is, a line now and then. The text of a failure comes in full once, and then its type and place."""
+
+    def __init__(self, sources: Collection[str]) -> None:
+        self._sources = sources
+        self._known = ""
+
+    def line(self, details: JobDetails) -> str:
+        read = sum(task.records_in for task in details.tasks if task.vertex_name.split(" -> ")[0] in self._sources)
+        is_down = details.failures and details.status is not JobStatus.RUNNING
+        why = f"; last failure: {self._told(details.failures[-1])}" if is_down else ""
+        return (
+            f"job is {details.status.value}: its sources have read {read:,} records, "
+            f"{details.completed_checkpoints} checkpoints, {details.restarts} restarts{why}"
+        )
+
+    def _told(self, failure: FailureCause) -> str:
+        error = raised(failure)
+        text, is_known = tell_line(failure), error.error_message == self._known
+        self._known = error.error_message
+        where = tell_place(failure)
+        short = f"{error.error_type} again{f', in {where}' if where else ''}"
+        return short if is_known and len(short) < len(text) else text
 
 
 def _collected(env: StreamEnvironment, job: JobHandle) -> dict[str, list[Any]]:

@@ -166,10 +166,8 @@ class _Child:
     index: int
     template: _TemplateProcess
     last_line: LastLine = field(default_factory=LastLine)
-    is_killed: bool = False
 
     def kill(self, token: int) -> None:
-        self.is_killed = True
         self.template.send(Kill(token))
 
 
@@ -270,8 +268,8 @@ class LocalLauncher:
         match message:
             case Forked(token, pid):
                 log.info("TaskManager process %d is process %d", token, pid)
-            case Exited(token, reason):
-                self._child_exited(token, reason)
+            case Exited(token, reason, was_ordered):
+                self._child_exited(token, reason, was_ordered)
 
     def _template_gone(self, template: _TemplateProcess, how: str) -> None:
         """It takes its children with it, so they are gone too by now; `start` makes the next one."""
@@ -287,9 +285,9 @@ class LocalLauncher:
                     *(how, len(orphans)),
                 )
         for token in orphans:
-            self._child_exited(token, f"its template process ended: {how}")
+            self._child_exited(token, f"its template process ended: {how}", was_ordered=False)
 
-    def _child_exited(self, token: int, reason: str) -> None:
+    def _child_exited(self, token: int, reason: str, was_ordered: bool) -> None:
         with self._changed:
             child = self._children.pop(token)
             timer = None if self._has_children(child.job_id) else self._grace_timers.pop(child.job_id, None)
@@ -298,7 +296,7 @@ class LocalLauncher:
             timer.cancel()
         if not reason.endswith(_SAYS_ALL) and self.output.drain(LAST_LINE_SECONDS) and child.last_line.text:
             reason = f"{reason}; {_with_remedy(child.last_line.text)}"
-        if reason == "killed by SIGKILL" and not child.is_killed and not self._is_closed:
+        if reason == "killed by SIGKILL" and not was_ordered and not self._is_closed:
             reason += _BY_OTHERS
         self._tell(TaskManagerExited(child.job_id, child.index, reason))
 

@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NoReturn
 
+_FLAGS, _PF_EXITING = 5, 0x4
+"""The place of `flags` in /proc/<pid>/stat, counted behind the state (proc(5)), and one of them (linux/sched.h)."""
 _LENGTH = struct.Struct("!I")
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LINE_BUFFERED = 1
@@ -67,6 +69,8 @@ class Exited:
 
     token: int
     reason: str
+    was_ordered: bool = False
+    """It still ran when its cluster had it killed."""
 
 
 def send(peer: socket.socket, message: object) -> None:
@@ -130,6 +134,8 @@ class Template:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._children: dict[int, int] = {}
+        self._ordered: set[int] = set()
+        """Of them, those that were killed here."""
         self._warm: set[str] = set()
         self._child_ended, wake = os.pipe()
         os.set_blocking(wake, False)
@@ -154,8 +160,7 @@ class Template:
                     self._on(message)
         finally:
             for pid in self._children:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                self._kill(pid)
             self._reap(0)
             self._end_orphans()
 
@@ -178,7 +183,13 @@ class Template:
             case Kill(token):
                 for pid, known in self._children.items():
                     if known == token:
-                        os.kill(pid, signal.SIGKILL)
+                        self._kill(pid)
+
+    def _kill(self, pid: int) -> None:
+        if not is_ending(pid):
+            self._ordered.add(pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
     def _warm_up(self, functions: tuple[str, ...]) -> None:
         for name in functions:
@@ -212,7 +223,9 @@ class Template:
             token = self._children.pop(pid, None)
             if token is not None:
                 self._end_orphans()
-                self._tell(Exited(token, describe_exit_code(os.waitstatus_to_exitcode(status))))
+                was_ordered = pid in self._ordered
+                self._ordered.discard(pid)
+                self._tell(Exited(token, describe_exit_code(os.waitstatus_to_exitcode(status)), was_ordered))
 
     def _end_orphans(self) -> None:
         """What user code has forked in a TaskManager ends with that: it holds copies of its files and pipes, and nobody
@@ -278,6 +291,18 @@ def _children_of_this_process() -> list[int]:
             return [int(pid) for pid in listed.read().split()]
     except OSError:
         return []
+
+
+def is_ending(pid: int) -> bool:
+    """Whether it has ended, or the kernel takes it down just now, which takes a second where it had much memory:
+    its connections break first. False where the system does not say it.
+    """
+    try:
+        with open(f"/proc/{pid}/stat") as told:
+            state, *rest = told.read().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return state in ("Z", "X") or bool(int(rest[_FLAGS]) & _PF_EXITING)
 
 
 def _die_with_parent(parent: int) -> None:

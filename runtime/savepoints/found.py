@@ -17,6 +17,7 @@ from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.savepoint_store import HEAP_PATHS, FilesystemSavepointStore, SavepointPointer
 from ...state.checkpoints.savepoint_stores import FOLDER
 from ...state.checkpoints.savepoints import METADATA, metadata_path
+from ...state.durable_files import special_kind
 from ...state.errors import CorruptState, ForgedPointer, MissingSavepoint, MissingState, OutsideRoot
 from ...state.file_locations import is_url
 from ...state.storage import CheckpointStorage
@@ -80,6 +81,8 @@ def follow(path: str | os.PathLike[str]) -> Leads:
     try:
         is_there = storage.exists(name)
     except OutsideRoot:  # right below the root of a file system, or a link that leads elsewhere
+        if not is_url(whole) and os.path.islink(whole):
+            return follow(os.path.realpath(whole))
         is_there = False
     if not is_there:
         raise _nothing_there(whole)
@@ -150,6 +153,8 @@ def _incomplete(leads: Leads) -> Exception:
 
 
 def _nothing_there(whole: str) -> Exception:
+    if not is_url(whole) and (kind := special_kind(whole)) is not None:
+        return NotASavepoint(whole, f"it is {kind}; wanted a savepoint's file, or a checkpoint's folder")
     files, root = DurableFiles.at(whole)
     names = files.names(root) if files.exists(root) else []
     if not names and not files.exists(root):

@@ -89,7 +89,9 @@ class RocksParts(Snapshot):
             listed += [] if state in listed else [state]
         header = {"max_parallelism": main.max_parallelism, "key": main.key_schema, "states": listed}
         super().__init__(handle, header)
+        self._files = files
         self._opened: Any = None
+        self._release: Callable[[], Any] = bool
 
     @property
     def groups(self) -> range:
@@ -102,9 +104,15 @@ class RocksParts(Snapshot):
             from ...state.rocks.common_format import RocksSnapshot
 
             self._opened = RocksSnapshot(self.handle, self._read)
-            weakref.finalize(self, self._opened.close)
+            self._release = weakref.finalize(self, self._opened.close)
+            self._files.fetched(self)
         found: KeyedStateHandle | None = self._opened.of(range(group, group + 1), without)
         return found
+
+    def close(self) -> None:
+        """The folder and its descriptors go; the next key group fetches the files again."""
+        self._opened = None
+        self._release()
 
 
 class RunParts(Snapshot):

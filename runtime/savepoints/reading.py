@@ -48,6 +48,18 @@ class SavepointReader:
         """
         return cls(find(path))
 
+    def close(self) -> None:
+        """Give back the files that state of RocksDB has put on this machine, and their descriptors. It may be read
+        afterwards, and fetches them again; twice, this does nothing. A `with` block closes it at its end.
+        """
+        self.files.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     @property
     def path(self) -> str:
         return self.found.path

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
+from weakref import WeakSet
 
 from ...messages import KeyedStateHandle, StateHandle
 from ...state.backends.group_parts import Part
 from ...state.errors import CorruptState, MissingState
 from ...state.storage import CheckpointStorage
+
+
+class Closing(Protocol):
+    """What holds descriptors and a temporary folder."""
+
+    def close(self) -> None: ...
 
 
 class StateFiles:
@@ -23,6 +31,16 @@ class StateFiles:
         self.read_bytes = 0
         """That were read of files so far, but for verifying whole ones."""
         self._verified: set[str] = set()
+        self._on_disk: WeakSet[Closing] = WeakSet()
+
+    def fetched(self, what: Closing) -> None:
+        """It has put files on this machine's disk, and holds them until `close`."""
+        self._on_disk.add(what)
+
+    def close(self) -> None:
+        """Give back what is held on this machine. A later read fetches it again."""
+        while self._on_disk:
+            self._on_disk.pop().close()
 
     def path_of(self, handle: StateHandle) -> str:
         """For error texts."""

@@ -59,6 +59,16 @@ def test_a_log_says_how_much_it_needs_where_the_disk_is_not_quite_full(
         USES["log"](DurableFiles.at(str(tmp_path))[0], str(tmp_path))
 
 
+def test_a_disk_that_has_bytes_and_no_inodes_is_not_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looked with `df` saw a disk that was empty, and made space in vain."""
+    disk = os.statvfs_result((4096, 4096, 256, 256, 256, 600, 0, 0, 0, 255))
+    monkeypatch.setattr("os.fsync", no_room)
+    monkeypatch.setattr("os.statvfs", lambda folder: disk)
+    said = "its disk has no place for another file .*, and 0 of 600 files.: remove some, or choose another folder"
+    with pytest.raises(UnwritableFolder, match=said):
+        USES["write"](DurableFiles.at(str(tmp_path))[0], str(tmp_path))
+
+
 def test_so_is_that_of_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = CheckpointStorage(str(tmp_path))
     monkeypatch.setattr("os.fsync", no_room)

@@ -12,8 +12,9 @@ from collections import Counter
 import pytest
 
 from understudy import JobCanceled
-from understudy.messages import CheckpointId, JobDetails, JobId, JobStatus
+from understudy.messages import CheckpointId, FailureCause, JobDetails, JobId, JobStatus, SubtaskIndex
 from understudy.runtime.cli.output import with_option
+from understudy.runtime.cli.run import ProgressLines
 
 from .conftest import WAIT_S, Shell
 
@@ -267,3 +268,23 @@ def test_how_a_job_has_ended_names_the_option_of_the_command_line() -> None:
     checkpoint, path = CheckpointId(1), "/c/1/_metadata"
     details = JobDetails(JobId("job-1"), "shop", JobStatus.CANCELED, 0, (), 1, checkpoint, "", (), path)
     assert with_option(str(JobCanceled(details)), details).endswith(f"to go on from there: --from-savepoint {path}")
+
+
+def test_the_text_of_a_failure_is_in_one_line_of_progress_and_not_in_each() -> None:
+    """A long text came every ten seconds, as long as the job restarted."""
+    lines = ProgressLines(())
+
+    def line(text: str, attempt: int, status: JobStatus = JobStatus.RESTARTING) -> str:
+        failure = FailureCause(
+            "ValueError", text, operator_name="parse", subtask_index=SubtaskIndex(0), attempt_number=attempt
+        )
+        return lines.line(JobDetails(JobId("job-1"), "shop", status, attempt, (failure,), 1, CheckpointId(1), "", ()))
+
+    long = "no price in " + "x" * 300
+    assert long in line(long, 0)
+    again = line(long, 1)
+    assert long not in again
+    assert "ValueError again, in operator 'parse', subtask 0, attempt 1" in again
+    assert "failure" not in line(long, 2, JobStatus.RUNNING)
+    assert "another" in line("another", 3)
+    assert long in line(long, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ from understudy.messages import CheckpointConfig, JobId
 from understudy.runtime.clusters import local_launcher
 from understudy.runtime.clusters.local_launcher import LocalLauncher
 from understudy.runtime.clusters.task_manager_process import TaskManagerLaunch
-from understudy.runtime.clusters.template import Exited, send
+from understudy.runtime.clusters.template import Exited, is_ending, send
+
+from .jobs import eventually
 
 START = local_launcher.start_template
 """As users have it: the fixtures of this folder put another one in its place."""
@@ -170,9 +173,10 @@ def test_of_a_kill_that_is_none_of_its_own_the_launcher_says_that_memory_may_be_
         launcher.prepare(LAUNCH)
         for index in (1, 2):
             launcher.start(LAUNCH.job_id, index)
-        launcher.kill(LAUNCH.job_id, 2)
-        for token in launcher._children.copy():
-            send(lines[0], Exited(token, "killed by SIGKILL"))
+        for index in (1, 2):
+            launcher.kill(LAUNCH.job_id, index)  # as soon as its connection has broken, before it is known why
+        for token, child in launcher._children.copy().items():
+            send(lines[0], Exited(token, "killed by SIGKILL", was_ordered=child.index == 2))
     finally:
         lines[0].close()
         launcher._template._reader.join()
@@ -182,3 +186,12 @@ def test_of_a_kill_that_is_none_of_its_own_the_launcher_says_that_memory_may_be_
     assert "memory" in by_index[1]
     assert "dmesg" in by_index[1]
     assert by_index[2] == "killed by SIGKILL"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system does not say it")
+def test_a_process_that_has_ended_is_known_before_it_is_waited_for() -> None:
+    """One that the kernel kills for its memory loses its connections first, and is ordered to be killed then."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert not is_ending(process.pid)
+        process.kill()
+        eventually(lambda: is_ending(process.pid), "its end")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -248,3 +249,25 @@ def test_state_with_columns_of_a_users_own_extension_type_is_a_table(tmp_path: P
         assert sorted(table.to_arrow()["sensor"].to_pylist()) == sorted(map(str, range(30)))
     finally:
         pa.unregister_extension_type(Code().extension_name)
+
+
+def test_a_link_leads_to_its_savepoint_and_what_is_no_file_is_called_by_its_kind(tmp_path: Path) -> None:
+    """A link to one elsewhere, and a pipe, were said to be folders with themselves in them."""
+    path = savepoint(tmp_path / "one", {"declared": declared_states()})
+    links = tmp_path / "links"
+    links.mkdir()
+    latest, pipe, loop = links / "latest", links / "pipe", links / "loop"
+    latest.symlink_to(path)
+    os.mkfifo(pipe)
+    loop.symlink_to(loop)
+    assert Savepoint.open(latest).path == os.path.realpath(path)
+    with pytest.raises(NotASavepoint, match="it is a named pipe; wanted"):
+        Savepoint.open(pipe)
+    (links / "zero").symlink_to("/dev/zero")
+    with pytest.raises(NotASavepoint, match="/dev/zero: not a savepoint: it is a device"):
+        Savepoint.open(links / "zero")
+    (links / "other").symlink_to(__file__)
+    with pytest.raises(NotASavepoint, match="wanted a file that begins with"):
+        Savepoint.open(links / "other")
+    with pytest.raises(MissingSavepoint):
+        Savepoint.open(loop)

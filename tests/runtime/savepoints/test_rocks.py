@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,26 @@ def test_what_rocksdb_holds_is_what_the_heap_would(tmp_path: Path) -> None:
     heap = savepoint(tmp_path / "two", {"declared": declared_states()})
     assert opened.diff(heap).is_same
     assert Savepoint.verify(path).is_whole
+
+
+def test_a_savepoint_that_is_closed_holds_no_files(tmp_path: Path) -> None:
+    """Before, descriptors and folder stayed until garbage was collected."""
+    path = savepoint(tmp_path / "one", {"declared": declared_states(state_backend="rocksdb")})
+    others = files_of_rocksdb()
+    with Savepoint.open(path) as opened:
+        there = rows(opened, "value")
+        assert files_of_rocksdb() - others
+    assert not files_of_rocksdb() - others
+    assert rows(opened, "value") == there, "a later read fetches them again"
+    opened.close()
+    opened.close()
+    assert not files_of_rocksdb() - others
+
+
+def files_of_rocksdb() -> set[str]:
+    """That this process has open."""
+    found = {os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()}
+    return {each for each in found if each.endswith((".sst", ".log", "/LOCK"))}
 
 
 @pytest.mark.parametrize("edited", [False, True])
