@@ -22,7 +22,8 @@ def warn_of_older_definitions(nodes: Sequence[StreamNode]) -> None:
     if hasattr(main, "__file__"):
         return
     for node in nodes:
-        for held in (type(node.operator), *vars(node.operator).values()):
+        parts: tuple[Any, ...] = (type(node.operator), *vars(node.operator).values())
+        for held in parts:
             if not isinstance(held, type | FunctionType) or held.__module__ != "__main__":
                 continue
             newest = vars(main).get(held.__qualname__)
