@@ -22,11 +22,10 @@ def warn_of_older_definitions(nodes: Sequence[StreamNode]) -> None:
     if hasattr(main, "__file__"):
         return
     for node in nodes:
-        parts: tuple[Any, ...] = (type(node.operator), *vars(node.operator).values())
-        for held in parts:
+        for held in (type(node.operator), *vars(node.operator).values()):
             if not isinstance(held, type | FunctionType) or held.__module__ != "__main__":
                 continue
-            newest = vars(main).get(held.__qualname__)
+            newest: Any = vars(main).get(held.__qualname__)
             if type(newest) is type(held) and newest is not held and _outline(newest) != _outline(held):
                 warn(
                     f"operator {node.name!r} has {held.__qualname__} as it was when the stream was built; it has been "
