@@ -57,9 +57,8 @@ def store_run(file_id: SharedFileId, sections: KeyedStateHandle, target: Snapsho
     assert data is not None, "sections are written inline"
     index = pack_plain([sections.backend, {group: list(where) for group, where in sections.offsets.items()}])
     if target.storage is None or len(data) + len(index) < target.inline_below_bytes:
-        return StoredRun(
-            SharedStateHandle(file_id, inline_handle(b"".join((data, index)))), len(index), sections.backend
-        )
+        whole = inline_handle(b"".join((data, index)))
+        return StoredRun(SharedStateHandle(file_id, whole), len(index), sections.backend)
     path = target.shared_path(file_id)
     stored = target.write(path, (data, index), first_checksum=sections.handle.checksum)
     return StoredRun(SharedStateHandle(file_id, stored), len(index), sections.backend)
