@@ -155,19 +155,20 @@ def pools_in_line() -> Iterator[None]:
     """A thread that is seen does itself, one after the other, all that it gives to a pool by `map` and waits for. So
     these calls are seen, and a run is the same whenever it is repeated.
     """
-    as_it_is = ThreadPoolExecutor.map
+    kind: Any = ThreadPoolExecutor
+    as_it_is = kind.map
 
     def in_line(pool: Any, function: Callable[..., Any], *iterables: Any, **options: Any) -> Iterator[Any]:
         is_seen = isinstance(getattr(sys.getprofile(), "__self__", None), OutsideCalls)
         if not is_seen or pool._initializer is not None:
-            return as_it_is(pool, function, *iterables, **options)
+            return as_it_is(pool, function, *iterables, **options)  # type: ignore[no-any-return]
         return _results([_outcome(function, each) for each in zip(*iterables, strict=False)])
 
-    ThreadPoolExecutor.map = in_line  # type: ignore[method-assign, assignment]
+    kind.map = in_line
     try:
         yield
     finally:
-        ThreadPoolExecutor.map = as_it_is  # type: ignore[method-assign]
+        kind.map = as_it_is
 
 
 def _outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from understudy.actors.async_calls.call_table import CallTable
 from understudy.actors.async_calls.frozen_calls import CallInFlight, FrozenCalls, calls_of, in_their_order
 from understudy.actors.flow.elements import TimedBatch
 from understudy.actors.operators.timers import KeyedTimer
@@ -202,3 +203,11 @@ def test_records_that_have_begun_come_before_those_of_other_subtasks_that_wait()
     assert [each.number for _, each in ordered] == [2, 4, 1, 3, 0]
     assert [behind_ms for behind_ms, _ in ordered] == [-9, -9, -9, -9, 5]
     assert behind == 2
+
+
+def test_failed_tries_of_a_restored_record_count_in_the_next_snapshot_though_it_has_not_begun_again() -> None:
+    """Else a job that fails twice in a row would have it tried as if it never was."""
+    table = CallTable(keyed=True, ordered=False, in_epochs=False)
+    table.add_restored(call(1, tries=2, identity="op-1-1"))
+    (again,) = table.frozen("op-2-")()
+    assert (again.tries, again.identity) == (2, "op-1-1")

@@ -95,6 +95,30 @@ def test_a_dataclass_changed_in_place_does_not_leak_into_the_snapshot() -> None:
     assert state.value() == Visit(2, ["JFK", "LGA"])
 
 
+def test_what_a_key_holds_in_each_of_its_namespaces_is_copied_by_itself() -> None:
+    """As windows of one key do, which are changed one after the other while a snapshot is being written."""
+    backend = HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
+    declared = ListState(int, name="items")
+    items: Any = backend.state(declared)
+    backend.current_key = "a"
+    for window in (1, 2):
+        items.set_namespace(window)
+        items.add(window)
+    snapshot = backend.snapshot(CheckpointId(1))
+    for window in (1, 2):
+        items.set_namespace(window)
+        items.add(7)
+    handle = snapshot(None)  # type: ignore[arg-type]
+    assert handle is not None
+    again = HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
+    again.restore([handle], lambda it: it.data or b"")
+    again.current_key = "a"
+    restored: Any = again.state(declared)
+    for window in (1, 2):
+        restored.set_namespace(window)
+        assert restored.get() == [window]
+
+
 def test_values_are_copied_once_per_snapshot_and_not_without_one() -> None:
     backend = backend_of("a", value=[1])
     state = backend.state(ValueState(object, name="held"))
