@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TextIO, TypeVar
 
 import click
 
@@ -83,11 +83,18 @@ def _warnings_in_words() -> Iterator[None]:
     """Those of this library that come of no line of the user's point at click, which has called the command."""
     before, caller = warnings.showwarning, str(Path(click.__file__).parent)
 
-    def show(message: Warning | str, category: type[Warning], filename: str, *rest: Any) -> None:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
         if filename.startswith(caller) and issubclass(category, UserWarning):
             note(f"warning: {by_flag(str(message))}")
         else:
-            before(message, category, filename, *rest)
+            before(message, category, filename, lineno, file, line)
 
     warnings.showwarning = show
     try:
