@@ -21,16 +21,18 @@ def warn_of_older_definitions(nodes: Sequence[StreamNode]) -> None:
     main = sys.modules["__main__"]
     if hasattr(main, "__file__"):
         return
+    names = vars(main)
     for node in nodes:
         for held in (type(node.operator), *vars(node.operator).values()):
             if not isinstance(held, type | FunctionType) or held.__module__ != "__main__":
                 continue
-            newest: Any = vars(main).get(held.__qualname__)
+            name = held.__qualname__
+            newest: Any = names.get(name)
             if type(newest) is type(held) and newest is not held and _outline(newest) != _outline(held):
                 warn(
-                    f"operator {node.name!r} has {held.__qualname__} as it was when the stream was built; it has been "
-                    "defined again since, otherwise. To have the newer one in the job, run the cell that builds the "
-                    "stream again, and submit that"
+                    f"operator {node.name!r} has {name} as it was when the stream was built, and {name} has been "
+                    "changed since. To have the newer one in the job, run the cell that builds the stream again, and "
+                    "submit that"
                 )
 
 

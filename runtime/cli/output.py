@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
 import logging
 import sys
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from typing import Any, ParamSpec, TypeVar
+from pathlib import Path
+from typing import Any, ParamSpec, TextIO, TypeVar
 
 import click
 
@@ -57,12 +60,15 @@ def by_flag(text: str) -> str:
 
 
 def told(command: Callable[P, R]) -> Callable[P, R]:
-    """A command whose failures are reported in words and by exit code: ours by 1, Ctrl-C by 130."""
+    """A command whose failures are reported in words and by exit code: ours by 1, Ctrl-C by 130. Warnings about a
+    program, of which no line is known, are lines of ours.
+    """
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return command(*args, **kwargs)
+            with _warnings_in_words():
+                return command(*args, **kwargs)
         except OURS as error:
             raise click.ClickException(by_flag(str(error)) or type(error).__name__) from error
         except KeyboardInterrupt:
@@ -70,6 +76,31 @@ def told(command: Callable[P, R]) -> Callable[P, R]:
             raise SystemExit(INTERRUPTED) from None
 
     return run
+
+
+@contextlib.contextmanager
+def _warnings_in_words() -> Iterator[None]:
+    """Those of this library that come of no line of the user's point at click, which has called the command."""
+    before, caller = warnings.showwarning, str(Path(click.__file__).parent)
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if filename.startswith(caller) and issubclass(category, UserWarning):
+            note(f"warning: {by_flag(str(message))}")
+        else:
+            before(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 def note(text: str) -> None:

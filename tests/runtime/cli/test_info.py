@@ -56,3 +56,17 @@ def test_a_program_that_cannot_run_is_refused_with_the_reason(
     assert done.code == code
     assert says in " ".join(done.err.split())
     assert "Traceback" not in done.err
+
+
+def test_a_warning_about_the_program_is_a_line_without_a_place_in_our_code(shell: Shell) -> None:
+    (shell.folder / "late.py").write_text(
+        "from understudy import FileSink, StreamEnvironment\n"
+        "def build():\n"
+        "    env = StreamEnvironment()\n"
+        "    env.from_collection([1]).sink_to(FileSink('out.csv'), name='out')\n"
+        "    return env\n"
+    )
+    done = shell("info", "late.py:build")
+    assert done.code == 0, done.err
+    (line,) = done.err.splitlines()
+    assert line.startswith("warning: sink 'out': FileSink writes a folder")
