@@ -138,7 +138,7 @@ class FailureLog:
         if not self._is_due(told):
             return
         if told.count == 1:
-            line = f"{self._job} failed: {tell_line(failure)}; {self._first_outlook(known)}{self._until(known)}"
+            line = f"{self._job} failed: {self._line_of(failure)}; {self._first_outlook(known)}{self._until(known)}"
             self.say("\n".join([line, *_tracebacks(raised(failure))]), of=failure)
             return
         is_counted = known.count > 1 and self._limit is not None
@@ -146,7 +146,7 @@ class FailureLog:
         if not is_counted and failure.repeatable and self._limit is not None:
             times += ", but the first since a checkpoint completed"
         is_same_text = symptom_of(failure).message == told.symptom.message
-        what = _told_shortly(failure) if is_same_text else tell_line(failure)
+        what = _told_shortly(failure) if is_same_text else self._line_of(failure)
         advice = _OF_ONE_RECORD if known.restart is not None and told.is_of_one_record(failure) else ""
         self.say(f"{self._job}: the same failure again, {times}: {what}; {_outlook(known.restart)}{advice}", of=failure)
 
@@ -171,7 +171,8 @@ class FailureLog:
         self._lost[lost.index] += 1
         times = self._lost[lost.index]
         advice = f". It is the {_ordinal(times)} {_DEADLY}" if times == LOST_AGAIN else ""
-        self.say(f"{self._job}: TaskManager {lost.index} (process {lost.pid}) was lost: {lost.reason}{advice}")
+        why = self._shortly(lost.reason)
+        self.say(f"{self._job}: TaskManager {lost.index} (process {lost.pid}) was lost: {why}{advice}")
 
     def process_ended(self, ended: ProcessEnded) -> None:
         """It was lost before, or had not even registered."""
@@ -189,7 +190,12 @@ class FailureLog:
         if len(reason) <= SHORT_LINE:
             return reason
         is_new, self._long_reason = reason != self._long_reason, reason
-        return reason if is_new else f"{reason.partition(',')[0][:SHORT_LINE]}, as logged above"
+        return reason if is_new else _first_clause(reason)
+
+    def _line_of(self, failure: FailureCause) -> str:
+        """That of a lost TaskManager has the reason of its end, which stands in the line before."""
+        line, known = tell_line(failure), self._long_reason
+        return line.replace(known, _first_clause(known)) if known else line
 
     def checkpoint_completed(self) -> None:
         """That is progress: what ended processes before is over."""
@@ -328,3 +334,7 @@ def _has_doubled(count: int, first: int) -> bool:
 def _ordinal(number: int) -> str:
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{'th' if number % 100 in (11, 12, 13) else ending}"
+
+
+def _first_clause(reason: str) -> str:
+    return f"{reason.partition(',')[0][:SHORT_LINE]}, as logged above"

@@ -32,7 +32,7 @@ from ...state.columns.arrow_batches import Payload
 from ...state.columns.batch_codec import BatchFormat, decode, encode
 from ...state.columns.numbered_rows import NamedRows, NumberedRows, decode_numbered, encode_numbered
 from .frames import FrameKind, Header
-from .record_sizes import are_huge, sample
+from .record_sizes import are_huge
 
 MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
 """Larger batches are halved until they fit; a larger frame closes the connection it came from."""
@@ -72,11 +72,11 @@ def decode_element(header: Header, payload: Payload | None) -> Element:
 
 
 def _encode_batch(batch: AnyBatch | Numbered, max_bytes: int) -> Iterator[Content]:
-    """A batch with a huge record is refused before it is encoded where that is cheap to see, as in a batch of few; in
-    others after one encoding. The bytes of a whole batch are given back before those of its halves are made.
+    """A batch that begins with a huge record is refused before it is encoded: where there is one, most are. Of others
+    all records are looked at after one encoding. The bytes of a batch are given back before its halves are encoded.
     """
     records = batch.records if isinstance(batch, TimedBatch) else batch
-    if isinstance(records, list) and are_huge(sample(records), max_bytes):
+    if isinstance(records, list) and are_huge(records[:1], max_bytes):
         raise _too_large(max_bytes)
     content = _content_of(batch)
     if _fits(content, max_bytes):

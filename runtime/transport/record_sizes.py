@@ -16,17 +16,11 @@ from ...messages import DictRow, Row, serializer_for
 
 _LOOKED_AT = 64
 """Values of one record, at most."""
-_SAMPLE = 4
 
 
 def are_huge(records: Iterable[Any], max_bytes: int) -> bool:
     """Whether one of them certainly takes more bytes than this."""
     return any(_least_bytes(record) > max_bytes for record in records)
-
-
-def sample(records: list[Any]) -> list[Any]:
-    """A few, from all over a batch."""
-    return records[:: max(1, len(records) // _SAMPLE)]
 
 
 def _least_bytes(record: Any) -> int:

@@ -15,6 +15,7 @@ from understudy.messages import (
     CheckpointAborted,
     CheckpointId,
     FailureCause,
+    FailureKind,
     JobId,
     JobStatus,
     RestartStrategyConfig,
@@ -285,6 +286,20 @@ def test_what_to_do_about_processes_that_are_killed_is_said_once(
         f"{head} {again}",
         f"job 'flights': TaskManager 1 ended before it registered: {again}; the next one starts in 0.5 s",
     ]
+
+
+def test_why_a_process_was_killed_is_not_said_again_by_its_loss_and_by_the_failure(
+    told: FailureLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where its end is known before its connection breaks."""
+    why = f"killed by SIGKILL, and not by Understudy: {'memory ran out, or ' * 10}it did not"
+    for number in (1, 2):
+        told.task_manager_lost(TaskManagerChanged("job-1", f"tm-{number}", 0, 4711, False, why, 0))
+        text = f"TaskManager tm-{number} was lost: {why}"
+        lost = FailureCause("TaskManagerLost", text, kind=FailureKind.TASK_MANAGER_LOST)
+        told.failed(FailureKnown(lost, SOON))
+    assert caplog.text.count(why) == 1
+    assert caplog.text.count("killed by SIGKILL, as logged above") == 2
 
 
 def test_all_that_is_logged_is_kept(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
