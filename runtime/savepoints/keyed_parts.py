@@ -91,7 +91,8 @@ class RocksParts(Snapshot):
         super().__init__(handle, header)
         self._files = files
         self._opened: Any = None
-        self._release: Callable[[], Any] = bool
+        self._release: Callable[[], Any] | None = None
+        """Closes what is open."""
 
     @property
     def groups(self) -> range:
@@ -112,7 +113,8 @@ class RocksParts(Snapshot):
     def close(self) -> None:
         """The folder and its descriptors go; the next key group fetches the files again."""
         self._opened = None
-        self._release()
+        if self._release is not None:
+            self._release()
 
 
 class RunParts(Snapshot):
