@@ -210,6 +210,7 @@ def test_it_is_the_same_as_without_numbers(kind: str, channels: int, is_remote: 
     assert run.results() == sorted(list_of(run.expected), key=repr)
 
 
+@pytest.mark.usual_sizes
 def test_after_the_first_flush_keys_stay_at_home() -> None:
     run = Run(KEYS["texts"], 2, True)
     for _ in range(3):
@@ -226,6 +227,7 @@ def test_after_the_first_flush_keys_stay_at_home() -> None:
     assert run.results() == sorted(list_of(run.expected), key=repr)
 
 
+@pytest.mark.usual_sizes
 @pytest.mark.parametrize("channels", [1, 2, 9])
 def test_another_table_begins_again(channels: int) -> None:
     """Its slots are of other keys, those that the channels know among them; each channel names from 0 on."""
@@ -254,6 +256,7 @@ def test_some_of_the_keys_go_by_a_list_of_numbers() -> None:
     assert run.results() == sorted(list_of(run.expected), key=repr)
 
 
+@pytest.mark.usual_sizes
 def test_large_flushes_are_cut() -> None:
     run = Run(KEYS["integers"], 1, False)
     for _ in range(2):
@@ -336,6 +339,7 @@ def test_keys_without_rows_since_the_last_flush_do_not_go_again() -> None:
         assert rows.records()["k"].to_pylist() == keys
 
 
+@pytest.mark.usual_sizes
 def test_rows_between_known_ones_are_cut_by_slot() -> None:
     table = Run(KEYS["texts"], 1, False).locals[0]
     table.accumulate([batch_of(KEYS["texts"], [(key, 1, 0.5, 7, True) for key in range(10)])])
@@ -346,6 +350,7 @@ def test_rows_between_known_ones_are_cut_by_slot() -> None:
     assert part.origin is whole.origin
 
 
+@pytest.mark.usual_sizes
 def test_keys_behind_one_that_was_left_out_go_without_numbers() -> None:
     run = Run(KEYS["integers"], 2, False)
     for _ in range(2):

@@ -128,6 +128,7 @@ def test_what_fires_piece_by_piece_is_let_go() -> None:
     assert left.times.base is None
 
 
+@pytest.mark.usual_sizes
 def test_what_is_registered_and_deleted_while_a_slice_fires_holds_for_the_rest_of_it() -> None:
     timers = SlotTimers()
     timers.apply(log((time_ms, 0, True) for time_ms in (1, 2, 3, 4)))
