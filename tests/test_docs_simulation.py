@@ -1,4 +1,4 @@
-"""docs/simulation.md is true: its examples run, or fail as it says; it knows every fault and every oracle."""
+"""The pages of the simulator and the harness are true: examples run, or fail as they say; each fault and oracle is there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from understudy.testing import ACTIONS, FAULTS
 from .prepared import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = (ROOT / "docs" / "simulation.md").read_text()
+PAGE = "\n".join(
+    (ROOT / "docs" / page).read_text() for page in ("simulation.md", "operator-tests.md", "simulated-histories.md")
+)
 BLOCKS = re.findall(r"```python( fails)?\n(.*?)```", PAGE, re.DOTALL)
 
 
