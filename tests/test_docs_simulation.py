@@ -1,4 +1,4 @@
-"""The pages of the simulator and the harness are true: examples run, or fail as they say; each fault and oracle is there."""
+"""The pages on the simulator and the harness are true: examples run, or fail as they say; no fault or oracle is missing."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from understudy.actors.actor import Step
+from understudy.actors.failure import tell_story
 from understudy.actors.flow.elements import (
     END_OF_TIME,
     CheckpointBarrier,
@@ -247,7 +248,9 @@ def test_a_timer_without_on_timer_is_refused_where_it_is_set(tmp_path: Path) -> 
 
     task = TaskStage(NoHook(), deployment(inputs=1), str(tmp_path), key="key")
     task.arrives(0, timed({"key": 1}))
-    failure = str(task.said(UpdateTaskExecutionState)[-1].failure)
+    cause = task.said(UpdateTaskExecutionState)[-1].failure
+    assert cause is not None
+    failure = tell_story(cause)
     assert "NoHook registers a timer and defines no on_timer: define `def on_timer(self, timer, out)`" in failure
     assert "self.timers.at_event_time(50)" in failure
 
