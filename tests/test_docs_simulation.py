@@ -1,4 +1,4 @@
-"""The pages on the simulator and the harness are true: examples run, or fail as they say; no fault or oracle is missing."""
+"""The pages of simulator and harness are true: examples run, or fail as they say; each fault and oracle is there."""
 
 from __future__ import annotations
 
