@@ -12,9 +12,6 @@ from types import TracebackType
 
 from ..messages import FailureCause, FailureKind, MissingColumn, Row, TaskDeployment
 from ..messages.error_frames import is_the_librarys_word
-from ..messages.failures import raised as raised
-from ..messages.failures import tell_line as tell_line
-from ..messages.failures import tell_place as tell_place
 from ..state.errors import CorruptState, MissingState, OutsideRoot, StateError
 from .errors import ChannelBroken, UserCodeError
 from .passing_errors import is_repeatable

@@ -34,7 +34,6 @@ from .checkpoint_effects import (
     AckIgnored,
     CancelTimer,
     CheckpointEffect,
-    CheckpointFailure,
     Discard,
     Publish,
     Schedule,
@@ -63,6 +62,7 @@ from .checkpoint_events import (
 from .checkpoint_failures import CheckpointFailures, how_far, sooner, who_is
 from .checkpoint_files import CheckpointFiles
 from .checkpoint_plan import CheckpointPlan
+from .checkpoint_reasons import CheckpointFailure
 from .checkpoint_requests import CheckpointRequests, Decisions, Start
 from .checkpoint_statistics import CheckpointStatisticsTracker
 from .checkpoint_tasks import CheckpointTasks

@@ -19,8 +19,9 @@ from ...messages import (
     SubtaskIndex,
     VertexId,
 )
-from .checkpoint_effects import CheckpointFailure, FailJob
+from .checkpoint_effects import FailJob
 from .checkpoint_plan import VertexShape
+from .checkpoint_reasons import CheckpointFailure
 from .finished_checkpoints import REMEMBERED_CHECKPOINTS
 from .pending_checkpoint import PendingCheckpoint
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ...messages import CheckpointConfig
-from .checkpoint_effects import CancelTimer, Refusal, Schedule
+from .checkpoint_effects import CancelTimer, Schedule
 from .checkpoint_events import PeriodicTick, TimerEvent
+from .checkpoint_reasons import Refusal
 
 Timers: TypeAlias = list[Schedule[TimerEvent] | CancelTimer]
 

@@ -25,8 +25,6 @@ from .checkpoint_effects import (
     AnswerCheckpoint,
     AnswerSavepoint,
     CheckpointEffect,
-    CheckpointFailure,
-    Refusal,
     Refused,
     Schedule,
 )
@@ -43,6 +41,7 @@ from .checkpoint_events import (
     TriggerSavepointNow,
 )
 from .checkpoint_pace import CheckpointPace, Timers
+from .checkpoint_reasons import CheckpointFailure, Refusal
 from .checkpoint_tasks import CheckpointTasks
 from .final_checkpoint import FinalCheckpoint
 from .pending_checkpoint import CheckpointKind, PendingCheckpoint

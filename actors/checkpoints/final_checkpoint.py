@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import Enum, auto
 
-from .checkpoint_effects import Refusal
+from .checkpoint_reasons import Refusal
 from .pending_checkpoint import CheckpointKind, PendingCheckpoint
 from .savepoint_request import SavepointRequest
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from .checkpoint_effects import CheckpointFailure, Refusal
+from .checkpoint_reasons import CheckpointFailure, Refusal
 
 WORDS = {
     CheckpointFailure.SUBSUMED.value: "a newer one has completed before it",

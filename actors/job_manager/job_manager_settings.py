@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+SLOT_TIMEOUT_MS: Final = 300_000
+"""The usual one, as Flink's slot.request.timeout: a busy machine may take a minute to start a process."""
 
 
 @dataclass(frozen=True, slots=True)

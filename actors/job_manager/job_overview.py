@@ -21,10 +21,10 @@ from ...messages import (
     Message,
     TaskManagerId,
 )
+from ...messages.failures import tell_line
 from ..checkpoints.checkpoint_events import MetadataStored
 from ..checkpoints.key_group_sizes import key_groups_of
 from ..context import Clock
-from ..failure import tell_line
 from ..jobs.job_master import JobMaster
 from ..jobs.job_timeline import JobTimeline
 from .job_workers import Worker

@@ -23,10 +23,11 @@ from ...messages import (
     RestartStrategyKind,
     TaskManagerChanged,
 )
-from ..checkpoints.checkpoint_effects import CheckpointFailure
+from ...messages.failures import raised, tell_line, tell_place
+from ..checkpoints.checkpoint_reasons import CheckpointFailure
 from ..checkpoints.reason_words import in_words
 from ..context import Clock
-from ..failure import raised, tell_kept, tell_line, tell_place
+from ..failure import tell_kept
 from .job_effects import FailureKnown, ProcessEnded, Restart
 from .repeated_failures import SYMPTOMS_KEPT, Symptom, symptom_of
 

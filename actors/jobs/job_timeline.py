@@ -26,7 +26,7 @@ from ...messages import (
     TimelineMark,
     TimelineSample,
 )
-from ..failure import tell_line
+from ...messages.failures import tell_line
 
 RATE_WINDOW_MS = 4_000
 SAMPLES_KEPT = 720

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...messages import FailureCause, FailureKind
-from ..failure import raised, tell_line
+from ...messages.failures import raised, tell_line
 
 SYMPTOMS_KEPT = 50
 """More than this number of different failures between two checkpoints, or of different records in flight, is no

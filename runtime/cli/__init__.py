@@ -9,35 +9,47 @@ import click
 from ..lazy_names import no_collections
 from .groups import CommandGroup
 
-_HOMES = {
-    "back-pressure": "metrics",
-    "cancel": "jobs",
-    "chaos": "chaos",
-    "checkpoint": "savepoint",
-    "checkpoints": "jobs",
-    "cluster": "cluster",
-    "config": "config",
-    "dashboard": "dashboard",
-    "demo": "demo",
-    "flame-graph": "metrics",
-    "info": "info",
-    "jobmanager": "standing",
-    "key": "zookeeper",
-    "list": "jobs",
-    "logs": "logs",
-    "metrics": "metrics",
-    "run": "run",
-    "savepoint": "savepoint",
-    "simulate": "simulate",
-    "state": "state",
-    "stop": "savepoint",
-    "submit": "submit",
-    "taskmanager": "standing",
-    "top": "top",
-    "watermarks": "watermarks",
-    "zookeeper": "zookeeper",
+_COMMANDS = {
+    "Programs": {
+        "run": ("run", "Run a program on this machine until its job ends."),
+        "submit": ("submit", "Submit a program to a running cluster."),
+        "info": ("info", "The plan of a program: vertices, operators, states, edges."),
+        "demo": ("demo", "A job whose TaskManagers are killed, with an exact result."),
+    },
+    "Jobs": {
+        "list": ("jobs", "The jobs of a JobManager."),
+        "top": ("top", "What jobs do now: rates, time, checkpoints, restarts."),
+        "dashboard": ("dashboard", "Serve the page and the REST interface."),
+        "logs": ("logs", "What the TaskManagers of a job have logged lately."),
+        "savepoint": ("savepoint", "Take a savepoint of a job; or remove one."),
+        "stop": ("savepoint", "Let a job take a savepoint and finish."),
+        "cancel": ("jobs", "End a job at once."),
+        "checkpoint": ("savepoint", "Take a checkpoint of a job now."),
+        "checkpoints": ("jobs", "Statistics of a job's last checkpoints."),
+        "watermarks": ("watermarks", "How far event time is in a job, and what holds it back."),
+        "back-pressure": ("metrics", "How often the tasks of a job wait for those behind them."),
+        "metrics": ("metrics", "Figures of a job: where its time goes, records, bytes."),
+        "flame-graph": ("metrics", "What runs in the tasks of a vertex."),
+        "state": ("state", "Look into savepoints and checkpoints; compare, verify, export."),
+    },
+    "Clusters": {
+        "cluster": ("cluster", "Start, stop and look at the processes of all hosts."),
+        "config": ("config", "The settings of the processes on this host."),
+        "jobmanager": ("standing", "Run a JobManager on this host."),
+        "taskmanager": ("standing", "Run a TaskManager process on this host."),
+        "key": ("zookeeper", "Write a new cluster key to a file."),
+        "zookeeper": ("zookeeper", "A ZooKeeper server for a trial."),
+    },
+    "Tests": {
+        "simulate": ("simulate", "Run whole clusters on virtual time, and break them."),
+        "chaos": ("chaos", "Inject faults into a job on real processes."),
+    },
 }
-"""In which module each command is; imported when it is wanted, so that none waits for what only others need."""
+"""By what they are about: in which module each is, and what it does. The modules are imported when they are wanted, so
+that none waits for what only others need; and none at all to list them.
+"""
+
+_HOMES = {name: home for commands in _COMMANDS.values() for name, (home, _) in commands.items()}
 
 
 class _Commands(CommandGroup):
@@ -52,6 +64,11 @@ class _Commands(CommandGroup):
             module = import_module(f".{home}", __name__)
         command: click.Command = getattr(module, "list_jobs" if cmd_name == "list" else cmd_name.replace("-", "_"))
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in _COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, told) for name, (_, told) in commands.items()])
 
     def instead_of(self, name: str) -> list[str]:
         return [f"run {name}"] if name.partition(":")[0].endswith(".py") else []

@@ -52,8 +52,8 @@ def start(loaded: LoadedSettings) -> None:
     _conclude("start", outcomes)
     if loaded.is_default:
         note(
-            f"it has the default settings (`understudy config`): {no_file()}. If others were meant, end it here with "
-            "`understudy cluster stop`, and start it where they are, or with --config"
+            f"it has the default settings (`understudy config`): there is {no_file()}. If others were meant, end it "
+            "here with `understudy cluster stop`, and start it where they are, or with --config"
         )
 
 

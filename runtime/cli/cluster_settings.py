@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..hosts.settings_sources import FILE_VARIABLE, LoadedSettings, load_settings, use_encryption_keys
-from .hosting import config_of
+from .option_values import config_of
 from .output import note, told
 
 

@@ -19,6 +19,7 @@ from ..clusters.announcement import Announcement, find_announcements
 from ..clusters.remote_cluster import RemoteCluster, find_job, jobs_meant
 from ..clusters.remote_errors import RemoteError
 from ..clusters.work_dir import where_work_dirs_are
+from ..hosts.hosts_client import HostsClient
 from ..hosts.settings import HostSettings
 from ..hosts.settings_sources import FILE_VARIABLE, LoadedSettings, load_settings
 from ..system import CurveKeys
@@ -67,9 +68,7 @@ def connect(jobmanager: str | None, key_file: str | None, timeout: float | None)
     if jobmanager is None or key_file is None:
         found = _discover(jobmanager, key_file)
         if isinstance(found, HostSettings):
-            from ..hosts.standalone_cluster import StandaloneCluster  # it loads what submitting a job takes
-
-            return StandaloneCluster(found, **limits)
+            return HostsClient(found, **limits)
         jobmanager, key_file = found
     return RemoteCluster(jobmanager.rstrip("/"), _load(key_file), **limits)
 

@@ -16,7 +16,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ...actors.checkpoints.reason_words import in_words
-from ...actors.failure import raised, tell_line
 from ...messages import (
     CheckpointAborted,
     CheckpointCompleted,
@@ -25,6 +24,7 @@ from ...messages import (
     TaskManagerChanged,
     TaskMetrics,
 )
+from ...messages.failures import raised, tell_line
 
 SHOWN_EVENTS = 12
 SHORT_REASON = 40

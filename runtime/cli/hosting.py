@@ -21,9 +21,8 @@ from ..api.translation import translate
 from ..clusters.cluster import Cluster
 from ..clusters.local_cluster import LocalCluster
 from ..clusters.spark_session import spark_session
+from .option_values import POSITIVE
 from .output import note
-
-POSITIVE = click.IntRange(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +118,3 @@ def check_directory(called: str, url: str) -> None:
         CheckpointStorage(url or ".")
     except (ValueError, ImportError, OSError) as error:
         raise click.ClickException(f"{called} {url!r} cannot be opened: {error}") from error
-
-
-def config_of(_context: click.Context, _option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
-    """`-D key=value` as a dictionary; a click callback."""
-    config: dict[str, str] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (key and equals):
-            raise click.BadParameter(f"wanted key=value, found {pair!r}")
-        config[key] = value
-    return config

@@ -16,8 +16,8 @@ from typing import IO, Any
 import click
 from rich.console import Console
 
-from ...actors.failure import raised, tell_line, tell_place
 from ...messages import FailureCause, JobDetails, JobStatus
+from ...messages.failures import raised, tell_line, tell_place
 from ..api.environment import StreamEnvironment
 from ..clusters.announcement import Announcement
 from ..clusters.cluster import Cluster
@@ -28,8 +28,9 @@ from ..clusters.resuming import RESUME
 from ..connectors import CollectSink, PrintSink
 from ..metrics.json_lines import JsonLines
 from .display import Display, narrate
-from .hosting import Hosting, check_directory, config_of, hosting_options
+from .hosting import Hosting, check_directory, hosting_options
 from .interrupts import Interrupts
+from .option_values import config_of
 from .output import as_json_text, log_is_shown, note, told, with_option
 from .program import Program, load_program
 

@@ -12,11 +12,9 @@ from typing import Any
 import click
 
 from ..hosts.background import start_in_background, stop_processes
-from ..hosts.jobmanager_process import run_job_manager
 from ..hosts.machines import in_words
 from ..hosts.settings_sources import LoadedSettings
 from ..hosts.standing_process import Role, running_processes
-from ..hosts.taskmanager_process import run_task_manager_process
 from .cluster_settings import settings_options
 from .output import note, print_json
 
@@ -59,7 +57,9 @@ def jobmanager(loaded: LoadedSettings, what: str | None, as_json: bool) -> None:
     """
     if what not in _RUN:
         _do("jobmanager", what, loaded, as_json)
-    else:
+    else:  # what runs is loaded here only: whoever starts it in the background needs nothing of it
+        from ..hosts.jobmanager_process import run_job_manager
+
         _run(run_job_manager, loaded, what)
 
 
@@ -74,6 +74,8 @@ def taskmanager(loaded: LoadedSettings, what: str | None, as_json: bool) -> None
     if what not in _RUN:
         _do("taskmanager", what, loaded, as_json)
     else:
+        from ..hosts.taskmanager_process import run_task_manager_process
+
         _run(run_task_manager_process, loaded, what)
 
 

@@ -16,7 +16,7 @@ from ..hosts.settings_sources import LoadedSettings
 from ..hosts.standalone_cluster import StandaloneCluster
 from .cluster_settings import settings_options
 from .connection import SECONDS
-from .hosting import POSITIVE
+from .option_values import POSITIVE
 from .output import note, print_json, with_option
 from .program import load_program
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from ...actors.failure import tell_line
 from ...messages import JobDetails, JobId
+from ...messages.failures import tell_line
 from ...state.checkpoints.savepoint_store import HEAP_PATHS
 from ..clusters.job_future import JobFuture
 from ..clusters.remote_cluster import RemoteCluster

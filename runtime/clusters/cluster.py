@@ -36,7 +36,7 @@ from ..api.environment import StreamEnvironment
 from ..api.translation import DataFrameBinding, Translation, translate
 from ..high_availability.kept_jobs import TakenOver
 from ..high_availability.submissions import StoredProgram
-from ..output import OutputDelivery
+from ..output.delivery import OutputDelivery
 from ..system import ActorFuture, ActorSystem
 from .announcement import KEY_NAME, Announced, Announcement
 from .as_context import AsContext

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import ParamSpec, TypeVar
 
+from ...actors.job_manager.job_manager_settings import SLOT_TIMEOUT_MS
 from ...messages.known_names import known_arguments
 from ...state.checkpoints.job_runs import LEASE_MS
 from ..api.checks import at_least, finite_ms, text
@@ -26,8 +27,10 @@ class ClusterSettings:
     host: str = "127.0.0.1"
     heartbeat_interval_ms: int = 1_000
     heartbeat_timeout_ms: int = 10_000
-    slot_timeout_ms: int = 60_000
-    """How long a job waits for the slots that it needs before it fails with NoResourceAvailable."""
+    slot_timeout_ms: int = SLOT_TIMEOUT_MS
+    """How long a job waits for the slots that it needs before it fails with NoResourceAvailable. Flink:
+    slot.request.timeout.
+    """
     cancel_timeout_ms: int = 30_000
     """How long a task may take to stop before its TaskManager is killed. Flink: task.cancellation.timeout."""
     name_lease_ms: int = LEASE_MS

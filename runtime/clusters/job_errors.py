@@ -16,8 +16,9 @@ ApiError
 
 from __future__ import annotations
 
-from ...actors.failure import tell_kept, tell_line, tell_story
+from ...actors.failure import tell_kept, tell_story
 from ...messages import FailureKind, JobDetails, JobStatus
+from ...messages.failures import tell_line
 from ..api.errors import ApiError
 
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout, Unreachable
-from ...actors.failure import tell_line
 from ...actors.job_manager.job_names import named_among
 from ...actors.timeouts import timeout_seconds
 from ...messages import (
@@ -34,6 +33,7 @@ from ...messages import (
     RequestWatermarks,
     RestoredFrom,
 )
+from ...messages.failures import tell_line
 from ..api.errors import ApiError
 from ..api.hook_checks import check_function
 from ..api.translation import Translation

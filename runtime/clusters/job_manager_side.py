@@ -16,7 +16,7 @@ from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
 from ...state.job_history import JobHistory
 from ..metrics.slot_stacks import SlotStacks
-from ..output import OutputDelivery
+from ..output.delivery import OutputDelivery
 from ..system import ActorSystem
 from ..system.this_process import is_gone, this_process
 from .cluster_programs import ClusterPrograms

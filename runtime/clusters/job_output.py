@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...actors.failure import tell_line
 from ...messages import FailureCause, JobDetails, JobGraph, JobStatus
+from ...messages.failures import tell_line
 from ...messages.known_names import known_arguments
 from ..api.warned import warn
 from ..connectors.errors import require

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...messages import JobGraph
 from ..high_availability.submissions import StoredProgram
-from ..output import LogLevels
+from ..output.log_levels import LogLevels
 from ..system import CurveKeys
 from .cluster_settings import ClusterSettings
 from .task_manager_process import TaskManagerLaunch

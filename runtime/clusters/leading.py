@@ -35,9 +35,9 @@ class Leading(Protocol):
     keys: CurveKeys
 
     def begin(self, known: Callable[[], None] = ...) -> None:
-        """Wait until this process leads. Blocks. `known` is called with each leader of the same cluster that it waits
-        for. Raises NotReachable, NotOurs, AnotherCluster, and RuntimeError once
-        withdrawn."""
+        """Wait until this process leads. Blocks. `known` is called when another leader of this cluster is
+        seen. Raises NotReachable, NotOurs, AnotherCluster, and RuntimeError once withdrawn.
+        """
         ...
 
     def high_availability(self, new_session: Callable[[], LeaderSessionId]) -> HighAvailability: ...

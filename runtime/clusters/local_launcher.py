@@ -17,7 +17,7 @@ from typing import Protocol
 import cloudpickle
 
 from ...messages import JobId, SubmitJob, TaskManagerExited
-from ..output import LastLine, OutputPipes
+from ..output.pipes import LastLine, OutputPipes
 from .module_path import searched_folders
 from .task_manager_process import TaskManagerLaunch
 from .template import Exited, Fork, Forked, Kill, describe_exit_code, receive, send, send_streams

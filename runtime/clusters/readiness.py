@@ -14,8 +14,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from ...actors.failure import tell_line
 from ...messages import JobDetails, JobStatus
+from ...messages.failures import tell_line
 from ..system.future import ActorFuture
 
 

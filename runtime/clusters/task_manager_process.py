@@ -59,7 +59,12 @@ from ..connectors.spark.spark_source import RESOURCE
 from ..coroutines.call_loop import CallLoopThread
 from ..metrics.process_figures import ProcessFigures
 from ..metrics.slot_stacks import SlotStacks
-from ..output import LogLevels, RelayOutbox, SlowCoroutines, SlowSteps, relayed_logs, relayed_prints
+from ..output.log_levels import LogLevels
+from ..output.log_relay import relayed_logs
+from ..output.outbox import RelayOutbox
+from ..output.print_relay import relayed_prints
+from ..output.slow_coroutines import SlowCoroutines
+from ..output.slow_steps import SlowSteps
 from ..system import ActorSystem, CurveKeys
 from ..system.clock import SystemClock
 from ..system.dispatcher import Dispatcher

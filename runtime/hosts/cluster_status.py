@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from ...messages import HostList, HostSummary, JobSummary
 from ..clusters.remote_errors import RemoteError
+from .hosts_client import HostsClient
 from .machines import Found, Machines
 from .settings import HostSettings
-from .standalone_cluster import StandaloneCluster
 from .standing_process import ProcessState, Role
 
 ANSWER_MS = 5_000.0
@@ -112,7 +112,7 @@ def status_of(found: Sequence[Found], wanted: Wanted, answer: Answer) -> Cluster
 
 def _ask(settings: HostSettings) -> Answer:
     try:
-        with StandaloneCluster(settings, answer_timeout_ms=ANSWER_MS) as cluster:
+        with HostsClient(settings, answer_timeout_ms=ANSWER_MS) as cluster:
             hosts, jobs = cluster.hosts(), cluster.jobs()
             return Answer(cluster.address, hosts, jobs)
     except RemoteError as error:

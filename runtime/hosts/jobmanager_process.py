@@ -39,7 +39,7 @@ from ..clusters.work_dir import made_work_dir
 from ..high_availability.errors import HighAvailabilityError, NotOurs, NotReachable
 from ..high_availability.kept_jobs import TakenOver
 from ..metrics.slot_stacks import SlotStacks
-from ..output import OutputDelivery
+from ..output.delivery import OutputDelivery
 from ..system import ActorSystem, CurveKeys
 from ..system.this_process import is_gone, this_process
 from .errors import ProcessFailed

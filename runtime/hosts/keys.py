@@ -71,6 +71,6 @@ def _without_a_file(settings: HostSettings) -> str:
     if settings.key_file != default or find_file(None, os.environ) is not None:
         return ":"
     return (
-        f". T{no_file()[1:]}, so this is the default: if your cluster has settings elsewhere, name them with --config. "
-        "Else"
+        f". There is {no_file()}, so this is the default: if your cluster has settings elsewhere, name them with "
+        "--config. Else"
     )

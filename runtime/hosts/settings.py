@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ...actors.job_manager.job_manager_settings import JobManagerSettings
+from ...actors.job_manager.job_manager_settings import SLOT_TIMEOUT_MS, JobManagerSettings
 from ...state.checkpoints.job_runs import LEASE_MS
 from ...state.file_locations import is_url
 from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, Configuration
@@ -169,7 +169,7 @@ class HostSettings:
         "heartbeat.timeout-ms", Whole(20, _YEAR_MS), 10_000, "After this long without a beat the other side is lost."
     )
     slot_timeout_ms: int = _setting(
-        "jobs.slot-timeout-ms", Whole(1, _YEAR_MS), 60_000, "How long a job waits for slots before it fails."
+        "jobs.slot-timeout-ms", Whole(1, _YEAR_MS), SLOT_TIMEOUT_MS, "How long a job waits for slots before it fails."
     )
     cancel_timeout_ms: int = _setting(
         "jobs.cancel-timeout-ms", Whole(1, _YEAR_MS), 30_000, "How long a task may take to stop."

@@ -104,8 +104,8 @@ def find_file(file: str | os.PathLike[str] | None, environment: Mapping[str, str
 
 
 def no_file() -> str:
-    """In words, that there is none, and where it was looked for."""
-    return f"there is no {FILE_NAME} in {Path.cwd()}, ~/.understudy or /etc/understudy"
+    """In words, without a verb, that there is none, and where it was looked for."""
+    return f"no {FILE_NAME} in {Path.cwd()}, ~/.understudy or /etc/understudy"
 
 
 # -- the file

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import Self
 
 from ...actors.job_graph import slots_needed
-from ...messages import HostList, JobId, JobSubmitted, ListHosts, SubmitJob
+from ...messages import JobId, JobSubmitted, SubmitJob
 from ...messages.known_names import known_arguments
 from ...state import CheckpointStorage
 from ..api.checks import at_least
@@ -29,27 +29,23 @@ from ..api.translation import Translation, translate
 from ..clusters.async_twin import async_twin
 from ..clusters.client import Client, FollowingClient
 from ..clusters.job_handle import JobHandle
-from ..clusters.leader_line import LeaderLine
 from ..clusters.module_path import searched_folders
 from ..clusters.module_sources import with_sources
 from ..clusters.paths import AnyPath, savepoint_at
 from ..clusters.preload import warm_up_of
-from ..clusters.remote_cluster import RemoteCluster, expect
+from ..clusters.remote_cluster import expect
 from ..clusters.remote_errors import Refused
 from ..clusters.resuming import to_be_resumed, warn_of_no_name
 from ..clusters.watch import Watch
-from .keys import load_keys
-from .leaders import first_address, leaders_of
+from .hosts_client import HostsClient
 from .programs import Programs, ShippedProgram, files_to_ship
-from .resource_manager import NAME as RESOURCE_MANAGER
 from .settings import HostSettings
-from .settings_sources import load_settings, use_encryption_keys
-from .slots import too_few, why_waiting
+from .slots import too_few
 
 log = logging.getLogger(__name__)
 
 
-class StandaloneCluster(RemoteCluster):
+class StandaloneCluster(HostsClient):
     """`settings`: the path of an understudy.yaml, or settings that were loaded; None: looked for as the command line
     does. `flags` come first, by key, as in {"jobmanager.port": "7421"}.
 
@@ -64,55 +60,21 @@ class StandaloneCluster(RemoteCluster):
         flags: Mapping[str, str] | None = None,
         **timeouts: float,
     ) -> None:
-        loaded = settings if isinstance(settings, HostSettings) else load_settings(settings, flags).settings
-        self.settings = loaded
-        use_encryption_keys(loaded)
-        self._cluster_keys = load_keys(loaded)
-        super().__init__(loaded.jobmanager_address, self._cluster_keys, **timeouts)
+        super().__init__(settings, flags=flags, **timeouts)
         self._handles: list[JobHandle] = []
 
     def start(self) -> Self:
         """Open this side. Raises NoJobManager when it cannot connect to the address, and when nobody leads."""
-        if self.settings.has_successors:
-            return self._start_following()
         super().start()
-        system, job_manager = self._reached()
-        system.spawn(Watch(job_manager, lambda reason: self._lose_jobs(f"its JobManager is away: {reason}")))
+        if self._line is None:
+            system, job_manager = self._reached()
+            system.spawn(Watch(job_manager, lambda reason: self._lose_jobs(f"its JobManager is away: {reason}")))
         return self
-
-    def _start_following(self) -> Self:
-        """Speak to whoever leads."""
-        leaders = leaders_of(self.settings)
-        try:
-            self.address = first_address(leaders, self.settings, self._answer_timeout_ms / 1000)
-            super().start()
-        except BaseException:
-            leaders.close()
-            raise
-        system, _ = self._reached()
-        self._line = LeaderLine(system, leaders, self.settings.cluster_id, self._led_by)
-        return self
-
-    def _led_by(self, address: str) -> None:
-        self.address = address
 
     def close(self) -> None:
         """End this side; jobs go on."""
         self._lose_jobs("this client of its cluster was closed, and it may run on")
         super().close()
-
-    def hosts(self) -> HostList:
-        """The TaskManager processes that are registered, with their slots, and what waits for slots."""
-        return self._ask(ListHosts(), expect(HostList), actor=RESOURCE_MANAGER).result()
-
-    hosts_async = async_twin(hosts)
-
-    def why_waiting(self, job_id: JobId) -> str:
-        """Which slots the job waits for, who holds them, and what to do, in one line; empty: it waits for none."""
-        names = {each.job_id: each.name for each in self.jobs()}
-        return why_waiting(job_id, self.hosts(), names, len(self.settings.workers))
-
-    why_waiting_async = async_twin(why_waiting)
 
     @known_arguments(first=1)
     def submit(

@@ -22,7 +22,7 @@ from ..clusters.remote_cluster import in_digits, own_host
 from ..clusters.task_manager_process import TaskManagerLaunch
 from ..clusters.watch import Watch
 from ..clusters.work_dir import made_work_dir
-from ..output import LogLevels
+from ..output.log_levels import LogLevels
 from ..system import ActorSystem, CurveKeys
 from .errors import ProcessFailed
 from .host import Host, HostSpec, Leave

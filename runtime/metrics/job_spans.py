@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...actors.failure import tell_line
 from ...messages import (
     CheckpointAborted,
     CheckpointCompleted,
@@ -21,6 +20,7 @@ from ...messages import (
     JobStatus,
     JobStatusChanged,
 )
+from ...messages.failures import tell_line
 
 Attributes = dict[str, str | int | float]
 

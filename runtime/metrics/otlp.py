@@ -16,8 +16,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ...actors.failure import raised
 from ...messages import CheckpointHistory, ClusterMetrics, JobId
+from ...messages.failures import raised
 from ..connectors.errors import MissingExtra, require
 from .job_spans import JobSpan, JobSpans
 from .samples import samples_of

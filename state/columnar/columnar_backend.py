@@ -7,7 +7,7 @@ the columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -25,9 +25,10 @@ from ..backends.stored_runs import runs_of
 from ..backends.timer_queue import TimerQueues
 from ..columns.column_values import narrowed
 from ..errors import CorruptState, InvalidState
-from ..keys.key_groups import key_groups_of
+from ..keys.key_groups import KeyGroupRange, key_groups_of
 from ..keys.key_index import keys_in
 from ..keys.word_table import Slots
+from ..kinds.aggregates import Aggregate
 from ..kinds.aggregation_fit import describe_aggregation
 from ..kinds.descriptors import KeyedStateDeclaration
 from .columnar_table import ColumnarTable, FrozenRows, FrozenTable
@@ -60,8 +61,10 @@ class ColumnarBackend(TableBackend[ColumnarTable]):
 
     _layout: _Layout | None = None
 
-    def __init__(self, *about: Any, **more: Any) -> None:
-        super().__init__(*about, **more)
+    def __init__(
+        self, keys: Sequence[str], aggregates: Mapping[str, Aggregate], key_groups: KeyGroupRange, max_parallelism: int
+    ) -> None:
+        super().__init__(keys, aggregates, key_groups, max_parallelism)
         self._kept: list[KeptSections] = []
         """The bytes of the last snapshot, unless another one has them."""
 

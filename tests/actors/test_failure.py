@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from understudy.actors.errors import ChannelBroken
-from understudy.actors.failure import describe, lost_task_manager, raised, tell_line, tell_story
+from understudy.actors.failure import describe, lost_task_manager, tell_story
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 from understudy.messages import ExecutionState, FailureCause, FailureKind, UpdateTaskExecutionState
+from understudy.messages.failures import raised, tell_line
 from understudy.state import CheckpointStorage
 from understudy.state.errors import MissingState, OutsideRoot
 

@@ -7,7 +7,6 @@ from typing import Any
 from understudy.actors.checkpoints.checkpoint_effects import (
     AnswerSavepoint,
     CheckpointEffect,
-    CheckpointFailure,
     Refused,
     Send,
 )
@@ -19,6 +18,7 @@ from understudy.actors.checkpoints.checkpoint_events import (
     StopScheduler,
     TriggerCheckpointNow,
 )
+from understudy.actors.checkpoints.checkpoint_reasons import CheckpointFailure
 from understudy.actors.checkpoints.pending_checkpoint import AckResult
 from understudy.messages import (
     CheckpointAborted,

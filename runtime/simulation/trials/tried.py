@@ -10,7 +10,7 @@ from logging import CRITICAL, getLogger
 from types import MappingProxyType
 
 from ....actors import operators
-from ....actors.checkpoints.checkpoint_effects import CheckpointFailure
+from ....actors.checkpoints.checkpoint_reasons import CheckpointFailure
 from ....actors.tasks import time_report
 from ....messages import CheckpointAborted, JobDetails, JobStatus
 from ...api.translation import Translation

@@ -9,7 +9,6 @@ from understudy.actors.checkpoints.checkpoint_effects import (
     CheckpointEffect,
     Discard,
     FailJob,
-    Refusal,
     Refused,
     Schedule,
     StoreMetadata,
@@ -27,6 +26,7 @@ from understudy.actors.checkpoints.checkpoint_events import (
     StopScheduler,
     TriggerCheckpointNow,
 )
+from understudy.actors.checkpoints.checkpoint_reasons import Refusal
 from understudy.actors.checkpoints.checkpoint_requests import FINAL_RETRY_MS
 from understudy.actors.checkpoints.pending_checkpoint import AckResult
 from understudy.messages import (

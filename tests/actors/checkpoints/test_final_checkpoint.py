@@ -13,7 +13,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from understudy.actors.checkpoints.checkpoint_effects import (
     AnswerSavepoint,
     CheckpointEffect,
-    Refusal,
     Refused,
     Send,
     StoreMetadata,
@@ -31,6 +30,7 @@ from understudy.actors.checkpoints.checkpoint_events import (
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
+from understudy.actors.checkpoints.checkpoint_reasons import Refusal
 from understudy.actors.checkpoints.checkpoint_requests import FINAL_RETRY_MS
 from understudy.messages import (
     CheckpointId,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors.checkpoints.checkpoint_effects import CheckpointFailure, Refusal
+from understudy.actors.checkpoints.checkpoint_reasons import CheckpointFailure, Refusal
 from understudy.actors.checkpoints.reason_words import in_words
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.actors.failure import lost_task_manager, tell_line
+from understudy.actors.failure import lost_task_manager
 from understudy.actors.jobs.repeated_failures import SYMPTOMS_KEPT, RepeatedFailures
 from understudy.messages import FailureCause, FailureKind, shown
+from understudy.messages.failures import tell_line
 
 
 def typo(position: int = 17, message: str = "'delya'", kind: str = "KeyError", operator: str = "worst") -> FailureCause:
