@@ -147,5 +147,8 @@ def _known_as_coroutine_function(function: F) -> F:
     """To frameworks that ask before they call it."""
     if sys.version_info >= (3, 12):
         return inspect.markcoroutinefunction(function)
-    function._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
+    # Both `inspect` and `asyncio` go by this flag of the code. Python 3.11 itself makes coroutines by an instruction at
+    # the beginning of the code, which there is none of here.
+    code = function.__code__  # type: ignore[attr-defined]
+    function.__code__ = code.replace(co_flags=code.co_flags | inspect.CO_COROUTINE)  # type: ignore[attr-defined]
     return function

@@ -65,8 +65,11 @@ def test_it_raises_what_the_method_raises_and_calls_that_of_a_subclass() -> None
 
 
 def is_coroutine_function(function: Any) -> bool:
-    """As frameworks ask: of a function that is marked as one, asyncio alone knows before Python 3.12."""
-    return (inspect if sys.version_info >= (3, 12) else asyncio).iscoroutinefunction(function)
+    """As frameworks ask: most ask `inspect`, and older ones, up to Python 3.13, `asyncio`."""
+    asked = [inspect.iscoroutinefunction]
+    if sys.version_info < (3, 14):
+        asked.append(asyncio.iscoroutinefunction)
+    return all(ask(function) for ask in asked)
 
 
 def gone(held: list[Any]) -> None:
