@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import os
 import sys
 import threading
 import warnings
@@ -70,6 +71,31 @@ def is_coroutine_function(function: Any) -> bool:
     if sys.version_info < (3, 14):
         asked.append(asyncio.iscoroutinefunction)
     return all(ask(function) for ask in asked)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_of_a_coroutine_is_told_so_and_not_of_another_event_loop() -> None:
+    """A fork has its parent's coroutine, and no event loop that runs."""
+    counter = Counter()
+
+    async def scenario() -> bytes:
+        ours, theirs = os.pipe()
+        if (child := os.fork()) == 0:
+            try:
+                await counter.total_async(1)
+            except BaseException as error:  # noqa: BLE001  (what it is, is asked)
+                os.write(theirs, str(error).encode())
+            finally:
+                os._exit(0)
+        os.close(theirs)
+        with os.fdopen(ours, "rb") as told:
+            said = await asyncio.to_thread(told.read)
+        os.waitpid(child, 0)
+        return said
+
+    said = asyncio.run(scenario()).decode()
+    assert said.startswith("a Counter is awaited in a fork of the process whose event loop runs the coroutine")
+    assert "trio" not in said
 
 
 def gone(held: list[Any]) -> None:
