@@ -164,6 +164,6 @@ def _known_as_coroutine_function(function: F) -> F:
         return inspect.markcoroutinefunction(function)
     # Both `inspect` and `asyncio` go by this flag of the code. Python 3.11 itself makes coroutines by an instruction at
     # the beginning of the code, which there is none of here.
-    code = function.__code__  # type: ignore[attr-defined]
-    function.__code__ = code.replace(co_flags=code.co_flags | inspect.CO_COROUTINE)  # type: ignore[attr-defined]
+    code = function.__code__
+    function.__code__ = code.replace(co_flags=code.co_flags | inspect.CO_COROUTINE)
     return function

@@ -90,7 +90,7 @@ def test_a_fork_of_a_coroutine_is_told_so_and_not_of_another_event_loop() -> Non
         os.close(theirs)
         with os.fdopen(ours, "rb") as told:
             said = await asyncio.to_thread(told.read)
-        os.waitpid(child, 0)
+        await asyncio.to_thread(os.waitpid, child, 0)
         return said
 
     said = asyncio.run(scenario()).decode()
