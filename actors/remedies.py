@@ -64,8 +64,9 @@ def remedy(error: BaseException) -> str:
     """A clause that follows the error's text; empty where there is nothing to add."""
     if isinstance(error, ModuleNotFoundError):
         return (
-            f"install it where TaskManagers run (the Python here is {sys.executable}); on Spark, a module of your own "
-            "can be shipped with spark.sparkContext.addPyFile(...)"
+            f"install it where TaskManagers run (the Python here is {sys.executable}); a module of your own can be "
+            "shipped: to a cluster on your own hosts by py_files= of submit, or `understudy submit --py-files PATH`, "
+            "on Spark by spark.sparkContext.addPyFile(...)"
         )
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         return "raise the limit of open files (ulimit -n) where TaskManagers start, or give each fewer slots"

@@ -15,13 +15,17 @@ from fsspec.utils import glob_translate
 
 from ..connectors import FileSink, FileSource, KafkaSink, WatchedFileSource
 from ..connectors.files.committed_files import slug
-from ..connectors.files.file_writers import WRITE_FORMATS
+from ..connectors.files.file_writers import FILE_FORMATS, WRITE_FORMATS
 from ..connectors.files.locations import one_url
 from .errors import InvalidProgram
 from .stream_graph import StreamNode
 from .warned import warn
 
-_FILE_ENDINGS = {".csv": "csv", ".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+_FILE_ENDINGS = {
+    **{WRITE_FORMATS[name].extension: name for name in FILE_FORMATS},
+    ".json": "jsonl",
+    ".ndjson": "jsonl",
+}
 """With the format that is meant."""
 
 
@@ -64,11 +68,12 @@ def warn_of_file_names(nodes: Sequence[StreamNode]) -> None:
         if not isinstance(sink, FileSink) or Path(sink.path).is_dir():
             continue
         name = PurePosixPath(sink.path)
-        if name.suffix.lower() in _FILE_ENDINGS:
+        if (meant := _FILE_ENDINGS.get(name.suffix.lower())) is not None:
+            folder = sink.path.rstrip("/").removesuffix(name.suffix)
             warn(
                 f"sink {node.name!r}: FileSink writes a folder, with a file of {sink.format} for each checkpoint and "
-                f"subtask, and {name.name!r} is called as a file is: write FileSink({name.stem!r}, "
-                f"format={_FILE_ENDINGS[name.suffix.lower()]!r}), and read all files in it"
+                f"subtask, and {name.name!r} is called as a file is: leave the ending out, as in "
+                f"FileSink({folder!r}, format={meant!r}), and read all files in the folder"
             )
 
 

@@ -1,4 +1,4 @@
-"""Says what inside an operator cannot be pickled, following attributes, closures, globals and items to it."""
+"""Says what in an operator cannot be pickled, or is large, following attributes, closures, globals and items to it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.async_functions import AsyncFunction
 from ...actors.operators.operator import Operator
 from ...actors.operators.record_function import RecordFunction
+from ...actors.operators.source import Source
 from ...actors.tasks.shipping import pickled
 from .errors import NotPicklable
+from .warned import warn
 
+LARGE_BYTES = 16 * 1024 * 1024
+"""More than this in one operator is mostly data that was meant to stay where it is."""
 _MAX_DEPTH = 10
 _DRIVER_ONLY = ("pyspark", "py4j")
 _NOTEBOOK = ("IPython", "ipykernel")
@@ -36,6 +40,27 @@ def check_picklable(name: str, operator: Operator, selectors: tuple[KeySelector,
                 f"operator {name!r} cannot be shipped to the TaskManagers: it holds a {_kind_of(culprit)}{where}. "
                 f"{_advice(culprit, operator)}{why}"
             ) from (error if _is_raised_by_user_code(error) else None)
+
+
+def warn_of_large(name: str, operator: Operator) -> None:
+    """Of an operator that has much to take along, naming what holds it. The records of a source are meant to travel."""
+    if isinstance(operator, Source) or (size := len(pickled(operator))) <= LARGE_BYTES:
+        return
+    steps = _to_the_largest(operator, size, _MAX_DEPTH)
+    where = f" ({' -> '.join(steps)})" if steps else ""
+    warn(
+        f"operator {name!r} takes {size / 1e6:,.0f} MB to each TaskManager{where}, and the job begins when all have "
+        "it: where that is too slow, let open() of an operator class read the data where it runs"
+    )
+
+
+def _to_the_largest(value: Any, size: int, depth: int) -> tuple[str, ...]:
+    """The steps to the part that most of the size is of; into nothing that is data itself."""
+    if depth and isinstance(value, Operator | types.FunctionType | types.MethodType | functools.partial):
+        for step, part in _parts(value):
+            if (found := len(pickled(part))) > size / 2:
+                return (step, *_to_the_largest(part, found, depth - 1))
+    return ()
 
 
 def _is_raised_by_user_code(error: Exception) -> bool:

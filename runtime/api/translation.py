@@ -48,7 +48,7 @@ from .older_definitions import warn_of_older_definitions
 from .optimizer import optimized
 from .other_jobs import UNNAMED, warn_of_other_jobs
 from .own_output import check_own_output, check_sinks_apart, check_transactional_ids, warn_of_file_names
-from .pickling import check_picklable
+from .pickling import LARGE_BYTES, check_picklable, warn_of_large
 from .spark_sources import local
 from .stream_graph import StreamEdge, StreamNode
 from .submitted import check_environment
@@ -317,11 +317,16 @@ def _program(
         if edge.selector is not None
     }
     try:
-        return JobProgram.of(parts, selectors, max_parallelism)
+        program = JobProgram.of(parts, selectors, max_parallelism)
     except NotShippable as error:
         raise NotPicklable(str(error)) from error
     except Exception as error:  # noqa: BLE001 - an object may raise anything when it is pickled
         failure = error
+    else:
+        for chain in (each for each in chains if len(program.chains[_vertex_id(each)]) > LARGE_BYTES):
+            for node in chain:
+                warn_of_large(node.name, operators[node.position])
+        return program
     for node in (node for chain in chains for node in chain):
         check_picklable(node.name, node.operator, node.selectors)
     raise failure

@@ -27,6 +27,7 @@ from ..clusters.job_handle import JobHandle
 from ..clusters.resuming import RESUME
 from ..connectors import CollectSink, PrintSink
 from ..metrics.json_lines import JsonLines
+from ..output.origin_formatter import OriginFormatter
 from .display import Display, narrate
 from .hosting import Hosting, check_directory, hosting_options
 from .interrupts import Interrupts
@@ -38,7 +39,7 @@ LOOK_SECONDS = 0.25
 LOG_VARIABLE = "UNDERSTUDY_LOG"
 JOB_LOG = "understudy.job"
 """Of failures, each in full when it comes first."""
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s%(origin)s: %(message)s"
 LINE_SECONDS = 10.0
 """How often a line reports progress where no terminal shows it."""
 
@@ -141,7 +142,7 @@ def _log_as_asked() -> None:
         return
     level, _, form = wanted.partition(",")
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines() if form == "json" else logging.Formatter(LOG_FORMAT))
+    handler.setFormatter(JsonLines() if form == "json" else OriginFormatter(LOG_FORMAT))
     try:
         if form not in ("", "json"):
             raise ValueError(form)

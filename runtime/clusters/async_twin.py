@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
@@ -73,6 +74,14 @@ def _tasks_of_notebook() -> list[str]:
     return sorted(found)
 
 
+def _is_below_asyncio() -> bool:
+    """Whether this thread stands within `asyncio.run`, or a loop's `run_forever`."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") not in ("asyncio.runners", "asyncio.base_events"):
+        frame = frame.f_back
+    return frame is not None
+
+
 @contextmanager
 def interruptible() -> Iterator[None]:
     """While something is awaited in it, wake the event loop of a notebook twice a second: its kernel cancels an `await`
@@ -99,6 +108,12 @@ class Blocking:
     async def _aside(self, work: Callable[[], T]) -> T:
         """Do blocking work while the event loop goes on."""
         if asyncio._get_running_loop() is None:
+            if _is_below_asyncio():
+                raise RuntimeError(
+                    f"a {type(self).__name__} is awaited in a fork of the process whose event loop runs the coroutine, "
+                    f"and a fork (this process, {os.getpid()}) has no event loop: start one there, and a cluster of "
+                    "its own, by asyncio.run(...); or fork before the loop runs"
+                )
             raise RuntimeError(
                 f"a {type(self).__name__} is awaited on asyncio's event loop, and none runs here: on another one, as "
                 "trio's, use the calls without await in a thread, as by `anyio.to_thread.run_sync(cluster.start)`"
@@ -147,5 +162,8 @@ def _known_as_coroutine_function(function: F) -> F:
     """To frameworks that ask before they call it."""
     if sys.version_info >= (3, 12):
         return inspect.markcoroutinefunction(function)
-    function._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
+    # Both `inspect` and `asyncio` go by this flag of the code. Python 3.11 itself makes coroutines by an instruction at
+    # the beginning of the code, which there is none of here.
+    code = function.__code__
+    function.__code__ = code.replace(co_flags=code.co_flags | inspect.CO_COROUTINE)
     return function

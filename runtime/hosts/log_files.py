@@ -13,11 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...state.full_disk import named
+from ..output.origin_formatter import OriginFormatter
 from ..system.remote import zmq_transport
 from .folders import made_folder
 from .settings import HostSettings
 
-LOG_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
+LOG_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s%(origin)s: %(message)s"
 
 
 def log_to_file(settings: HostSettings, file: str, *, in_background: bool) -> None:
@@ -34,9 +35,9 @@ def log_to_file(settings: HostSettings, file: str, *, in_background: bool) -> No
         handlers.append(logging.StreamHandler())
     if settings.log_level != "DEBUG":  # who is away is said once, and not at each try to connect
         logging.getLogger(zmq_transport.__name__).setLevel(logging.WARNING)
-    logging.basicConfig(
-        level=settings.log_level, format=LOG_FORMAT, datefmt="%Y-%m-%d %H:%M:%S", handlers=handlers, force=True
-    )
+    for handler in handlers:
+        handler.setFormatter(OriginFormatter(LOG_FORMAT, datefmt="%Y-%m-%d %H:%M:%S"))
+    logging.basicConfig(level=settings.log_level, handlers=handlers, force=True)
 
 
 class LogFile(logging.handlers.RotatingFileHandler):

@@ -243,7 +243,10 @@ def _line_batches(file: BinaryIO, _split: FileSplit, _options: ReadOptions) -> I
             lines = block.decode().split("\n")
         except UnicodeDecodeError as error:
             number += block.count(b"\n", 0, error.start) + 1
-            raise ValueError(f"line {number} is not UTF-8: {error.reason}, byte {block[error.start]:#04x}") from None
+            raise ValueError(
+                f"line {number} is not UTF-8: {error.reason}, byte {block[error.start]:#04x}: convert the file to "
+                "UTF-8 first"
+            ) from None
         if not lines[-1]:
             lines.pop()
         number += len(lines)

@@ -9,7 +9,6 @@ import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePath
 
 import pyarrow as pa
 from fsspec import AbstractFileSystem
@@ -21,6 +20,7 @@ from ....state.file_locations import absolute
 from ..errors import InputChanged, NoInput, UnreadableFile, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS
 from .csv_guess import as_text, check_guess, csv_form, warn_of_texts
+from .file_heads import check_head
 from .file_look import version_now
 from .file_readers import (
     BLOCK_BYTES,
@@ -108,10 +108,6 @@ class FileSource(SplitSource):
             )
 
 
-_COMPRESSED = frozenset({".bz2", ".gz", ".lz4", ".xz", ".zip", ".zst"})
-"""Endings of files as a whole; what Parquet compresses inside is read."""
-
-
 def find_files(url: str) -> tuple[AbstractFileSystem, list[str]]:
     """The files that a path, folder or glob names, sorted. Raises NoInput."""
     fs, path = located(url)
@@ -157,6 +153,7 @@ def _describe(fs: AbstractFileSystem, files: Sequence[str], format: str, form: C
     for path in files:
         try:
             with fs.open(path, "rb") as file:
+                check_head(file, format)
                 splits = reader.splits(file, path)
                 if splits or not reader.guessed:
                     file.seek(0)
@@ -220,9 +217,7 @@ def unreadable(
     UnreadableFile for the content of a file that stays as it is; an OSError may be the disk's.
     """
     columns = "" if schema is None else f" with columns {columns_shown(schema)}"
-    ending = PurePath(path).suffix.lower()
-    advice = f"; {ending} files are compressed: decompress it first" if ending in _COMPRESSED else ""
-    if format == "csv" and "Expected 1 columns" in str(error):
-        advice = "; is its delimiter no comma? Say delimiter=';', or which it is"
+    is_one_column = format == "csv" and "Expected 1 columns" in str(error)
+    advice = "; is its delimiter no comma? Say delimiter=';', or which it is" if is_one_column else ""
     kind = UnreadableInput if may_grow or isinstance(error, OSError) else UnreadableFile
     return kind(f"{path} cannot be read as {format}{columns}: {error}{advice}")

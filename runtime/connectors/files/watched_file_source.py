@@ -24,6 +24,7 @@ from ....state.file_locations import absolute
 from ..errors import ConnectorError, NoInput, OffsetMismatch, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS, PacedSource, divided
 from .csv_guess import as_text, check_guess, csv_form, warn_of_texts
+from .file_heads import check_head
 from .file_look import look, root_of, version_now
 from .file_readers import READ_FORMATS, CsvForm, ReadOptions, texts_kept
 from .file_source import chosen, unreadable
@@ -304,6 +305,7 @@ class WatchedFileSource(PacedSource):
         for each in sorted(files, key=lambda file: file.modified):
             try:
                 with fs.open(each.name, "rb") as file:
+                    check_head(file, self.format)
                     if reader.splits(file, each.name) or not reader.guessed:
                         found = reader.schema(_at_start(file), form)
                         check_guess(each.name, self.format, found, form)

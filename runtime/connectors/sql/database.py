@@ -34,7 +34,8 @@ _LOCK_S = 1.0
 _GRACE_S = 5.0
 """How much longer than the server's own limit we wait for it to say that a statement took too long."""
 
-_LOOK = "connect to look at the table, before the job starts (check host and port, and that the server runs)"
+_CONNECT = "connect"
+_LOOK = "connect to look at the table, before the job starts"
 
 _REFUSING = ("28", "3D", "42501", "0P", "0A000")
 """SQLSTATEs, or how they begin: authorization, no such database, privileges, role, not supported."""
@@ -94,7 +95,7 @@ class Database:
 
         Raises DatabaseUnreachable, or DatabaseRefused at once.
         """
-        return self.patiently(self.engine.connect, "connect", pause)
+        return self.patiently(self.engine.connect, _CONNECT, pause)
 
     def connect_to_look(self) -> Connection:
         """The same for who makes or submits a job, and waits: tried again for LOOK_MS, if `retry_ms` is not less."""
@@ -158,8 +159,17 @@ class Database:
             said, is_lost = error, False
         else:
             return None
-        text = f"{self.name}: cannot {what}: {_one_line(said)}"
-        return _kind_of(said, is_lost, is_first_look)(text)
+        kind = _kind_of(said, is_lost, is_first_look)
+        advice = self._advice(kind) if what in (_CONNECT, _LOOK) else ""
+        return kind(f"{self.name}: cannot {what}{advice}: {_one_line(said)}")
+
+    def _advice(self, kind: type[SqlError]) -> str:
+        """To whom this keeps from connecting."""
+        if kind is DatabaseRefused and self.engine.dialect.name == "sqlite":
+            return " (check the path: its folder must be there, and the file be one of SQLite's that may be written)"
+        if kind is DatabaseRefused:
+            return " (correct user, password or database in the URL)"
+        return " (check host and port, and that the server runs)" if kind is DatabaseUnreachable else ""
 
     @contextmanager
     def deadline(self, connection: Any) -> Iterator[None]:

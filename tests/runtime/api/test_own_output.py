@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -148,6 +149,22 @@ def test_a_folder_that_is_called_as_a_file_is_warned_of(tmp_path: Path, recwarn:
     assert submitted(tmp_path / "out") == []
     (said,) = submitted(tmp_path / "out.csv")
     assert said.startswith("sink 'out': FileSink writes a folder, with a file of parquet for each checkpoint")
-    assert "write FileSink('out', format='csv')" in said
+    assert f"leave the ending out, as in FileSink({str(tmp_path / 'out')!r}, format='csv')" in said
     (tmp_path / "again.csv").mkdir()
     assert submitted(tmp_path / "again.csv") == [said], "its user knows by now"
+
+
+@pytest.mark.parametrize(
+    ("path", "advice"),
+    [
+        ("data/out.csv", "data/out', format='csv')"),
+        ("memory://bucket/day.1.parquet/", "FileSink('memory://bucket/day.1', format='parquet')"),
+        ("out.JSON", "/out', format='jsonl')"),
+        ("out.ndjson", "/out', format='jsonl')"),
+    ],
+)
+def test_the_advice_on_such_a_name_keeps_its_folder(path: str, advice: str) -> None:
+    env = StreamEnvironment()
+    env.from_collection([1]).sink_to(FileSink(path), name="out")
+    with pytest.warns(UserWarning, match=re.escape(advice)):
+        translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere")

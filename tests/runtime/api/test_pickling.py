@@ -15,6 +15,8 @@ from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 from understudy.runtime.api.environment import StreamEnvironment
 from understudy.runtime.api.errors import NotPicklable
+from understudy.runtime.api.pickling import LARGE_BYTES
+from understudy.runtime.api.translation import translate
 
 LOCK = threading.Lock()
 
@@ -147,3 +149,48 @@ def test_frames_are_shown_of_user_code_that_refuses_and_not_of_pickle(
     shown = "".join(traceback.format_exception(refused.value))
     assert shown.count("Traceback (most recent call last)") == 1 + has_frames
     assert ("in __reduce__" in shown) is has_frames
+
+
+class Model(Operator):
+    def __init__(self) -> None:
+        self.weights = bytes(LARGE_BYTES)
+
+    def process_batch(self, batch: Any, out: Collector) -> None: ...
+
+
+def _large_closure() -> Callable[[Any], Any]:
+    table = {number: bytes(LARGE_BYTES // 4) for number in range(5)}
+
+    def looked_up(record: Any) -> Any:
+        return len(table[record])
+
+    return looked_up
+
+
+def said_of_size(build: Callable[[StreamEnvironment], Any], recwarn: pytest.WarningsRecorder) -> list[str]:
+    env = StreamEnvironment()
+    build(env)
+    translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere")
+    return [str(each.message) for each in recwarn]
+
+
+@pytest.mark.parametrize(
+    ("build", "holds"),
+    [
+        (lambda stream: stream.map(_large_closure(), name="x"), "variable 'table' of looked_up at "),
+        (lambda stream: stream.process(Model(), name="x"), "attribute 'weights'"),
+        (lambda stream: stream.map(functools.partial(max, bytes(LARGE_BYTES)), name="x"), "its arguments"),
+    ],
+)
+def test_an_operator_that_is_large_is_warned_of(
+    build: Callable[[Any], Any], holds: str, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Nothing else says why a submit takes a minute."""
+    (said,) = said_of_size(lambda env: build(env.from_collection([1])).print(), recwarn)
+    assert said.startswith("operator 'x' takes ")
+    assert " MB to each TaskManager" in said
+    assert holds in said
+
+
+def test_a_small_operator_and_the_data_of_a_source_are_not_warned_of(recwarn: pytest.WarningsRecorder) -> None:
+    assert said_of_size(lambda env: env.from_collection([bytes(LARGE_BYTES)]).map(len).print(), recwarn) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import os
 import sys
 import threading
 import warnings
@@ -65,8 +66,36 @@ def test_it_raises_what_the_method_raises_and_calls_that_of_a_subclass() -> None
 
 
 def is_coroutine_function(function: Any) -> bool:
-    """As frameworks ask: of a function that is marked as one, asyncio alone knows before Python 3.12."""
-    return (inspect if sys.version_info >= (3, 12) else asyncio).iscoroutinefunction(function)
+    """As frameworks ask: most ask `inspect`, and older ones, up to Python 3.13, `asyncio`."""
+    asked = [inspect.iscoroutinefunction]
+    if sys.version_info < (3, 14):
+        asked.append(asyncio.iscoroutinefunction)
+    return all(ask(function) for ask in asked)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_of_a_coroutine_is_told_so_and_not_of_another_event_loop() -> None:
+    """A fork has its parent's coroutine, and no event loop that runs."""
+    counter = Counter()
+
+    async def scenario() -> bytes:
+        ours, theirs = os.pipe()
+        if (child := os.fork()) == 0:
+            try:
+                await counter.total_async(1)
+            except BaseException as error:  # noqa: BLE001  (what it is, is asked)
+                os.write(theirs, str(error).encode())
+            finally:
+                os._exit(0)
+        os.close(theirs)
+        with os.fdopen(ours, "rb") as told:
+            said = await asyncio.to_thread(told.read)
+        await asyncio.to_thread(os.waitpid, child, 0)
+        return said
+
+    said = asyncio.run(scenario()).decode()
+    assert said.startswith("a Counter is awaited in a fork of the process whose event loop runs the coroutine")
+    assert "trio" not in said
 
 
 def gone(held: list[Any]) -> None:

@@ -87,3 +87,16 @@ def test_a_full_disk_leaves_lines_out_and_says_so_once(tmp_path: Path, capsys: p
     assert left_out in out
     logging.getLogger("myapp").info("line 4")
     assert files[0].read_text().endswith("INFO myapp: line 4\n")
+
+
+@pytest.mark.usefixtures("own_logging")
+def test_what_operators_of_several_jobs_log_can_be_told_apart(tmp_path: Path) -> None:
+    log_to_file(HostSettings(), str(tmp_path / "jobmanager.log"), in_background=True)
+    origin = {"task_manager": "tm-0-9f3a2c11", "operator": "total", "subtask": 1, "attempt": 0}
+    for job in ("orders", "clicks"):
+        logging.getLogger("myapp").info("hello", extra={"job_name": job, **origin})
+    lines = (tmp_path / "jobmanager.log").read_text().splitlines()
+    assert [line.partition(" INFO ")[2] for line in lines] == [
+        "myapp [orders: total, subtask 1, attempt 0]: hello",
+        "myapp [clicks: total, subtask 1, attempt 0]: hello",
+    ]

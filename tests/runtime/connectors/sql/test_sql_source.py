@@ -17,6 +17,7 @@ from understudy import END, Source
 from understudy.runtime.connectors.errors import OffsetMismatch
 from understudy.runtime.connectors.paced_source import PacedSource
 from understudy.runtime.connectors.sql import database
+from understudy.runtime.connectors.sql.database import Database
 from understudy.runtime.connectors.sql.errors import (
     DatabaseRefused,
     DatabaseUnreachable,
@@ -326,6 +327,22 @@ def looked_up(url: str) -> None:
 
 def written(url: str) -> None:
     SqlUpsertSink(url, "t", key="id").check_at_submit(on_this_machine=True)
+
+
+def test_of_a_file_that_cannot_be_opened_it_is_not_said_to_look_for_a_server(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseRefused, match=r"cannot connect .*\(check the path: .*\): unable to open") as raised:
+        from_table(f"sqlite:///{tmp_path}/nowhere/shop.db")
+    assert "port" not in str(raised.value)
+
+
+def test_of_a_login_that_is_refused_it_is_said_what_to_correct() -> None:
+    """As psycopg raises it: without an SQLSTATE."""
+    from psycopg import OperationalError
+
+    said = OperationalError('FATAL:  password authentication failed for user "u"')
+    meant = Database("postgresql://u:secret@localhost/db").meaning(said, "connect", is_first_look=True)
+    assert isinstance(meant, DatabaseRefused)
+    assert "cannot connect (correct user, password or database in the URL): FATAL:" in str(meant)
 
 
 @pytest.mark.parametrize("make", [from_table, looked_up, written], ids=lambda make: make.__name__)
