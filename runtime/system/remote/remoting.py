@@ -263,7 +263,7 @@ def _take_answer(payload: bytes, future: ActorFuture[Any]) -> None:
 
 
 def _say_lost(address: str, peer: str, reason: str, answers: int, unsent: int) -> None:
-    """Watchers are told, and they know whether the peer was to end: so that alone is no news here."""
+    """Watchers are notified, and know whether the peer was to end: for them alone the log has no line."""
     counts = ((answers, "answer"), (unsent, "message"))
     missed = " and ".join(f"{number} {what}{'s' * (number != 1)}" for number, what in counts if number)
     if missed:
