@@ -245,12 +245,16 @@ _LIMITS_OF_ROCKSDB = {
 
 
 class LocalStateFailed(StateError, OSError):
-    """RocksDB cannot read or write its files on this machine. `path`: their folder; `found`: what RocksDB says."""
+    """RocksDB cannot read or write its files on this machine. `path`: their folder; `found`: what RocksDB says; `todo`:
+    what to do, if the caller knows it.
+    """
 
     may_pass = True
 
-    def __init__(self, path: str, found: str) -> None:
-        todo = "see that the folder can be written and its disk has room, or set state_dir to one of which both is true"
+    def __init__(self, path: str, found: str, todo: str = "") -> None:
+        todo = todo or (
+            "see that the folder can be written and its disk has room, or set state_dir to one of which both is true"
+        )
         todo = next((each for limit, each in _LIMITS_OF_ROCKSDB.items() if limit in found), todo)
         short = found.replace(f"{path}/", "")
         super().__init__(f"RocksDB failed in its working folder {path}: {short}; {todo}")

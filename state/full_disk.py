@@ -55,17 +55,22 @@ def named(error: OSError, path: str, *, is_local: bool, wanted_bytes: int = 0) -
         return error
     if is_local and error.errno in _FORBIDDEN:
         return _forbidden(error, path)
-    advice = ADVICE.get(error.errno or 0)
+    folder = posixpath.dirname(path) or path
+    advice = advice_on(error, folder, is_local=is_local, wanted_bytes=wanted_bytes)
     if advice is None:
         return error
-    folder = posixpath.dirname(path) or path
-    free = ""
-    if is_local and error.errno == errno.ENOSPC and (disk := _disk_of(folder)) is not None:
-        if _has_no_place_for_files(disk):
-            advice = _NO_FILES
-        free = _free(disk, wanted_bytes)
-    text = f"{error.strerror}: cannot write to {folder}: {advice.found}{free}: {advice.todo}"
+    text = f"{error.strerror}: cannot write to {folder}: {advice.found}: {advice.todo}"
     return UnwritableFolder(error.errno, text)
+
+
+def advice_on(error: OSError, folder: str, *, is_local: bool, wanted_bytes: int = 0) -> Advice | None:
+    """None where ADVICE does not know the error. Of a full disk, what it `found` says how much is free."""
+    advice = ADVICE.get(error.errno or 0)
+    if advice is None or error.errno != errno.ENOSPC or not is_local or (disk := _disk_of(folder)) is None:
+        return advice
+    if _has_no_place_for_files(disk):
+        advice = _NO_FILES
+    return Advice(advice.found + _free(disk, wanted_bytes), advice.todo)
 
 
 def _forbidden(error: OSError, path: str) -> UnwritableFolder:

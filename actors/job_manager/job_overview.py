@@ -111,7 +111,7 @@ class JobOverview:
         if self._ended_ms:
             return
         current = (each.attempt_id for each in self._master.graph.executions() if not each.state.is_terminal)
-        self._timeline.look(current, self._clock.wall_ms())
+        self._timeline.look(current, self._clock.now_ms(), self._clock.wall_ms())
 
     def happened(self, event: Message) -> None:
         """As the job's listeners get it."""

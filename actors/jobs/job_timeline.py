@@ -8,6 +8,7 @@ the expense of failures.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable
 
@@ -70,7 +71,9 @@ class Rates:
 
 
 class JobTimeline:
-    """One job's. Wall times are those of the JobManager."""
+    """One job's. Wall times are those of the JobManager; where its clock is set back, the timeline goes on from where
+    it was, since whoever follows it asks for what is newer than what he has.
+    """
 
     def __init__(self, graph: JobGraph, started_ms: int, interval_ms: int = 1_000) -> None:
         targets, origins = {edge.target for edge in graph.edges}, {edge.source for edge in graph.edges}
@@ -79,7 +82,11 @@ class JobTimeline:
         self._rates: dict[ExecutionAttemptId, Rates] = {}
         self._samples: list[TimelineSample] = []
         self._interval_ms = interval_ms
-        self._next_ms = 0
+        self._due_ms = -math.inf
+        self._at_ms, self._at_now_ms = 0, 0.0
+        """Of the last look: the timeline's time, and that of the clock that never jumps."""
+        self._ahead_ms = 0
+        """By how much the timeline is ahead of the wall clock."""
         self._checkpoints: deque[TimelineMark] = deque(maxlen=MARKS_KEPT)
         self._others: deque[TimelineMark] = deque(maxlen=MARKS_KEPT)
         self._savepoints: deque[SavepointView] = deque(maxlen=SAVEPOINTS_KEPT)
@@ -95,14 +102,16 @@ class JobTimeline:
             else:
                 rates.heard(task, now_ms)
 
-    def look(self, current: Iterable[ExecutionAttemptId], wall_ms: int) -> None:
-        """Take a sample, if one is due; rates of attempts other than these are forgotten."""
-        if wall_ms < self._next_ms:
+    def look(self, current: Iterable[ExecutionAttemptId], now_ms: float, wall_ms: int) -> None:
+        """Take a sample, if one is due; rates of attempts other than these are forgotten. `now_ms` never goes back."""
+        if now_ms < self._due_ms:
             return
+        at_ms = wall_ms if wall_ms >= self._at_ms else self._at_ms + round(now_ms - self._at_now_ms)
+        self._at_ms, self._at_now_ms, self._ahead_ms = at_ms, now_ms, at_ms - wall_ms
         known = self._rates
         self._rates = {each: known[each] for each in current if each in known}
-        self._next_ms = wall_ms + self._interval_ms
-        self._samples.append(self._sample(wall_ms))
+        self._due_ms = now_ms + self._interval_ms
+        self._samples.append(self._sample(at_ms))
         if len(self._samples) > SAMPLES_KEPT:
             self._samples = self._samples[::2]
             self._interval_ms *= 2
@@ -124,17 +133,19 @@ class JobTimeline:
             case JobStatusChanged(status=status, timestamp_ms=at_ms):
                 self.statuses[status.value] = at_ms
                 if event.failure is not None:
-                    self._others.append(TimelineMark(at_ms, "failure", tell_line(event.failure)))
-                self._others.append(TimelineMark(at_ms, "status", status.value))
+                    self._others.append(TimelineMark(at_ms + self._ahead_ms, "failure", tell_line(event.failure)))
+                self._others.append(TimelineMark(at_ms + self._ahead_ms, "status", status.value))
             case CheckpointCompleted(timestamp_ms=at_ms):
                 text = f"{event.state_size_bytes:,} bytes"
-                done = TimelineMark(at_ms, kind, text, event.duration_ms, event.checkpoint_id)
+                done = TimelineMark(at_ms + self._ahead_ms, kind, text, event.duration_ms, event.checkpoint_id)
                 (self._others if kind == "savepoint" else self._checkpoints).append(done)
             case CheckpointAborted(timestamp_ms=at_ms):
-                self._others.append(TimelineMark(at_ms, "checkpoint_failed", event.reason, number=event.checkpoint_id))
+                self._others.append(
+                    TimelineMark(at_ms + self._ahead_ms, "checkpoint_failed", event.reason, number=event.checkpoint_id)
+                )
             case TaskManagerChanged(timestamp_ms=at_ms):
                 what = "task_manager" if event.registered else "task_manager_lost"
-                self._others.append(TimelineMark(at_ms, what, event.reason, number=event.index))
+                self._others.append(TimelineMark(at_ms + self._ahead_ms, what, event.reason, number=event.index))
             case _:
                 pass
 
@@ -154,7 +165,7 @@ class JobTimeline:
 
     # -- inside
 
-    def _sample(self, wall_ms: int) -> TimelineSample:
+    def _sample(self, at_ms: int) -> TimelineSample:
         into = out_of = busy = back_pressured = 0.0
         lags = []
         for each in self._rates.values():
@@ -165,7 +176,7 @@ class JobTimeline:
                 out_of += each.records_in_per_second
             if lag := _lag_ms(each):
                 lags.append(lag)
-        return TimelineSample(wall_ms, into, out_of, busy, back_pressured, max(lags, default=None))
+        return TimelineSample(at_ms, into, out_of, busy, back_pressured, max(lags, default=None))
 
 
 def _lag_ms(rates: Rates) -> int | None:

@@ -4,7 +4,8 @@
 
 Whoever waits has `head_seconds` to send a whole request's head, however its bytes come, and an answer that its client
 does not read is given up after `stalled_seconds`. When there are as many connections as there may be, a new one takes
-the place of one that waits. When all are at work, the new one is refused with 503.
+the place of one that waits, also for the rest of a body or until its answer is read. When the app is at work for all,
+the new one is refused with 503.
 
 uvicorn's protocol is wrapped as it is, and uvicorn calls the app through `Connections`: so it is known when the head
 of a request is complete, and when the request is answered. How long a body may take is the app's.
@@ -16,7 +17,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,8 +74,11 @@ class Connections:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = self._open.get(scope.get("client"))
-        with contextlib.nullcontext() if connection is None else connection.at_work():
+        if connection is None:
             await self._app(scope, receive, send)
+            return
+        with connection.at_work():
+            await self._app(scope, connection.until_whole(receive), send)
 
     def enter(self, connection: _Connection) -> bool:
         """Whether there is room for it, or could be made."""
@@ -122,6 +126,8 @@ class _Connection(asyncio.Protocol):
         self._all = all_of_them
         self._transport: asyncio.Transport
         self._requests = 0
+        self._owes_body = False
+        """The app waits for the rest of a request's body."""
         self._unsent = 0
         self._is_paused = False
         self._timer: asyncio.TimerHandle | None = None
@@ -135,7 +141,8 @@ class _Connection(asyncio.Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        return not self._requests
+        """For its client: to ask, to send the rest of a body, or to read."""
+        return not self._requests or self._owes_body or self._is_paused
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -193,6 +200,22 @@ class _Connection(asyncio.Protocol):
             self.was_answered = True
             if not self._requests:
                 self._expect(self._all.limits.head_seconds)
+
+    def until_whole(self, receive: Receive) -> Receive:
+        """`receive` of one request. Once its body is whole, whoever calls it waits for the end of the connection."""
+        is_whole = False
+
+        async def received() -> MutableMapping[str, Any]:
+            nonlocal is_whole
+            self._owes_body = not is_whole
+            try:
+                event = await receive()
+            finally:
+                self._owes_body = False
+            is_whole = not event.get("more_body", False)
+            return event
+
+        return received
 
     def give_up(self) -> None:
         """Its descriptor is free again after the next turn of the event loop."""

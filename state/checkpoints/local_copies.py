@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from ...messages import CheckpointId, StateHandle, SubtaskIndex, SubtaskState, VertexId
 from ..errors import CorruptState, WrongEncryptionKey
+from ..full_disk import named
 from ..keyring import Keyring, is_sealed, opened
 from ..storage import CheckpointStorage, handle_reader, verified
 from .snapshot_file import state_handles
@@ -136,7 +137,7 @@ class LocalCopies:
                 "next ones of this attempt the log says so at INFO",
                 path,
                 self._own,
-                error,
+                named(error, copy, is_local=True),
             )
             self._has_warned = True
             with suppress(OSError):

@@ -9,6 +9,7 @@ Whatever RocksDB raises becomes a LocalStateFailed, which names the folder. Owne
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import weakref
@@ -21,6 +22,7 @@ from tempfile import mkdtemp
 from typing import Any, Final
 
 from ..errors import LocalStateFailed
+from ..full_disk import advice_on
 from .memory import RocksMemory
 from .row_keys import end_of
 
@@ -219,7 +221,14 @@ class RocksStore:
     def _as_ours(self, error: Exception) -> Exception:
         """rocksdict raises bare Exceptions, and of its own only that a store is closed."""
         is_theirs = type(error) is Exception or type(error).__module__ == "rocksdict"
-        return LocalStateFailed(self.path, str(error)) if is_theirs else error
+        return failed(self.path, str(error)) if is_theirs else error
+
+
+def failed(path: str, found: str) -> LocalStateFailed:
+    """`found`: what RocksDB says of its folder. Of a full disk the error has what is left there."""
+    is_full = os.strerror(errno.ENOSPC) in found
+    advice = advice_on(OSError(errno.ENOSPC, found), path, is_local=True) if is_full else None
+    return LocalStateFailed(path, found, f"{advice.found}: {advice.todo}, by state_dir" if advice else "")
 
 
 def is_needed(name: str) -> bool:

@@ -15,6 +15,7 @@ from understudy.state import CheckpointStorage, DurableFiles
 from understudy.state.errors import LocalStateFailed, UnwritableFolder
 from understudy.state.full_disk import folder_named
 from understudy.state.record_log import RecordLog
+from understudy.state.rocks.store import failed
 
 Use = Callable[[DurableFiles, str], Any]
 
@@ -151,4 +152,15 @@ def test_rocksdb_names_its_folder_once() -> None:
 def test_rocksdb_names_the_limit_that_it_met(found: str, todo: str) -> None:
     text = str(LocalStateFailed("/disk/1-db", f"IO error: While open a file for appending: /disk/1-db/8.sst: {found}"))
     assert todo in text
+    assert "has room" not in text
+
+
+def test_rocksdb_says_what_is_left_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes may be left, and no place for another file."""
+    disk = os.statvfs_result((4096, 4096, 256, 256, 256, 600, 0, 0, 0, 255))
+    monkeypatch.setattr("os.statvfs", lambda folder: disk)
+    text = str(failed(f"{tmp_path}/1-db", "IO error: No space left on device: While mkdir: 1-3.tmp"))
+    said = "its disk has no place for another file (1,048,576 of 1,048,576 bytes are free, and 0 of 600 files): remove"
+    assert said in text
+    assert text.endswith("or choose another folder, by state_dir")
     assert "has room" not in text

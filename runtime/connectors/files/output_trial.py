@@ -14,16 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ....state import DurableFiles
-from ....state.full_disk import ADVICE, as_said
+from ....state.full_disk import advice_on, as_said
 from ..errors import UnusableOutput
 from .locations import located
 
 _FILE = ".understudy-trial"
-_ADVICE = {
-    errno.EACCES: "this user may not write there: choose another folder, or change its permissions",
-    errno.EPERM: "this user may not write there: choose another folder, or change its permissions",
-    **{number: f"{advice.found}: {advice.todo}" for number, advice in ADVICE.items()},
-}
+_FORBIDDEN = "this user may not write there: choose another folder, or change its permissions"
 
 
 def try_output(url: str) -> None:
@@ -49,7 +45,7 @@ def output_named(place: str) -> Iterator[None]:
     except Exception as error:
         each: BaseException | None = error
         while each is not None:  # a library may fail once more where it closes its file
-            if isinstance(each, OSError) and (advice := _ADVICE.get(each.errno or 0)):
+            if isinstance(each, OSError) and (advice := _advice(each, place)):
                 raise UnusableOutput(f"cannot write to {place}: {advice} ({_reason(each)})") from error
             each = each.__cause__ or each.__context__
         raise
@@ -72,8 +68,17 @@ def _told(files: DurableFiles, url: str, root: str, error: Exception) -> str:
         where = "it" if file == root else file
         return f"cannot write to {url}: {where} is a file, and wanted is a folder: choose another, or remove the file"
     reason = _reason(error)
-    advice = _ADVICE.get(error.errno or 0) if isinstance(error, OSError) else None
+    advice = _advice(error, url) if isinstance(error, OSError) else ""
     return f"cannot write to {url}: {f'{advice} ({reason})' if advice else reason}"
+
+
+def _advice(error: OSError, place: str) -> str:
+    """What is wrong there, and what to do; empty for another error."""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return _FORBIDDEN
+    fs, path = located(place)
+    advice = advice_on(error, path, is_local=DurableFiles(fs).is_local)
+    return "" if advice is None else f"{advice.found}: {advice.todo}"
 
 
 def _reason(error: BaseException) -> str:

@@ -106,6 +106,7 @@ class Remoting:
         if is_refused and not asked and peer not in self._refused_by and len(self._refused_by) < _MOST_REFUSALS:
             self._refused_by.add(peer)
             logger.warning("%s refuses this process (%s): compare the key files of both", peer, reason)
+        _say_lost(self._system.address, peer, reason, len(asked), len(unsent))
         for target in [target for target in self._watches if target.base == peer]:
             self._watches.pop(target).end(f"unreachable: {reason}")
         for name in self._served.pop(peer, ()):  # if it lives after all, it will repeat its watch
@@ -259,6 +260,16 @@ def _take_answer(payload: bytes, future: ActorFuture[Any]) -> None:
         future.try_fail(error)
         raise
     future.try_set(answer)
+
+
+def _say_lost(address: str, peer: str, reason: str, answers: int, unsent: int) -> None:
+    """Watchers are notified, and know whether the peer was to end: for them alone the log has no line."""
+    counts = ((answers, "answer"), (unsent, "message"))
+    missed = " and ".join(f"{number} {what}{'s' * (number != 1)}" for number, what in counts if number)
+    if missed:
+        logger.info("%s: the connection to %s is lost, with %s: %s", address, peer, missed, reason)
+    else:
+        logger.debug("%s: the connection to %s is over: %s", address, peer, reason)
 
 
 def _raised(asked: Envelope, error: BaseException) -> AskRaised:

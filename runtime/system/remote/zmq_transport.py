@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,8 +24,6 @@ from .aiozmq_names import ZmqProtocol, create_zmq_connection
 from .curve import ZAP_ENDPOINT, CurveKeys, ZapHandler
 from .strangers import EVENTS, Strangers
 from .transport import Receiver
-
-logger = logging.getLogger(__name__)
 
 _REFUSED: dict[int, str] = {
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: "it does not accept our key",
@@ -160,7 +157,6 @@ class ZmqTransport:
         """A peer's connection is over."""
         if self._peers.get(peer.address) is not peer:
             return
-        logger.info("%s lost %s: %s", self.name, peer.address, reason)
         unsent = peer.take_queue()
         self._drop(peer, linger_ms=0)
         self._receiver.on_peer_lost(peer.address, reason, unsent, is_refused=is_refused)

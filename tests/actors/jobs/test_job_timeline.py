@@ -35,7 +35,7 @@ def test_rates_are_those_between_heartbeats() -> None:
     timeline = JobTimeline(graph(), 0)
     timeline.heard([task("source-0", 100), task("sink-0", 40)], 1_000)
     timeline.heard([task("source-0", 1100, waits_ms=500), task("sink-0", 540, busy_ms=900)], 2_000)
-    timeline.look(attempts("source-0", "sink-0"), 5_000)
+    timeline.look(attempts("source-0", "sink-0"), 5_000, 5_000)
     (sample,) = timeline.samples()
     assert (sample.records_in_per_second, sample.records_out_per_second) == (1000, 500)
     assert (sample.busy, sample.back_pressured) == (0.9, 0.5)
@@ -66,7 +66,7 @@ def test_an_attempt_that_is_over_counts_no_more() -> None:
     timeline = JobTimeline(graph(), 0)
     timeline.heard([task("source-0", 0, attempt="old")], 0)
     timeline.heard([task("source-0", 1000, attempt="old")], 1_000)
-    timeline.look(["new"], 1_000)
+    timeline.look(["new"], 1_000, 1_000)
     assert timeline.rates("old") is None
     assert timeline.samples()[0].records_in_per_second == 0
 
@@ -84,7 +84,7 @@ def test_a_heartbeat_of_the_same_moment_changes_no_rate() -> None:
 def test_a_long_life_is_kept_whole_in_few_samples(seconds: int) -> None:
     timeline = JobTimeline(graph(), 0)
     for second in range(seconds):
-        timeline.look([], 1000 * (second + 1))
+        timeline.look([], 1000 * second, 1000 * (second + 1))
     kept = [each.at_ms for each in timeline.samples()]
     assert SAMPLES_KEPT / 3 < len(kept) <= SAMPLES_KEPT
     assert kept[0] == 1000
@@ -92,6 +92,20 @@ def test_a_long_life_is_kept_whole_in_few_samples(seconds: int) -> None:
     steps = [later - earlier for earlier, later in pairwise(kept)]
     assert max(steps) <= 2 * min(steps)
     assert timeline.samples(after_ms=kept[-2]) == timeline.samples()[-1:]
+
+
+def test_a_clock_that_is_set_back_does_not_stop_the_timeline() -> None:
+    """It was an hour ahead: for an hour the page showed nothing new."""
+    hour = 3_600_000
+    timeline = JobTimeline(graph(), hour)
+    timeline.look([], 1_000, hour + 1_000)
+    for second in range(2, 6):
+        timeline.look([], second * 1_000, second * 1_000)
+    timeline.happened(JobStatusChanged("job-1", JobStatus.RUNNING, JobStatus.CREATED, 5_100))
+    assert [each.at_ms - hour for each in timeline.samples()] == [1_000, 2_000, 3_000, 4_000, 5_000]
+    assert [each.at_ms - hour for each in timeline.marks()] == [5_100]
+    timeline.look([], 6_000, 2 * hour)  # and set right again
+    assert timeline.samples()[-1].at_ms == 2 * hour
 
 
 def test_savepoints_are_known_until_they_are_disposed_of_and_the_last_ones_only() -> None:

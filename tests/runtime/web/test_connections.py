@@ -5,6 +5,7 @@ Nothing here asserts a time: limits are small where a test waits for one, and la
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -140,8 +141,22 @@ def test_a_stream_of_events_is_at_work_and_stays(serve: Serve, connect: Connect)
             connect(server)
 
 
+@pytest.mark.parametrize("kind", [b"Content-Length: 60000\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"])
+def test_bodies_that_do_not_end_keep_nobody_out(serve: Serve, connect: Connect, kind: bytes) -> None:
+    server = serve(Limits(4, NEVER, NEVER))
+    head = b"POST" + ASKED[3:-2].replace(b"/jobs", f"/jobs/{HEX}/savepoints".encode())
+    slow = [connect(server) for _ in range(4)]
+    for each in slow:
+        each.sendall(head + kind)
+    eventually(lambda: server.connections == 4 and waiting(server) == 4, "four that owe a body")
+    asking = connect(server)
+    asking.sendall(ASKED)
+    assert answer_of(asking)[0] == 200
+    assert is_cut(slow[0])
+
+
 def test_when_all_are_at_work_the_next_is_refused_and_streams_leave_room_for_requests(
-    serve: Serve, connect: Connect
+    serve: Serve, connect: Connect, jobs: AnsweringJobs
 ) -> None:
     server = serve(Limits(4, NEVER, NEVER))
     live = ASKED.replace(b"/jobs", b"/live")
@@ -155,9 +170,9 @@ def test_when_all_are_at_work_the_next_is_refused_and_streams_leave_room_for_req
     assert (status, said) == (503, {"errors": ["2 pages are being served already: close one of them"]})
     third.sendall(ASKED)
     assert answer_of(third)[0] == 200
-    body = b"POST" + ASKED[3:-2].replace(b"/jobs", f"/jobs/{HEX}/savepoints".encode()) + b"Content-Length: 9\r\n\r\n"
+    jobs.answers = asyncio.Event()
     for each in (third, connect(server)):
-        each.sendall(body + b"{")  # at work: the app waits for the rest
+        each.sendall(ASKED.replace(b"/jobs", f"/page/{HEX}/logs".encode()))
     eventually(lambda: server.connections == 4 and not waiting(server), "four at work")
     refused = connect(server)
     assert answer_of(refused)[0] == 503

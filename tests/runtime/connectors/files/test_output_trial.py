@@ -16,7 +16,7 @@ from understudy import FileSink
 from understudy.runtime.connectors import FileSource
 from understudy.runtime.connectors.errors import UnknownFileSystem, UnusableOutput
 from understudy.runtime.connectors.files import locations
-from understudy.runtime.connectors.files.output_trial import try_output
+from understudy.runtime.connectors.files.output_trial import output_named, try_output
 from understudy.runtime.simulation.world.disk import SimulatedDisk
 from understudy.runtime.simulation.world.file_system import using
 
@@ -141,3 +141,14 @@ def test_a_sink_of_other_machines_tries_only_what_they_share(tmp_path: Path) -> 
         FileSink(str(file)).check_at_submit(on_this_machine=True)
     with pytest.raises(UnknownFileSystem):
         FileSink("bogus://x/y").check_at_submit(on_this_machine=False)
+
+
+def test_a_disk_that_has_bytes_and_no_inodes_is_not_called_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = os.statvfs_result((4096, 4096, 256, 256, 256, 600, 0, 0, 0, 255))
+    monkeypatch.setattr("os.statvfs", lambda folder: disk)
+    said = "its disk has no place for another file .1,048,576 of 1,048,576 bytes are free, and 0 of 600 files.: remove"
+    for place in (str(tmp_path), f"file://{tmp_path}"):
+        with pytest.raises(UnusableOutput, match=f"cannot write to {place}: {said}"), output_named(place):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import socket
 
@@ -155,6 +156,24 @@ def test_a_system_that_shuts_down_in_order_says_so(keys, recorder):
         assert watcher.next().address == player.address
         with pytest.raises((ActorDead, Unreachable, RemoteActorError)):
             silence.result(timeout=WAIT_S)
+
+
+def test_only_a_connection_that_was_wanted_still_is_lost_in_the_log(keys, recorder, caplog):
+    """Not that of a system whose end was told before."""
+    caplog.set_level(logging.INFO, "understudy.runtime.system.remote")
+    with ActorSystem("here", bind=LOOPBACK, curve=keys, options=IMPATIENT) as here:
+        with ActorSystem("there", bind=LOOPBACK, curve=keys) as there:
+            player = here.actor_of(there.spawn(Player()).address)
+            watcher = recorder(player)
+            here.spawn(watcher)
+            player.ask("?").result(timeout=WAIT_S)
+            there.stop(there.actor_of(player.address))
+            assert watcher.next().address == player.address
+        with pytest.raises(Unreachable):
+            _answer(player, "?")
+    lost = [each.getMessage() for each in caplog.records if "is lost" in each.getMessage()]
+    assert lost
+    assert not [each for each in lost if "1 answer" not in each]
 
 
 def test_the_last_words_before_a_shutdown_are_delivered(systems, keys, recorder):
