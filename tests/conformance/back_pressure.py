@@ -69,7 +69,8 @@ def _play(words: Words) -> Iterator[Difference]:
             yield from _ask(words, None)
         case {"metrics_ms_per_second": metrics}:
             yield from _ask_of_metrics(words, metrics)
-        case {"stats": {"ratios": ratios, "age_ms": age_ms}}:
+        case {"stats": {"ratios": ratios} as stats}:
+            age_ms = stats.get("age_ms") or 0
             taken_of = [_samples(100, round(100 * ratio)) for ratio in ratios]
             yield from _ask(words, _Sampled(taken_of, words.get("refresh_interval_ms", 60_000)), age_ms)
         case {"name": name} if name in PROOFS:

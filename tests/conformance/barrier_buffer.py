@@ -99,7 +99,7 @@ class _Watched(BarrierBuffer):
 
 def _feed(words: Words, script: Script) -> tuple[list[GateEvent], list[Difference]]:
     """All events, and how the probes differ on the way."""
-    buffer, probes = _Watched(words["channels"]), words.get("probes", [])
+    buffer, probes = _Watched(words["channels"]), words.get("probes") or []
     events, differences = list[GateEvent](), list[Difference]()
     for index, (channel, element) in enumerate(script):
         emitted = len(buffer.states)

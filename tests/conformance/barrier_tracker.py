@@ -21,5 +21,5 @@ def _play(words: Words) -> Iterator[Difference]:
     tracker = BarrierTracker(words["channels"])
     events = [event for channel, element in script_of(words) for event in tracker.receive(channel, element)]
     yield from compare_events(words, events)
-    if "pending_at_end" in words:
+    if words.get("pending_at_end") is not None:
         yield from compare("pending_at_end", words["pending_at_end"], list(tracker.pending))

@@ -83,7 +83,7 @@ def _play(words: Words) -> Iterator[Difference]:
     script = Script(words["config"])
     for number, step in enumerate(words["steps"]):
         found = script.describe(*script.play(step))
-        expected = {"outcomes": [], "states_discarded": []} | step.get("expect", {})
+        expected = {"outcomes": [], "states_discarded": []} | (step.get("expect") or {})
         expected["outcomes"] = [normal_outcome(outcome) for outcome in expected["outcomes"]]
         for facts in (expected, found):
             facts["states_discarded"] = sorted(facts["states_discarded"])

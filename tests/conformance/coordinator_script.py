@@ -47,7 +47,7 @@ from ..actors.checkpoints.checkpoint_driver import (
     subtask,
 )
 from ..actors.savepoint_requests import savepoint_now
-from .scenario import UnknownWord, Words
+from .scenario import UnknownWord, Words, said
 
 UNLIMITED = 1_000_000
 
@@ -65,6 +65,7 @@ class Script:
     """A coordinator in the state that a scenario describes, and what its steps do to it."""
 
     def __init__(self, config: Words) -> None:
+        config = said(config)
         self._futures: dict[str, str] = {}
         self._late: set[str] = set()
         self._is_down = False
@@ -127,9 +128,9 @@ class Script:
         if step["do"] == "trigger_savepoint":
             name = f"sp{len(self._futures) + 1}"
             self._futures[name] = "open"
-            return name, self._driver.tell(savepoint_now(name), wall_ms=step["timestamp"])
-        event = TriggerCheckpointNow(is_periodic=step.get("periodic", False))
-        effects = self._driver.tell(event, wall_ms=step["timestamp"])
+            return name, self._driver.tell(savepoint_now(name), wall_ms=step.get("timestamp", 0))
+        event = TriggerCheckpointNow(is_periodic=bool(step.get("periodic")))
+        effects = self._driver.tell(event, wall_ms=step.get("timestamp", 0))
         return not of_type(Refused, effects), effects
 
     def _acknowledge(self, step: Words) -> tuple[Any, list[CheckpointEffect]]:

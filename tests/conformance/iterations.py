@@ -28,7 +28,7 @@ from understudy.actors.operators.loops import RESULT
 from understudy.testing import SimulatedCluster
 
 from .iteration_words import criterion, effect_of, formula, key_step_of, part, reduction_of, solution_of
-from .scenario import Difference, Scenario, UnknownWord, Words, compare, scenarios_of
+from .scenario import Difference, Scenario, UnknownWord, Words, compare, said, scenarios_of
 
 KEYS = frozenset({"bulk", "delta", "connected_components"})
 """Words that only this schema has."""
@@ -87,6 +87,7 @@ Found = Mapping[str, Any]
 
 
 def _play(course_of: Callable[[Words, Graphs], Found], graphs: Graphs, words: Words) -> Iterator[Difference]:
+    words = said(words)
     expected = {name: wanted for name, wanted in words.items() if name.startswith("expected")}
     found = course_of(words, graphs)
     for name, wanted in expected.items():

@@ -10,7 +10,7 @@ from understudy.actors.jobs.restart_strategy import ExponentialDelay, make_resta
 from understudy.messages import RestartStrategyConfig, RestartStrategyKind
 from understudy.runtime.api.restart import exponential_delay, failure_rate, fixed_delay, no_restart
 
-from .scenario import REMARKS, Difference, Scenario, Skipped, UnknownWord, Words, compare, scenarios_of
+from .scenario import REMARKS, Difference, Scenario, Skipped, UnknownWord, Words, compare, said, scenarios_of
 
 KEYS = frozenset({"strategy", "strategy_selection", "invalid_settings", "config_defaults", "fail_at_ms"})
 """Words that only this schema has."""
@@ -57,7 +57,7 @@ def scenarios(document: Words) -> Iterator[Scenario]:
 
 def config_of(described: Words) -> RestartStrategyConfig:
     settings: Words = {}
-    for name, value in described.items():
+    for name, value in said(described).items():
         if name in SETTINGS:
             settings[SETTINGS[name]] = value
         elif name != "type" and name not in REMARKS:
@@ -71,8 +71,9 @@ def _play(words: Words) -> Iterator[Difference]:
         for number, step in enumerate(words["steps"]):
             where = f"step {number}"
             if step.get("before_any_failure"):
-                assert isinstance(strategy, ExponentialDelay), "only a delay that grows has one before any failure"
-                yield from _compare_delay(where, step, strategy.backoff_ms)
+                grows = isinstance(strategy, ExponentialDelay)
+                delay_ms = strategy.backoff_ms if grows else config_of(words["strategy"]).delay_ms
+                yield from _compare_delay(where, step, delay_ms)
                 continue
             now_ms = step["fail_at_ms"]
             asked = [strategy.can_restart(now_ms) for _ in range(2)]
@@ -143,7 +144,7 @@ def _in_ms(value: str | float) -> float:
     """`"5 min"`, or a plain number; what stands in parentheses behind it is about older releases."""
     if not isinstance(value, str):
         return value
-    found = re.match(r"(\d+) (ms|s|min|h)\b", value)
+    found = re.match(r"(\d+) ?(ms|s|min|h)\b", value)
     if found is None:
         raise UnknownWord(f"found the duration {value!r}; wanted one like '5 min'")
     return int(found[1]) * UNITS_MS[found[2]]

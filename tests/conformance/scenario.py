@@ -60,6 +60,11 @@ class Scenario:
             return [Difference("played to the end", True, f"{type(error).__name__}: {error}")]
 
 
+def said(words: Words) -> Words:
+    """Without what it leaves open: null is as good as not said."""
+    return {name: value for name, value in words.items() if value is not None}
+
+
 def compare(where: str, expected: Any, found: Any) -> Iterator[Difference]:
     if expected != found:
         yield Difference(where, expected, found)

@@ -57,7 +57,9 @@ def cluster(*slots: int) -> SlotPool:
 
 
 def _slots_needed(case: Words) -> Iterator[Difference]:
-    job = graph(*(vertex(v["name"], v["parallelism"], slot_sharing_group=v["group"]) for v in case["vertices"]))
+    job = graph(
+        *(vertex(v["name"], v["parallelism"], slot_sharing_group=v.get("group") or "default") for v in case["vertices"])
+    )
     yield from compare("slots_needed", case["slots_needed"], slots_needed(job))
     pool = cluster(*[case["slots_each"]] * case["task_managers"])
     try:

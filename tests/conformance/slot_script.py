@@ -10,7 +10,7 @@ from understudy.actors.jobs.slot_pool import Locality, SlotId, SlotPool
 from understudy.actors.jobs.slot_requests import SlotRequest
 from understudy.messages import SubtaskIndex, TaskManagerId, VertexId
 
-from .scenario import Difference, UnknownWord, Words, compare
+from .scenario import REMARKS, Difference, UnknownWord, Words, compare, said
 
 _LOCALITIES = {
     "assignments_local": Locality.LOCAL,
@@ -45,17 +45,22 @@ class SlotScript:
         }
 
     def play(self, number: int, step: Words) -> Iterator[Difference]:
-        where = f"step {number}"
+        where, step = f"step {number}", said(step)
         match step:
             case {"add_worker": worker, "slots": slots}:
                 self._pool.add(TaskManagerId(worker), len(self._workers), slots)
                 self._workers.append(worker)
             case {"schedule": _}:
                 yield from self._schedule(where, step)
-            case {"release": name}:
+            case {"release": str(name)}:
                 self._pool.release(self._placement(name)[0])
+            case {"release": names}:
+                self._pool.release(*(self._placement(name)[0] for name in names))
+            case {"lose": worker} | {"lose_worker": worker} | {"remove_worker": worker}:
+                self._pool.lose(TaskManagerId(worker))
             case {"check": checks}:
-                for name, wanted in checks.items():
+                for name in checks.keys() - REMARKS:
+                    wanted = checks[name]
                     yield from self._check(f"{where}: {name}", name, wanted)
             case _:
                 raise UnknownWord(f"found the step {step}")

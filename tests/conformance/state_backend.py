@@ -161,6 +161,8 @@ class _Script:
 
     def _do(self, name: str, arguments: list[Any]) -> Any:
         match name:
+            case "get" if arguments:  # of a map
+                return self._state.get(*arguments)
             case "value" | "get":
                 return self._state.value() if isinstance(self._declaration, ValueState) else self._state.get()
             case "map_get":

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..actors.operators.transaction_store import Store, StoreSink
 from ..runtime.connectors.harness import ManualClock, Running, Snapshot
-from .scenario import Difference, Scenario, UnknownWord, Words, compare, scenarios_of
+from .scenario import REMARKS, Difference, Scenario, UnknownWord, Words, compare, said, scenarios_of
 
 KEYS = frozenset(
     {"write", "notify_complete", "restart_from", "visible", "open_transactions", "open_transactions_after_close"}
@@ -15,7 +15,7 @@ KEYS = frozenset(
 
 
 def scenarios(document: Words) -> Iterator[Scenario]:
-    return scenarios_of(document, "scenarios", lambda words: _Script(words).play())
+    return scenarios_of(document, "scenarios", lambda words: _Script(said(words)).play())
 
 
 class _Script:
@@ -39,7 +39,7 @@ class _Script:
         return self._running
 
     def play(self) -> Iterator[Difference]:
-        for number, step in enumerate(self._words["steps"]):
+        for number, step in enumerate(map(said, self._words["steps"])):
             match step:
                 case {"at_ms": at_ms}:
                     self._clock.ms = at_ms
@@ -49,6 +49,9 @@ class _Script:
                     yield from self._snapshot(f"step {number}", checkpoint_id, step)
                 case {"notify_complete": checkpoint_id}:
                     self._sink().complete(checkpoint_id)
+                case {"close": True}:
+                    self._sink().operator.close()
+                    self._running = None
                 case {"restart_from": name}:
                     yield from self._restart(f"step {number}", self._snapshots[str(name)], step.get("expect", "ok"))
                 case _:
@@ -81,6 +84,8 @@ class _Script:
     def _compare_end(self, expect: Words) -> Iterator[Difference]:
         for name, wanted in expect.items():
             match name:
+                case _ if name in REMARKS:
+                    pass
                 case "visible":
                     yield from compare(name, wanted, self._store.visible)
                 case "open_transactions":

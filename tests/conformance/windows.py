@@ -10,7 +10,12 @@ from understudy.actors.windows.columnar_shape import columnar_shape
 from understudy.actors.windows.columnar_windows import ColumnarWindows
 from understudy.actors.windows.errors import InvalidWindow
 from understudy.actors.windows.evictors import keep_last, keep_newest
-from understudy.actors.windows.time_triggers import continuous_event_time, event_time, processing_time
+from understudy.actors.windows.time_triggers import (
+    continuous_event_time,
+    continuous_processing_time,
+    event_time,
+    processing_time,
+)
 from understudy.actors.windows.triggers import Trigger, count, purging
 from understudy.actors.windows.window import TimeWindow, Window, merged, window_start
 from understudy.actors.windows.window_contents import AllRecords, Contents, Reduced
@@ -18,7 +23,7 @@ from understudy.actors.windows.window_makers import cumulative, global_window, s
 from understudy.state.kinds.aggregates import Sum
 
 from ..actors.windows.window_stage import ColumnStage, WindowStage, windowed
-from .scenario import Difference, Scenario, UnknownWord, Words, compare, scenarios_of
+from .scenario import Difference, Scenario, UnknownWord, Words, compare, said, scenarios_of
 
 KEYS = frozenset(
     {"window_start", "session_merge", "size_or_gap", "slide", "gap", "lateness", "evictor"}
@@ -37,6 +42,7 @@ def scenarios(document: Words) -> Iterator[Scenario]:
 
 def assigner_of(words: Words) -> Any:
     """That of a configuration, or of a case of a table."""
+    words = said(words)
     kind = words["kind"].removeprefix("proc_")
     time: Any = "processing" if words["kind"].startswith("proc_") else "event"
     size, offset = words.get("size", words.get("size_or_gap")), words.get("offset", 0)
@@ -54,6 +60,12 @@ def assigner_of(words: Words) -> Any:
     raise UnknownWord(f"found windows of kind {words['kind']!r}")
 
 
+def in_our_words(words: Words) -> Words:
+    """An offset below 0, which later releases of Flink take, is told as the one of the same windows that we take."""
+    offset, every = words.get("offset") or 0, words.get("slide") or words.get("size", words.get("size_or_gap"))
+    return words | {"offset": offset % every} if -(every or 0) < offset < 0 else words
+
+
 def trigger_of(words: list[Any]) -> Trigger:
     match words:
         case [*inner, "purge"]:
@@ -66,6 +78,8 @@ def trigger_of(words: list[Any]) -> Trigger:
             return count(n)
         case ["continuous_event", interval]:
             return continuous_event_time(interval)
+        case ["continuous_processing", interval]:
+            return continuous_processing_time(interval)
     raise UnknownWord(f"found the trigger {words}")
 
 
@@ -74,19 +88,23 @@ def evictor_of(words: list[Any] | None) -> Any:
         case None:
             return None
         case ["count", n, *when]:
-            return keep_last(n, *when)
+            return keep_last(n, *filter(None, when))
         case ["time", within, *when]:
-            return keep_newest(within, *when)
+            return keep_newest(within, *filter(None, when))
     raise UnknownWord(f"found the evictor {words}")
 
 
 def _assignment(case: Words) -> Iterator[Difference]:
-    found = assigner_of(case).assign(None, case["timestamp"])
-    yield from compare("windows", sorted(case["windows"]), sorted(map(list, found)))
+    found = assigner_of(in_our_words(case)).assign(None, case["timestamp"])
+    yield from compare("windows", _sorted(case["windows"]), _sorted([list(each) or "global" for each in found]))
 
 
 def _window_start(case: Words) -> Iterator[Difference]:
     yield from compare("start", case["start"], window_start(case["timestamp"], case["offset"], case["size"]))
+
+
+def _given(words: Words, name: str) -> list[Any]:
+    return [] if words.get(name) is None else [words[name]]
 
 
 def _session_merge(case: Words) -> Iterator[Difference]:
@@ -96,7 +114,9 @@ def _session_merge(case: Words) -> Iterator[Difference]:
 
 def _invalid(case: Words) -> Iterator[Difference]:
     try:
-        found = repr(assigner_of(case))
+        found = repr(
+            [assigner_of(case), *map(trigger_of, _given(case, "trigger")), *map(evictor_of, _given(case, "evictor"))]
+        )
     except InvalidWindow:
         found = "refused"
     yield from compare("a mistake", "refused", found)
@@ -113,7 +133,7 @@ def _play(words: Words) -> Iterator[Difference]:
     """With each way to hold records; and once with a restore after every step, which must not change anything. A
     continuous trigger can have a timer in the past, which waits for the next watermark: a restore is one.
     """
-    ways = (False,) if "continuous_event" in words["config"].get("trigger", []) else (False, True)
+    ways = (False,) if "continuous_event" in said(words["config"]).get("trigger", []) else (False, True)
     for name, contents in HELD.items():
         for restores in ways:
             for each in _Script(words, contents(), restores).play():
@@ -128,11 +148,11 @@ def _has_columns(words: Words) -> bool:
     """Whether the columnar operator has such windows; it fires as the event time trigger does, and purges nothing. The
     columns of its stage hold texts and integers.
     """
-    config = words["config"]
+    config = said(words["config"])
     is_plain = config.get("trigger", ["event"]) == ["event"] and config.get("evictor") is None
     records = [step["element"] for step in words["steps"] if "element" in step]
     fits = all(isinstance(key, str) and isinstance(value, int) for key, value, _ in records)
-    return is_plain and fits and columnar_shape(assigner_of(config)) is not None
+    return is_plain and fits and columnar_shape(assigner_of(in_our_words(config))) is not None
 
 
 def _summed(key: Any, window: Window, records: Any, out: Any) -> None:
@@ -143,7 +163,7 @@ class _Script:
     """One scenario."""
 
     def __init__(self, words: Words, contents: Contents, restores: bool) -> None:
-        config = words["config"]
+        config = in_our_words(said(words["config"]))
         self._restores = restores
         self._steps = words["steps"]
         operator = windowed(
@@ -188,10 +208,10 @@ class _ColumnScript(_Script):
     """The same over columns."""
 
     def __init__(self, words: Words, restores: bool) -> None:
-        config = words["config"]
+        config = said(words["config"])
         self._restores = restores
         self._steps = words["steps"]
-        shape = columnar_shape(assigner_of(config))
+        shape = columnar_shape(assigner_of(in_our_words(config)))
         assert shape is not None
         lateness_ms = config.get("lateness", 0)
         self._stage = ColumnStage(ColumnarWindows(shape, ["key"], {"sum": Sum("value")}, lateness_ms))

@@ -25,7 +25,9 @@ MAX_PARALLELISM = 16
 KEYS = ["JFK", "LGA", 3]
 TTL_MS = 10
 
-contract = settings(max_examples=60, suppress_health_check=[HealthCheck.differing_executors], deadline=None)
+contract = settings(
+    max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors], deadline=None
+)
 ways = pytest.mark.parametrize(("clock", "on"), list(product(["processing", "event"], ["write", "read"])))
 
 

@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 
 def with_fewer_examples(contract: type, count: int) -> dict[str, Any]:
     """Its properties, to be made attributes of a subclass: the same tests with this many examples each."""
-    few = settings(max_examples=count, suppress_health_check=[HealthCheck.differing_executors], deadline=None)
+    few = settings(
+        max_examples=count, suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors], deadline=None
+    )
     found = {}
     for name, test in vars(contract).items():
         handle = getattr(test, "hypothesis", None)

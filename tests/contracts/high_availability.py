@@ -61,6 +61,14 @@ def given_until_refused(job: KeptJob) -> Iterator[int]:
             yield number
 
 
+def drawn_until_refused(ids: CheckpointIdCounter) -> Iterator[CheckpointId]:
+    number = CheckpointId(0)
+    with suppress(LostLeadership):
+        while number < 10_000:
+            number = ids.get_and_increment()
+            yield number
+
+
 def numbers(checkpoints: Iterable[CompletedCheckpoint]) -> list[int]:
     return [each.checkpoint_id for each in checkpoints]
 
@@ -214,6 +222,15 @@ class DurableHighAvailabilityContract(HighAvailabilityContract):
             ids += drawn(leader.add_job(self.submitted()).checkpoint_ids)
             leader = self.succeed(leader)
         assert ids == sorted(set(ids))
+
+    def test_a_leader_that_is_deposed_draws_no_id_that_its_successor_draws(self) -> None:
+        """It goes on with checkpoints that do not complete until it would have to reserve more ids."""
+        leader = self.make()
+        job = leader.add_job(self.submitted())
+        successor = self.succeed(leader).add_job(self.submitted())
+        given = list(drawn_until_refused(job.checkpoint_ids))
+        assert 0 < len(given) < 10_000
+        assert min(drawn(successor.checkpoint_ids)) > max(given)
 
     def test_attempt_numbers_increase_over_many_leaders_however_many_attempts_each_begins(self) -> None:
         """Two subtasks: one restarts alone, and more often than numbers are reserved at once."""

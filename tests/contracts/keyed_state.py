@@ -44,7 +44,9 @@ MAX_PARALLELISM = 16
 
 KEYS = [*range(6), "JFK", "LGA", ("JFK", 1), 2.5]
 
-contract = settings(max_examples=50, suppress_health_check=[HealthCheck.differing_executors], deadline=None)
+contract = settings(
+    max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors], deadline=None
+)
 """One property is run by each subclass, on purpose."""
 
 Operation = tuple[str, Any, Any]

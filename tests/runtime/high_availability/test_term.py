@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 from understudy.messages import LeaderSessionId
+from understudy.runtime.high_availability.settings import HighAvailabilitySettings
+from understudy.runtime.high_availability.storage_election import StorageLeadership
+from understudy.runtime.high_availability.storage_epochs import Epoch, EpochTerm, StorageEpochs
 from understudy.runtime.high_availability.term import Term
+from understudy.runtime.high_availability.zookeeper_election import ZooKeeperLeadership
+from understudy.state import CheckpointStorage
+
+from .clusters import config
+
+PATIENT_MS = 600_000
+"""So that no thread looks while a test does."""
 
 
 def test_an_older_answer_that_comes_later_shortens_nothing() -> None:
@@ -15,3 +29,66 @@ def test_an_older_answer_that_comes_later_shortens_nothing() -> None:
     assert term.is_sure
     clock[0] = 11.5
     assert not term.is_sure
+
+
+class SlowClock:
+    """Each request takes five seconds."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def pass_by(self) -> None:
+        self.now_s += 5.0
+
+
+class SlowStorage(CheckpointStorage):
+    clock = SlowClock()
+
+    def write_sealed(self, path: str, data: bytes) -> None:
+        super().write_sealed(path, data)
+        self.clock.pass_by()
+
+
+class SlowClient:
+    """Of ZooKeeper, as far as a leader asks whether its node is there."""
+
+    def __init__(self, clock: SlowClock) -> None:
+        self._clock = clock
+
+    def add_listener(self, listener: Callable[[Any], None]) -> None:
+        pass
+
+    def exists_async(self, _node: str) -> SlowClient:
+        return self
+
+    def get(self, timeout: float) -> object:
+        assert timeout > 0
+        self._clock.pass_by()
+        return "a status"
+
+
+def test_with_shared_storage_an_answer_counts_from_when_its_word_was_sent(tmp_path: Path) -> None:
+    """A candidate may have seen the word as soon as it was sent, and counts the silence from there."""
+    storage, term = SlowStorage(str(tmp_path)), EpochTerm(LeaderSessionId("one"))
+    storage.clock = clock = SlowClock()
+    epochs = StorageEpochs(storage)
+    assert epochs.claim(1, term)
+    settings = HighAvailabilitySettings.of(config(tmp_path, timeout_ms=PATIENT_MS))
+    leadership = StorageLeadership(epochs, settings, Epoch(1, term), clock(), clock)
+    clock.now_s = 100.0
+    assert leadership._look() == 100.0
+    assert clock() == 105.0
+
+
+def test_with_zookeeper_an_answer_counts_from_when_its_question_was_sent(tmp_path: Path) -> None:
+    clock = SlowClock()
+    settings = HighAvailabilitySettings.of(config(tmp_path, "zk:2181", timeout_ms=PATIENT_MS))
+    client: Any = SlowClient(clock)
+    leadership = ZooKeeperLeadership(client, settings, "/leader/candidate-0000000001", clock(), clock, "")
+    clock.now_s = 100.0
+    assert leadership._look() == 100.0
+    assert clock() == 105.0
+    assert leadership._term.end()

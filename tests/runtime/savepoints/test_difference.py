@@ -89,7 +89,7 @@ def test_key_groups_of_another_number_are_not_compared(tmp_path: Path, monkeypat
 keyed_numbers = st.dictionaries(st.integers(0, 40) | st.text("ab", max_size=2), st.integers(-5, 5), max_size=20)
 
 
-@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(before=keyed_numbers, after=keyed_numbers)
 def test_the_diff_of_any_two_states_is_that_of_two_dicts(
     before: dict[object, int], after: dict[object, int], tmp_path_factory: pytest.TempPathFactory

@@ -93,7 +93,7 @@ steps = st.lists(
 )
 
 
-@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(script=steps, max_parallelism=st.sampled_from([None, 4, 16, 24, 128]))
 def test_any_edit_is_what_it_is_on_a_dict_for_who_reads_and_for_who_restores(
     script: list[Step], max_parallelism: int | None, tmp_path_factory: pytest.TempPathFactory

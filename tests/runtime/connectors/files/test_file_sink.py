@@ -316,13 +316,13 @@ events = st.lists(
 )
 
 
-@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(events=events)
 def test_whatever_happens_each_record_is_visible_once(tmp_path: Path, events: list[Event]) -> None:
     _each_record_is_visible_once(Place(tmp_path).fresh(), events)
 
 
-@examples(5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(5, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(events=events)
 def test_in_s3_too_each_record_is_visible_once(s3: S3Server, events: list[Event]) -> None:
     _each_record_is_visible_once(Bucket(s3).fresh(), events)
