@@ -258,7 +258,7 @@ class RedisUpsertSink(IdempotentSink):
         ]
 
     def _check_types(self, names: list[str]) -> None:
-        """What is not a hash is not of this sink. In a cluster the script looks."""
+        """A key of another type belongs to somebody else: raises RedisRefused. In a cluster the script looks."""
         pipeline = self._servers.any().pipeline(transaction=False)
         for name in names:
             pipeline.type(name)
