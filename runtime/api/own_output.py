@@ -7,9 +7,10 @@ each would remove, as leftovers of its own, what the other has pre-committed.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from fsspec.utils import glob_translate
 
@@ -65,7 +66,7 @@ def warn_of_file_names(nodes: Sequence[StreamNode]) -> None:
     """Of a FileSink whose path is called as a file is, unless there is a folder of that name already."""
     for node in nodes:
         sink = node.operator
-        if not isinstance(sink, FileSink) or Path(sink.path).is_dir():
+        if not isinstance(sink, FileSink) or os.path.isdir(sink.path):
             continue
         name = PurePosixPath(sink.path)
         if (meant := _FILE_ENDINGS.get(name.suffix.lower())) is not None:

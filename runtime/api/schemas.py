@@ -163,6 +163,13 @@ def _to_arrow(schema: Any, dataframe: Any, method: str) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     zone = _session_timezone(dataframe)
+    for field in schema.fields:
+        if _holds_variant(field.dataType):
+            raise InvalidSetting(
+                f"{method}: column {field.name!r} is of a type that Arrow has not, {field.dataType}: make it text, as "
+                f"with .withColumn({field.name!r}, to_json({field.name!r})), or read what is wanted of it with "
+                "variant_get(...), or leave it out"
+            )
     try:
         return to_arrow_schema(schema, timezone=zone)
     except PySparkTypeError as error:
@@ -175,6 +182,13 @@ def _to_arrow(schema: Any, dataframe: Any, method: str) -> pa.Schema:
                     f"with .withColumn({field.name!r}, col({field.name!r}).cast('string')), or leave it out"
                 ) from error
         raise
+
+
+def _holds_variant(kind: Any) -> bool:
+    """Whether a type of Spark is VARIANT, or has one in it: Spark would give the bytes in which it stores them."""
+    parts = [getattr(kind, name) for name in ("elementType", "keyType", "valueType") if hasattr(kind, name)]
+    parts += [field.dataType for field in getattr(kind, "fields", ())]
+    return kind.typeName() == "variant" or any(map(_holds_variant, parts))
 
 
 def _session_timezone(dataframe: Any) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,11 +46,22 @@ def spark_session(master: str, folder: Path) -> Iterator[SparkSession]:
                 spark = builder.getOrCreate()
         except Exception as error:
             tail = log.read_text(errors="replace").splitlines()[-10:]
-            raise click.ClickException("\n".join([f"Spark did not start on {master!r}: {error}", *tail])) from error
+            said = f"Spark did not start on {master!r}: {java_advice(os.environ) or error}"
+            raise click.ClickException("\n".join([said, *tail])) from error
         try:
             yield spark
         finally:
             spark.stop()
+
+
+def java_advice(environ: Mapping[str, str]) -> str:
+    """What to do where PySpark finds no Java; empty where it finds one."""
+    if home := environ.get("JAVA_HOME"):
+        java = Path(home, "bin", "java")
+        return "" if java.exists() else f"JAVA_HOME is {home}, and there is no {java}: correct it, or unset it"
+    if shutil.which("java", path=environ.get("PATH", "")) is None:
+        return "there is no java on the PATH, and no JAVA_HOME: install Java 17, or set JAVA_HOME to where it is"
+    return ""
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ Which files there are, and of which version, is settled when the source is made,
 from __future__ import annotations
 
 import copy
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +31,7 @@ from .file_readers import (
     ReadOptions,
     texts_kept,
 )
-from .locations import located
+from .locations import barred_folder, located
 from .split_source import SplitSource
 
 
@@ -113,6 +114,11 @@ def find_files(url: str) -> tuple[AbstractFileSystem, list[str]]:
     fs, path = located(url)
     if fs.isfile(path):
         return fs, [path]
+    if barred := barred_folder(fs, path):
+        raise NoInput(
+            f"{url}: user {os.getuid()} of this host may not look into {barred}: let that user read it, or correct the "
+            "path"
+        )
     if fs.isdir(path):
         entries = fs.ls(path, detail=True)
     else:

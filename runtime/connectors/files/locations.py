@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
+from pathlib import Path
 from typing import Any
 
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.registry import known_implementations
 
 from ....state.file_locations import file_system_at, protocol_of
@@ -15,6 +18,7 @@ _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "ad
 """Protocols of stores that show a file when it is whole."""
 _SAME = {"s3a": "s3", "gcs": "gs", "abfss": "abfs"}
 """Two names of one protocol."""
+_GLOB = re.compile(r"[*?\[]")
 
 
 def is_object_store(url: str) -> bool:
@@ -47,3 +51,15 @@ def located(url: str) -> tuple[Any, str]:
         else:
             what = str(error)
         raise UnknownFileSystem(f"{url}: {what}") from error
+
+
+def barred_folder(fs: Any, path: str) -> str:
+    """The first local folder on the way to a file, a folder or what a glob matches that this user may not look into;
+    empty if there is none.
+    """
+    if not isinstance(fs, LocalFileSystem):
+        return ""
+    fixed = Path(_GLOB.split(path, maxsplit=1)[0] + "x") if _GLOB.search(path) else Path(path, "x")
+    listed, *above = (str(each) for each in fixed.parents)
+    wanted = [*((each, os.X_OK) for each in reversed(above)), (listed, os.R_OK | os.X_OK)]
+    return next((each for each, mode in wanted if os.path.isdir(each) and not os.access(each, mode)), "")

@@ -25,6 +25,7 @@ from ....actors.operators.ledger_sink import LedgerSink
 from ....actors.operators.marker import Marker
 from ....actors.setting_limits import duration_setting, whole_setting
 from ....messages.shown_url import url_shown
+from ..errors import RedisRefused
 from ..json_texts import json_text
 from ..names import one_name
 from ..removals import Removals
@@ -64,6 +65,10 @@ redis.call('HSET', KEYS[2], ARGV[2], ARGV[4])
 return 1
 """
 _HASH = """
+local found = redis.call('TYPE', KEYS[1]).ok
+if found ~= 'none' and found ~= 'hash' then
+  return redis.error_reply('WRONGTYPE the key is a ' .. found .. ', wanted a hash')
+end
 redis.call('DEL', KEYS[1])
 for at = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1]) end
 if tonumber(ARGV[1]) > 0 and #ARGV > 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
@@ -224,8 +229,13 @@ class RedisUpsertSink(IdempotentSink):
         assert self._selector is not None, "it has a key"
         with connection.explained(self.url), connection.renewed(self._servers):
             pipelines: dict[int, Any] = {}
-            for key, record in zip(self._selector.keys(batch), self._fields(batch), strict=True):
-                name = self.prefix + (":".join(map(str, key)) if isinstance(key, tuple) else str(key))
+            names = [
+                self.prefix + (":".join(map(str, key)) if isinstance(key, tuple) else str(key))
+                for key in self._selector.keys(batch)
+            ]
+            if not is_cluster(self.url):
+                self._check_types(names)
+            for name, record in zip(names, self._fields(batch), strict=True):
                 client = self._servers.of(name)
                 if id(client) not in pipelines:
                     pipelines[id(client)] = client.pipeline(transaction=not is_cluster(self.url))
@@ -246,6 +256,18 @@ class RedisUpsertSink(IdempotentSink):
             {} if is_gone else {name: value for name, value in record.items() if name != column}
             for record, is_gone in zip(records, self._removals.of(said).to_pylist(), strict=True)
         ]
+
+    def _check_types(self, names: list[str]) -> None:
+        """A key of another type belongs to somebody else: raises RedisRefused. In a cluster the script looks."""
+        pipeline = self._servers.any().pipeline(transaction=False)
+        for name in names:
+            pipeline.type(name)
+        for name, kind in zip(names, pipeline.execute(), strict=True):
+            if (found := kind.decode()) not in ("hash", "none"):
+                raise RedisRefused(
+                    f"{url_shown(self.url)}: key {name!r} is a {found}, wanted a hash: give the sink a prefix= of its "
+                    "own, or remove that key"
+                )
 
     def _replace(self, pipeline: Any, name: str, texts: dict[str, Any]) -> None:
         """In a cluster by a script, as a MULTI there has one slot; elsewhere without, which is faster."""

@@ -154,6 +154,13 @@ def test_a_folder_that_is_called_as_a_file_is_warned_of(tmp_path: Path, recwarn:
     assert submitted(tmp_path / "again.csv") == [said], "its user knows by now"
 
 
+def test_a_place_of_which_nothing_can_be_asked_is_not_asked_of_here(tmp_path: Path) -> None:
+    """The check at submit says what is wrong with it."""
+    env = StreamEnvironment()
+    env.from_collection([1]).sink_to(FileSink(str(tmp_path / ("x" * 300))), name="out")
+    translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere")
+
+
 @pytest.mark.parametrize(
     ("path", "advice"),
     [

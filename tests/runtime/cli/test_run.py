@@ -58,7 +58,7 @@ def test_user_code_prints_and_logs_where_the_command_does(shell: Shell) -> None:
     done = shell("run", "job:talking", "--json", UNDERSTUDY_LOG="info")
     assert done.json["results"] == {"out": ["first"]}
     assert {"seen first", "oh first"} <= set(done.err.splitlines())
-    assert "INFO myapp [job: map-1, subtask 0, attempt 0]: at first" in done.err
+    assert re.search(r"INFO myapp \[[\w-]+: [\w-]+, subtask 0, attempt 0\]: at first", done.err)
     done = shell("run", "job:talking", "--json", UNDERSTUDY_LOG="info,json")
     lines = [json.loads(line) for line in done.err.splitlines() if line.startswith("{")]
     (logged,) = (line for line in lines if line["logger"] == "myapp")

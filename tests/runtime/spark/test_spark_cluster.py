@@ -310,6 +310,14 @@ def test_a_type_that_arrow_has_not_is_refused_with_its_column(spark: Any) -> Non
         StreamEnvironment().from_dataframe(spark.sql("SELECT 1 AS id, INTERVAL '1' YEAR AS age"))
 
 
+@pytest.mark.parametrize("column", ["{}", "array({})", "named_struct('a', map('b', {}))"])
+def test_a_variant_is_refused_with_its_column_as_its_bytes_say_nothing(column: str, spark: Any) -> None:
+    frame = spark.sql(f"""SELECT 1 AS id, {column.format("parse_json('[1]')")} AS said""")
+    with pytest.raises(InvalidSetting, match=r"column 'said'.*Variant.*to_json\('said'\)"):
+        StreamEnvironment().from_dataframe(frame)
+    StreamEnvironment().from_dataframe(frame.withColumn("said", F.to_json("said")))
+
+
 def test_what_is_no_session_is_refused(spark: Any) -> None:
     for wrong in ("local[2]", None, spark.sparkContext):
         with pytest.raises(InvalidSetting, match="wanted a classic SparkSession"):

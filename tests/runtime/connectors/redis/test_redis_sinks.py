@@ -116,6 +116,20 @@ def test_where_the_marker_may_not_be_moved_nothing_is_written(redis: RedisServer
     assert not redis.client.exists("out")
 
 
+@pytest.mark.parametrize(
+    "record", [{"n": "name", "gone": False}, {"n": "name", "gone": True}], ids=["replaced", "removed"]
+)
+def test_a_hash_takes_the_place_of_no_key_of_another_type(redis: RedisServer, record: dict[str, Any]) -> None:
+    """What lies there is not of this sink: a list of another program, or the stream that the job reads."""
+    redis.client.rpush("name", "a", "b")
+    running = Running(RedisUpsertSink(redis.url, key="n", deleted="gone"))
+    running.take({"n": "free", "gone": False}, record)
+    with pytest.raises(RedisRefused, match=r"key 'name' is a list, wanted a hash: .*prefix="):
+        running.checkpoint(1)
+    assert redis.client.lrange("name", 0, -1) == ["a", "b"]
+    assert redis.client.keys() == ["name"]
+
+
 @pytest.mark.parametrize("kind", [RedisStreamSink, RedisListSink])
 def test_a_key_of_another_type_is_refused_and_nothing_is_written(redis: RedisServer, kind: Any) -> None:
     redis.client.set("out", "taken")
