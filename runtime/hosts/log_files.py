@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...state.full_disk import named
-from ..system.remote import zmq_transport
+from ..system.remote.remoting import LOST
 from .folders import made_folder
 from .settings import HostSettings
 
@@ -33,7 +33,7 @@ def log_to_file(settings: HostSettings, file: str, *, in_background: bool) -> No
     else:
         handlers.append(logging.StreamHandler())
     if settings.log_level != "DEBUG":  # who is away is said once, and not at each try to connect
-        logging.getLogger(zmq_transport.__name__).setLevel(logging.WARNING)
+        logging.getLogger(LOST).setLevel(logging.WARNING)
     logging.basicConfig(
         level=settings.log_level, format=LOG_FORMAT, datefmt="%Y-%m-%d %H:%M:%S", handlers=handlers, force=True
     )
