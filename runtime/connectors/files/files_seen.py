@@ -147,10 +147,10 @@ def changed(name: str, was: str, found: str | None) -> InputChanged:
             "it back. A file may be removed when a checkpoint has completed after it was read"
         )
     return InputChanged(
-        f"{name} was changed after it had been found: it was {_shown(was)}, and is {_shown(found)}. A file is read once, so what was "
-        "added would be lost, or the rest read wrongly: put the old content back, and the new one under another name. "
-        "If it was still being written when it was found, write it under a hidden name (.name) and rename it, or give "
-        "a longer settle_ms"
+        f"{name} was changed after it had been found: it was {_shown(was)}, and is {_shown(found)}. "
+        "A file is read once, so what was added would be lost, or the rest read wrongly: put the old content back, and "
+        "the new one under another name. If it was still being written when it was found, write it under a hidden name "
+        "(.name) and rename it, or give a longer settle_ms"
     )
 
 
