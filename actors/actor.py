@@ -16,6 +16,9 @@ import pykka
 
 from .context import ActorContext
 
+UNREACHABLE = "unreachable"
+"""How the reason of a Terminated begins whose actor has not said that it has stopped."""
+
 
 class SupervisorStrategy(Enum):
     """What an actor's parent does with it when a handler raises. Akka: SupervisorStrategy."""
@@ -41,6 +44,11 @@ class Terminated:
 
     address: str
     reason: str
+
+    @property
+    def may_be_there(self) -> bool:
+        """Nobody has said that it has stopped: its process was lost, or the connection to it."""
+        return self.reason.startswith(UNREACHABLE)
 
 
 class Step(Enum):

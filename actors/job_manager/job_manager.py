@@ -217,7 +217,7 @@ class JobManager(Actor):
             case RequestKeyGroups(job_id):
                 return self._job(job_id).overview.key_groups()
             case ListenToJob(job_id, listener):
-                self._job(job_id).listeners.append(self.context.actor_of(listener))
+                self._job(job_id).listeners.add(listener)
                 return self._details(job_id)
             case AskOperator():
                 return self._job(message.job_id).questions.ask(

@@ -73,6 +73,7 @@ from ..jobs.job_master import JobMaster
 from ..jobs.orders_together import together
 from .job_files import JobFiles, Tidy
 from .job_lease import Lease
+from .job_listeners import JobListeners
 from .job_overview import JobOverview
 from .job_pointers import JobPointers
 from .job_questions import JobQuestions
@@ -134,7 +135,7 @@ class ManagedJob:
         self.submitted = submitted
         self.master = master
         self.storage = storage
-        self.listeners: list[Ref] = []
+        self.listeners = JobListeners(services.context)
         self._services = services
         self._lease = lease or Lease()
         self.pointers = pointers or JobPointers(services.context, graph.job_id)
@@ -373,8 +374,7 @@ class ManagedJob:
             self._log.task_manager_lost(message)
         elif isinstance(message, JobStatusChanged):
             self.watch.status_changed(message)
-        for listener in self.listeners:
-            listener.tell(message)
+        self.listeners.tell(message)
 
     def _sweep(self, completed: CheckpointId) -> None:
         """Once after each restart. Nothing before the oldest checkpoint that is under way is written any more."""

@@ -92,6 +92,7 @@ class TaskManagerLinks:
                 self._exited(event)
             case Terminated(address=address, reason=reason):
                 for job in list(self._jobs.values()):
+                    job.listeners.lost(event)
                     for task_manager_id in job.workers.at(address=address):
                         self._lose(task_manager_id, reason)
             case BeatDue():

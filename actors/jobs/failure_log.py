@@ -79,6 +79,7 @@ _TAKE_SOME = (
     "The job takes no checkpoints: StreamEnvironment(checkpoint_interval_ms=1_000) takes one a second, and lets it go "
     "on from there"
 )
+_GOES_ROUND = ". It does not end the job, as checkpoints complete in between: it comes again until somebody mends it"
 _OF_ONE_RECORD = (
     ". The same record has failed twice, and is read again: correct the program, or let it leave such records out"
 )
@@ -144,12 +145,17 @@ class FailureLog:
             return
         is_counted = known.count > 1 and self._limit is not None
         times = f"{known.count} of {self._limit}" if is_counted else f"for the {_ordinal(told.count)} time"
+        goes_round = ""
         if not is_counted and failure.repeatable and self._limit is not None:
             times += ", but the first since a checkpoint completed"
+            goes_round = _GOES_ROUND if known.restart is not None and told.count == self._limit else ""
         is_same_text = symptom_of(failure).message == told.symptom.message
         what = _told_shortly(failure) if is_same_text else self._line_of(failure)
         advice = _OF_ONE_RECORD if known.restart is not None and told.is_of_one_record(failure) else ""
-        self.say(f"{self._job}: the same failure again, {times}: {what}; {_outlook(known.restart)}{advice}", of=failure)
+        self.say(
+            f"{self._job}: the same failure again, {times}: {what}; {_outlook(known.restart)}{advice}{goes_round}",
+            of=failure,
+        )
 
     def _first_outlook(self, known: FailureKnown) -> str:
         is_lost = known.failure.kind is FailureKind.TASK_MANAGER_LOST

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...state.full_disk import named
 from ..output.origin_formatter import OriginFormatter
-from ..system.remote import zmq_transport
+from ..system.remote.remoting import LOST
 from .folders import made_folder
 from .settings import HostSettings
 
@@ -34,7 +34,7 @@ def log_to_file(settings: HostSettings, file: str, *, in_background: bool) -> No
     else:
         handlers.append(logging.StreamHandler())
     if settings.log_level != "DEBUG":  # who is away is said once, and not at each try to connect
-        logging.getLogger(zmq_transport.__name__).setLevel(logging.WARNING)
+        logging.getLogger(LOST).setLevel(logging.WARNING)
     for handler in handlers:
         handler.setFormatter(OriginFormatter(LOG_FORMAT, datefmt="%Y-%m-%d %H:%M:%S"))
     logging.basicConfig(level=settings.log_level, handlers=handlers, force=True)

@@ -44,7 +44,7 @@ def summary(job: JobSummary, now_ms: int) -> Json:
         "name": job.name,
         "start-time": job.started_ms,
         "end-time": ended,
-        "duration": (job.ended_ms or now_ms) - job.started_ms,
+        "duration": _lasted(job.started_ms, job.ended_ms, now_ms),
         "state": job.status.value.upper(),
         "last-modification": job.ended_ms or job.started_ms,
         "tasks": counts,
@@ -71,7 +71,7 @@ def job(view: JobView) -> Json:
         "job-type": "STREAMING",
         "start-time": view.summary.started_ms,
         "end-time": view.summary.ended_ms or -1,
-        "duration": (view.summary.ended_ms or view.at_ms) - view.summary.started_ms,
+        "duration": _lasted(view.summary.started_ms, view.summary.ended_ms, view.at_ms),
         "maxParallelism": max((each.max_parallelism for each in view.graph.vertices), default=-1),
         "now": view.at_ms,
         "timestamps": _timestamps(view),
@@ -167,7 +167,7 @@ def subtask(view: JobView, each: SubtaskView, metrics: TaskMetrics | None) -> Js
         "start-time": began,
         "start_time": began,
         "end-time": ended,
-        "duration": (each.ended_ms or view.at_ms) - began if began > 0 else -1,
+        "duration": _lasted(began, each.ended_ms, view.at_ms) if began > 0 else -1,
         "metrics": _io([metrics] if metrics else []),
         "taskmanager-id": each.task_manager_id or "(unassigned)",
         "status-duration": {},
@@ -249,12 +249,17 @@ def _vertex_row(view: JobView, one: JobVertex, subtasks: list[SubtaskView], task
     }
 
 
+def _lasted(began_ms: int, ended_ms: int, now_ms: int) -> int:
+    """Until its end, if that is not 0, or until now. A clock that was set back makes nothing shorter than 0."""
+    return max(0, (ended_ms or now_ms) - began_ms)
+
+
 def _span(view: JobView, subtasks: list[SubtaskView]) -> Json:
     begun = [each.deployed_ms for each in subtasks if each.deployed_ms]
     began = min(begun, default=-1)
     has_ended = bool(subtasks) and all(each.state.is_terminal for each in subtasks)
     ended = max(each.ended_ms for each in subtasks) if has_ended else -1
-    duration = -1 if began < 0 else (ended if ended > 0 else view.at_ms) - began
+    duration = -1 if began < 0 else _lasted(began, max(ended, 0), view.at_ms)
     return {"status": _status(subtasks), "start-time": began, "end-time": ended, "duration": duration}
 
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from ....actors.actor import UNREACHABLE
 from ....actors.ask_errors import ActorDead, RemoteActorError, Unreachable
 from ....actors.traceback_text import chained_traceback_text
 from ....messages import MalformedMessage, decode, encode
@@ -38,6 +39,8 @@ from .envelope import (
 from .transport import Transport
 
 logger = logging.getLogger(__name__)
+LOST = f"{__name__}.lost"
+"""The logger of connections that are lost: some are tried again and again, and not everybody wants to read that."""
 _REPEAT_WATCH_MS = 5_000
 _MAX_TEXT = 20_000
 _MOST_REFUSALS = 100
@@ -98,17 +101,16 @@ class Remoting:
             )
 
     def on_peer_lost(self, peer: str, reason: str, unsent: Sequence[bytes], *, is_refused: bool = False) -> None:
-        for frame in unsent:
-            self._bury(peer, frame, DeadLetterReason.UNREACHABLE)
+        buried = sum(self._bury(peer, frame, DeadLetterReason.UNREACHABLE) for frame in unsent)
         asked = [(target, future) for target, future in self._asks.values() if target.base == peer]
         for target, future in asked:
             future.try_fail(Unreachable(str(target), reason, is_refused=is_refused))
         if is_refused and not asked and peer not in self._refused_by and len(self._refused_by) < _MOST_REFUSALS:
             self._refused_by.add(peer)
             logger.warning("%s refuses this process (%s): compare the key files of both", peer, reason)
-        _say_lost(self._system.address, peer, reason, len(asked), len(unsent))
+        _say_lost(self._system.address, peer, reason, len(asked), buried)
         for target in [target for target in self._watches if target.base == peer]:
-            self._watches.pop(target).end(f"unreachable: {reason}")
+            self._watches.pop(target).end(f"{UNREACHABLE}: {reason}")
         for name in self._served.pop(peer, ()):  # if it lives after all, it will repeat its watch
             self._system.unwatch_by_name(peer, name)
 
@@ -233,11 +235,13 @@ class Remoting:
             self._bury(peer, frame, DeadLetterReason.UNSENT)
         return sent
 
-    def _bury(self, peer: str, frame: bytes, reason: DeadLetterReason) -> None:
+    def _bury(self, peer: str, frame: bytes, reason: DeadLetterReason) -> bool:
         """Count what an actor said; what the systems say between themselves is no dead letter."""
         said = decode(frame)
-        if isinstance(said, Envelope):
+        is_letter = isinstance(said, Envelope)
+        if is_letter:
             self._system.dead_letters.add(f"{peer}/{said.target}", unpack_payload(said.payload), reason)
+        return is_letter
 
 
 class _Watch:
@@ -262,14 +266,14 @@ def _take_answer(payload: bytes, future: ActorFuture[Any]) -> None:
     future.try_set(answer)
 
 
-def _say_lost(address: str, peer: str, reason: str, answers: int, unsent: int) -> None:
+def _say_lost(address: str, peer: str, reason: str, answers: int, letters: int) -> None:
     """Watchers are notified, and know whether the peer was to end: for them alone the log has no line."""
-    counts = ((answers, "answer"), (unsent, "message"))
+    counts = ((answers, "answer"), (letters, "message"))
     missed = " and ".join(f"{number} {what}{'s' * (number != 1)}" for number, what in counts if number)
     if missed:
-        logger.info("%s: the connection to %s is lost, with %s: %s", address, peer, missed, reason)
+        logging.getLogger(LOST).info("%s: the connection to %s is lost, with %s: %s", address, peer, missed, reason)
     else:
-        logger.debug("%s: the connection to %s is over: %s", address, peer, reason)
+        logging.getLogger(LOST).debug("%s: the connection to %s is over: %s", address, peer, reason)
 
 
 def _raised(asked: Envelope, error: BaseException) -> AskRaised:

@@ -121,6 +121,17 @@ def test_failures_at_other_records_or_at_none_are_not_said_to_be_of_one(
     assert not any("has failed twice" in line for line in lines(caplog))
 
 
+def test_a_failure_that_comes_again_and_again_with_checkpoints_in_between_is_said_to_end_nothing(
+    told: FailureLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As of a file in a watched folder that cannot be read: the first line says that the fifth time ends the job."""
+    for position in range(7):
+        told.failed(FailureKnown(replace(typo(), record_position=position), SOON))
+        told.checkpoint_completed()
+    said = "It does not end the job, as checkpoints complete in between: it comes again until somebody mends it"
+    assert [said in line for line in lines(caplog)] == [False] * 4 + [True] + [False] * 2
+
+
 def test_a_repetition_that_is_not_counted_towards_the_end_has_no_limit(
     told: FailureLog, caplog: pytest.LogCaptureFixture
 ) -> None:

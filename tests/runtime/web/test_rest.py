@@ -69,6 +69,13 @@ def test_the_list_of_jobs_has_what_the_command_line_reads(jobs: AnsweringJobs, c
     assert job["tasks"]["total"] == job["tasks"]["running"] == 6
 
 
+def test_a_clock_that_is_set_back_makes_nothing_shorter_than_nothing(client_of: Clients) -> None:
+    view = replace(job_view(), at_ms=START_MS - 3_600_000)
+    (found,) = ask(client_of, App(AnsweringJobs(view)), f"/v1/jobs/{HEX}")
+    assert found["duration"] == 0
+    assert {each["duration"] for each in found["vertices"]} == {0}
+
+
 def test_each_endpoint_is_there_with_and_without_its_version(jobs: AnsweringJobs, client_of: Clients) -> None:
     app = App(jobs)
     paths = [

@@ -21,7 +21,7 @@ from understudy.runtime.connectors import (
     UnreadableInput,
     WatchedFileSource,
 )
-from understudy.runtime.connectors.files import file_look, watched_file_source
+from understudy.runtime.connectors.files import file_look, files_seen, watched_file_source
 
 from .watching import SCHEMA, Attempt, write
 
@@ -36,6 +36,12 @@ def test_a_file_that_was_changed_after_it_was_read_is_an_error_and_stays_one(tmp
         attempt.look()
     with pytest.raises(InputChanged, match="under another name"):
         Attempt(tmp_path, recorded=[before]).look()
+
+
+def test_which_version_of_a_file_is_meant_is_said_by_its_moment() -> None:
+    """Seconds since 1970 say little to whoever looks for the file's writer."""
+    text = str(files_seen.changed("a", "3300 bytes, 1795957678.832399", '4400 bytes, "7f.1"'))
+    assert 'it was 3300 bytes, written at 2026-11-29 13:07:58.832399 UTC, and is 4400 bytes, "7f.1". A file' in text
 
 
 def test_a_file_that_is_changed_while_it_is_read_is_an_error(tmp_path: Path) -> None:
