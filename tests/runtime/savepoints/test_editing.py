@@ -29,7 +29,7 @@ from understudy.messages import OperatorId
 from understudy.state import HeapBackend, assign_operator, handle_reader, key_group_range
 
 from ...examples import examples
-from .made import ALL, Clock, Declared, declared_states, lists, savepoint
+from .made import ALL, TAKEN_MS, Clock, Declared, declared_states, lists, savepoint
 
 
 def by_key(opened: Savepoint, operator: str, state: str) -> dict[Any, Any]:
@@ -163,6 +163,15 @@ def test_only_none_drops_an_entry(tmp_path: Path) -> None:
     edit = Savepoint.open(savepoint(tmp_path, {"declared": declared_states([1, 2, 3])})).edit()
     edit.operator("declared").state("value").update(lambda key, _number: None if key == 2 else 0)
     assert by_key(Savepoint.open(edit.write()), "declared", "value") == {1: 0, 3: 0}
+
+
+def test_a_value_that_is_changed_expires_when_it_would_have(tmp_path: Path) -> None:
+    """What is put counts as updated when the savepoint was taken."""
+    edit = Savepoint.open(savepoint(tmp_path, {"declared": declared_states([1, 2, 3])})).edit()
+    edit.operator("declared").state("fresh").update(lambda _key, number: number + 10).put({3: 7})
+    rows = Savepoint.open(edit.write()).operator("declared").state("fresh").to_arrow().to_pylist()
+    assert {row["key"]: row["value"] for row in rows} == {1: 10, 2: 11, 3: 7}
+    assert {row["key"]: row["updated_ms"] for row in rows} == {1: 1_000, 2: 1_000, 3: TAKEN_MS}
 
 
 def test_items_of_lists_are_changed_and_dropped(tmp_path: Path) -> None:
