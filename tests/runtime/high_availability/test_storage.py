@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -374,6 +374,55 @@ def test_an_epoch_that_cannot_be_opened_leaves_the_one_before(tmp_path: Path) ->
     epochs.inherit(2)
     assert dict(epochs.records(2)) == {"job": b"record"}
     assert not set(before) & set(storage.list_files())
+
+
+def test_where_the_newest_version_of_a_record_is_spoilt_the_one_before_counts(tmp_path: Path) -> None:
+    """As long as that is there: the write that made the newest one would have removed it."""
+    storage = CheckpointStorage(str(tmp_path))
+    epochs = StorageEpochs(storage)
+    assert epochs.claim(1, EpochTerm(LeaderSessionId("one")))
+    epochs.write(1, "job", 2, b"older")
+    epochs.write(1, "job", 3, b"newest")
+    (newest,) = (path for path in storage.list_files() if path.endswith("/job/00000003"))
+    (tmp_path / newest).write_bytes(b"half a file")
+    assert dict(epochs.records(1)) == {"job": b"older"}
+    (tmp_path / newest).unlink()
+    assert dict(epochs.records(1)) == {"job": b"older"}
+
+
+class Deleting(CheckpointStorage):
+    """Storage that deletes so many files and no more, and says what it has made last."""
+
+    most = 1
+    lasting: tuple[str, ...] = ()
+
+    def delete(self, path: str) -> None:
+        if self.most == 0:
+            raise OSError("storage does not answer")
+        self.most -= 1
+        super().delete(path)
+
+    def make_deletions_last(self, paths: Iterable[str]) -> None:
+        self.lasting = tuple(paths)
+        super().make_deletions_last(self.lasting)
+
+
+def test_a_record_that_is_removed_by_half_is_still_the_newest_one_and_lasts_when_it_is_gone(tmp_path: Path) -> None:
+    """An older version must not come back: its checkpoints are deleted."""
+    storage = Deleting(str(tmp_path))
+    epochs = StorageEpochs(storage)
+    assert epochs.claim(1, EpochTerm(LeaderSessionId("one")))
+    for version, data in enumerate((b"older", b"old", b"newest"), 2):
+        epochs.write(1, "job", version, data)
+    written = {path for path in storage.list_files() if "/jobs/" in path}
+    with pytest.raises(OSError, match="does not answer"):
+        epochs.remove(1, "job", 5)
+    assert dict(epochs.records(1)) == {"job": b"newest"}
+    assert not storage.lasting
+    storage.most = 5
+    epochs.remove(1, "job", 5)
+    assert not epochs.records(1)
+    assert list(storage.lasting) == sorted(written)[1:]
 
 
 def test_what_could_not_be_seen_while_storage_was_away_is_no_silence(tmp_path: Path) -> None:

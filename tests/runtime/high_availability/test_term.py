@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from understudy.messages import LeaderSessionId
 from understudy.runtime.high_availability.settings import HighAvailabilitySettings
-from understudy.runtime.high_availability.storage_election import StorageLeadership
+from understudy.runtime.high_availability.storage_election import StorageElection, StorageLeadership
 from understudy.runtime.high_availability.storage_epochs import Epoch, EpochTerm, StorageEpochs
-from understudy.runtime.high_availability.term import Term
+from understudy.runtime.high_availability.term import SURE_FOR, Term
 from understudy.runtime.high_availability.zookeeper_election import ZooKeeperLeadership
 from understudy.state import CheckpointStorage
 
@@ -51,6 +52,10 @@ class SlowStorage(CheckpointStorage):
         super().write_sealed(path, data)
         self.clock.pass_by()
 
+    def create_sealed(self, path: str, data: bytes) -> None:
+        super().create_sealed(path, data)
+        self.clock.pass_by()
+
 
 class SlowClient:
     """Of ZooKeeper, as far as a leader asks whether its node is there."""
@@ -81,6 +86,20 @@ def test_with_shared_storage_an_answer_counts_from_when_its_word_was_sent(tmp_pa
     clock.now_s = 100.0
     assert leadership._look() == 100.0
     assert clock() == 105.0
+
+
+def test_an_epoch_that_was_won_slowly_is_sure_from_when_its_file_was_sent(tmp_path: Path) -> None:
+    storage = SlowStorage(str(tmp_path))
+    storage.clock = clock = SlowClock()
+    settings = HighAvailabilitySettings.of(config(tmp_path, timeout_ms=PATIENT_MS))
+    leadership = StorageElection(settings, storage, clock).campaign(threading.Event())
+    assert leadership is not None
+    assert clock() > 5.0
+    clock.now_s = PATIENT_MS / 1000 * SURE_FOR - 1.0
+    assert leadership.is_sure
+    clock.now_s += 2.0
+    assert not leadership.is_sure
+    leadership.resign()
 
 
 def test_with_zookeeper_an_answer_counts_from_when_its_question_was_sent(tmp_path: Path) -> None:

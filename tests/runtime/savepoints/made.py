@@ -39,6 +39,8 @@ from understudy.state.kinds.state_descriptions import describe_states
 from understudy.state.storage import CheckpointStorage
 
 MAX_PARALLELISM = 16
+TAKEN_MS = 2_000
+"""When a savepoint was taken: a second after its states were updated."""
 
 
 @dataclass(frozen=True)
@@ -215,11 +217,13 @@ def savepoint(
                 _open.pop().close()
         described = (OperatorDescription(OperatorId(name), name, "operator", _STATES.get(name, ())),)
         vertices[VertexId(name)] = VertexSnapshot(parallelism, MAX_PARALLELISM, states, described)
-    completed = CompletedCheckpoint(job_id, CheckpointId(checkpoint_id), 1_000, 1_001, 0, vertices, is_savepoint=True)
+    completed = CompletedCheckpoint(
+        job_id, CheckpointId(checkpoint_id), TAKEN_MS, TAKEN_MS + 1, 0, vertices, is_savepoint=True
+    )
     size = sum(map(state_size_bytes, completed.states()))
     metadata = f"{checkpoint_directory(job_id, completed.checkpoint_id)}/_metadata"
     completed = replace(completed, state_size_bytes=size, metadata_path=metadata)
     storage.write_sealed(metadata, encode_metadata(completed))
     store = FilesystemSavepointStore(storage, folder="savepoints", new_suffix=lambda: f"{checkpoint_id:012}")
-    pointer = SavepointPointer(POINTER_VERSION, job_id, completed.checkpoint_id, str(root), metadata, 1_000)
+    pointer = SavepointPointer(POINTER_VERSION, job_id, completed.checkpoint_id, str(root), metadata, TAKEN_MS)
     return Path(store.store(pointer))

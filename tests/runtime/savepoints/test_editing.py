@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from understudy import (
@@ -29,7 +29,7 @@ from understudy.messages import OperatorId
 from understudy.state import HeapBackend, assign_operator, handle_reader, key_group_range
 
 from ...examples import examples
-from .made import ALL, Clock, Declared, declared_states, lists, savepoint
+from .made import ALL, TAKEN_MS, Clock, Declared, declared_states, lists, savepoint
 
 
 def by_key(opened: Savepoint, operator: str, state: str) -> dict[Any, Any]:
@@ -95,6 +95,8 @@ steps = st.lists(
 
 @examples(25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(script=steps, max_parallelism=st.sampled_from([None, 4, 16, 24, 128]))
+@example(script=[], max_parallelism=4)
+@example(script=[], max_parallelism=24)
 def test_any_edit_is_what_it_is_on_a_dict_for_who_reads_and_for_who_restores(
     script: list[Step], max_parallelism: int | None, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -155,6 +157,21 @@ def test_each_kind_of_state_is_put_and_restored_as_the_job_would_have_it(tmp_pat
     assert backend.state(Declared.plain).value() == {"any": ("thing", 1)}
     assert {timer for timer in timers.event if timer[1] == "new"} == {(5_000, "new", ()), (6_000, "new", "window")}
     assert not len(timers.processing)
+
+
+def test_only_none_drops_an_entry(tmp_path: Path) -> None:
+    edit = Savepoint.open(savepoint(tmp_path, {"declared": declared_states([1, 2, 3])})).edit()
+    edit.operator("declared").state("value").update(lambda key, _number: None if key == 2 else 0)
+    assert by_key(Savepoint.open(edit.write()), "declared", "value") == {1: 0, 3: 0}
+
+
+def test_a_value_that_is_changed_expires_when_it_would_have(tmp_path: Path) -> None:
+    """What is put counts as updated when the savepoint was taken."""
+    edit = Savepoint.open(savepoint(tmp_path, {"declared": declared_states([1, 2, 3])})).edit()
+    edit.operator("declared").state("fresh").update(lambda _key, number: number + 10).put({3: 7})
+    rows = Savepoint.open(edit.write()).operator("declared").state("fresh").to_arrow().to_pylist()
+    assert {row["key"]: row["value"] for row in rows} == {1: 10, 2: 11, 3: 7}
+    assert {row["key"]: row["updated_ms"] for row in rows} == {1: 1_000, 2: 1_000, 3: TAKEN_MS}
 
 
 def test_items_of_lists_are_changed_and_dropped(tmp_path: Path) -> None:

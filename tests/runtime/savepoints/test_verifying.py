@@ -14,6 +14,7 @@ from understudy.messages import KeyedStateHandle, OperatorId, SharedFileId, Shar
 from understudy.state.backends.group_parts import lay_out
 from understudy.state.backends.stored_runs import StoredRun, manifest_of
 from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot
+from understudy.state.root_mark import MARK
 from understudy.state.storage import inline_handle
 
 from .made import ALL, Subtask, aggregation, declared_states, joined_rows, lists, savepoint
@@ -40,7 +41,8 @@ def test_what_is_whole_is_said_to_be(tmp_path: Path) -> None:
 
 
 def files_of(root: Path) -> list[Path]:
-    return sorted(path for path in root.rglob("*") if path.is_file())
+    """All that savepoints consist of."""
+    return sorted(path for path in root.rglob("*") if path.is_file() and path.name != MARK)
 
 
 def assert_is_found(pointer: Path, damaged: Path, whole: list[Any]) -> None:

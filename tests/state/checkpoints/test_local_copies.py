@@ -19,6 +19,8 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.state.checkpoints.local_copies import LocalCopies
+from understudy.state.checkpoints.snapshot_file import state_handles
+from understudy.state.keyring import KEY_BYTES, Keyring, is_sealed
 from understudy.state.storage import CheckpointStorage
 
 
@@ -114,3 +116,15 @@ def test_a_copy_of_other_bytes_is_passed_over_and_removed(disk: Disk) -> None:
     next(disk.folder.rglob("one")).write_bytes(b"eno")
     assert disk.copies.reader(disk.storage)(handle) == b"one"
     assert disk.kept() == []
+
+
+def test_where_there_are_keys_a_file_is_copied_sealed_and_not_linked(tmp_path: Path) -> None:
+    """What is written by the running backend stands in the clear; its copies may stay on the disk for longer."""
+    keys = Keyring([bytes(range(KEY_BYTES))])
+    copies = LocalCopies(str(tmp_path / "copies"), VertexId("v"), SubtaskIndex(0), keys)
+    (source := tmp_path / "source").write_bytes(b"one")
+    copies.keep_file("one", str(source))
+    (copy,) = (each for each in (tmp_path / "copies").rglob("*") if each.is_file())
+    assert is_sealed(copy.read_bytes())
+    (handle,) = state_handles(state_in("one"))
+    assert copies.reader(CheckpointStorage(str(tmp_path / "empty")))(handle) == b"one"
