@@ -28,6 +28,7 @@ from ...messages import (
     OperatorDescription,
     OwnedOutput,
     RecordTypes,
+    RestartStrategyConfig,
     VertexId,
     record_types_of_script,
 )
@@ -123,11 +124,13 @@ def translate(
     slots: int | None = None,
     name: str = UNNAMED,
     job_id: JobId | None = None,
+    restart: RestartStrategyConfig | None = None,
 ) -> Translation:
     """Raises InvalidProgram, naming the operator that is wrong.
 
     `work_dir`: where checkpoints go when the environment names no folder. `slots`: per TaskManager; None leaves it to
-    the JobManager to find that there are too few.
+    the JobManager to find that there are too few. `restart`: the cluster's strategy, for an environment without
+    one of its own.
     """
     never_submitted.used()
     check_environment(environment)
@@ -158,7 +161,7 @@ def translate(
         vertices=tuple(_vertex(chain, sizes, environment.max_parallelism) for chain in chains),
         edges=tuple(_job_edge(edge, consumer, chains, sizes) for edge, consumer in edges),
         checkpoints=checkpoints,
-        restart=environment.restart,
+        restart=restart if restart is not None and environment.restart_is_default else environment.restart,
         max_same_failures=environment.max_same_failures,
         state_backend=environment.state_backend,
         local_state=environment.local_state,

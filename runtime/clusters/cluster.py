@@ -251,6 +251,7 @@ class Cluster(JobManagerSide, WebSide, AsContext):
             work_dir=self._work_dir,
             slots=self.settings.slots_per_task_manager,
             job_id=job_id or self._lead.job_of(name),
+            restart=Configuration.of(self.settings.config).restart,
         )
 
     def submit_translated(

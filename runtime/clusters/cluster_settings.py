@@ -45,8 +45,8 @@ class ClusterSettings:
     """What readers of the page have to show."""
     history_dir: str | None = None
     """A folder, or any URL that fsspec knows, where jobs are kept after their end, to be looked at; None: nowhere."""
-    config: Mapping[str, str | int] = field(default_factory=dict)
-    """By name, as `Configuration` lists them: where savepoints are kept. Numbers may be numbers, or text."""
+    config: Mapping[str, str | float] = field(default_factory=dict)
+    """By name, as `Configuration` lists them: where savepoints are kept, how jobs restart. Numbers may be text."""
 
     def __post_init__(self) -> None:
         Configuration.of(self.config)

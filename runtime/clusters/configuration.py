@@ -8,7 +8,8 @@ Those of `NUMBERS` may be given as numbers, too, as from Python.
 Without the first, the second means filesystem. Without both, each job's savepoints are in files below its own
 checkpoint_dir, and in memory if it has none.
 
-Who takes over when the JobManager dies, and how: `runtime/high_availability/settings.py`.
+Who takes over when the JobManager dies, and how: `runtime/high_availability/settings.py`. How jobs are restarted whose
+programs do not say: `restart_settings`.
 
 Flink: ConfigConstants.SAVEPOINT_STATE_BACKEND, SavepointStoreFactory.
 """
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from ...messages import RestartStrategyConfig
 from ...messages.known_names import meant
 from ...state import CheckpointStorage
 from ...state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
@@ -28,14 +30,15 @@ from ...state.file_locations import absolute
 from ..high_availability.settings import KEYS as HIGH_AVAILABILITY_KEYS
 from ..high_availability.settings import SESSION_TIMEOUT, HighAvailabilitySettings
 from .metric_reporters import OTEL_INTERVAL, PROMETHEUS_PORT, REPORTER_KEYS, reporter_problem
+from .restart_settings import RESTART_KEYS, RESTART_NUMBERS, restart_strategy_of
 
 log = logging.getLogger(__name__)
 
 SAVEPOINT_BACKEND = "savepoints.state.backend"
 SAVEPOINT_DIRECTORY = "savepoints.state.backend.fs.dir"
-KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, *HIGH_AVAILABILITY_KEYS, *REPORTER_KEYS)
-NUMBERS = (SESSION_TIMEOUT, PROMETHEUS_PORT, OTEL_INTERVAL)
-"""Keys whose values may be given as whole numbers."""
+KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, *RESTART_KEYS, *HIGH_AVAILABILITY_KEYS, *REPORTER_KEYS)
+NUMBERS = (SESSION_TIMEOUT, PROMETHEUS_PORT, OTEL_INTERVAL, *RESTART_NUMBERS)
+"""Keys whose values may be given as numbers."""
 
 
 class InvalidConfiguration(ValueError):
@@ -60,6 +63,8 @@ class Configuration:
     savepoint_backend: SavepointBackend | None = None
     savepoint_directory: str | None = None
     high_availability: HighAvailabilitySettings = field(default_factory=HighAvailabilitySettings)
+    restart: RestartStrategyConfig | None = None
+    """Of jobs whose programs name none; None: as the environment says."""
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Configuration:
@@ -70,7 +75,8 @@ class Configuration:
                 near = meant(key, KEYS) or ";"
                 raise InvalidConfiguration(f"unknown configuration key {key!r}{near} known are {', '.join(KEYS)}")
             if not isinstance(value, str) or not value:
-                wanted = "a whole number, or text of one" if key in NUMBERS else "text that is not empty"
+                number = "a number, or text of one" if key in RESTART_NUMBERS else "a whole number, or text of one"
+                wanted = number if key in NUMBERS else "text that is not empty"
                 raise InvalidConfiguration(f"{key} must be {wanted}, found {value!r}")
         if (problem := reporter_problem(settings)) is not None:
             raise InvalidConfiguration(problem)
@@ -80,9 +86,10 @@ class Configuration:
             raise InvalidConfiguration(f"{SAVEPOINT_BACKEND} is filesystem, so {SAVEPOINT_DIRECTORY} must be set")
         try:
             high_availability = HighAvailabilitySettings.of(settings)
+            restart = restart_strategy_of(settings)
         except ValueError as error:
             raise InvalidConfiguration(str(error)) from error
-        return cls(backend, None if directory is None else absolute(directory), high_availability)
+        return cls(backend, None if directory is None else absolute(directory), high_availability, restart)
 
     def savepoint_store(
         self, open_storage: Callable[[str], CheckpointStorage], new_suffix: Callable[[], str] | None = None
@@ -104,10 +111,13 @@ class Configuration:
 
 def as_text(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The same with the numbers of keys that take them as text; all else as it is."""
-    return {
-        key: str(value) if key in NUMBERS and isinstance(value, int) and not isinstance(value, bool) else value
-        for key, value in settings.items()
-    }
+    return {key: str(value) if _is_number(key, value) else value for key, value in settings.items()}
+
+
+def _is_number(key: str, value: Any) -> bool:
+    """Whether the value is a number, and the key takes one like it."""
+    kinds = int | float if key in RESTART_NUMBERS else int
+    return key in NUMBERS and isinstance(value, kinds) and not isinstance(value, bool)
 
 
 def _backend(name: str | None, directory: str | None) -> SavepointBackend | None:

@@ -94,6 +94,29 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
+class Number:
+    """A number between two bounds, both included."""
+
+    least: float
+    most: float = float("inf")
+
+    @property
+    def wanted(self) -> str:
+        return f"a number from {self.least:g}" + (f" to {self.most:g}" if self.most < float("inf") else "")
+
+    def read(self, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not self.least <= value <= self.most:
+            raise WrongValue(self.wanted)
+        return float(value)
+
+    def parse(self, text: str) -> float:
+        try:
+            return self.read(float(text.strip()))
+        except ValueError:
+            raise WrongValue(self.wanted) from None
+
+
+@dataclass(frozen=True, slots=True)
 class OneOf:
     """One of a few words; an empty one stands for nothing."""
 

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ...actors.job_manager.job_manager_settings import SLOT_TIMEOUT_MS, JobManagerSettings
+from ...messages import RestartStrategyConfig
 from ...state.checkpoints.job_runs import LEASE_MS
 from ...state.file_locations import is_url
 from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, Configuration
+from ..clusters.restart_settings import RESTART_KEYS, TYPE, TYPES
 from ..high_availability.settings import (
     ACLS,
     AUTH_FILE,
@@ -38,13 +40,14 @@ from ..high_availability.settings import (
     RecoveryMode,
 )
 from .errors import InvalidSettings
-from .setting_kinds import Folder, FolderOrUrl, Kind, Names, OneOf, Text, Whole
+from .setting_kinds import Folder, FolderOrUrl, Kind, Names, Number, OneOf, Text, Whole
 
 HOME = "~/.understudy"
 DEFAULT_PORT = 7420
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 RECOVERY_MODES = tuple(mode.value for mode in RecoveryMode)
 _YEAR_MS = 365 * 86_400_000
+_DELAY = Whole(0, _YEAR_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,49 @@ class HostSettings:
     cancel_timeout_ms: int = _setting(
         "jobs.cancel-timeout-ms", Whole(1, _YEAR_MS), 30_000, "How long a task may take to stop."
     )
+    restart_type: str = _setting(
+        TYPE,
+        OneOf(("", *TYPES)),
+        "",
+        "How jobs are restarted whose programs do not say; empty: with growing delay, if they have checkpoints.",
+    )
+    fixed_delay_attempts: int = _setting(
+        "restart-strategy.fixed-delay.attempts", Whole(0), 1, "Restarts in the life of a job."
+    )
+    fixed_delay_ms: int = _setting("restart-strategy.fixed-delay.delay-ms", _DELAY, 1_000, "Delay before each.")
+    failure_rate_failures: int = _setting(
+        "restart-strategy.failure-rate.max-failures-per-interval", Whole(1), 1, "More of them end the job."
+    )
+    failure_rate_interval_ms: int = _setting(
+        "restart-strategy.failure-rate.failure-rate-interval-ms", Whole(1, _YEAR_MS), 60_000, "That interval."
+    )
+    failure_rate_delay_ms: int = _setting(
+        "restart-strategy.failure-rate.delay-ms", _DELAY, 1_000, "Delay before each restart."
+    )
+    backoff_initial_ms: int = _setting(
+        "restart-strategy.exponential-delay.initial-backoff-ms", Whole(1, _YEAR_MS), 1_000, "The first delay."
+    )
+    backoff_max_ms: int = _setting(
+        "restart-strategy.exponential-delay.max-backoff-ms", Whole(1, _YEAR_MS), 60_000, "The longest one."
+    )
+    backoff_multiplier: float = _setting(
+        "restart-strategy.exponential-delay.backoff-multiplier", Number(1.0), 1.5, "How a delay grows."
+    )
+    backoff_reset_ms: int = _setting(
+        "restart-strategy.exponential-delay.reset-backoff-threshold-ms",
+        Whole(1, _YEAR_MS),
+        3_600_000,
+        "After so long without a failure the delay is the first one again.",
+    )
+    backoff_jitter: float = _setting(
+        "restart-strategy.exponential-delay.jitter-factor", Number(0.0, 1.0), 0.1, "Share by which a delay varies."
+    )
+    backoff_attempts: int = _setting(
+        "restart-strategy.exponential-delay.attempts-before-reset-backoff",
+        Whole(0, 2**31 - 1),
+        2**31 - 1,
+        "Restarts with growing delay, before the job ends.",
+    )
     name_lease_ms: int = _setting(
         "jobs.name-lease-ms", Whole(1, _YEAR_MS), LEASE_MS, "How long a job keeps its name after it was last renewed."
     )
@@ -233,7 +279,14 @@ class HostSettings:
     def configuration(self) -> Mapping[str, str]:
         """The part that all kinds of clusters have."""
         pairs = {SAVEPOINT_BACKEND: self.savepoint_backend, SAVEPOINT_DIRECTORY: self.savepoint_dir}
+        if self.restart_type:
+            pairs |= {key: str(getattr(self, FIELD_OF[key])) for key in RESTART_KEYS}
         return {key: value for key, value in pairs.items() if value}
+
+    @property
+    def restart(self) -> RestartStrategyConfig | None:
+        """Of jobs whose programs name none; None: as their environments say."""
+        return Configuration.of(self.configuration).restart
 
     def high_availability(self) -> HighAvailabilitySettings:
         """Raises ValueError where what is needed for the recovery.mode is not set."""

@@ -124,7 +124,12 @@ class StandaloneCluster(HostsClient):
     def _translated(self, env: StreamEnvironment, name: str, resume: str | None) -> Translation:
         work_dir = self.settings.checkpoint_dir
         translation = translate(
-            env, name=name, default_parallelism=self.settings.parallelism, task_managers=1, work_dir=work_dir
+            env,
+            name=name,
+            default_parallelism=self.settings.parallelism,
+            task_managers=1,
+            work_dir=work_dir,
+            restart=self.settings.restart,
         )
         if translation.dataframes:
             names = ", ".join(repr(binding.source_name) for binding in translation.dataframes)

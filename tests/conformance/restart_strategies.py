@@ -8,7 +8,11 @@ from collections.abc import Callable, Iterator
 
 from understudy.actors.jobs.restart_strategy import ExponentialDelay, make_restart_strategy
 from understudy.messages import RestartStrategyConfig, RestartStrategyKind
+from understudy.runtime.api.environment import StreamEnvironment
 from understudy.runtime.api.restart import exponential_delay, failure_rate, fixed_delay, no_restart
+from understudy.runtime.api.translation import translate
+from understudy.runtime.clusters.configuration import Configuration, InvalidConfiguration
+from understudy.runtime.clusters.restart_settings import TYPE
 
 from .scenario import REMARKS, Difference, Scenario, Skipped, UnknownWord, Words, compare, said, scenarios_of
 
@@ -43,6 +47,8 @@ OPTIONS = {
     "jitter-factor": "jitter_factor",
 }
 """Flink's configuration options for the fields of RestartStrategyConfig."""
+
+NONE_GIVEN = "none given"
 
 UNITS_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
 
@@ -96,8 +102,35 @@ def _choice(case: Words) -> str:
     return f"{case['job']}, cluster {case.get('cluster', 'none given')}"
 
 
-def _select(_: Words) -> Iterator[Difference]:
-    raise Skipped("a cluster has no restart strategy of its own: each program names one, or has the usual one")
+def _select(case: Words) -> Iterator[Difference]:
+    given = None if case["job"] == NONE_GIVEN else _of_program(case["job"])
+    cluster = said(case).get("cluster", NONE_GIVEN)
+    try:
+        cluster_has = Configuration.of({} if cluster == NONE_GIVEN else {TYPE: cluster}).restart
+    except InvalidConfiguration as error:
+        yield from compare("refused", case["expect"], "error" if cluster in str(error) else str(error))
+        return
+    interval_ms = 1_000 if said(case).get("checkpointing") else None
+    env = StreamEnvironment(checkpoint_interval_ms=interval_ms, restart_strategy=given)
+    env.from_collection([1]).collect(name="out")
+    found = translate(
+        env, default_parallelism=1, task_managers=1, work_dir="/checkpoints", restart=cluster_has
+    ).graph.restart
+    expected = {"type": case["expect"]} if isinstance(case["expect"], str) else case["expect"]
+    yield from compare("type", expected["type"], found.kind.value)
+    for name in expected.keys() - {"type"}:
+        yield from compare(name, expected[name], getattr(found, SETTINGS[name]))
+
+
+def _of_program(text: str) -> RestartStrategyConfig:
+    """What a program says, as in "failure-rate 1 / 1000 ms / 1000 ms"; `execution retries` were fixed delays."""
+    numbers = [int(each) for each in re.findall(r"\d+", text)]
+    kinds = {"none": no_restart, "fixed-delay": fixed_delay, "execution retries": fixed_delay}
+    kinds |= {"failure-rate": failure_rate, "exponential-delay": exponential_delay}
+    for name, make in kinds.items():
+        if text.startswith(name):
+            return make(*numbers)
+    raise UnknownWord(f"found the strategy {text!r} of a job; wanted one that begins with {', '.join(kinds)}")
 
 
 # ------------------------------------------------------------------------------------------ settings, defaults
