@@ -98,12 +98,11 @@ class TestJobs:
             assert sorted(job.results("out")) == COUNTED
         assert sorted(job.results("out")) == COUNTED  # they outlive the cluster
 
-    def test_of_seconds_take_no_time(self) -> None:
-        started = time.monotonic()
+    def test_of_minutes_sleep_nowhere(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail(f"a real sleep of {seconds} s"))
         with SimulatedCluster(1) as cluster:
             cluster.submit(counting(records=100, per_second=1.0)).wait()
             assert cluster.now_ms > 99_000
-        assert time.monotonic() - started < 30
 
     def test_survive_the_death_of_a_task_manager(self) -> None:
         with SimulatedCluster(2, faults=[KillProcess(at_ms=1_200, who=1)]) as cluster:
@@ -327,11 +326,10 @@ class TestWaiting:
     def test_timeouts_are_virtual(self) -> None:
         with SimulatedCluster(1) as cluster:
             job = cluster.submit(counting(records=100))
-            before_ms, started = cluster.now_ms, time.monotonic()
+            before_ms = cluster.now_ms
             with pytest.raises(TimeoutError, match="after 5 seconds"):
                 job.wait(timeout=5)
             assert cluster.now_ms - before_ms == 5_000
-            assert time.monotonic() - started < 5
             assert job.wait(timeout=60).status is JobStatus.FINISHED
 
     def test_for_a_frozen_job_manager_takes_until_it_thaws(self) -> None:
