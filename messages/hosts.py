@@ -141,3 +141,5 @@ class HostList:
     """TaskManagers of jobs that wait for a free slot, and why, a line each."""
     awaited: tuple[AwaitedTaskManager, ...] = ()
     """The same ones."""
+    releases: dict[str, str] = field(default_factory=dict)
+    """Python and the libraries of the JobManager's process, by name."""

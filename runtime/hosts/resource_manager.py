@@ -150,7 +150,8 @@ class ResourceManager(Actor):
             case _Beat():
                 self._beat()
             case ListHosts():
-                return HostList(self._table.summaries(), self._table.waiting(), self._table.awaited)
+                table = self._table
+                return HostList(table.summaries(), table.waiting(), table.awaited, own_releases())
             case _:
                 return super().on_receive(message)
         return None

@@ -39,6 +39,7 @@ from ..clusters.resuming import to_be_resumed, warn_of_no_name
 from ..clusters.watch import Watch
 from .hosts_client import HostsClient
 from .programs import Programs, ShippedProgram, files_to_ship
+from .releases import differences, own_releases
 from .settings import HostSettings
 from .slots import too_few
 
@@ -98,6 +99,7 @@ class StandaloneCluster(HostsClient):
         slots are too few, and Refused with the JobManager's reason.
         """
         warn_of_no_name(name, resume)
+        self._warn_of_releases()
         translation = self._translated(env, name, resume)
         slots = at_least("slots_per_task_manager", slots_per_task_manager, 1)
         needed = math.ceil(slots_needed(translation.graph) / slots)
@@ -145,6 +147,14 @@ class StandaloneCluster(HostsClient):
         CheckpointStorage(translation.graph.checkpoints.directory).check()
         translation.check_operators(self.settings.is_on_this_host())
         return translation
+
+    def _warn_of_releases(self) -> None:
+        """The program is pickled here, and unpickled there."""
+        if others := differences(self.hosts().releases, own_releases()):
+            log.warning(
+                "the cluster runs %s: install the same here, or code and records that go there may not be understood",
+                others,
+            )
 
     def _check_slots(self, name: str, processes: int, slots: int) -> None:
         workers = len(self.settings.workers)

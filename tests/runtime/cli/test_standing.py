@@ -335,6 +335,22 @@ def test_a_job_that_gets_no_slot_says_what_is_missing_and_what_to_do(yard: Yard)
     assert str(failed.value).count("NoResourceAvailable") == 1
 
 
+def test_a_client_with_other_releases_than_the_cluster_is_warned(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it pickles is unpickled there; it was submitted without a word."""
+    yard.start("jobmanager", "-D", "jobs.slot-timeout-ms=200")
+    env = yard.environment()
+    env.from_collection([1]).collect(name="out")
+    with yard.cluster() as cluster:
+        cluster.submit(env, "the same")
+        assert "install the same" not in caplog.text
+        ours = {"understudy": "9.9", "numpy": "1.0"}
+        monkeypatch.setattr("understudy.runtime.hosts.standalone_cluster.own_releases", lambda: ours)
+        cluster.submit(env, "another")
+    assert re.search(r"the cluster runs understudy .* \(here 9\.9\), numpy .* \(here 1\.0\): install", caplog.text)
+
+
 def test_a_job_that_waits_for_slots_says_who_holds_them_and_one_that_can_never_have_them_is_refused(yard: Yard) -> None:
     yard.start("jobmanager")
     yard.until_registered(yard.start("taskmanager"))
