@@ -12,13 +12,14 @@ import pytest
 
 from understudy.runtime.hosts.log_files import log_to_file
 from understudy.runtime.hosts.settings import HostSettings
+from understudy.runtime.system.remote.remoting import LOST
 
 
 @pytest.fixture
 def own_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What is changed of logging and streams is put back."""
-    root = logging.getLogger()
-    before, level = root.handlers.copy(), root.level
+    root, lost = logging.getLogger(), logging.getLogger(LOST)
+    before, level, level_of_lost = root.handlers.copy(), root.level, lost.level
     monkeypatch.setattr(sys, "stdout", sys.stdout)
     monkeypatch.setattr(sys, "stderr", sys.stderr)
     yield
@@ -27,6 +28,7 @@ def own_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             handler.close()
     root.handlers[:] = before
     root.setLevel(level)
+    lost.setLevel(level_of_lost)
 
 
 @pytest.mark.usefixtures("own_logging")

@@ -21,6 +21,7 @@ from understudy.runtime.system import (
     TransportOptions,
     Unreachable,
 )
+from understudy.runtime.system.remote.remoting import LOST
 
 WAIT_S = 120
 LOOPBACK = "tcp://127.0.0.1:0"
@@ -160,7 +161,7 @@ def test_a_system_that_shuts_down_in_order_says_so(keys, recorder):
 
 def test_only_a_connection_that_was_wanted_still_is_lost_in_the_log(keys, recorder, caplog):
     """Not that of a system whose end was told before."""
-    caplog.set_level(logging.INFO, "understudy.runtime.system.remote")
+    caplog.set_level(logging.INFO, LOST)
     with ActorSystem("here", bind=LOOPBACK, curve=keys, options=IMPATIENT) as here:
         with ActorSystem("there", bind=LOOPBACK, curve=keys) as there:
             player = here.actor_of(there.spawn(Player()).address)
