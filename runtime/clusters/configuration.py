@@ -72,8 +72,8 @@ class Configuration:
         settings = as_text(given)
         for key, value in settings.items():
             if key not in KEYS:
-                near = meant(key, KEYS) or ";"
-                raise InvalidConfiguration(f"unknown configuration key {key!r}{near} known are {', '.join(KEYS)}")
+                hint = meant(key, KEYS) or f"; known are {', '.join(KEYS)}"
+                raise InvalidConfiguration(f"unknown configuration key {key!r}{hint}")
             if not isinstance(value, str) or not value:
                 number = "a number, or text of one" if key in RESTART_NUMBERS else "a whole number, or text of one"
                 wanted = number if key in NUMBERS else "text that is not empty"

@@ -49,7 +49,7 @@ def test_savepoints_are_on_files_if_there_is_a_directory_unless_told_otherwise(
         ({"savepoint.dir": "/x"}, f"unknown configuration key 'savepoint.dir'; known are {', '.join(KEYS)}"),
         (
             {"recovery-mode": "storage"},
-            f"unknown configuration key 'recovery-mode'; did you mean 'recovery.mode'? known are {', '.join(KEYS)}",
+            "unknown configuration key 'recovery-mode'; did you mean 'recovery.mode'?",
         ),
         ({BACKEND: "rocksdb"}, f"{BACKEND} must be 'jobmanager' or 'filesystem', found 'rocksdb'"),
         ({BACKEND: "filesystem"}, f"{BACKEND} is filesystem, so {DIRECTORY} must be set"),
