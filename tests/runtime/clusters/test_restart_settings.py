@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from understudy import (
+    InvalidSettings,
     LocalCluster,
     StreamEnvironment,
     exponential_delay,
@@ -85,6 +86,11 @@ def test_the_keys_are_those_of_flink(config: dict[str, Any], strategy: RestartSt
 def test_what_cannot_be_is_refused_by_its_key(config: dict[str, Any], text: str) -> None:
     with pytest.raises(InvalidConfiguration, match=text):
         Configuration.of(config)
+
+
+def test_a_setting_of_hosts_that_nothing_would_use_is_refused_too() -> None:
+    with pytest.raises(InvalidSettings, match=f"{FIXED}.attempts is set, and {TYPE} is not, .* to fixed-delay"):
+        load_settings(None, {f"{FIXED}.attempts": "3"}, {})
 
 
 @pytest.mark.parametrize("checkpoint_interval_ms", [None, 1_000])
