@@ -1,11 +1,13 @@
 """JobListeners: who is notified of a job's events, as a client that waits for its end. A part of the JobManager.
 
 A listener that has stopped is forgotten. One that cannot be reached may be a client that stands still, or whose network
-is down: it is tried again, and forgotten after GONE_MS; else the JobManager would look for each client that ever was.
+is down: it is looked for at each beat, and forgotten after GONE_MS; else the JobManager would look for each client that
+ever was.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +23,9 @@ THERE_MS = 30_000.0
 @dataclass(slots=True)
 class _Listener:
     ref: Ref
-    away_since_ms: float
-    lost_ms: float
+    is_watched: bool = False
+    away_since_ms: float = -math.inf
+    lost_ms: float = -math.inf
 
 
 class JobListeners:
@@ -38,9 +41,8 @@ class JobListeners:
     def add(self, address: str) -> None:
         """Raises ValueError for what is no address. Again, it does nothing."""
         if address not in self._there:
-            ref = self._context.actor_of(address)
-            self._there[address] = _Listener(ref, float("-inf"), float("-inf"))
-            self._context.watch(ref)
+            self._there[address] = _Listener(self._context.actor_of(address))
+            self.beat()
 
     def tell(self, message: Any) -> None:
         for each in self._there.values():
@@ -54,7 +56,13 @@ class JobListeners:
         if now_ms - found.lost_ms > THERE_MS:
             found.away_since_ms = now_ms
         found.lost_ms = now_ms
-        if end.may_be_there and now_ms - found.away_since_ms < GONE_MS:
-            self._context.watch(found.ref)
-        else:
+        found.is_watched = False
+        if not end.may_be_there or now_ms - found.away_since_ms >= GONE_MS:
             del self._there[end.address]
+
+    def beat(self) -> None:
+        """Look again for those that were lost: not sooner, as one that refuses the connection is lost at once."""
+        for each in self._there.values():
+            if not each.is_watched:
+                each.is_watched = True
+                self._context.watch(each.ref)

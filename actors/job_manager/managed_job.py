@@ -310,6 +310,7 @@ class ManagedJob:
         """See JobWorkers.beat."""
         self._lease.beat()
         self.overview.look()
+        self.listeners.beat()
         return self.workers.beat(beat, timeout_ms)
 
     # -- effects

@@ -104,10 +104,10 @@ class JobTimeline:
 
     def look(self, current: Iterable[ExecutionAttemptId], now_ms: float, wall_ms: int) -> None:
         """Take a sample, if one is due; rates of attempts other than these are forgotten. `now_ms` never goes back."""
-        if now_ms < self._due_ms:
-            return
         at_ms = wall_ms if wall_ms >= self._at_ms else self._at_ms + round(now_ms - self._at_now_ms)
         self._at_ms, self._at_now_ms, self._ahead_ms = at_ms, now_ms, at_ms - wall_ms
+        if now_ms < self._due_ms:
+            return
         known = self._rates
         self._rates = {each: known[each] for each in current if each in known}
         self._due_ms = now_ms + self._interval_ms

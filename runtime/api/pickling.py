@@ -58,9 +58,17 @@ def _to_the_largest(value: Any, size: int, depth: int) -> tuple[str, ...]:
     """The steps to the part that most of the size is of; into nothing that is data itself."""
     if depth and isinstance(value, Operator | types.FunctionType | types.MethodType | functools.partial):
         for step, part in _parts(value):
-            if (found := len(pickled(part))) > size / 2:
+            if (found := _size(part)) > size / 2:
                 return (step, *_to_the_largest(part, found, depth - 1))
     return ()
+
+
+def _size(part: Any) -> int:
+    """0 of what does not travel: __getstate__ of what holds it may leave it out."""
+    try:
+        return len(pickled(part))
+    except Exception:  # noqa: BLE001 - an object may raise anything when it is pickled
+        return 0
 
 
 def _is_raised_by_user_code(error: Exception) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from ...actors.actor import Actor
@@ -17,6 +19,9 @@ from ..system import ActorFuture, ActorSystem
 from ..system.errors import SystemStopped
 from .leader_line import LeaderLine
 from .patient_question import PatientQuestion
+
+RENEW_MS = 60_000.0
+"""How often a leader is asked again: well before it forgets whom it does not reach (`job_listeners.GONE_MS`)."""
 
 
 class Client:
@@ -68,8 +73,9 @@ class Client:
 
 
 class FollowingClient(Client):
-    """Questions go to whoever leads, and wait for a leader; each next leader is listened to, too. `lost` is called when
-    that one does not go on with the job.
+    """Questions go to whoever leads, and wait for a leader; each next leader is listened to, too. The same one is asked
+    again from time to time: it forgets a client that it has not reached for long, and the client has heard nothing of
+    what happened meanwhile. `lost` is called when a leader does not go on with the job.
     """
 
     def __init__(self, system: ActorSystem, line: LeaderLine, job_id: JobId, lost: Callable[[str], None]) -> None:
@@ -79,27 +85,39 @@ class FollowingClient(Client):
         self._is_over = False
 
     def listen(self, callback: Callable[[Any], None]) -> JobStatus:
-        listener = self._system.spawn(_Listener(self._noting_the_end(callback)), dispatcher="thread")
-        request = ListenToJob(self._job_id, listener.address)
+        asked: ActorFuture[Any] | None = None
 
-        def next_leader() -> None:
+        def ask(*, is_next: bool) -> None:
+            nonlocal asked
             if not self._is_over:
-                self.ask(request).add_done_callback(heard)
+                asked = self.ask(request)
+                asked.add_done_callback(partial(heard, is_next=is_next))
 
-        def heard(answer: ActorFuture[Any]) -> None:
+        def renew() -> None:
+            if asked is not None and asked.is_done:
+                ask(is_next=False)
+
+        def heard(answer: ActorFuture[Any], *, is_next: bool) -> None:
             try:
                 found: JobDetails = answer.get()
             except AskTimeout:  # it is there, and slow
-                next_leader()
+                ask(is_next=is_next)
                 return
             except AskFailed as error:
-                self._lost(f"the next leader does not go on with it, as with a job that has ended: {error.reason}")
+                who = (
+                    "the next leader does not go on with it" if is_next else "its JobManager does not know it any more"
+                )
+                self._lost(f"{who}, as with a job that has ended: {error.reason}")
                 return
-            now_ms = int(time.time() * 1000)
-            listener.tell(JobStatusChanged(self._job_id, found.status, JobStatus.RUNNING, now_ms))
+            if is_next or found.status.is_terminal:
+                now_ms = int(time.time() * 1000)
+                listener.tell(JobStatusChanged(self._job_id, found.status, JobStatus.RUNNING, now_ms))
 
-        self._line.follow(next_leader)  # first, so that no leader comes and goes unnoticed
-        details: JobDetails = self.ask(request).get()
+        listener = self._system.spawn(_Listener(self._noting_the_end(callback), renew), dispatcher="thread")
+        request = ListenToJob(self._job_id, listener.address)
+        self._line.follow(partial(ask, is_next=True))  # first, so that no leader comes and goes unnoticed
+        asked = self.ask(request)
+        details: JobDetails = asked.get()
         if details.status.is_terminal:
             self._is_over = True
             self._system.stop(listener)
@@ -114,16 +132,31 @@ class FollowingClient(Client):
         return noting
 
 
+@dataclass(frozen=True, slots=True)
+class _RenewalDue:
+    renew: Callable[[], None]
+
+
 class _Listener(Actor):
     """Hears a job's events, until its end, and hands them to a callback.
 
-    It has a thread of its own: a callback may take its time, and ask the JobManager and wait for the answer.
+    It has a thread of its own: a callback may take its time, and ask the JobManager and wait for the answer. `renew`
+    is called every RENEW_MS.
     """
 
-    def __init__(self, callback: Callable[[Any], None]) -> None:
+    def __init__(self, callback: Callable[[Any], None], renew: Callable[[], None] | None = None) -> None:
         self._callback = callback
+        self._renew = renew
+
+    def on_start(self) -> None:
+        if self._renew is not None:
+            self.context.schedule(RENEW_MS, _RenewalDue(self._renew))
 
     def on_receive(self, message: Any) -> None:
+        if isinstance(message, _RenewalDue):
+            message.renew()
+            self.context.schedule(RENEW_MS, message)
+            return
         self._callback(message)
         if isinstance(message, JobStatusChanged) and message.status.is_terminal:
             self.context.stop(self.context.self_ref)

@@ -277,10 +277,14 @@ class HostSettings:
 
     @property
     def configuration(self) -> Mapping[str, str]:
-        """The part that all kinds of clusters have."""
+        """The part that all kinds of clusters have. Where no restart strategy is chosen, settings of one that are
+        not the usual ones are in it, to be refused.
+        """
         pairs = {SAVEPOINT_BACKEND: self.savepoint_backend, SAVEPOINT_DIRECTORY: self.savepoint_dir}
-        if self.restart_type:
-            pairs |= {key: str(getattr(self, FIELD_OF[key])) for key in RESTART_KEYS}
+        for key in RESTART_KEYS:
+            value = getattr(self, FIELD_OF[key])
+            if self.restart_type or value != SETTINGS[key].default:
+                pairs[key] = str(value)
         return {key: value for key, value in pairs.items() if value}
 
     @property

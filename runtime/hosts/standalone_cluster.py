@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import Self
 
 from ...actors.job_graph import slots_needed
-from ...messages import JobId, JobSubmitted, SubmitJob
+from ...messages import HostList, JobId, JobSubmitted, SubmitJob
 from ...messages.known_names import known_arguments
 from ...state import CheckpointStorage
 from ..api.checks import at_least
@@ -99,12 +99,13 @@ class StandaloneCluster(HostsClient):
         slots are too few, and Refused with the JobManager's reason.
         """
         warn_of_no_name(name, resume)
-        self._warn_of_releases()
+        hosts = self.hosts()
+        _warn_of_releases(hosts)
         translation = self._translated(env, name, resume)
         slots = at_least("slots_per_task_manager", slots_per_task_manager, 1)
         needed = math.ceil(slots_needed(translation.graph) / slots)
         processes = needed if task_managers is None else at_least("task_managers", task_managers, 1)
-        self._check_slots(translation.graph.name, processes, slots)
+        self._check_slots(translation.graph.name, processes, slots, hosts)
         files = files_to_ship(py_files)
         graph, program = translation.graph, with_sources(translation.program)
         programs = Programs(self.settings.storage_dir, self._cluster_keys)
@@ -148,17 +149,9 @@ class StandaloneCluster(HostsClient):
         translation.check_operators(self.settings.is_on_this_host())
         return translation
 
-    def _warn_of_releases(self) -> None:
-        """The program is pickled here, and unpickled there."""
-        if others := differences(self.hosts().releases, own_releases()):
-            log.warning(
-                "the cluster runs %s: install the same here, or code and records that go there may not be understood",
-                others,
-            )
-
-    def _check_slots(self, name: str, processes: int, slots: int) -> None:
+    def _check_slots(self, name: str, processes: int, slots: int, hosts: HostList) -> None:
         workers = len(self.settings.workers)
-        if workers and (why := too_few(processes, slots, self.hosts(), workers, self.settings.taskmanager_slots)):
+        if workers and (why := too_few(processes, slots, hosts, workers, self.settings.taskmanager_slots)):
             raise ClusterTooSmall(f"job {name!r} {why}")
 
     def _submit(self, wanted: SubmitJob, translation: Translation) -> JobHandle:
@@ -183,3 +176,12 @@ class StandaloneCluster(HostsClient):
     def _lose_jobs(self, reason: str) -> None:
         for handle in self._handles:
             handle.lost(reason)
+
+
+def _warn_of_releases(hosts: HostList) -> None:
+    """The program is pickled here, and unpickled there."""
+    if others := differences(hosts.releases, own_releases()):
+        log.warning(
+            "the cluster runs %s: install the same here, or code and records that go there may not be understood",
+            others,
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from copy import copy
 
 
 class OriginFormatter(logging.Formatter):
@@ -11,8 +12,9 @@ class OriginFormatter(logging.Formatter):
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        record.origin = _origin(record)
-        return super().formatMessage(record)
+        shown = copy(record)  # other handlers have the same record, and its user may have put an origin into it
+        shown.origin = _origin(record)
+        return super().formatMessage(shown)
 
 
 def _origin(record: logging.LogRecord) -> str:

@@ -106,8 +106,8 @@ class Connections:
 
     def _warn(self, crowds: Counter[str]) -> None:
         if crowds:
-            ((host, number),) = crowds.most_common(1)
-            what = f"{number} send nothing, most from {host}: new ones take the place of such"
+            ((host, _),) = crowds.most_common(1)
+            what = f"{crowds.total()} send or read nothing, most from {host}: new ones take the place of such"
         else:
             what = "all are at work: new ones are refused"
         log.warning(

@@ -18,6 +18,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
+from .file_heads import check_compression
 from .late_zeros import LEADING_ZERO, LateZeros
 
 BLOCK_BYTES = 1 << 20
@@ -90,7 +91,11 @@ def _parquet_schema(file: BinaryIO, _form: CsvForm) -> pa.Schema:
 
 
 def _parquet_splits(file: BinaryIO, path: str) -> Sequence[FileSplit]:
-    metadata = pa.parquet.read_metadata(file)
+    try:
+        metadata = pa.parquet.read_metadata(file)
+    except pa.ArrowInvalid:
+        check_compression(file)
+        raise
     return [FileSplit(path, group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
 
 

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ....state import DurableFiles
-from ....state.full_disk import advice_on, as_said
-from ..errors import UnusableOutput
+from ....state.file_locations import is_url
+from ....state.full_disk import ADVICE, advice_on, as_said
+from ..errors import UnknownFileSystem, UnusableOutput
 from .locations import located
 
 _FILE = ".understudy-trial"
@@ -76,9 +77,22 @@ def _advice(error: OSError, place: str) -> str:
     """What is wrong there, and what to do; empty for another error."""
     if error.errno in (errno.EACCES, errno.EPERM):
         return _FORBIDDEN
-    fs, path = located(place)
-    advice = advice_on(error, path, is_local=DurableFiles(fs).is_local)
+    if error.errno not in ADVICE:
+        return ""
+    folder = _local_folder(place)
+    advice = advice_on(error, folder or place, is_local=folder != "")
     return "" if advice is None else f"{advice.found}: {advice.todo}"
+
+
+def _local_folder(place: str) -> str:
+    """Empty for one in a store, and for a table that a catalog finds, or a library with a store of its own."""
+    if not (is_url(place) or posixpath.isabs(place)):
+        return ""
+    try:
+        fs, path = located(place)
+    except UnknownFileSystem:
+        return ""
+    return path if DurableFiles(fs).is_local else ""
 
 
 def _reason(error: BaseException) -> str:

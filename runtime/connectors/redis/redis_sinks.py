@@ -67,7 +67,7 @@ return 1
 _HASH = """
 local found = redis.call('TYPE', KEYS[1]).ok
 if found ~= 'none' and found ~= 'hash' then
-  return redis.error_reply('WRONGTYPE the key is a ' .. found .. ', wanted a hash')
+  return redis.error_reply("WRONGTYPE key '" .. KEYS[1] .. "' is a " .. found .. ', wanted a hash')
 end
 redis.call('DEL', KEYS[1])
 for at = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1]) end
@@ -259,10 +259,10 @@ class RedisUpsertSink(IdempotentSink):
 
     def _check_types(self, names: list[str]) -> None:
         """A key of another type belongs to somebody else: raises RedisRefused. In a cluster the script looks."""
-        pipeline = self._servers.any().pipeline(transaction=False)
-        for name in names:
+        pipeline, different = self._servers.any().pipeline(transaction=False), dict.fromkeys(names)
+        for name in different:
             pipeline.type(name)
-        for name, kind in zip(names, pipeline.execute(), strict=True):
+        for name, kind in zip(different, pipeline.execute(), strict=True):
             if (found := kind.decode()) not in ("hash", "none"):
                 raise RedisRefused(
                     f"{url_shown(self.url)}: key {name!r} is a {found}, wanted a hash: give the sink a prefix= of its "

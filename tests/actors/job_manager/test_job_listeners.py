@@ -57,13 +57,22 @@ def test_one_that_is_lost_may_come_back(world: World, listeners: JobListeners) -
     """A machine that slept, or a network that was down: the client waits for the job's end."""
     listeners.lost(LOST)
     listeners.tell("end")
+    listeners.beat()
+    listeners.beat()
     assert world.told == ["end"]
     assert world.watched == [CLIENT, CLIENT]
+
+
+def test_one_that_refuses_at_once_is_looked_for_once_a_beat(world: World, listeners: JobListeners) -> None:
+    """Its port may be another program's by now: whoever looks again at once, looks without end."""
+    listeners.lost(Terminated(CLIENT, "unreachable: it does not accept our key"))
+    assert world.watched == [CLIENT]
 
 
 def test_one_that_stays_away_is_forgotten(world: World, listeners: JobListeners) -> None:
     while len(listeners) and world.now_ms < 2 * GONE_MS:
         listeners.lost(LOST)
+        listeners.beat()
         world.now_ms += 3_000
     assert GONE_MS <= world.now_ms < GONE_MS + 2 * 3_000
 

@@ -108,6 +108,17 @@ def test_a_clock_that_is_set_back_does_not_stop_the_timeline() -> None:
     assert timeline.samples()[-1].at_ms == 2 * hour
 
 
+def test_a_mark_is_behind_what_was_seen_where_no_sample_was_due_since_the_clock_was_set_back() -> None:
+    """Of a job that has run for a week, a sample is due in a quarter of an hour."""
+    hour = 3_600_000
+    timeline = JobTimeline(graph(), hour, interval_ms=900_000)
+    timeline.look([], 1_000, hour + 1_000)
+    timeline.look([], 2_000, 2_000)
+    timeline.happened(JobStatusChanged("job-1", JobStatus.RUNNING, JobStatus.CREATED, 2_100))
+    assert [each.at_ms for each in timeline.marks(after_ms=hour + 1_000)] == [hour + 2_100]
+    assert len(timeline.samples()) == 1
+
+
 def test_savepoints_are_known_until_they_are_disposed_of_and_the_last_ones_only() -> None:
     timeline = JobTimeline(graph(), 0)
     timeline.savepoints_stored(["a", "b"], 3, 70)

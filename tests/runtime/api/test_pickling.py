@@ -158,6 +158,17 @@ class Model(Operator):
     def process_batch(self, batch: Any, out: Collector) -> None: ...
 
 
+class Selective(Model):
+    """What it has beside its weights stays here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.__dict__ = {"lock": threading.Lock(), **self.__dict__}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"weights": self.weights}
+
+
 def _large_closure() -> Callable[[Any], Any]:
     table = {number: bytes(LARGE_BYTES // 4) for number in range(5)}
 
@@ -179,6 +190,7 @@ def said_of_size(build: Callable[[StreamEnvironment], Any], recwarn: pytest.Warn
     [
         (lambda stream: stream.map(_large_closure(), name="x"), "variable 'table' of looked_up at "),
         (lambda stream: stream.process(Model(), name="x"), "attribute 'weights'"),
+        (lambda stream: stream.process(Selective(), name="x"), "attribute 'weights'"),
         (lambda stream: stream.map(functools.partial(max, bytes(LARGE_BYTES)), name="x"), "its arguments"),
     ],
 )

@@ -364,7 +364,9 @@ class Prepared:
         self.followers.append(callback)
 
 
-def following(scene: Scene, *outcomes: JobStatus | AskFailed) -> tuple[Prepared, list[JobStatus], list[str]]:
+def listening(
+    scene: Scene, *outcomes: JobStatus | AskFailed
+) -> tuple[Prepared, queue.SimpleQueue[JobStatus], list[str]]:
     """A client of a job that listens: its line, the statuses that it hears, and why it gives the job up."""
     line, heard, lost = Prepared(*outcomes), queue.SimpleQueue[JobStatus](), list[str]()
 
@@ -380,6 +382,12 @@ def following(scene: Scene, *outcomes: JobStatus | AskFailed) -> tuple[Prepared,
 
     client = Client(scene.client, cast("Any", line), JOB, lost.append)
     client.listen(lambda event: heard.put(event.status))
+    return line, heard, lost
+
+
+def following(scene: Scene, *outcomes: JobStatus | AskFailed) -> tuple[Prepared, list[JobStatus], list[str]]:
+    """The same when a next leader is there, with all the statuses."""
+    line, heard, lost = listening(scene, *outcomes)
     for follower in line.followers:
         follower()
     wanted = [each for each in outcomes[1:] if isinstance(each, JobStatus)]
@@ -390,6 +398,15 @@ def test_a_next_leader_that_is_slow_is_asked_again_and_the_job_is_not_lost(scene
     slow = AskTimeout("tcp://127.0.0.1:1/job-manager", "no answer")
     line, heard, lost = following(scene, JobStatus.RUNNING, slow, slow, JobStatus.RESTARTING)
     assert (line.outcomes, heard, lost) == ([], [JobStatus.RESTARTING], [])
+
+
+def test_a_client_that_was_away_asks_the_same_leader_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its machine slept while the job ended; a JobManager forgets those that it has not reached for ten minutes."""
+    monkeypatch.setattr("understudy.runtime.clusters.client.RENEW_MS", 1)
+    slow = AskTimeout("tcp://127.0.0.1:1/job-manager", "no answer")
+    line, heard, lost = listening(scene, JobStatus.RUNNING, JobStatus.RUNNING, slow, JobStatus.FINISHED)
+    assert heard.get(timeout=WAIT_S) is JobStatus.FINISHED
+    assert (line.outcomes, heard.empty(), lost) == ([], True, [])
 
 
 def test_one_that_does_not_know_the_job_has_lost_it(scene: Scene) -> None:

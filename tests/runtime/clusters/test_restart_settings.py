@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from understudy import (
+    InvalidSettings,
     LocalCluster,
+    StandaloneCluster,
     StreamEnvironment,
     exponential_delay,
     failure_rate,
@@ -17,6 +20,7 @@ from understudy import (
 from understudy.messages import RestartStrategyConfig
 from understudy.runtime.clusters.configuration import Configuration, InvalidConfiguration
 from understudy.runtime.hosts.settings_sources import load_settings
+from understudy.runtime.system import CurveKeys
 
 TYPE = "restart-strategy.type"
 FIXED = "restart-strategy.fixed-delay"
@@ -87,6 +91,11 @@ def test_what_cannot_be_is_refused_by_its_key(config: dict[str, Any], text: str)
         Configuration.of(config)
 
 
+def test_a_setting_of_hosts_that_nothing_would_use_is_refused_too() -> None:
+    with pytest.raises(InvalidSettings, match=f"{FIXED}.attempts is set, and {TYPE} is not, .* to fixed-delay"):
+        load_settings(None, {f"{FIXED}.attempts": "3"}, {})
+
+
 @pytest.mark.parametrize("checkpoint_interval_ms", [None, 1_000])
 def test_what_a_program_says_comes_before_its_cluster(checkpoint_interval_ms: int | None) -> None:
     def strategy(config: dict[str, Any], given: RestartStrategyConfig | None) -> RestartStrategyConfig:
@@ -100,3 +109,12 @@ def test_what_a_program_says_comes_before_its_cluster(checkpoint_interval_ms: in
     assert strategy({TYPE: "none"}, None) == no_restart()
     usual = no_restart() if checkpoint_interval_ms is None else exponential_delay(initial_ms=200)
     assert strategy({}, None) == usual
+
+
+def test_who_submits_to_hosts_reads_it_in_their_settings(tmp_path: Path) -> None:
+    CurveKeys.generate().save(tmp_path / "key")
+    file = tmp_path / "understudy.yaml"
+    file.write_text(f"security.key-file: key\nstorage.dir: shared\n{TYPE}: fixed-delay\n{FIXED}.attempts: 5\n")
+    env = StreamEnvironment()
+    env.from_collection([1]).collect(name="out")
+    assert StandaloneCluster(file)._translated(env, "job", None).graph.restart == fixed_delay(5)

@@ -28,3 +28,10 @@ TASK_MANAGER = {"job_name": "orders", "task_manager": "tm-0-9f3a2c11"}
 def test_a_line_says_whose_it_is(added: dict[str, Any], line: str) -> None:
     record = logging.makeLogRecord({"name": "myapp", "levelname": "INFO", "msg": "hello", **added})
     assert OriginFormatter("%(levelname)s %(name)s%(origin)s: %(message)s").format(record) == line
+
+
+def test_a_record_stays_as_it_is_for_other_handlers() -> None:
+    """Flights have an origin of their own, and JsonLines shows what was added to a record."""
+    record = logging.makeLogRecord({"msg": "late", "origin": "JFK"})
+    assert OriginFormatter("%(message)s%(origin)s").format(record) == "late"
+    assert vars(record)["origin"] == "JFK"

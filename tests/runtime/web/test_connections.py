@@ -27,6 +27,8 @@ TOKEN = "a-long-secret"
 NEVER = 3_600.0
 QUICK = 0.2
 ASKED = f"GET /jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+UNREAD = b"GET /vendor/uPlot.iife.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1_000
+"""Many requests at once, without a token, whose answers fill all buffers."""
 Serve = Callable[[Limits], WebServer]
 Connect = Callable[..., socket.socket]
 
@@ -89,6 +91,10 @@ def waiting(server: WebServer) -> int:
     return sum(each.is_waiting for each in list(server._connections._open.values()))
 
 
+def deaf_at_work(server: WebServer) -> int:
+    return sum(each._is_paused and each._requests > 0 for each in list(server._connections._open.values()))
+
+
 def test_idle_connections_take_no_more_than_their_share_and_a_user_is_answered_beside_them(
     serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -105,7 +111,7 @@ def test_idle_connections_take_no_more_than_their_share_and_a_user_is_answered_b
     assert [record.getMessage().partition(" (")[0] for record in caplog.records] == [
         "the page has 8 connections, as many as it may have"
     ]
-    assert "8 send nothing, most from 127.0.0.1: new ones take the place of such" in caplog.text
+    assert "8 send or read nothing, most from 127.0.0.1: new ones take the place of such" in caplog.text
 
 
 def test_the_address_that_has_most_of_them_loses_them(serve: Serve, connect: Connect) -> None:
@@ -153,6 +159,17 @@ def test_bodies_that_do_not_end_keep_nobody_out(serve: Serve, connect: Connect, 
     asking.sendall(ASKED)
     assert answer_of(asking)[0] == 200
     assert is_cut(slow[0])
+
+
+def test_answers_that_nobody_reads_keep_nobody_out(serve: Serve, connect: Connect) -> None:
+    server = serve(Limits(4, NEVER, NEVER))
+    deaf = [connect(server) for _ in range(4)]
+    for each in deaf:
+        each.sendall(UNREAD)
+    eventually(lambda: deaf_at_work(server) == 4, "four requests whose answers wait for their readers")
+    asking = connect(server)
+    asking.sendall(ASKED)
+    assert answer_of(asking)[0] == 200
 
 
 def test_when_all_are_at_work_the_next_is_refused_and_streams_leave_room_for_requests(
@@ -208,10 +225,9 @@ def test_a_body_that_does_not_end_is_cut_off(
 
 
 def test_who_reads_no_answer_is_cut_off(serve: Serve, connect: Connect) -> None:
-    """Many requests at once, without a token, whose answers fill all buffers."""
     server = serve(Limits(4, QUICK, QUICK))
     deaf = connect(server)
-    deaf.sendall(b"GET /vendor/uPlot.iife.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1_000)
+    deaf.sendall(UNREAD)
     eventually(lambda: server.connections == 0, "the end of the connection")
 
 

@@ -152,3 +152,16 @@ def test_a_disk_that_has_bytes_and_no_inodes_is_not_called_full(
     for place in (str(tmp_path), f"file://{tmp_path}"):
         with pytest.raises(UnusableOutput, match=f"cannot write to {place}: {said}"), output_named(place):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("place", ["db.orders", "nowhere://lake/orders"])
+def test_of_a_table_that_is_no_path_here_no_disk_is_looked_at(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A catalog, or a library with a store of its own, knows its disk; that of the working directory is another."""
+    monkeypatch.setattr(os, "statvfs", lambda _: pytest.fail("which disk is full?"))
+    with (
+        pytest.raises(UnusableOutput, match=rf"^cannot write to {place}: its disk is full: make space"),
+        output_named(place),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(ConnectionError), output_named(place):
+        raise ConnectionResetError(errno.ECONNRESET, "reset")

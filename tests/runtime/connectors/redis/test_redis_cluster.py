@@ -243,3 +243,12 @@ def test_a_replica_takes_over_and_nothing_that_it_had_is_lost_or_doubled(dying: 
         source.source.close()
     assert [json.loads(each)["n"] for each in dying.client.lrange(out, 0, -1)] == list(range(11))
     assert [dying.client.hget(str(number), "n") for number in range(20)] == [str(number) for number in range(20)]
+
+
+def test_a_hash_takes_the_place_of_no_key_of_another_type(cluster: RedisClusterServers) -> None:
+    cluster.client.rpush("name", "a", "b")
+    running = Running(RedisUpsertSink(cluster.url, key="n"))
+    running.take({"n": "free"}, {"n": "name"})
+    with pytest.raises(RedisRefused, match=r"key 'name' is a list, wanted a hash"):
+        running.checkpoint(1)
+    assert cluster.client.lrange("name", 0, -1) == ["a", "b"]
