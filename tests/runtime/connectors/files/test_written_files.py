@@ -110,7 +110,7 @@ def test_a_file_that_could_not_be_finished_is_removed(tmp_path: Path, monkeypatc
     running.take({"a": 1})
     with monkeypatch.context() as patched:
         patched.setattr("os.fsync", disk_full)
-        with pytest.raises(UnusableOutput, match=r"its disk is full \(.* bytes are free\): make space, .*No space left"):
+        with pytest.raises(UnusableOutput, match=r"its disk is full \(.* are free\): make space, .*No space left"):
             running.checkpoint(1)
     running.operator.close()
     assert not any(path.suffix == ".parquet" for path in tmp_path.rglob("*"))
