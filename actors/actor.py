@@ -16,9 +16,6 @@ import pykka
 
 from .context import ActorContext
 
-UNREACHABLE = "unreachable"
-"""How the reason of a Terminated begins whose actor has not said that it has stopped."""
-
 
 class SupervisorStrategy(Enum):
     """What an actor's parent does with it when a handler raises. Akka: SupervisorStrategy."""
@@ -44,11 +41,8 @@ class Terminated:
 
     address: str
     reason: str
-
-    @property
-    def may_be_there(self) -> bool:
-        """Nobody has said that it has stopped: its process was lost, or the connection to it."""
-        return self.reason.startswith(UNREACHABLE)
+    may_be_there: bool = False
+    """Nobody has said that it has stopped: its process was lost, or the connection to it."""
 
 
 class Step(Enum):

@@ -99,9 +99,9 @@ class StandaloneCluster(HostsClient):
         slots are too few, and Refused with the JobManager's reason.
         """
         warn_of_no_name(name, resume)
+        translation = self._translated(env, name, resume)
         hosts = self.hosts()
         _warn_of_releases(hosts)
-        translation = self._translated(env, name, resume)
         slots = at_least("slots_per_task_manager", slots_per_task_manager, 1)
         needed = math.ceil(slots_needed(translation.graph) / slots)
         processes = needed if task_managers is None else at_least("task_managers", task_managers, 1)

@@ -76,7 +76,13 @@ class CellContext:
         if address in self._watched:
             return
         self._watched.add(address)
-        self._system.watch(self._cell.address, ref, lambda reason: self._heard_of_end(Terminated(address, reason)))
+
+        def heard(reason: str, *, may_be_there: bool = False) -> None:
+            """From any thread."""
+            self._watched.discard(address)
+            self._cell.post(Envelope(Terminated(address, reason, may_be_there)))
+
+        self._system.watch(self._cell.address, ref, heard)
 
     def run_blocking(self, function: Callable[..., T], *args: Any) -> ActorFuture[T]:
         return self._system.run_blocking(function, *args)
@@ -116,8 +122,3 @@ class CellContext:
         self.cancel_timers()
         for address in list(self._watched):
             self._system.unwatch(self._cell.address, address)
-
-    def _heard_of_end(self, terminated: Terminated) -> None:
-        """From any thread: a watched actor is gone."""
-        self._watched.discard(terminated.address)
-        self._cell.post(Envelope(terminated))

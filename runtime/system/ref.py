@@ -7,7 +7,6 @@ in another process. Two references are equal when their addresses are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import pykka
@@ -17,8 +16,11 @@ from ...actors.actor import Actor
 from ...actors.timeouts import timeout_seconds
 from .future import ActorFuture
 
-Watcher = Callable[[str], object]
-"""Called with the reason, on whichever thread ends the actor."""
+
+class Watcher(Protocol):
+    """Called when the actor has ended, on whichever thread ends it; `may_be_there` as in Terminated."""
+
+    def __call__(self, reason: str, *, may_be_there: bool = False) -> object: ...
 
 
 class Receiver(Protocol):

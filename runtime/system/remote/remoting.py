@@ -12,7 +12,6 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from ....actors.actor import UNREACHABLE
 from ....actors.ask_errors import ActorDead, RemoteActorError, Unreachable
 from ....actors.traceback_text import chained_traceback_text
 from ....messages import MalformedMessage, decode, encode
@@ -110,7 +109,7 @@ class Remoting:
             logger.warning("%s refuses this process (%s): compare the key files of both", peer, reason)
         _say_lost(self._system.address, peer, reason, len(asked), buried)
         for target in [target for target in self._watches if target.base == peer]:
-            self._watches.pop(target).end(f"{UNREACHABLE}: {reason}")
+            self._watches.pop(target).end(f"unreachable: {reason}", may_be_there=True)
         for name in self._served.pop(peer, ()):  # if it lives after all, it will repeat its watch
             self._system.unwatch_by_name(peer, name)
 
@@ -214,7 +213,7 @@ class Remoting:
         """Another system wants to know when one of our actors stops."""
         address = f"{self._system.address}/{wanted.target}"
 
-        def stopped(reason: str) -> None:
+        def stopped(reason: str, *, may_be_there: bool = False) -> None:
             frame = encode(WatchedActorStopped(address, reason[:_MAX_TEXT], wanted.number))
             self._system.loop.call(self._send, wanted.watcher, frame)
 
@@ -252,9 +251,9 @@ class _Watch:
         self.number = number
         self.heard: dict[str, Watcher] = {}
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: str, *, may_be_there: bool = False) -> None:
         for heard in self.heard.values():
-            heard(reason)
+            heard(reason, may_be_there=may_be_there)
 
 
 def _take_answer(payload: bytes, future: ActorFuture[Any]) -> None:

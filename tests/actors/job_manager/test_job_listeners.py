@@ -12,7 +12,7 @@ from understudy.actors.context import ActorContext
 from understudy.actors.job_manager.job_listeners import GONE_MS, THERE_MS, JobListeners
 
 CLIENT = "tcp://127.0.0.1:9/listener"
-LOST = Terminated(CLIENT, "unreachable: the connection broke")
+LOST = Terminated(CLIENT, "unreachable: the connection broke", may_be_there=True)
 
 
 class World:
@@ -65,7 +65,7 @@ def test_one_that_is_lost_may_come_back(world: World, listeners: JobListeners) -
 
 def test_one_that_refuses_at_once_is_looked_for_once_a_beat(world: World, listeners: JobListeners) -> None:
     """Its port may be another program's by now: whoever looks again at once, looks without end."""
-    listeners.lost(Terminated(CLIENT, "unreachable: it does not accept our key"))
+    listeners.lost(Terminated(CLIENT, "unreachable: it does not accept our key", may_be_there=True))
     assert world.watched == [CLIENT]
 
 

@@ -121,7 +121,7 @@ def test_nobody_listens_there(keys, recorder):
         nobody.tell("lost")
         with pytest.raises(Unreachable, match="cannot be reached"):
             nobody.ask("?").result(timeout=WAIT_S)
-        assert watcher.next() == Terminated(nobody.address, "unreachable: it cannot be reached")
+        assert watcher.next() == Terminated(nobody.address, "unreachable: it cannot be reached", may_be_there=True)
         assert here.dead_letters.by_reason[DeadLetterReason.UNREACHABLE] == 2
 
 
