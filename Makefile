@@ -8,7 +8,7 @@ OPTIONS ?=
 TESTERS ?= 4
 # Tests that compute and run at once: a core each.
 CORES ?= 2
-# Which eighth of the tests that are drawn runs (tests/conftest.py): another one with each commit. `make DRAW= test` runs all.
+# Which sixteenth of the tests that are drawn runs (tests/conftest.py): another one with each commit. `make DRAW= test` runs all.
 DRAW ?= $(or $(shell git rev-parse --short=8 HEAD 2>/dev/null),$(shell date +%F))
 DRAWN = $(if $(DRAW),--draw $(DRAW))
 PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink,pathway

@@ -7,9 +7,10 @@ once: `--testers` and `--cores` say how many of either kind (tests/testers.py). 
 only the files that have some of it. Of those that compute, `--kind unit` leaves out the folders with whole jobs: in the
 simulator, against other systems, of the docs and the benchmarks.
 
-Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs an eighth: which one depends on KEY, so that runs
-of eight commits run most of them, and one commit's run can be repeated. So it is with whole files of some folders, but
-for tests marked `every_run`: tests/draw.py. Files that a draw leaves out are not read. Without `--draw` all run.
+Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs a sixteenth: which one depends on KEY, so that
+runs of sixteen commits run most of them, and one commit's run can be repeated. So it is with whole files of some
+folders, but for tests marked `every_run`: tests/draw.py. Files that a draw leaves out are not read. Without `--draw`
+all run.
 
 With UNDERSTUDY_SMALL_PIECES=1 all of a process's tests have the library with small pieces: tests/small_pieces.py.
 """
@@ -101,7 +102,7 @@ _FAILED = "testers/failed"
 def pytest_addoption(parser: pytest.Parser) -> None:
     kinds = ["computing", "processes", "unit"]
     parser.addoption("--kind", choices=kinds, help="only tests of this kind: tests/conftest.py")
-    parser.addoption("--draw", metavar="KEY", help="of tests marked `drawn` only an eighth, which the key chooses")
+    parser.addoption("--draw", metavar="KEY", help="of tests marked `drawn` only a sixteenth, which the key chooses")
     parser.addoption("--testers", type=int, metavar="N", help="run N tests of processes at once: tests/testers.py")
     parser.addoption("--cores", type=int, metavar="N", help="run N tests that compute at once")
     again = "only tests of processes that failed with the testers of the last run: an error if others failed as well"

@@ -1,7 +1,7 @@
-"""A draw: which of the files and tests that are drawn one run has. An eighth, another one for each key.
+"""A draw: which of the files and tests that are drawn one run has. A sixteenth, another one for each key.
 
 All that is drawn stands in a row: the files of some folders, and within a file its tests that are marked `drawn`. Each
-eight in a row that follow one another are a lot, and the key chooses one of each lot. So a run has as many of each
+sixteen in a row that follow one another are a lot, and the key chooses one of each lot. So a run has as many of each
 folder and of each kind of test as any other run has, and takes about as long: neighbours in a row are alike. The
 dearest files stand first, by what they cost.
 
@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import pytest
 
-ONE_OF = 8
+ONE_OF = 16
 HERE = Path(__file__).parent
 _DRAWN_FILES = re.compile(
     r"(benchmarks|mistakes|runtime/(chaos|cli|clusters|connectors|savepoints|simulation|spark)"

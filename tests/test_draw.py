@@ -1,4 +1,4 @@
-"""What is drawn comes in its turn, and each run has its eighth: tests/draw.py."""
+"""What is drawn comes in its turn, and each run has its sixteenth: tests/draw.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 
 from .draw import HERE, ONE_OF, drawn, leaves_out, one_of_each_lot, row_of_files
 
-KEYS = [f"{number:08x}" for number in range(200)]
+KEYS = [f"{number:08x}" for number in range(400)]
+THEMES = "abcdefghijklmnop"
 
 
 def test_of_each_lot_one_is_drawn_and_each_by_some_key() -> None:
@@ -62,12 +63,12 @@ class Item(NamedTuple):
         return self.mark if self.mark and self.mark.name == name else None
 
 
-def test_of_what_is_alike_a_run_has_an_eighth_and_all_of_a_theme() -> None:
+def test_of_what_is_alike_a_run_has_its_share_and_all_of_a_theme() -> None:
     alike = [Item(f"test_each[{number}]", pytest.mark.drawn.mark) for number in range(2 * ONE_OF)]
     mark = pytest.mark.drawn(by="theme").mark
     of_a_theme = [
         Item(f"test_of_a_theme[{theme}-{number}]", mark, SimpleNamespace(params={"theme": theme}))
-        for theme in "abcdefgh"
+        for theme in THEMES
         for number in range(3)
     ]
     items: Any = [*alike, *of_a_theme, Item("test_that_is_not_drawn")]
@@ -80,7 +81,7 @@ def test_of_what_is_alike_a_run_has_an_eighth_and_all_of_a_theme() -> None:
         assert len(found) == 3
         assert len(set(found)) == 1
         themes |= set(found)
-    assert themes == set("abcdefgh")
+    assert themes == set(THEMES)
 
 
 def test_each_file_of_the_row_runs_with_some_keys_and_not_with_others() -> None:
