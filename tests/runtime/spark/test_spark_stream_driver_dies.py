@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from ...prepared import PATIENCE_SECONDS
 from ..clusters.jobs import eventually, visible_files
-from .test_driver_dies import WAIT_S, mark, marked
+from .test_driver_dies import mark, marked
 
 __all__ = ["mark"]
 
@@ -75,7 +76,7 @@ def test_a_killed_program_goes_on_exactly(tmp_path: Path, mark: str, files: int,
         program.communicate()
         eventually(lambda: marked(mark) == [], lambda: f"the end of {marked(mark)}")
     last = start("last")
-    last.communicate(timeout=WAIT_S)
+    last.communicate(timeout=PATIENCE_SECONDS)
     assert last.returncode == 0, log.read_text()
     assert sorted(committed()) == list(range(files * ROWS_A_FILE))
     eventually(lambda: marked(mark) == [], lambda: f"the end of {marked(mark)}")
