@@ -18,6 +18,7 @@ from ...state.checkpoints.job_runs import LEASE_MS
 from ...state.file_locations import is_url
 from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, Configuration
 from ..clusters.restart_settings import RESTART_KEYS, TYPE, TYPES
+from ..clusters.setting_kinds import Folder, FolderOrUrl, Kind, Names, Number, OneOf, Text, Whole
 from ..high_availability.settings import (
     ACLS,
     AUTH_FILE,
@@ -40,7 +41,6 @@ from ..high_availability.settings import (
     RecoveryMode,
 )
 from .errors import InvalidSettings
-from .setting_kinds import Folder, FolderOrUrl, Kind, Names, Number, OneOf, Text, Whole
 
 HOME = "~/.understudy"
 DEFAULT_PORT = 7420
