@@ -1,7 +1,7 @@
 """The restart strategy of jobs whose programs name none, as a cluster's configuration has it: the table of its keys.
 
 `restart-strategy.type` is one of the kinds; each kind has options of its own, such as
-`restart-strategy.fixed-delay.attempts`. What holds without an option is what its function in `api/restart` says.
+`restart-strategy.fixed-delay.attempts`. Without an option the default of its function in `api/restart` holds.
 
 The strategy of a program comes first; without either, a job is restarted if it has checkpoints. Values are those of
 Flink 2, in milliseconds. Flink: RestartStrategyOptions, RestartBackoffTimeStrategyFactoryLoader.
