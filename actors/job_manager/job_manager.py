@@ -281,12 +281,10 @@ class JobManager(Actor):
                 self._settings.cancel_timeout_ms,
             ),
             make_restart_strategy(graph.restart, self.context.random, self.context.clock.now_ms()),
-            kept.job.checkpoint_ids,
-            kept.job.checkpoints,
+            kept.job,
             self.context.new_id,
             files=self._services.files.checkpoints_of(graph.job_id, storage, kept.job),
             origin=None if found is None else found.origin,
-            numbers=kept.job.attempt_numbers,
         )
         self._savepoints.job_begins(graph.job_id, storage)
         pointers = JobPointers(self.context, graph.job_id, kept.job.pointers, self._high_availability.may_block)

@@ -31,9 +31,7 @@ from ...messages import (
     TaskManagerExited,
     UpdateTaskExecutionState,
 )
-from ...state.checkpoints.attempt_numbers import AttemptNumbers
-from ...state.checkpoints.checkpoint_ids import CheckpointIdCounter
-from ...state.checkpoints.completed_checkpoints import CompletedCheckpointStore
+from ...state.checkpoints.high_availability import KeptJob
 from ..checkpoints import checkpoint_events as checkpoint
 from ..checkpoints.checkpoint_coordinator import CheckpointCoordinator
 from ..checkpoints.checkpoint_effects import AnswerSavepoint, FailJob, Publish, Schedule
@@ -113,17 +111,17 @@ class JobMaster:
         graph: JobGraph,
         settings: JobMasterSettings,
         restart: RestartStrategy,
-        ids: CheckpointIdCounter,
-        store: CompletedCheckpointStore,
+        kept: KeptJob,
         new_id: Callable[[str], str],
         origin: Origin | None = None,
         files: CheckpointFiles | None = None,
-        numbers: AttemptNumbers | None = None,
     ) -> None:
-        self.graph = ExecutionGraph(graph, numbers)
-        self._restore_points = points = RestorePoints(graph, store, origin)
+        self.graph = ExecutionGraph(graph, kept.attempt_numbers)
+        self._restore_points = points = RestorePoints(graph, kept.checkpoints, origin)
         plan, before = CheckpointPlan.of(graph), points.predecessors
-        self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, plan, ids, store, files, before)
+        self.coordinator = CheckpointCoordinator(
+            graph.job_id, graph.checkpoints, plan, kept.checkpoint_ids, kept.checkpoints, files, before
+        )
         self._job, self._settings = graph, settings
         self._slots = SlotPool()
         self._roster = TaskManagerRoster(settings.task_managers)

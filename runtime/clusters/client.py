@@ -82,54 +82,68 @@ class FollowingClient(Client):
         super().__init__(system, line.job_manager, job_id)
         self._line = line
         self._lost = lost
-        self._is_over = False
 
     def listen(self, callback: Callable[[Any], None]) -> JobStatus:
-        asked: ActorFuture[Any] | None = None
+        return _Subscription(self.ask, self._job_id, callback, self._lost).begin(self._system, self._line)
 
-        def ask(*, is_next: bool) -> None:
-            nonlocal asked
-            if not self._is_over:
-                asked = self.ask(request)
-                asked.add_done_callback(partial(heard, is_next=is_next))
 
-        def renew() -> None:
-            if asked is not None and asked.is_done:
-                ask(is_next=False)
+class _Subscription:
+    """A callback's, to the events of a job at whoever leads. It is over with the job: then nobody is asked again."""
 
-        def heard(answer: ActorFuture[Any], *, is_next: bool) -> None:
-            try:
-                found: JobDetails = answer.get()
-            except AskTimeout:  # it is there, and slow
-                ask(is_next=is_next)
-                return
-            except AskFailed as error:
-                who = (
-                    "the next leader does not go on with it" if is_next else "its JobManager does not know it any more"
-                )
-                self._lost(f"{who}, as with a job that has ended: {error.reason}")
-                return
-            if is_next or found.status.is_terminal:
-                now_ms = int(time.time() * 1000)
-                listener.tell(JobStatusChanged(self._job_id, found.status, JobStatus.RUNNING, now_ms))
+    def __init__(
+        self,
+        ask: Callable[[Any], ActorFuture[Any]],
+        job_id: JobId,
+        callback: Callable[[Any], None],
+        lost: Callable[[str], None],
+    ) -> None:
+        self._ask_leader = ask
+        self._job_id = job_id
+        self._callback = callback
+        self._lost = lost
+        self._is_over = False
+        self._asked: ActorFuture[Any] | None = None
 
-        listener = self._system.spawn(_Listener(self._noting_the_end(callback), renew), dispatcher="thread")
-        request = ListenToJob(self._job_id, listener.address)
-        self._line.follow(partial(ask, is_next=True))  # first, so that no leader comes and goes unnoticed
-        asked = self.ask(request)
-        details: JobDetails = asked.get()
+    def begin(self, system: ActorSystem, line: LeaderLine) -> JobStatus:
+        """Waits for the answer: how the job stands."""
+        self._listener = system.spawn(_Listener(self._hand_on, self._renew), dispatcher="thread")
+        self._request = ListenToJob(self._job_id, self._listener.address)
+        line.follow(partial(self._ask, is_next=True))  # first, so that no leader comes and goes unnoticed
+        self._asked = self._ask_leader(self._request)
+        details: JobDetails = self._asked.get()
         if details.status.is_terminal:
             self._is_over = True
-            self._system.stop(listener)
+            system.stop(self._listener)
         return details.status
 
-    def _noting_the_end(self, callback: Callable[[Any], None]) -> Callable[[Any], None]:
-        def noting(event: Any) -> None:
-            if isinstance(event, JobStatusChanged) and event.status.is_terminal:
-                self._is_over = True
-            callback(event)
+    def _hand_on(self, event: Any) -> None:
+        if isinstance(event, JobStatusChanged) and event.status.is_terminal:
+            self._is_over = True
+        self._callback(event)
 
-        return noting
+    def _renew(self) -> None:
+        if self._asked is not None and self._asked.is_done:
+            self._ask(is_next=False)
+
+    def _ask(self, *, is_next: bool) -> None:
+        """`is_next`: one that has not been asked before."""
+        if not self._is_over:
+            self._asked = self._ask_leader(self._request)
+            self._asked.add_done_callback(partial(self._heard, is_next=is_next))
+
+    def _heard(self, answer: ActorFuture[Any], *, is_next: bool) -> None:
+        try:
+            found: JobDetails = answer.get()
+        except AskTimeout:  # it is there, and slow
+            self._ask(is_next=is_next)
+            return
+        except AskFailed as error:
+            who = "the next leader does not go on with it" if is_next else "its JobManager does not know it any more"
+            self._lost(f"{who}, as with a job that has ended: {error.reason}")
+            return
+        if is_next or found.status.is_terminal:
+            now_ms = int(time.time() * 1000)
+            self._listener.tell(JobStatusChanged(self._job_id, found.status, JobStatus.RUNNING, now_ms))
 
 
 @dataclass(frozen=True, slots=True)

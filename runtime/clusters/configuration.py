@@ -30,14 +30,14 @@ from ...state.file_locations import absolute
 from ..high_availability.settings import KEYS as HIGH_AVAILABILITY_KEYS
 from ..high_availability.settings import SESSION_TIMEOUT, HighAvailabilitySettings
 from .metric_reporters import OTEL_INTERVAL, PROMETHEUS_PORT, REPORTER_KEYS, reporter_problem
-from .restart_settings import RESTART_KEYS, RESTART_NUMBERS, restart_strategy_of
+from .restart_settings import RESTART_KEYS, RESTART_OPTIONS, restart_strategy_of
 
 log = logging.getLogger(__name__)
 
 SAVEPOINT_BACKEND = "savepoints.state.backend"
 SAVEPOINT_DIRECTORY = "savepoints.state.backend.fs.dir"
 KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, *RESTART_KEYS, *HIGH_AVAILABILITY_KEYS, *REPORTER_KEYS)
-NUMBERS = (SESSION_TIMEOUT, PROMETHEUS_PORT, OTEL_INTERVAL, *RESTART_NUMBERS)
+NUMBERS = (SESSION_TIMEOUT, PROMETHEUS_PORT, OTEL_INTERVAL, *RESTART_OPTIONS)
 """Keys whose values may be given as numbers."""
 
 
@@ -75,7 +75,7 @@ class Configuration:
                 hint = meant(key, KEYS) or f"; known are {', '.join(KEYS)}"
                 raise InvalidConfiguration(f"unknown configuration key {key!r}{hint}")
             if not isinstance(value, str) or not value:
-                number = "a number, or text of one" if key in RESTART_NUMBERS else "a whole number, or text of one"
+                number = "a number, or text of one" if key in RESTART_OPTIONS else "a whole number, or text of one"
                 wanted = number if key in NUMBERS else "text that is not empty"
                 raise InvalidConfiguration(f"{key} must be {wanted}, found {value!r}")
         if (problem := reporter_problem(settings)) is not None:
@@ -116,7 +116,7 @@ def as_text(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_number(key: str, value: Any) -> bool:
     """Whether the value is a number, and the key takes one like it."""
-    kinds = int | float if key in RESTART_NUMBERS else int
+    kinds = int | float if key in RESTART_OPTIONS else int
     return key in NUMBERS and isinstance(value, kinds) and not isinstance(value, bool)
 
 

@@ -17,7 +17,8 @@ from ...messages import RestartStrategyConfig
 from ...state.checkpoints.job_runs import LEASE_MS
 from ...state.file_locations import is_url
 from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, Configuration
-from ..clusters.restart_settings import RESTART_KEYS, TYPE, TYPES
+from ..clusters.restart_settings import RESTART_KEYS, RESTART_OPTIONS, TYPE, TYPES
+from ..clusters.setting_kinds import Folder, FolderOrUrl, Kind, Names, OneOf, Text, Whole
 from ..high_availability.settings import (
     ACLS,
     AUTH_FILE,
@@ -40,14 +41,12 @@ from ..high_availability.settings import (
     RecoveryMode,
 )
 from .errors import InvalidSettings
-from .setting_kinds import Folder, FolderOrUrl, Kind, Names, Number, OneOf, Text, Whole
 
 HOME = "~/.understudy"
 DEFAULT_PORT = 7420
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 RECOVERY_MODES = tuple(mode.value for mode in RecoveryMode)
 _YEAR_MS = 365 * 86_400_000
-_DELAY = Whole(0, _YEAR_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +67,11 @@ class Setting:
 
 def _setting(key: str, kind: Kind, default: Any, text: str) -> Any:
     return field(default=default, metadata={"setting": Setting(key, kind, default, text)})
+
+
+def _restart_setting(name: str) -> Any:
+    option = RESTART_OPTIONS[f"restart-strategy.{name}"]
+    return _setting(option.key, option.kind, option.default, option.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,43 +187,17 @@ class HostSettings:
         "",
         "How jobs are restarted whose programs do not say; empty: with growing delay, if they have checkpoints.",
     )
-    fixed_delay_attempts: int = _setting(
-        "restart-strategy.fixed-delay.attempts", Whole(0), 1, "Restarts in the life of a job."
-    )
-    fixed_delay_ms: int = _setting("restart-strategy.fixed-delay.delay-ms", _DELAY, 1_000, "Delay before each.")
-    failure_rate_failures: int = _setting(
-        "restart-strategy.failure-rate.max-failures-per-interval", Whole(1), 1, "More of them end the job."
-    )
-    failure_rate_interval_ms: int = _setting(
-        "restart-strategy.failure-rate.failure-rate-interval-ms", Whole(1, _YEAR_MS), 60_000, "That interval."
-    )
-    failure_rate_delay_ms: int = _setting(
-        "restart-strategy.failure-rate.delay-ms", _DELAY, 1_000, "Delay before each restart."
-    )
-    backoff_initial_ms: int = _setting(
-        "restart-strategy.exponential-delay.initial-backoff-ms", Whole(1, _YEAR_MS), 1_000, "The first delay."
-    )
-    backoff_max_ms: int = _setting(
-        "restart-strategy.exponential-delay.max-backoff-ms", Whole(1, _YEAR_MS), 60_000, "The longest one."
-    )
-    backoff_multiplier: float = _setting(
-        "restart-strategy.exponential-delay.backoff-multiplier", Number(1.0), 1.5, "How a delay grows."
-    )
-    backoff_reset_ms: int = _setting(
-        "restart-strategy.exponential-delay.reset-backoff-threshold-ms",
-        Whole(1, _YEAR_MS),
-        3_600_000,
-        "After so long without a failure the delay is the first one again.",
-    )
-    backoff_jitter: float = _setting(
-        "restart-strategy.exponential-delay.jitter-factor", Number(0.0, 1.0), 0.1, "Share by which a delay varies."
-    )
-    backoff_attempts: int = _setting(
-        "restart-strategy.exponential-delay.attempts-before-reset-backoff",
-        Whole(0, 2**31 - 1),
-        2**31 - 1,
-        "Restarts with growing delay, before the job ends.",
-    )
+    fixed_delay_attempts: int = _restart_setting("fixed-delay.attempts")
+    fixed_delay_ms: int = _restart_setting("fixed-delay.delay-ms")
+    failure_rate_failures: int = _restart_setting("failure-rate.max-failures-per-interval")
+    failure_rate_interval_ms: int = _restart_setting("failure-rate.failure-rate-interval-ms")
+    failure_rate_delay_ms: int = _restart_setting("failure-rate.delay-ms")
+    backoff_initial_ms: int = _restart_setting("exponential-delay.initial-backoff-ms")
+    backoff_max_ms: int = _restart_setting("exponential-delay.max-backoff-ms")
+    backoff_multiplier: float = _restart_setting("exponential-delay.backoff-multiplier")
+    backoff_reset_ms: int = _restart_setting("exponential-delay.reset-backoff-threshold-ms")
+    backoff_jitter: float = _restart_setting("exponential-delay.jitter-factor")
+    backoff_attempts: int = _restart_setting("exponential-delay.attempts-before-reset-backoff")
     name_lease_ms: int = _setting(
         "jobs.name-lease-ms", Whole(1, _YEAR_MS), LEASE_MS, "How long a job keeps its name after it was last renewed."
     )

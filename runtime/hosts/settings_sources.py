@@ -21,8 +21,8 @@ from typing import Any
 from ...state.keyring import VARIABLE
 from ...state.root_mark import VARIABLE as MUST_EXIST
 from ...state.store_requests import TIMEOUT_MS, TRIES
+from ..clusters.setting_kinds import WrongValue
 from .errors import InvalidSettings
-from .setting_kinds import WrongValue
 from .settings import FIELD_OF, HOME, SETTINGS, HostSettings, Setting, resolved
 
 FILE_NAME = "understudy.yaml"

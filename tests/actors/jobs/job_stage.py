@@ -37,6 +37,7 @@ from understudy.messages import (
 )
 from understudy.state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCounter
 from understudy.state.checkpoints.completed_checkpoints import StandaloneCompletedCheckpointStore
+from understudy.state.checkpoints.high_availability import KeptJob
 
 T = TypeVar("T")
 
@@ -62,13 +63,13 @@ class Stage:
     """Plays the JobManager's and the TaskManagers' parts: feeds events, keeps effects."""
 
     def __init__(self, job: JobGraph, origin: Origin | None = None) -> None:
-        ids = count()
+        ids, checkpoints = count(), job.checkpoints
+        store = StandaloneCompletedCheckpointStore(checkpoints.retained, checkpoints.retention)
         self.master = JobMaster(
             job,
             JobMasterSettings(task_managers=2, slots_per_task_manager=1, slot_timeout_ms=1000, cancel_timeout_ms=500),
             make_restart_strategy(job.restart, random.Random(1)),
-            StandaloneCheckpointIdCounter(),
-            StandaloneCompletedCheckpointStore(job.checkpoints.retained, job.checkpoints.retention),
+            KeptJob(StandaloneCheckpointIdCounter(), store),
             lambda prefix: f"{prefix}-{next(ids)}",
             origin=origin,
         )

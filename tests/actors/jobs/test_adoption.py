@@ -30,6 +30,7 @@ from understudy.messages import (
 )
 from understudy.state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCounter
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, StandaloneCompletedCheckpointStore
+from understudy.state.checkpoints.high_availability import KeptJob
 
 from .job_stage import FAILURE, Stage, graph
 
@@ -192,10 +193,8 @@ class NextLeader(Stage):
             job,
             JobMasterSettings(task_managers=2, slots_per_task_manager=1, slot_timeout_ms=1000, cancel_timeout_ms=500),
             make_restart_strategy(job.restart, random.Random(1)),
-            counter,
-            store,
+            KeptJob(counter, store, attempt_numbers=From(50)),
             lambda prefix: f"{prefix}-{next(ids)}",
-            numbers=From(50),
         )
         self.now = 0.0
         self.effects = []

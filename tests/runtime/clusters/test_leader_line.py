@@ -13,13 +13,16 @@ from typing import Any, cast
 import pykka
 import pytest
 
+from understudy import LocalCluster, StreamEnvironment
 from understudy.actors.actor import Actor
 from understudy.actors.ask_errors import ActorDead, AskFailed, AskTimeout, RemoteActorError, Unreachable
 from understudy.actors.errors import UnknownJob
+from understudy.actors.job_manager.job_listeners import JobListeners
 from understudy.messages import (
     JobId,
     JobList,
     JobStatus,
+    JobStatusChanged,
     LeaderSessionId,
     ListJobs,
     TriggerSavepoint,
@@ -33,6 +36,7 @@ from understudy.runtime.system import ActorFuture, ActorSystem, CurveKeys
 from understudy.state.errors import LostLeadership
 
 from ...contracts.high_availability import submitted
+from .jobs import environment, eventually
 
 WAIT_S = 100
 NOBODY_YET = JobList(())
@@ -68,7 +72,10 @@ class Leaders:
         self.is_closed = True
 
     def is_now(self, system: ActorSystem | None) -> None:
-        self.now = None if system is None else Leader(system.address, LeaderSessionId(f"session of {system.address}"))
+        self.become(None if system is None else Leader(system.address, LeaderSessionId(f"session of {system.address}")))
+
+    def become(self, leader: Leader | None) -> None:
+        self.now = leader
         for listener in self.listeners:
             listener(self.now)
 
@@ -413,3 +420,48 @@ def test_one_that_does_not_know_the_job_has_lost_it(scene: Scene) -> None:
     unknown = RemoteActorError("tcp://127.0.0.1:1/job-manager", "UnknownJob", "no job 'job-1' here", "")
     _, heard, (why,) = following(scene, JobStatus.RUNNING, unknown)
     assert (heard, "the next leader does not go on with it" in why) == ([], True)
+
+
+def numbers(count: int | None) -> StreamEnvironment:
+    env = environment()
+    env.generate(lambda index: index, count, records_per_second=10).collect(name="out")
+    return env
+
+
+def test_a_job_that_was_forgotten_while_its_client_was_away_is_lost(
+    start_cluster: Callable[..., LocalCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has ended, and so have as many others since as a JobManager keeps. A real one, and a real answer of it."""
+    monkeypatch.setattr("understudy.runtime.clusters.client.RENEW_MS", 1)
+    monkeypatch.setattr("understudy.actors.job_manager.job_manager.ENDED_JOBS_KEPT", 1)
+    cluster, leaders, lost = start_cluster(1), Leaders(), queue.SimpleQueue[str]()
+    keys = CurveKeys.load(cluster.announce().key_file)
+    job = cluster.submit(numbers(None), "forgotten")
+    with ExitStack() as stack:
+        system = ActorSystem("client", bind="tcp://127.0.0.1:0", curve=keys).start()
+        stack.callback(system.shutdown)
+        line, heard = LeaderLine(system, leaders, "trial", lambda _: None), list[Any]()
+        leader = Leader(cluster.address, LeaderSessionId("the only one"))
+        leaders.become(leader)
+        FollowingClient(system, line, job.job_id, lost.put).listen(heard.append)
+        _cut_off(system, leaders, line, monkeypatch)
+        job.cancel()
+        cluster.submit(numbers(1), "another").wait(timeout=WAIT_S)
+        leaders.become(leader)
+        why = lost.get(timeout=WAIT_S)
+    assert why.startswith("its JobManager does not know it any more, as with a job that has ended: UnknownJob: no job ")
+    assert not [event for event in heard if isinstance(event, JobStatusChanged) and event.status.is_terminal]
+    assert job.status is JobStatus.CANCELED
+
+
+def _cut_off(system: ActorSystem, leaders: Leaders, line: LeaderLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what a JobManager tells nothing arrives at this system any more, and what it asks waits."""
+
+    def tell_the_others(listeners: JobListeners, message: Any) -> None:
+        for address, each in listeners._there.items():
+            if not address.startswith(system.address):
+                each.ref.tell(message)
+
+    monkeypatch.setattr(JobListeners, "tell", tell_the_others)
+    leaders.become(None)
+    eventually(lambda: any(each.asked is None for each in line._line._open.values()), "a question that waits")

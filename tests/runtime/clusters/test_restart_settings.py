@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from understudy import (
+    InvalidSetting,
     InvalidSettings,
     LocalCluster,
     StandaloneCluster,
@@ -17,8 +19,11 @@ from understudy import (
     fixed_delay,
     no_restart,
 )
-from understudy.messages import RestartStrategyConfig
+from understudy.actors.setting_limits import MOST_MS
+from understudy.messages import RestartStrategyConfig, RestartStrategyKind
 from understudy.runtime.clusters.configuration import Configuration, InvalidConfiguration
+from understudy.runtime.clusters.restart_settings import MAKERS, RESTART_OPTIONS, RestartOption
+from understudy.runtime.clusters.setting_kinds import Whole
 from understudy.runtime.hosts.settings_sources import load_settings
 from understudy.runtime.system import CurveKeys
 
@@ -76,9 +81,12 @@ def test_the_keys_are_those_of_flink(config: dict[str, Any], strategy: RestartSt
             {f"{FIXED}.attempts": 3},
             f"{FIXED}.attempts is set, and {TYPE} is not, so nothing would use it: set {TYPE} to fixed-delay",
         ),
-        ({TYPE: "fixed-delay", f"{FIXED}.attempts": "x"}, f"{FIXED}.attempts must be a whole number, found 'x'"),
-        ({TYPE: "fixed-delay", f"{FIXED}.delay-ms": 1.5}, f"{FIXED}.delay-ms must be a whole number, found '1.5'"),
-        ({TYPE: "fixed-delay", f"{FIXED}.attempts": -1}, f"{FIXED}.attempts: wanted .*, found -1"),
+        ({TYPE: "fixed-delay", f"{FIXED}.attempts": "x"}, f"{FIXED}.attempts must be an integer from 0 .*, found 'x'"),
+        (
+            {TYPE: "fixed-delay", f"{FIXED}.delay-ms": 1.5},
+            f"{FIXED}.delay-ms must be an integer from 0 .*, found '1.5'",
+        ),
+        ({TYPE: "fixed-delay", f"{FIXED}.attempts": -1}, f"{FIXED}.attempts must be an integer from 0 .*, found '-1'"),
         (
             {TYPE: "exponential-delay", f"{GROWING}.max-backoff-ms": 5},
             rf"{GROWING}.max-backoff-ms: wanted at least {GROWING}.initial-backoff-ms \(1000\), found 5",
@@ -89,6 +97,47 @@ def test_the_keys_are_those_of_flink(config: dict[str, Any], strategy: RestartSt
 def test_what_cannot_be_is_refused_by_its_key(config: dict[str, Any], text: str) -> None:
     with pytest.raises(InvalidConfiguration, match=text):
         Configuration.of(config)
+
+
+@pytest.mark.parametrize("option", RESTART_OPTIONS.values(), ids=lambda option: option.key)
+def test_what_a_key_takes_the_function_takes_and_no_more(option: RestartOption) -> None:
+    usual = {each.argument: each.default for each in RESTART_OPTIONS.values() if each.type == option.type}
+    if option.argument == "initial_ms":
+        usual["max_ms"] = MOST_MS
+    elif option.argument == "max_ms":
+        usual["initial_ms"] = 1
+
+    def is_taken(value: float) -> bool:
+        try:
+            MAKERS[option.type](**usual | {option.argument: value})
+        except InvalidSetting:
+            return False
+        return True
+
+    step = 1 if isinstance(option.kind, Whole) else 0.1
+    least, most = option.kind.least, min(option.kind.most, MOST_MS)
+    assert is_taken(least + step)
+    assert not is_taken(least - step)
+    if option.argument != "multiplier":  # above 1, and up to what is no mistake
+        assert is_taken(least)
+        assert is_taken(most)
+        assert not is_taken(most + step)
+
+
+def test_what_holds_without_an_option_is_the_same_in_the_message() -> None:
+    assert fixed_delay(1) == RestartStrategyConfig(RestartStrategyKind.FIXED_DELAY, attempts=1)
+    assert failure_rate(1) == RestartStrategyConfig(RestartStrategyKind.FAILURE_RATE)
+    assert exponential_delay() == RestartStrategyConfig(RestartStrategyKind.EXPONENTIAL_DELAY)
+
+
+def test_the_table_in_docs_says_what_holds_without_each_key() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "failures.md").read_text()
+    said = {
+        f"restart-strategy.{kind}.{option}": 2**31 - 1 if value == "no limit" else float(value)
+        for kind, row in re.findall(r"^\| `([a-z-]+)` \| (`restart-strategy.*) \|$", page, re.MULTILINE)
+        for option, value in re.findall(r"`[a-z.-]*\.([a-z-]+)` ([\d.]+|no limit)", row)
+    }
+    assert said == {key: option.default for key, option in RESTART_OPTIONS.items()}
 
 
 def test_a_setting_of_hosts_that_nothing_would_use_is_refused_too() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from understudy import InvalidSettings
+from understudy.runtime.clusters.setting_kinds import OneOf
 from understudy.runtime.high_availability.settings import ZOOKEEPER_KEYS
-from understudy.runtime.hosts.setting_kinds import OneOf
 from understudy.runtime.hosts.settings import SETTINGS, HostSettings
 from understudy.runtime.hosts.settings_sources import load_settings
 

@@ -1,7 +1,7 @@
 """Kinds of settings: what a value may be, as a YAML file has it and as text of the environment or of a flag.
 
 Each kind reads a value and returns it, or raises WrongValue with what it wanted. Which settings there are stands in
-`settings`, where a value comes from in `settings_sources`.
+`HostSettings` and `restart_settings`, where a value comes from in `settings_sources`.
 """
 
 from __future__ import annotations
