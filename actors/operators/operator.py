@@ -5,7 +5,7 @@ The task feeds it batches and barriers; a question put to it with `job.ask` reac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
@@ -180,6 +180,11 @@ class Operator(Actor):
 
     most_late_ms: int = 0
     """How far behind event time the latest of them was; 0: not known."""
+
+    transient: ClassVar[Collection[str]] = ()
+    """Names of attributes that a restart may lose, as no result depends on them: a cache, a figure for the log. An
+    attribute that changes and is neither state nor named here is logged at a checkpoint. Java: transient.
+    """
 
     async_settings: Any = None
     """An AsyncSettings, for one whose `process`, or `process_batch`, is `async def`; None: as it is by default."""

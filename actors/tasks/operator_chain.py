@@ -31,6 +31,7 @@ from ..flow.elements import (
     WatermarkStatus,
 )
 from ..flow.records import batch_of, rows_of
+from ..operators.beside_state import BesideState
 from ..operators.collector import OWN_REFERENCES, Collector
 from ..operators.loops import LoopHead, LoopTail
 from ..operators.operator import Operator, RecordCalls, Takes
@@ -82,6 +83,7 @@ class OperatorChain:
             if each._calls is not None or index in _overriding(self.operators, "_due_ms")
         )
         self._fillable = tuple(self.operators[index] for index in _overriding(self.operators, "_wants_no_input"))
+        self._beside: tuple[BesideState, ...] = ()
         self.calls = self.operators[0]._calls if self.operators else None
         """Of the first operator, if it runs coroutines; no other one does."""
 
@@ -98,6 +100,7 @@ class OperatorChain:
                     operator._calls.open()
             with blame(operator):
                 operator._opened()
+        self._beside = tuple(map(BesideState, self.operators))
         self._leave_fork()
 
     def process(self, batch: AnyBatch | KnownRows | SlotRows, input_index: int = 0, start: int = 0) -> None:
@@ -268,6 +271,8 @@ class OperatorChain:
                 self.calls.settle()
         for operator in self.operators:
             call_ours_too(operator, "on_checkpoint", checkpoint_id)
+        for each in self._beside:
+            each.look()
         self._leave_fork()
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:

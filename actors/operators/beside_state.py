@@ -1,0 +1,157 @@
+"""BesideState: data that an operator of the user's keeps in attributes, where no checkpoint holds it.
+
+`self.total += 1`, `self.seen.add(record)`: a restart loses what they hold, while each record counts once, so that
+results are wrong and nothing fails. So attributes are noted when the operator has been opened, and compared at each
+checkpoint: what has changed by then is logged, once for each operator in a process. It is not known whether a result
+depends on it, so the job goes on; `transient` of an operator names what may be lost. Variables that functions change
+are found when the job is submitted (runtime/api/captured_changes.py).
+
+Attributes are found by the names in the code of the user's classes: whoever asks an object for its `__dict__` makes
+CPython find them five times as slowly from then on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from datetime import date, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from inspect import iscoroutinefunction
+from types import FunctionType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ...messages.code_steps import codes_of
+from ...messages.own_annotations import own_annotations
+from ...state import declared_states
+from .keyed_operator import KeyedOperator
+from .operator import Operator
+from .source import Source
+
+log = logging.getLogger(__name__)
+
+COPIED: Final = 64
+"""Containers of at most so many entries are compared by what they hold; of larger ones only the size is."""
+_VALUES = (bool, int, float, complex, str, bytes, tuple, frozenset, Decimal, date, timedelta, np.generic)
+_CONTAINERS = (dict, list, set, deque, bytearray, np.ndarray)
+_LIBRARIES = frozenset({__name__.partition(".")[0], "pykka", "builtins", "typing", "abc"})
+_MOST_SAID = 1_000
+
+_said: set[tuple[str, str, str]] = set()
+"""Operators of jobs, in this process: each subtask and each attempt would say it again."""
+
+
+class _Noted(NamedTuple):
+    """Data as it was. `copy`: None of a container that is too large for one."""
+
+    size: int | None
+    copy: Any
+    kind: str
+    """Of the state to declare in its place."""
+
+
+class BesideState:
+    """Of one operator that has been opened; a part of its chain."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        transient = (operator.transient,) if isinstance(operator.transient, str) else operator.transient
+        self._names = [name for name in _names_of(type(operator)) if name not in transient]
+        self._first: dict[str, _Noted | None] = {}
+        if not iscoroutinefunction(type(operator).open):  # that is not over yet
+            self._first = {name: self._noted(name) for name in self._names}
+
+    def look(self) -> None:
+        """At a checkpoint, behind the operator's own hooks: log what has changed since it was opened."""
+        changed = {}
+        for name in self._names:
+            now = self._noted(name)
+            first = self._first.setdefault(name, now)
+            if first is None and now is not None and now.size is not None:
+                self._first[name] = now  # it was made when it was first wanted
+            elif said := _change(first, now):
+                changed[name] = (said, now.kind if now else "")
+        if changed:
+            self._names = []
+            self._say(changed)
+
+    def _noted(self, name: str) -> _Noted | None:
+        """None: there is nothing, or no data."""
+        try:
+            value = object.__getattribute__(self._operator, name)
+        except AttributeError:
+            return None
+        if isinstance(value, _CONTAINERS):
+            size = len(value)
+            return _Noted(size, value.copy() if size <= COPIED else None, _kind_for(self._operator, value))
+        return _Noted(None, value, _kind_for(self._operator, value)) if isinstance(value, _VALUES) else None
+
+    def _say(self, changed: dict[str, tuple[str, str]]) -> None:
+        context = self._operator.context
+        about = (context.job_id, context.operator_id, type(self._operator).__qualname__)
+        if about in _said:
+            return
+        if len(_said) >= _MOST_SAID:
+            _said.clear()
+        _said.add(about)
+        names = [repr(name).replace("'", '"') for name in changed]
+        log.warning(
+            "operator %r: no checkpoint holds what %s keeps in attributes: %s. After a restart, results that depend on "
+            "it are wrong%s. Declare %s in its place. If no result depends on it, as on a cache, say so: "
+            "transient = (%s,)",
+            context.name,
+            type(self._operator).__name__,
+            ", ".join(f"self.{name} {said}" for name, (said, _) in changed.items()),
+            "; and all keys of a subtask share it" if isinstance(self._operator, KeyedOperator) else "",
+            " and ".join(sorted({kind for _, kind in changed.values()})),
+            ", ".join(names),
+        )
+
+
+@lru_cache(maxsize=256)
+def _names_of(kind: type[Operator]) -> tuple[str, ...]:
+    """What may be attributes with data: what the code of the user's classes names, and is no state and nothing of ours.
+    A source has its offset, and whoever does something at a checkpoint keeps its data by itself.
+    """
+    if issubclass(kind, Source) or kind.on_checkpoint is not Operator.on_checkpoint:
+        return ()
+    users = [each for each in kind.__mro__ if each.__module__.partition(".")[0] not in _LIBRARIES]
+    methods = [each for cls in users for each in vars(cls).values() if isinstance(each, FunctionType)]
+    named = {name for each in methods for code in codes_of(each.__code__) for name in code.co_names}
+    ours = {name for cls in kind.__mro__ if cls not in users for name in (*vars(cls), *own_annotations(cls))}
+    left = named - ours - declared_states(kind).keys()
+    return tuple(sorted(name for name in left if not hasattr(getattr(kind, name, None), "__get__")))
+
+
+def _change(first: _Noted | None, now: _Noted | None) -> str:
+    """In words; empty: none that is known."""
+    if now is None or (first is None and now.size is not None):
+        return ""
+    if first is None:
+        return f"is {now.copy!r:.40}"
+    if first.size is not None and now.size is not None and first.size != now.size:
+        return f"has {now.size} entries ({first.size} when it was opened)"
+    if first.copy is None or now.copy is None or _is_same(first.copy, now.copy):
+        return ""
+    return f"is {now.copy!r:.40} ({first.copy!r:.40} when it was opened)"
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Objects of the user's may not let themselves be compared: then nothing else is known."""
+    if one is other:
+        return True
+    try:
+        same = one == other
+        return bool(same.all() if isinstance(same, np.ndarray) else same)
+    except Exception:  # noqa: BLE001
+        return True
+
+
+def _kind_for(operator: Operator, value: Any) -> str:
+    if not isinstance(operator, KeyedOperator):
+        return "an OperatorListState"
+    if isinstance(value, list | deque):
+        return "a ListState"
+    return "a MapState" if isinstance(value, dict | set) else "a ValueState"
