@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ...state.root_mark import MARK
 from ..clusters.job_errors import JobFailed
 from ..clusters.job_handle import JobHandle
 from ..oracles import Violation, exactly_once, nothing_extra
@@ -152,8 +153,8 @@ def _judge_output(stage: Stage, report: Report) -> None:
 
 
 def _judge_leftovers(stage: Stage, mark: Marked, report: Report) -> None:
-    """After the cluster was closed. A job that has finished retains no checkpoint."""
+    """After the cluster was closed. A job that has finished retains no checkpoint, but the mark of their directory."""
     report.left_behind += mark.wait_for_processes(CLOSING_S)
     report.left_behind += [f"output: {name}" for name in hidden_files(stage.output)]
-    report.left_behind += [f"checkpoints: {name}" for name in everything_below(stage.checkpoints)]
+    report.left_behind += [f"checkpoints: {name}" for name in everything_below(stage.checkpoints) if name != MARK]
     report.left_behind += [f"temporary: {name}" for name in everything_below(mark.temporary)]

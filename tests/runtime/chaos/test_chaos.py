@@ -53,6 +53,7 @@ def command(folder: Path, *arguments: str) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.every_run
 def test_kills(tmp_path: Path) -> None:
     report = command(tmp_path, "--kills", "5")
     assert report["faults"] == {"kill": 5}
