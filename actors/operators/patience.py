@@ -19,7 +19,7 @@ _MISTAKES = (NameError, AttributeError, TypeError, NotImplementedError, Assertio
 """Of the program: they come again however often it is tried."""
 
 RETRY_MS: Final = 60_000
-"""How long sinks, sources and lookups go on trying what is outside, if they are not told: their `retry_ms`."""
+"""The usual `retry_ms` of sinks, sources and lookups: how long they go on trying what is outside."""
 FIRST_PAUSE_MS = 100.0
 LONGEST_PAUSE_MS = 5_000.0
 

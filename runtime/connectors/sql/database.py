@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 CONNECT_S = 10
 STATEMENT_TIMEOUT_MS: Final = 600_000
-"""How long a statement of a source or sink may take, if it is not told."""
+"""How long a statement of a source or sink may take by default."""
 LOOK_MS = 5_000
 """How long who makes or submits a job waits for a database that does not answer."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
