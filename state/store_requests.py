@@ -66,12 +66,9 @@ class StoreRequests:
     as RequestFailed.
     """
 
-    def __init__(
-        self, fs: AbstractFileSystem, patience: Patience | None = None, pause: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, fs: AbstractFileSystem) -> None:
         self._fs = fs
-        self._patience = patience or Patience.of(os.environ)
-        self._pause = pause
+        self._patience = Patience.of(os.environ)
         self._is_timed = isinstance(fs, AsyncFileSystem) and not fs.asynchronous
         self._is_s3 = hasattr(fs, "call_s3")
 
@@ -168,7 +165,7 @@ class StoreRequests:
                     if isinstance(error, FileNotFoundError):
                         raise
                     raise RequestFailed(self._url(path), what, tries, error) from error
-            self._pause(pause_s)
+            time.sleep(pause_s)
             tries += 1
 
     def _in_parts(self) -> dict[str, Any]:

@@ -97,6 +97,7 @@ class JobManager(Actor):
         savepoints: Savepoints,
         high_availability: HighAvailability,
         claimant: Claimant,
+        *,
         output: Callable[[LogRecords | PrintedText], None] = lambda _: None,
         history: JobHistory | None = None,
         stacks: Stacks = NO_STACKS,

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+HEARTBEAT_INTERVAL_MS: Final = 1_000
+HEARTBEAT_TIMEOUT_MS: Final = 10_000
 SLOT_TIMEOUT_MS: Final = 300_000
-"""The usual one, as Flink's slot.request.timeout: a busy machine may take a minute to start a process."""
+"""As Flink's slot.request.timeout: a busy machine may take a minute to start a process."""
+CANCEL_TIMEOUT_MS: Final = 30_000
+ADOPTION_TIMEOUT_MS: Final = 3_000
+"""These hold wherever nobody has set others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class JobPointers:
             then()
         self._go_on()
 
-    def when_settled(self, work: Work, *, may_begin: bool = True) -> None:
+    def when_settled(self, work: Work, *, may_begin: bool) -> None:
         """Do this when nothing is under way, and after all that waits already; at once if nothing does.
 
         `may_begin`: this is not wanted before. Else it only keeps its place behind others.

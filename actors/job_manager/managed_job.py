@@ -2,7 +2,8 @@
 
 It keeps timers, uses storage and answers for savepoints. A part of the JobManager, on its dispatcher; what belongs to
 all jobs stands in `JobServices`. Its own parts: `workers` are the TaskManagers that it sends to, `overview` is the job
-as clients see it, `watch` its figures and logs, `questions` what clients ask of its operators.
+as clients see it, `watch` its figures and logs, `questions` what clients ask of its operators; GuardedFiles stores and
+deletes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from typing import Any, TypeAlias, assert_never
 from ...messages import (
     CheckpointAborted,
     CheckpointCompleted,
-    CheckpointId,
     CheckpointNotTaken,
     FailureCause,
     Heartbeat,
@@ -39,7 +39,6 @@ from ...messages import (
     TriggerSavepointSuccess,
 )
 from ...state import CheckpointStorage
-from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.errors import LostOwnership
 from ...state.job_history import JobHistory
 from ..checkpoints.checkpoint_effects import (
@@ -71,6 +70,7 @@ from ..jobs.job_effects import (
 )
 from ..jobs.job_master import JobMaster
 from ..jobs.orders_together import together
+from .guarded_files import GuardedFiles
 from .job_files import JobFiles, Tidy
 from .job_lease import Lease
 from .job_listeners import JobListeners
@@ -146,10 +146,7 @@ class ManagedJob:
         self.overview = JobOverview(graph, master, self.workers.there, services.context.clock)
         self._timers: dict[JobTimerEvent, Timer] = {}
         self._is_to_cancel = False
-        self._swept_at = 0
-        """How often it had been restarted when leftovers of its checkpoints were removed; -1: it has checkpoints of an
-        earlier leader.
-        """
+        self._files = GuardedFiles(graph.job_id, master, services.files, storage, self._lease, self.pointers)
         self.kept_checkpoint = KeptCheckpoint(services.context, graph.job_id, storage)
         self._outlets = Outlets(
             graph.job_id,
@@ -198,13 +195,12 @@ class ManagedJob:
     # -- what happens to it
 
     def start(self) -> None:
-        self._swept_at = -1 if any(self.master.coordinator.store.restorable()) else 0
         self._carry_out(self.master.start(*self._clocks()))
         self._scrub.rest()
 
     def adopt(self, offers: Sequence[RegisterTaskManager]) -> None:
         """In the place of `start`: see JobMaster.adopt."""
-        self._swept_at = -1
+        self._files.adopted()
         self._carry_out(self.master.adopt(offers, *self._clocks()))
         self._scrub.rest()
 
@@ -261,13 +257,8 @@ class ManagedJob:
         return execution is not None and execution.attempt_id == said.attempt_id
 
     def tidy_up(self) -> None:
-        """After its end: what is left of it in storage, and nobody needs, goes."""
-        if self.status.is_terminal:
-            leaves = bool(self.master.report.details().retained_checkpoint_path) or self._lease.keeps_inlets(
-                self.status
-            )
-            tidy_up = self._services.files.tidy_up_after
-            self._delete(lambda: tidy_up(self.job_id, self.storage, leaves_checkpoints=leaves))
+        """See GuardedFiles.tidy_up."""
+        self._files.tidy_up()
 
     # -- its name
 
@@ -279,15 +270,6 @@ class ManagedJob:
             self.on(JobDoomed(FailureCause(type(error).__name__, str(error))))
         elif not self._lease.is_lost:
             self._lease.told(error)
-
-    def _delete(self, work: Callable[[], None]) -> None:
-        has_ended = self.status.is_terminal
-        self.pointers.delete(lambda: self._lease.delete(work, has_ended=has_ended), has_ended=has_ended)
-
-    def _confirm(self, completed: CompletedCheckpoint, savepoints: tuple[str, ...]) -> None:
-        """On any thread: it is stored. Raises LostOwnership, LostLeadership."""
-        self._lease.confirm()
-        self.pointers.add(completed, savepoints)
 
     # -- its TaskManagers
 
@@ -333,10 +315,9 @@ class ManagedJob:
                     if (timer := self._timers.pop(event, None)) is not None:
                         timer.cancel()
                 case StoreMetadata():
-                    self.pointers.storing()
-                    self._services.files.store(self.job_id, self.storage, effect, self._confirm)
+                    self._files.store(effect)
                 case Discard():
-                    self._discard(effect)
+                    self._files.discard(effect)
                 case AnswerSavepoint():
                     self._answer_savepoint(effect)
                 case AnswerCheckpoint():
@@ -355,20 +336,11 @@ class ManagedJob:
             self._is_to_cancel = False
             self.cancel()
 
-    def _discard(self, effect: Discard) -> None:
-        work = partial(self._services.files.discard, self.job_id, self.storage, effect)
-        if self.status.is_terminal:  # all its pointers go with the job
-            self._delete(work)
-        else:
-            self.pointers.remove(effect.metadata_path, lambda: self._delete(work))
-
     def _publish(self, message: JobNews) -> None:
         self.overview.happened(message)
         if isinstance(message, CheckpointCompleted):
             self._log.checkpoint_completed()
-            self._services.files.superseded(self.job_id)
-            self._lease.completed(message.checkpoint_id)
-            self._sweep(message.checkpoint_id)
+            self._files.completed(message.checkpoint_id)
         elif isinstance(message, CheckpointAborted):
             self._log.checkpoint_aborted(message)
         elif isinstance(message, TaskManagerChanged) and not message.registered:
@@ -376,14 +348,6 @@ class ManagedJob:
         elif isinstance(message, JobStatusChanged):
             self.watch.status_changed(message)
         self.listeners.tell(message)
-
-    def _sweep(self, completed: CheckpointId) -> None:
-        """Once after each restart. Nothing before the oldest checkpoint that is under way is written any more."""
-        if self._swept_at != self.master.restarts:
-            self._swept_at = self.master.restarts
-            below = min((each.checkpoint_id for each in self.master.coordinator.pending), default=completed)
-            sweep = partial(self._services.files.sweep, self.job_id, self.storage, min(below, completed))
-            self._delete(sweep)
 
     def _answer_savepoint(self, settled: AnswerSavepoint) -> None:
         """It is there, or will not be. A job that is to be cancelled then is so before anything newer completes."""
@@ -413,9 +377,7 @@ class ManagedJob:
             timer.cancel()
         self.overview.ended()
         self._services.launcher.forget(self.job_id)
-        self._services.files.superseded(self.job_id)
-        self._lease.end(self.status)
-        self.tidy_up()
+        self._files.job_ended()
         self._outlets.job_ended()
         if kept := self.master.report.retained:
             self.kept_checkpoint.look(kept)

@@ -30,7 +30,7 @@ from ..flow.records import merged
 from ..unrun import result_of
 from .collector import Collector
 from .operator import Operator, Takes
-from .patience import Patience
+from .patience import RETRY_MS, Patience
 
 KeyOfRecord: TypeAlias = "str | int | Callable[[Any], Any]"
 
@@ -48,7 +48,7 @@ class IdempotentSink(Operator):
     """
     most_rows: int = 10_000
     """When this number of rows wait, they are upserted."""
-    retry_ms: float = 60_000
+    retry_ms: float = RETRY_MS
     """How long `upsert` is tried again before the attempt fails with OutsideUnavailable. Until then the sink takes no
     more records. A barrier does not wait: when it comes, three tries at once decide.
     """

@@ -34,7 +34,7 @@ from ..unrun import RETURN, result_of
 from .collector import Collector
 from .marker import Marker, sink_name, writer_name
 from .operator import Operator, Takes
-from .patience import Patience
+from .patience import RETRY_MS, Patience
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class LedgerSink(Operator):
 
     takes: ClassVar[Takes] = "any"
 
-    retry_ms: float = 60_000
+    retry_ms: float = RETRY_MS
     """How long `apply` is tried again before the attempt fails with OutsideUnavailable. Until then the sink takes no
     records, and its task goes on with checkpoints.
     """

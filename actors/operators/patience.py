@@ -8,6 +8,7 @@ its task steps. Not at home here: what is tried.
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from ..context import Clock
 from ..errors import OutsideUnavailable
@@ -17,6 +18,8 @@ log = logging.getLogger("understudy.sink")
 _MISTAKES = (NameError, AttributeError, TypeError, NotImplementedError, AssertionError, ImportError)
 """Of the program: they come again however often it is tried."""
 
+RETRY_MS: Final = 60_000
+"""The usual `retry_ms` of sinks, sources and lookups: how long they go on trying what is outside."""
 FIRST_PAUSE_MS = 100.0
 LONGEST_PAUSE_MS = 5_000.0
 

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from ...messages import CheckpointId, GrantPermits
-from ...state.errors import CallIsOver
 from ..errors import UserCodeError
 from ..flow.elements import (
     END_OF_TIME,
@@ -35,8 +34,8 @@ from ..operators.beside_state import BesideState
 from ..operators.collector import OWN_REFERENCES, Collector
 from ..operators.loops import LoopHead, LoopTail
 from ..operators.operator import Operator, RecordCalls, Takes
-from ..operators.outlasting_threads import warn_of_threads
 from ..unrun import check_emitted, refuse
+from .kept_collectors import KeptCollectors
 from .operator_hooks import blame, call, call_ours_too, hook
 
 _LEFT = (
@@ -72,9 +71,8 @@ class OperatorChain:
         self._in_rounds = in_rounds
         self._pid = os.getpid()
         self._collectors = [make_collector(each) for each in self.operators]
-        self._misused: list[tuple[Operator, CallIsOver]] = []
-        """Uses of an `out` that was kept: threads add them."""
-        self._kept: list[tuple[Operator, Collector, Callable[[], None]]] = []
+        self._kept = KeptCollectors()
+        self._misused = self._kept.misused
         self._idlers = _overriding(self.operators, "on_idle")
         self._flushers = _overriding(self.operators, "before_barrier")
         self._clocked = tuple(
@@ -93,7 +91,7 @@ class OperatorChain:
         """
         for operator in reversed(self.operators):
             if operator._calls is None:
-                operator._belong_here(partial(self._note_misuse, operator))
+                operator._belong_here(partial(self._kept.note, operator))
                 call(operator, "open")
             else:
                 with hook(operator, "open"):
@@ -245,10 +243,7 @@ class OperatorChain:
             call(operator, "on_end", self._collectors[index])
             self._pass_on(index)
             operator._data_ended()
-        self._look_at_kept()
-        for operator in {id(each): each for each, _, _ in self._kept}.values():
-            held = [each for owner, each, _ in self._kept if owner is operator]
-            warn_of_threads(operator.context.name, held, operator.context.threads)
+        self._kept.data_ended()
 
     def idle(self) -> float | None:
         """There is no input: operators may emit what they hold back. Returns in how many ms one wants to be asked
@@ -265,7 +260,7 @@ class OperatorChain:
         for index in self._flushers:
             call(self.operators[index], "before_barrier", checkpoint_id, self._collectors[index])
             self._pass_on(index)
-        self._look_at_kept()
+        self._kept.look()
         if self.calls is not None:
             with blame(self.operators[0]):
                 self.calls.settle()
@@ -359,9 +354,10 @@ class OperatorChain:
             for tag, batch in collector.sides():
                 self._emit(batch, tag)
         if getrefcount(collector) > OWN_REFERENCES:
-            self._close_kept(index)
+            self._collectors[index] = self._make_collector(self.operators[index])
+            self._kept.close(self.operators[index], collector)
         if self._misused:
-            self._refuse_misuse()
+            self._kept.refuse()
 
     @staticmethod
     def _of_round(batch: Batch, watermark_ms: int) -> AnyBatch:
@@ -369,45 +365,6 @@ class OperatorChain:
         if watermark_ms == END_OF_TIME:
             return batch
         return TimedBatch(batch, np.full(len(batch), max(watermark_ms, 0) + 1, np.int64))
-
-    def _close_kept(self, index: int) -> None:
-        """The operator, or a thread of its, may fill its collector at any time: it gets a new one for its next call."""
-        operator, kept = self.operators[index], self._collectors[index]
-
-        def misuse() -> None:
-            if self._misused:
-                return  # the task fails already, and there may be thousands of threads
-            error = CallIsOver("out", operator.context.name, was_kept=True)
-            self._misused.append((operator, error))
-            raise error
-
-        self._collectors[index] = self._make_collector(operator)
-        kept.close_kept(misuse)
-        self._kept.append((operator, kept, misuse))
-        self._look_at_kept()
-
-    def _look_at_kept(self) -> None:
-        """`collect` is a method of lists: whoever had it before the closing can still add to the list."""
-        kept, self._kept = self._kept, []
-        for operator, collector, misuse in kept:
-            if collector or any(collector.sides()):
-                with blame(operator):
-                    misuse()
-            if getrefcount(collector) > OWN_REFERENCES:
-                self._kept.append((operator, collector, misuse))
-        if self._misused:
-            self._refuse_misuse()
-
-    def _note_misuse(self, operator: Operator, error: CallIsOver) -> None:
-        """From any thread: its keyed state was used by another one than the task's."""
-        if not self._misused:  # the task fails with it
-            self._misused.append((operator, error))
-
-    def _refuse_misuse(self) -> None:
-        """Records that came too late are lost, unless the task goes back to its last checkpoint."""
-        operator, error = self._misused[0]
-        with blame(operator):
-            raise error
 
 
 def _take(calls: RecordCalls, input_index: int, batch: Batch, _out: Collector) -> None:

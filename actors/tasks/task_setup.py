@@ -71,9 +71,7 @@ class TaskParts:
     state: TaskState
 
 
-def build_task(
-    deployment: TaskDeployment, services: TaskServices, context: ActorContext, report: Report = unheard
-) -> TaskParts:
+def build_task(deployment: TaskDeployment, services: TaskServices, context: ActorContext, report: Report) -> TaskParts:
     """Open the channels and put everything together; nothing is restored or opened for records yet. `report` takes what
     operators say to the job.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from ...actors.operators.patience import RETRY_MS
 from ...messages.known_names import known_arguments
 from ..connectors import HttpSource, LineSource, ServerEvent, SseSource, WebsocketSource
 from .beginnings import Beginnings
@@ -74,7 +75,7 @@ class WebSources(Beginnings):
         return self._start(WebsocketSource(url, **options), name, 1)
 
     def from_socket(
-        self, address: str, *, retry_ms: float = 60_000, max_bytes: int = 16 << 20, name: str | None = None
+        self, address: str, *, retry_ms: float = RETRY_MS, max_bytes: int = 16 << 20, name: str | None = None
     ) -> DataStream:
         """Lines of text from "host:port" or a Unix socket's path: at most once, for trials. A record is a text, of a
         line of at most `max_bytes`.

@@ -273,7 +273,9 @@ def _watch(job: JobHandle, display: Display, sources: Collection[str]) -> JobDet
 
 
 class ProgressLines:
-    """How far a job is, a line now and then. The text of a failure comes in full once, and then its type and place."""
+    """How far a job is, a line now and then. The text of a failure comes in full once, and then its type and place:
+    what the log has said (FailureLog) is in another process, or not to be seen.
+    """
 
     def __init__(self, sources: Collection[str]) -> None:
         self._sources = sources

@@ -6,7 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import ParamSpec, TypeVar
 
-from ...actors.job_manager.job_manager_settings import SLOT_TIMEOUT_MS
+from ...actors.job_manager.job_manager_settings import (
+    CANCEL_TIMEOUT_MS,
+    HEARTBEAT_INTERVAL_MS,
+    HEARTBEAT_TIMEOUT_MS,
+    SLOT_TIMEOUT_MS,
+)
 from ...messages.known_names import known_arguments
 from ...state.checkpoints.job_runs import LEASE_MS
 from ..api.checks import at_least, finite_ms, text
@@ -25,13 +30,13 @@ class ClusterSettings:
     task_managers: int = 1
     slots_per_task_manager: int = 1
     host: str = "127.0.0.1"
-    heartbeat_interval_ms: int = 1_000
-    heartbeat_timeout_ms: int = 10_000
+    heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS
+    heartbeat_timeout_ms: int = HEARTBEAT_TIMEOUT_MS
     slot_timeout_ms: int = SLOT_TIMEOUT_MS
     """How long a job waits for the slots that it needs before it fails with NoResourceAvailable. Flink:
     slot.request.timeout.
     """
-    cancel_timeout_ms: int = 30_000
+    cancel_timeout_ms: int = CANCEL_TIMEOUT_MS
     """How long a task may take to stop before its TaskManager is killed. Flink: task.cancellation.timeout."""
     name_lease_ms: int = LEASE_MS
     """How long after its last word a job that was submitted with `resume` keeps its name, when nobody can see whether

@@ -26,7 +26,8 @@ from ..api.errors import InvalidSetting
 from ..connectors import InletSource, columns_to_bytes, subtask_of
 from ..connectors.inlet.sender_numbers import MADE_UP
 from ..system.home import Home
-from .inlet_sender import InletSender, Item, Wake
+from .inlet_items import Item
+from .inlet_sender import InletSender, Wake
 from .job_client import JobClient
 from .job_errors import InletClosed, UnknownInlet
 from .record_packer import MAX_RECORD_BYTES, RecordPacker, complete_batch

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,9 +23,10 @@ from ...actors.actor import Actor
 from ...actors.ask_errors import ActorDead, AskTimeout, NotRunning, RemoteActorError, Unreachable
 from ...actors.context import Ref
 from ...messages import InletAnswer, JobId, SendToInlet, SubtaskIndex
-from ..connectors import SentRecords, to_payload
+from ..connectors import to_payload
+from .inlet_items import Item, is_same, packed, question
 from .job_errors import SEND_AGAIN, InletClosed, NumberGap
-from .sent import Sent, settle
+from .sent import settle
 
 REQUEST_BYTES = 1024 * 1024
 """A request that has so much takes no more; a single batch may be larger."""
@@ -43,25 +44,6 @@ _PAUSE_MS, _LONGEST_PAUSE_MS = 5.0, 200.0
 """Before something is sent again; doubled each time."""
 _FULL = "the job takes its records more slowly than they come, and has no room for more"
 _RESTARTING = "its job is restarting, or its TaskManager does not answer"
-
-
-@dataclass(slots=True, eq=False)
-class Item:
-    """What one call of `send` has brought; without records it asks for the sender's last number."""
-
-    sender: str
-    sent: Sent
-    count: int = 0
-    columns: bool = False
-    data: bytes = b""
-    number: int = 0
-    """That of the first record, once it has one; before that the one that the user wants, or 0."""
-    is_probe: bool = False
-    """It is the inlet's own question whether there is room, or which number is next."""
-
-    @property
-    def last(self) -> int:
-        return self.number + self.count - 1
 
 
 @dataclass(slots=True)
@@ -182,7 +164,7 @@ class InletSender(Actor):
             if sender is None:
                 sender = self._senders[item.sender] = _Sender(lane, 1 if is_new else None)
                 if not is_new:
-                    self._wait(lane, _question(item.sender))
+                    self._wait(lane, question(item.sender))
             if sender.next is None:
                 sender.held.append(item)
             else:
@@ -211,7 +193,7 @@ class InletSender(Actor):
         """It was sent already: what is known of that holds for it too."""
         item.number = number
         item.sent.number = item.last
-        same = next((each for each in (*lane.open, *lane.waiting) if _is_same(each, item)), None)
+        same = next((each for each in (*lane.open, *lane.waiting) if is_same(each, item)), None)
         if same is None:
             settle([item.sent])
         else:
@@ -252,7 +234,7 @@ class InletSender(Actor):
         taken: list[Item] = []
         if lane.is_full:
             first = lane.waiting[0]
-            taken.append(_question(first.sender) if first.count else lane.waiting.popleft())
+            taken.append(question(first.sender) if first.count else lane.waiting.popleft())
         else:
             size = 0
             while lane.waiting and (not taken or size + len(lane.waiting[0].data) <= REQUEST_BYTES):
@@ -263,7 +245,7 @@ class InletSender(Actor):
         lane.open.extend(taken)
         lane.under_way += 1
         asked = tuple(taken)
-        request = SendToInlet(self._job_id, self._inlet, lane.subtask, to_payload(_packed(asked)))
+        request = SendToInlet(self._job_id, self._inlet, lane.subtask, to_payload(packed(asked)))
         self.context.pipe_to_self(
             self._job_manager.ask(request, timeout_ms=math.inf),
             lambda answer: _Answered(lane, asked, answer),
@@ -365,44 +347,6 @@ class InletSender(Actor):
             items.clear()
 
 
-def _question(sender: str) -> Item:
-    """For the last number of this sender, and whether there is room."""
-    return Item(sender, Sent(None, None, None), is_probe=True)
-
-
 def _is_few(waiting: Sequence[Item], others: int) -> bool:
     """Whether these had better go with what those others send next."""
     return 0 < len(waiting) * _WORTH < others
-
-
-def _is_same(one: Item, other: Item) -> bool:
-    """Whether the last record of `other` is among those of `one`."""
-    return one.sender == other.sender and bool(one.count) and one.number <= other.last <= one.last
-
-
-def _packed(items: Iterable[Item]) -> list[SentRecords]:
-    """Records of one sender that follow each other travel as one."""
-    packed: list[SentRecords] = []
-    before: Item | None = None
-    joined: list[bytes] = []
-    """The data of the last of `packed`, if that is of several items."""
-    for item in items:
-        if before is not None and _follows(before, item):
-            joined = joined or [before.data]
-            joined.append(item.data)
-            packed[-1] = packed[-1]._replace(rows=packed[-1].rows + item.count)
-        else:
-            if joined:
-                packed[-1] = packed[-1]._replace(data=b"".join(joined))
-                joined = []
-            packed.append(SentRecords(item.sender, item.number, item.count, item.columns, item.data))
-        before = item
-    if joined:
-        packed[-1] = packed[-1]._replace(data=b"".join(joined))
-    return packed
-
-
-def _follows(one: Item, other: Item) -> bool:
-    if one.sender != other.sender or one.columns or other.columns:
-        return False
-    return bool(one.count and other.count) and one.number + one.count == other.number

@@ -61,10 +61,10 @@ class JobManagerSide:
             self._make_savepoints(),
             self._make_high_availability(system),
             self._make_claimant(system),
-            self._take_output,
-            self._make_history(),
-            SlotStacks(),
-            self._programs,
+            output=self._take_output,
+            history=self._make_history(),
+            stacks=SlotStacks(),
+            programs=self._programs,
         )
 
     def _make_high_availability(self, system: ActorSystem) -> HighAvailability:

@@ -20,6 +20,7 @@ from typing import Any, Literal
 from ...actors.async_calls.retry_after import retry_after_ms
 from ...actors.errors import OutsideUnavailable
 from ...actors.flow.elements import Batch
+from ...actors.operators.patience import RETRY_MS
 from ...actors.operators.source import END, FromSplit, Source, SourceState
 from .reaching import in_the_way, why_unreachable
 
@@ -95,7 +96,7 @@ class FeedClosed(Exception):
 class FedSource(Source):
     """A subclass defines `listen`, `may_pass`, `take`, `offset` and `seek`."""
 
-    retry_ms: float = 60_000
+    retry_ms: float = RETRY_MS
     most_ahead: int = 8
 
     _feed: Feed | None = None

@@ -9,6 +9,8 @@ from typing import Any
 
 from ..library_code import is_ours
 
+MOST_LINES = 3
+
 
 def waiting_at(coroutine: Any) -> str:
     """As in `/home/me/job.py:12: await self.client.get(record)`: the outermost line that is not Understudy's."""
@@ -25,14 +27,15 @@ def shown_line(path: str, line: int) -> str:
     return f"{path}:{line}: {source}" if source else f"{path}:{line}"
 
 
-def waiting_lines(coroutines: Iterable[Any], most: int = 3) -> str:
+def waiting_lines(coroutines: Iterable[Any]) -> str:
     """The same of several, each line once."""
-    return each_once((waiting_at(each) for each in coroutines), most)
+    return each_once(waiting_at(each) for each in coroutines)
 
 
-def each_once(lines: Iterable[str], most: int = 3) -> str:
+def each_once(lines: Iterable[str]) -> str:
     lines = list(dict.fromkeys(lines))
-    return "; ".join([*lines[:most], *(["and elsewhere"] if len(lines) > most else [])]) or "an unknown line"
+    elsewhere = ["and elsewhere"] if len(lines) > MOST_LINES else []
+    return "; ".join([*lines[:MOST_LINES], *elsewhere]) or "an unknown line"
 
 
 def _frames(awaited: Any) -> Iterator[FrameType]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...state import CheckpointStorage
 from ..system import CurveKeys
 from .errors import HighAvailabilityError, UnusableFile
@@ -20,24 +18,19 @@ class HighAvailabilityServices:
     Raises InsecureKeyFile and UnusableFile for a key file that cannot be used.
     """
 
-    def __init__(
-        self,
-        settings: HighAvailabilitySettings,
-        open_storage: Callable[[str], CheckpointStorage] = CheckpointStorage,
-    ) -> None:
+    def __init__(self, settings: HighAvailabilitySettings) -> None:
         if settings.mode is RecoveryMode.STANDALONE:
             raise HighAvailabilityError(
                 "recovery.mode is standalone, which elects no leader: wanted zookeeper or storage"
             )
         self.settings = settings
-        self._open_storage = open_storage
         self.keys = _load(settings.key_file)
         """The cluster's: of its leaders, TaskManagers and clients."""
 
     @property
     def storage(self) -> CheckpointStorage:
         """The cluster's own folder in shared storage."""
-        return self._open_storage(f"{self.settings.storage_dir}/{self.settings.cluster_id}")
+        return CheckpointStorage(f"{self.settings.storage_dir}/{self.settings.cluster_id}")
 
     def election(self) -> Election:
         if self.settings.mode is RecoveryMode.STORAGE:
@@ -60,7 +53,7 @@ class HighAvailabilityServices:
 
     def kept_jobs(self, leadership: Leadership) -> KeptJobs:
         """What this leader finds and keeps. Blocks. Raises LostLeadership, NotReachable, OSError."""
-        return KeptJobs(leadership, Submissions(self.storage, self.keys.secret), self._open_storage)
+        return KeptJobs(leadership, Submissions(self.storage, self.keys.secret), CheckpointStorage)
 
 
 def _load(key_file: str) -> CurveKeys:

@@ -168,7 +168,7 @@ class _Jobs:
                 self._savepoints(),
                 high_availability,
                 self._claimant,
-                self._delivery.offer,
+                output=self._delivery.offer,
                 stacks=SlotStacks(),
                 programs=self._programs,
             ),

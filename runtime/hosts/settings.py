@@ -12,7 +12,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ...actors.job_manager.job_manager_settings import SLOT_TIMEOUT_MS, JobManagerSettings
+from ...actors.job_manager.job_manager_settings import (
+    ADOPTION_TIMEOUT_MS,
+    CANCEL_TIMEOUT_MS,
+    HEARTBEAT_INTERVAL_MS,
+    HEARTBEAT_TIMEOUT_MS,
+    SLOT_TIMEOUT_MS,
+    JobManagerSettings,
+)
 from ...messages import RestartStrategyConfig
 from ...state.checkpoints.job_runs import LEASE_MS
 from ...state.file_locations import is_url
@@ -170,16 +177,22 @@ class HostSettings:
         "A file with that key's password, mode 0600; empty: it has none.",
     )
     heartbeat_interval_ms: int = _setting(
-        "heartbeat.interval-ms", Whole(10, _YEAR_MS), 1_000, "How often JobManager and TaskManagers beat."
+        "heartbeat.interval-ms",
+        Whole(10, _YEAR_MS),
+        HEARTBEAT_INTERVAL_MS,
+        "How often JobManager and TaskManagers beat.",
     )
     heartbeat_timeout_ms: int = _setting(
-        "heartbeat.timeout-ms", Whole(20, _YEAR_MS), 10_000, "After this long without a beat the other side is lost."
+        "heartbeat.timeout-ms",
+        Whole(20, _YEAR_MS),
+        HEARTBEAT_TIMEOUT_MS,
+        "After this long without a beat the other side is lost.",
     )
     slot_timeout_ms: int = _setting(
         "jobs.slot-timeout-ms", Whole(1, _YEAR_MS), SLOT_TIMEOUT_MS, "How long a job waits for slots before it fails."
     )
     cancel_timeout_ms: int = _setting(
-        "jobs.cancel-timeout-ms", Whole(1, _YEAR_MS), 30_000, "How long a task may take to stop."
+        "jobs.cancel-timeout-ms", Whole(1, _YEAR_MS), CANCEL_TIMEOUT_MS, "How long a task may take to stop."
     )
     restart_type: str = _setting(
         TYPE,
@@ -204,7 +217,7 @@ class HostSettings:
     adoption_timeout_ms: int = _setting(
         "jobs.adoption-timeout-ms",
         Whole(1, _YEAR_MS),
-        3_000,
+        ADOPTION_TIMEOUT_MS,
         "How long a new leader waits for TaskManagers that still run a job, before it starts the job again.",
     )
     savepoint_backend: str = _setting(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import threading
 import traceback
-from collections.abc import Callable
 from types import FrameType
 
 from ...actors.stacks import StackFrame
@@ -25,15 +24,12 @@ MOST_THREADS = 500
 
 
 class SlotStacks:
-    """Of this process, which has one TaskManager. `frames`: by the ident of their thread."""
-
-    def __init__(self, frames: Callable[[], dict[int, FrameType]] = sys._current_frames) -> None:
-        self._frames = frames
+    """Of this process, which has one TaskManager."""
 
     def of(self, slot: SlotIndex, depth: int) -> tuple[StackFrame, ...]:
         name = f"stepping slot-{slot}"
         ident = next((thread.ident for thread in threading.enumerate() if thread.name == name), None)
-        frame = None if ident is None else self._frames().get(ident)
+        frame = None if ident is None else sys._current_frames().get(ident)
         found: list[StackFrame] = []
         while frame is not None and len(found) < depth and frame.f_code is not _STEP:
             found.append(_described(frame))
@@ -42,7 +38,7 @@ class SlotStacks:
 
     def dump(self) -> tuple[ThreadStack, ...]:
         """Threads that Python knows; those of C libraries (ZeroMQ, Arrow) run no Python and have no stack here."""
-        frames = self._frames()
+        frames = sys._current_frames()
         threads = sorted(threading.enumerate(), key=lambda each: each.name)[:MOST_THREADS]
         return tuple(ThreadStack(each.name, _told(frames.get(each.ident or 0))) for each in threads)
 

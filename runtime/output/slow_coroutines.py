@@ -37,7 +37,6 @@ class SlowCoroutines:
         self,
         slow_ms: float,
         clock: Clock,
-        frames: Callable[[], dict[int, FrameType]] = sys._current_frames,
         waits: Callable[[int], bool] = waits_in_a_system_call,
     ) -> None:
         self.slow_ms = slow_ms
@@ -45,7 +44,6 @@ class SlowCoroutines:
         self._blocked = BlockedLooks()
         self._native_id = 0
         self._clock = clock
-        self._frames = frames
         self._lock = threading.Lock()
         self._thread = 0
         self._call: Callable[..., Any] | None = None
@@ -86,7 +84,7 @@ class SlowCoroutines:
             if self._asked_ms is None:
                 self._ask(self._call, now_ms)
                 return
-            top = self._frames().get(self._thread)
+            top = sys._current_frames().get(self._thread)
             frame = step_frame(top)
             if frame is None or frame is not self._frame:
                 self._since_ms = self._asked_ms if self._frame is None else now_ms
@@ -96,11 +94,11 @@ class SlowCoroutines:
 
     def running(self) -> RunningCode | None:
         """The code of the coroutine that runs now; None: there is none."""
-        top = self._frames().get(self._thread)
+        top = sys._current_frames().get(self._thread)
         return None if step_frame(top) is None else RunningCode.of(top)
 
     def _look_for_short_calls(self) -> None:
-        top = self._frames().get(self._thread)
+        top = sys._current_frames().get(self._thread)
         if step_frame(top) is None or not self._waits(self._native_id):
             self._blocked.noted(None)
             return

@@ -41,7 +41,7 @@ class SocketOptions:
     """How sockets are made. `heartbeat_timeout_ms`: a peer that is silent for so long is lost."""
 
     keys: CurveKeys | None
-    heartbeat_timeout_ms: int = 10_000
+    heartbeat_timeout_ms: int
     linger_ms: int = 1_000
     """How long what was sent before the close may take to leave."""
 

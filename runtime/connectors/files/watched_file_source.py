@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....actors.flow.records import column_problem, conform
+from ....actors.operators.patience import RETRY_MS
 from ....state import DurableFiles
 from ....state.file_locations import absolute
 from ..errors import ConnectorError, NoInput, OffsetMismatch, UnreadableInput
@@ -34,8 +35,6 @@ from .locations import is_object_store, located
 log = logging.getLogger(__name__)
 
 WATCH_MS, SETTLE_MS = 1_000, 1_000
-RETRY_MS = 60_000
-"""How long looks may fail, one after the other, until the source does."""
 
 _FIRST_LOOK = "the first look"
 

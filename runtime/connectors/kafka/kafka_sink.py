@@ -25,6 +25,7 @@ import pyarrow as pa
 from ....actors.flow.elements import Batch
 from ....actors.flow.key_selector import KeyPart
 from ....actors.operators.operator import Takes
+from ....actors.operators.patience import RETRY_MS
 from ....actors.operators.two_phase_commit_sink import TRANSACTIONS, TwoPhaseCommitSink
 from ....actors.setting_limits import whole_setting
 from ....messages import CheckpointId
@@ -104,7 +105,7 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         transactional_id_prefix: str | None = None,
         transaction_timeout_ms: int = 900_000,
         ignore_failures_after_timeout: bool = False,
-        retry_ms: int = 60_000,
+        retry_ms: int = RETRY_MS,
         options: Options | None = None,
     ) -> None:
         check_extra("confluent_kafka", extra="kafka", wanted_by="KafkaSink")

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from ....actors.operators.patience import RETRY_MS
 from ....actors.operators.source import END, FromSplit, Source, SourceState
 from ....actors.setting_limits import whole_setting
 from ....messages import CheckpointId
@@ -74,7 +75,7 @@ class KafkaSource(Source):
         allow_data_loss: bool = False,
         discover_ms: int = 60_000,
         batch_rows: int = BATCH_ROWS,
-        retry_ms: int = 60_000,
+        retry_ms: int = RETRY_MS,
         options: Options | None = None,
     ) -> None:
         check_extra("confluent_kafka", extra="kafka", wanted_by="KafkaSource")

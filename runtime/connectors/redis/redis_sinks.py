@@ -23,6 +23,7 @@ from ....actors.flow.records import RecordMismatch, mapping_of
 from ....actors.operators.idempotent_sink import IdempotentSink, KeyOfRecord
 from ....actors.operators.ledger_sink import LedgerSink
 from ....actors.operators.marker import Marker
+from ....actors.operators.patience import RETRY_MS
 from ....actors.setting_limits import duration_setting, whole_setting
 from ....messages.shown_url import url_shown
 from ..errors import RedisRefused
@@ -81,7 +82,7 @@ class _AppendSink(LedgerSink):
     _type: ClassVar[str]
     _script: ClassVar[str]
 
-    def __init__(self, url: str, key: str, *, retry_ms: float = 60_000) -> None:
+    def __init__(self, url: str, key: str, *, retry_ms: float = RETRY_MS) -> None:
         connection.check_redis(url, type(self).__name__)
         one_name("key", key, f"the key of a {self._type}")
         if is_cluster(url) and not has_slot_for_markers(key):
@@ -135,7 +136,7 @@ class RedisStreamSink(_AppendSink):
 
     _type, _script = "stream", _STREAM
 
-    def __init__(self, url: str, key: str, *, most_entries: int | None = None, retry_ms: float = 60_000) -> None:
+    def __init__(self, url: str, key: str, *, most_entries: int | None = None, retry_ms: float = RETRY_MS) -> None:
         super().__init__(url, key, retry_ms=retry_ms)
         if most_entries is not None and most_entries < 1:
             raise ValueError(f"most_entries: wanted at least 1, or None, found {most_entries!r}")
@@ -199,7 +200,7 @@ class RedisUpsertSink(IdempotentSink):
         expire_ms: int | None = None,
         kind: str | None = None,
         deleted: str | None = None,
-        retry_ms: float = 60_000,
+        retry_ms: float = RETRY_MS,
     ) -> None:
         connection.check_redis(url, "RedisUpsertSink")
         self._removals = Removals(kind, deleted)

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ....actors.operators.patience import RETRY_MS
 from ....actors.operators.source import FromSplit
 from ....actors.setting_limits import duration_setting, whole_setting
 from ....messages.shown_url import url_shown
@@ -57,7 +58,7 @@ class RedisStreamSource(FedSource):
         schema: pa.Schema | None = None,
         on_loss: str = "fail",
         batch_rows: int = 1_000,
-        retry_ms: float = 60_000,
+        retry_ms: float = RETRY_MS,
     ) -> None:
         connection.check_redis(url, "RedisStreamSource")
         self.url = url

@@ -12,8 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ....actors.operators.patience import RETRY_MS
 from ....actors.setting_limits import whole_setting
 from ....messages.shown_url import url_shown
 from ..errors import check_extra
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 CONNECT_S = 10
+STATEMENT_TIMEOUT_MS: Final = 600_000
+"""How long a statement of a source or sink may take by default."""
 LOOK_MS = 5_000
 """How long who makes or submits a job waits for a database that does not answer."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
@@ -64,8 +67,8 @@ class Database:
         self,
         url: str | Callable[[], Engine],
         *,
-        retry_ms: int = 60_000,
-        statement_timeout_ms: int = 600_000,
+        retry_ms: int = RETRY_MS,
+        statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
     ) -> None:
         for name, value in (("retry_ms", retry_ms), ("statement_timeout_ms", statement_timeout_ms)):
             whole_setting(name, value, 0 if name == "retry_ms" else 1)

@@ -20,6 +20,7 @@ from ....actors.context import Clock
 from ....actors.flow.records import mapping_of
 from ....actors.operators.collector import Collector
 from ....actors.operators.operator import Operator, Takes
+from ....actors.operators.patience import RETRY_MS
 from ....actors.setting_limits import whole_setting
 from ....messages import MissingColumn, make_rows
 from ...system.shared_outcome import outcome_of
@@ -52,7 +53,7 @@ class SqlTable:
     cache_ms: int = 60_000
     miss_ms: int = 10_000
     connections: int = 4
-    retry_ms: int = 60_000
+    retry_ms: int = RETRY_MS
     statement_timeout_ms: int = 60_000
 
     def __post_init__(self) -> None:

@@ -20,9 +20,10 @@ from ....actors.operators.idempotent_sink import IdempotentSink
 from ....actors.operators.ledger_sink import LedgerSink
 from ....actors.operators.marker import Marker
 from ....actors.operators.operator import Operator, Takes
+from ....actors.operators.patience import RETRY_MS
 from ....state import pack_batch
 from ..names import one_name, several_names
-from .database import Database, driver_of
+from .database import STATEMENT_TIMEOUT_MS, Database, driver_of
 from .errors import DatabaseRefused, DatabaseUnreachable, StatementFailed, TableMismatch
 from .row_changes import RowChanges
 from .target_table import TargetTable
@@ -132,8 +133,8 @@ class SqlSink(_TableSink, LedgerSink):
         kind: str | None = None,
         deleted: str | None = None,
         db_schema: str | None = None,
-        retry_ms: int = 60_000,
-        statement_timeout_ms: int = 600_000,
+        retry_ms: int = RETRY_MS,
+        statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
     ) -> None:
         database = Database(url, retry_ms=retry_ms, statement_timeout_ms=statement_timeout_ms)
         self._set_up(database, table, db_schema, RowChanges.of(key, columns, kind=kind, deleted=deleted))
@@ -230,8 +231,8 @@ class SqlUpsertSink(_TableSink, IdempotentSink):
         deleted: str | None = None,
         db_schema: str | None = None,
         most_rows: int = 10_000,
-        retry_ms: int = 60_000,
-        statement_timeout_ms: int = 600_000,
+        retry_ms: int = RETRY_MS,
+        statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
     ) -> None:
         database = Database(url, retry_ms=retry_ms, statement_timeout_ms=statement_timeout_ms)
         named = several_names("key", key, "the name of a column")

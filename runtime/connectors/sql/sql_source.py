@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from ....actors.operators.patience import RETRY_MS
 from ....actors.operators.source import END, SourceState
 from ....actors.setting_limits import MOST
 from ....messages import shown
 from ..errors import OffsetMismatch
 from ..paced_source import PacedSource
 from .background import Background
-from .database import Database
+from .database import STATEMENT_TIMEOUT_MS, Database
 from .readers import PageReader
 from .relation import Key, Relation
 
@@ -57,8 +58,8 @@ class SqlSource(PacedSource):
         batch_rows: int = _BATCH_ROWS,
         page_rows: int | None = None,
         records_per_second: float | None = None,
-        retry_ms: int = 60_000,
-        statement_timeout_ms: int = 600_000,
+        retry_ms: int = RETRY_MS,
+        statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
     ) -> None:
         super().__init__(batch_rows, records_per_second)
         if (table is None) == (query is None):

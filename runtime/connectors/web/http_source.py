@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....actors.flow.elements import Batch
+from ....actors.operators.patience import RETRY_MS
 from ....actors.setting_limits import duration_setting
 from ....messages import shown
 from ..errors import UnreadableInput
@@ -49,7 +50,7 @@ class HttpSource(AskingSource):
         start: Any = None,
         headers: Headers = None,
         poll_ms: float = 1_000,
-        retry_ms: float = 60_000,
+        retry_ms: float = RETRY_MS,
         max_bytes: int = 64 << 20,
     ) -> None:
         super().__init__(url, headers, retry_ms, max_bytes)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....actors.flow.elements import Batch
+from ....actors.operators.patience import RETRY_MS
 from ....actors.setting_limits import duration_setting
 from ..fed_source import FedSource, Feed
 from ..names import one_name
@@ -33,7 +34,7 @@ class LineSource(FedSource):
 
     bounded = False
 
-    def __init__(self, address: str, *, retry_ms: float = 60_000, max_bytes: int = 16 << 20) -> None:
+    def __init__(self, address: str, *, retry_ms: float = RETRY_MS, max_bytes: int = 16 << 20) -> None:
         self.address, self.max_bytes = one_name("address", address, _ADDRESS), check_max_bytes(max_bytes)
         self.retry_ms = duration_setting("retry_ms", retry_ms)
         host, _, port = address.rpartition(":")

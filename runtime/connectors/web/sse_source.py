@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from ....actors.flow.elements import Batch
+from ....actors.operators.patience import RETRY_MS
 from ....actors.setting_limits import duration_setting
 from ..errors import HttpRefused
 from ..fed_source import Feed, FeedClosed
@@ -54,7 +55,7 @@ class SseSource(AskingSource):
         last_event_id: str = "",
         headers: Headers = None,
         idle_ms: float = 300_000,
-        retry_ms: float = 60_000,
+        retry_ms: float = RETRY_MS,
         max_bytes: int = 16 << 20,
     ) -> None:
         super().__init__(url, headers, retry_ms, max_bytes)

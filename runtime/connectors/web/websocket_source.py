@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ....actors.flow.elements import Batch
+from ....actors.operators.patience import RETRY_MS
 from ....actors.setting_limits import duration_setting
 from ..errors import check_extra, require
 from ..fed_source import FedSource, Feed
@@ -47,7 +48,7 @@ class WebsocketSource(FedSource):
         subscribe: str | Sequence[str] = (),
         resume: Callable[[Any], str] | None = None,
         headers: Mapping[str, str] | None = None,
-        retry_ms: float = 60_000,
+        retry_ms: float = RETRY_MS,
         max_bytes: int = 16 << 20,
     ) -> None:
         check_extra("websockets", extra="http", wanted_by="WebsocketSource")

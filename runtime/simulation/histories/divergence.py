@@ -20,13 +20,13 @@ class Divergence:
     other: tuple[str, ...]
 
 
-def divergence(one: Iterable[str], other: Iterable[str], shown: int = SHOWN_LINES) -> Divergence | None:
+def divergence(one: Iterable[str], other: Iterable[str]) -> Divergence | None:
     """None when they are the same to the end. Reads no further than it has to."""
-    before: deque[str] = deque(maxlen=shown)
+    before: deque[str] = deque(maxlen=SHOWN_LINES)
     pairs = zip_longest(one, other)
     for common, (line, other_line) in enumerate(pairs):
         if line != other_line:
-            rest = [(line, other_line), *islice(pairs, shown - 1)]
+            rest = [(line, other_line), *islice(pairs, SHOWN_LINES - 1)]
             continuations = [tuple(each for each in side if each is not None) for side in zip(*rest, strict=True)]
             return Divergence(common, tuple(before), *continuations)
         before.append(line)

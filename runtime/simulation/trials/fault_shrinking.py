@@ -51,11 +51,11 @@ def shrink(failed: Tried, run: RunWith, in_other_orders: Iterable[int] = ()) -> 
     return shrunk, runs + more
 
 
-def shrink_faults(failed: Tried, run: Run, runs: int = RUNS) -> tuple[Tried, int]:
+def shrink_faults(failed: Tried, run: Run) -> tuple[Tried, int]:
     """The simplest history found in which the same oracle breaks first, and how many it took. Deterministic."""
-    search = _Search(failed, run, runs)
+    search = _Search(failed, run)
     helped = True
-    while helped and search.runs < runs:
+    while helped and search.runs < RUNS:
         helped = False
         for simplify in SIMPLIFICATIONS:
             while search.improve(simplify(search.best.faults), is_bold=simplify in BOLD):
@@ -64,11 +64,10 @@ def shrink_faults(failed: Tried, run: Run, runs: int = RUNS) -> tuple[Tried, int
 
 
 class _Search:
-    def __init__(self, failed: Tried, run: Run, limit: int) -> None:
+    def __init__(self, failed: Tried, run: Run) -> None:
         self.best = failed
         self.runs = 0
         self._run = run
-        self._limit = limit
         self._known = {(failed.seed, failed.faults)}
 
     def improve(self, candidates: Iterator[Schedule], *, is_bold: bool) -> bool:
@@ -79,7 +78,7 @@ class _Search:
         return any(self._fails(seed, faults) for faults in candidates for seed in seeds)
 
     def _fails(self, seed: int, faults: Schedule) -> bool:
-        if self.runs >= self._limit or (seed, faults) in self._known:
+        if self.runs >= RUNS or (seed, faults) in self._known:
             return False
         self._known.add((seed, faults))
         self.runs += 1

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ....actors.context import Ref
-from ....actors.job_manager.job_manager_settings import JobManagerSettings
+from ....actors.job_manager.job_manager_settings import ADOPTION_TIMEOUT_MS, JobManagerSettings
 from ....actors.job_manager.takeovers import LeaderPublished
 from ....messages import JobGraph, JobId, LeaderIs, SubmitJob
 from ....state.checkpoints.high_availability import HighAvailability
@@ -37,8 +37,6 @@ SUBMISSIONS = f"{STORAGE}/high-availability"
 KEY = b"the key of a simulated cluster"
 PUBLISHED_S = 0.05
 """So long after it has won, a leader says where it is."""
-ADOPTION_MS = 3_000
-"""How long a job waits for TaskManagers that still run it, where they outlive their leader."""
 TAKEOVER_S = 120.0
 """How long whoever waits may need to lead: sessions end before."""
 
@@ -136,7 +134,9 @@ class LedCluster(SimulatedCluster):
         return launcher
 
     def _job_manager_settings(self) -> JobManagerSettings:
-        return replace(super()._job_manager_settings(), adoption_timeout_ms=ADOPTION_MS if self._alone_ms else 0)
+        return replace(
+            super()._job_manager_settings(), adoption_timeout_ms=ADOPTION_TIMEOUT_MS if self._alone_ms else 0
+        )
 
     def _make_high_availability(self, system: ActorSystem) -> HighAvailability:
         driver = self._started_driver()

@@ -26,7 +26,7 @@ T = TypeVar("T")
 class WaitingRef:
     """The JobManager's reference for code outside the world: the futures of its asks let the world go on."""
 
-    def __init__(self, ref: Ref, run: Run, slice_s: float | None = None) -> None:
+    def __init__(self, ref: Ref, run: Run, slice_s: float | None) -> None:
         self._ref = ref
         self._run = run
         self._slice_s = slice_s
@@ -45,9 +45,7 @@ class WaitingRef:
 class SimulatedClient(Client):
     """A client whose promises let the world go on."""
 
-    def __init__(
-        self, system: ActorSystem, job_manager: Ref, job_id: JobId, run: Run, slice_s: float | None = None
-    ) -> None:
+    def __init__(self, system: ActorSystem, job_manager: Ref, job_id: JobId, run: Run, slice_s: float | None) -> None:
         super().__init__(system, job_manager, job_id)
         self._run = run
         self._slice_s = slice_s

@@ -49,9 +49,9 @@ class SimulatedZooKeeper:
         """Whether nobody stands in the queue."""
         return not self.nodes
 
-    def stand(self, process: Process, won: Callable[[], None] = lambda: None) -> SimulatedCandidate:
-        """This process queues up. `won` is called in it when it leads."""
-        return SimulatedCandidate(self, process, won)
+    def stand(self, process: Process) -> SimulatedCandidate:
+        """This process queues up."""
+        return SimulatedCandidate(self, process)
 
     def listen(self, process: Process) -> SimulatedRetrieval:
         """This process wants to know who leads."""
@@ -164,11 +164,10 @@ class SimulatedSession:
 class SimulatedCandidate:
     """From `stand`. It looks where it stands when it is woken by its watch, as in reality."""
 
-    def __init__(self, zookeeper: SimulatedZooKeeper, process: Process, won: Callable[[], None]) -> None:
+    def __init__(self, zookeeper: SimulatedZooKeeper, process: Process) -> None:
         self.process = process
         self.session = SimulatedSession(zookeeper, process)
         self.leads = False
-        self._won = won
         self.node = zookeeper.create(self.session, LEADER, CANDIDATE)
         self._look()
 
@@ -183,7 +182,6 @@ class SimulatedCandidate:
             return
         if place is Place.FIRST:
             self.leads = True
-            self._won()
 
 
 class SimulatedRetrieval(HeardLeader):

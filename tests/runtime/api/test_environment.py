@@ -6,6 +6,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from understudy.messages import CheckpointRetention, RestartStrategyKind
+from understudy.messages import CheckpointConfig, CheckpointRetention, JobGraph, LocalState, RestartStrategyKind
 from understudy.runtime.api.environment import StreamEnvironment
 from understudy.runtime.api.errors import InvalidOperator, InvalidSetting
 from understudy.runtime.api.restart import exponential_delay, failure_rate, fixed_delay, no_restart
@@ -101,6 +102,15 @@ def test_settings_reach_the_checkpoint_config() -> None:
     assert StreamEnvironment(retain_checkpoints="never").checkpoints.retention is CheckpointRetention.NEVER
     assert StreamEnvironment().checkpoints.alignment_timeout_ms is None
     assert StreamEnvironment(alignment_timeout_ms=0).checkpoints.alignment_timeout_ms == 0
+
+
+def test_what_holds_without_a_setting_is_the_same_in_messages() -> None:
+    env = StreamEnvironment()
+    assert env.checkpoints == CheckpointConfig("")
+    assert env.local_state == LocalState()
+    for each in fields(JobGraph):
+        if each.name in ("buffer_timeout_ms", "max_same_failures", "slow_step_ms", "watermark_warn_ms"):
+            assert getattr(env, each.name) == each.default, each.name
 
 
 def test_a_collection_is_not_a_string(env: StreamEnvironment) -> None:

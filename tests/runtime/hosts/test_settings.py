@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from understudy import InvalidSettings
+from understudy.runtime.clusters.cluster_settings import ClusterSettings
 from understudy.runtime.clusters.setting_kinds import OneOf
 from understudy.runtime.high_availability.settings import ZOOKEEPER_KEYS
 from understudy.runtime.hosts.settings import SETTINGS, HostSettings
@@ -162,6 +164,14 @@ def test_each_default_fits_its_own_setting_as_a_value_and_as_text() -> None:
         assert setting.kind.read(setting.default) == setting.default, setting.key
         text = ",".join(setting.default) if isinstance(setting.default, tuple) else str(setting.default)
         assert setting.kind.parse(text) == setting.default, setting.key
+
+
+def test_what_holds_without_a_setting_is_the_same_on_hosts_and_in_one_process() -> None:
+    here = {each.name: each.default for each in fields(ClusterSettings)}
+    there = {each.name: each.default for each in fields(HostSettings)}
+    both = {name for name in here.keys() & there.keys() if name.endswith("_ms")}
+    assert both >= {"heartbeat_interval_ms", "heartbeat_timeout_ms", "slot_timeout_ms", "cancel_timeout_ms"}
+    assert {name: here[name] for name in both} == {name: there[name] for name in both}
 
 
 def test_an_ipv6_address_is_put_in_brackets() -> None:

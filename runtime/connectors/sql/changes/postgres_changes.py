@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from .....actors.operators.patience import RETRY_MS
 from .....actors.operators.source import FromSplit, Source
 from .....messages import CheckpointId
 from ...names import one_name
 from ..background import Closed
-from ..database import Database, driver_of
+from ..database import STATEMENT_TIMEOUT_MS, Database, driver_of
 from ..errors import NotReplicable
 from ..relation import Relation
 from .change_reader import ChangeReader
@@ -61,8 +62,8 @@ class PostgresChanges(Source):
         snapshot: bool = True,
         unchanged: OnUnchanged = "fail",
         batch_rows: int = _BATCH_ROWS,
-        retry_ms: int = 60_000,
-        statement_timeout_ms: int = 600_000,
+        retry_ms: int = RETRY_MS,
+        statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
     ) -> None:
         if unchanged not in ("fail", "null"):
             raise ValueError(f"unchanged: wanted 'fail' or 'null', found {unchanged!r}")

@@ -23,8 +23,9 @@ from understudy import (
     Operator,
     StreamEnvironment,
 )
+from understudy.actors.job_manager.job_manager_settings import ADOPTION_TIMEOUT_MS
 from understudy.messages import JobStatus, LeaderSessionMessage, SubmitTask
-from understudy.runtime.simulation.world.led_cluster import ADOPTION_MS, LedCluster
+from understudy.runtime.simulation.world.led_cluster import LedCluster
 
 from .test_led_cluster import SESSION_MS, Announced, is_kept, seeds, start
 from .test_resume import DURATION_MS, EXPECTED, KEYS, OUT, RECORDS, Counting, driver, published
@@ -162,7 +163,7 @@ def test_one_that_stands_still_meanwhile_is_not_waited_for_for_ever_and_is_refus
         driver(cluster).kill("kill -9")
         cluster.take_over()
         job = start(cluster)
-        cluster.run_for(chance.uniform(0, 2 * ADOPTION_MS))
+        cluster.run_for(chance.uniform(0, 2 * ADOPTION_TIMEOUT_MS))
         still.thaw()
         job.wait()
         cluster.run_for(ALONE_MS + 10_000)
