@@ -92,10 +92,10 @@ class Actor(pykka.Actor):
         raise TypeError(f"spawn it: system.spawn({cls.__name__}(...)), or context.spawn(...) inside an actor")
 
     def on_receive(self, message: Any) -> Any:
-        """Handle a message; what is returned is the answer to who asked.
+        """Handle a message; the value that it returns is the answer to an ask.
 
         An actor that defines its own ends it with `return super().on_receive(message)` for what it does not know.
-        Raises MessageNotHandled: who asked is told, what was only told is logged, and the actor goes on.
+        Raises MessageNotHandled: an ask fails with it, a `tell` is logged, and the actor goes on.
         """
         name = type(self).__name__
         if type(self).on_receive is Actor.on_receive:

@@ -59,17 +59,15 @@ class Causes:
         self._variables: dict[str, str] = {}
         """The same, where nothing else is found."""
         self._memories: dict[str, str] = {}
-        """And the same again."""
         self._sets: dict[str, str] = {}
-        """States of sets, where nothing at all is found."""
+        """And the same again, in this order."""
         self._after: dict[tuple[object, ...], dict[bytes, Any]] = defaultdict(dict)
         """By source, of whichever job of the history, and offset, the first record that came then."""
 
     @property
     def found(self) -> tuple[str, ...]:
-        seen = self._found, self._clocks, self._paced
-        certain_first = *seen, self._unsteady, self._variables, self._memories, self._sets
-        return tuple(next(filter(None, certain_first), {}).values())
+        seen, in_code = (self._found, self._clocks, self._paced), (self._unsteady, self._variables)
+        return tuple(next(filter(None, (*seen, *in_code, self._memories, self._sets)), {}).values())
 
     def begin_again(self) -> None:
         """Another history follows: nothing in it is a restore of what was before."""

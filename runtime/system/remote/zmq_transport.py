@@ -323,7 +323,8 @@ def check_bind(bind: str, keys: CurveKeys | None, advertised_host: str | None) -
         raise ValueError(f"{bind} can be reached from other hosts: that takes CurveKeys")
 
 
-def _check_form(bind: str, keys: CurveKeys | None) -> None:
+def _check_form(bind: object, keys: object) -> None:
+    """Whatever a user gave."""
     if not re.fullmatch(r"tcp://[^/]+:(\d+|\*)", str(bind)):
         raise ValueError(f"bind: wanted tcp://host:port, as in 'tcp://127.0.0.1:0' (0: any free port), found {bind!r}")
     if keys is not None and not isinstance(keys, CurveKeys):
