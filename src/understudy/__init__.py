@@ -405,8 +405,8 @@ _HOMES = {
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
         "ActorError CallTimedOut CannotLoad CannotRescale CannotRestore EndlessTimers InvalidTimeout MarkerMismatch "
-        "MarkerMoved MessageNotHandled NoEventTime NoReadableCheckpoint NoTimerMethod OutputInUse OutsideUnavailable RecordNotSent "
-        "StateDoesNotFit SuperNotCalled UnknownJob UnusableRecord UnwantedResult"
+        "MarkerMoved MessageNotHandled NoEventTime NoReadableCheckpoint NoTimerMethod OutputInUse OutsideUnavailable "
+        "RecordNotSent StateDoesNotFit SuperNotCalled UnknownJob UnusableRecord UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnstableKey UnusableKey",
