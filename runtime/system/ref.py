@@ -91,7 +91,7 @@ class LocalRef(_ByAddress, pykka.ActorRef[Actor]):
         """Send a message, and go on. It never fails: of an actor that has stopped, `dead_letters` counts it."""
         self.cell.tell(message)
 
-    @overload
+    @overload  # type: ignore[override]  # Pykka's waits unless it is asked not to; ours never has
     def ask(
         self, message: Any, *, timeout_ms: float | None = ..., block: Literal[False] = ..., timeout: float | None = ...
     ) -> ActorFuture[Any]: ...

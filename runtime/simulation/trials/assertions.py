@@ -159,16 +159,6 @@ class Survived:
         }
         return "".join(f"; {what} {found}" for what, found in parts.items() if found)
 
-    def doubts(self) -> str:
-        """What a test that passes has to say though nobody prints it; empty where there is nothing."""
-        told = [f"the job survived, and is not found wrong, but doubtful: {each}" for each in self.doubtful]
-        if self.in_batches:
-            told.append(
-                "the job survived, but its output depends on where batches end, so on the pace at which records come:\n"
-                f"{self.in_batches:.300}\nWhat is made of the records alone, as by event time, is the same at each pace"
-            )
-        return "\n".join(told)
-
     def add(self, tried: Tried) -> None:
         """Count one history more."""
         self.histories += 1
@@ -256,7 +246,7 @@ class _Assertion:
         self._compare_with(hash_seeds)
         check_that_some_happened(self._faults, survived.faults.total(), self._trial.reference.virtual_ms)
         survived.not_compared = hash_seeds.not_compared
-        if doubts := survived.doubts():
+        if doubts := _doubts(survived):
             warnings.warn(doubts, RuntimeWarning, stacklevel=4)
         return survived
 
@@ -328,6 +318,17 @@ class _Assertion:
                 yield Violation(violation.oracle, f"{where} has committed {violation.problem} {amounts}")
 
 
+def _doubts(survived: Survived) -> str:
+    """What a test that passes has to say though nobody prints it; empty where there is nothing."""
+    told = [f"the job survived, and is not found wrong, but doubtful: {each}" for each in survived.doubtful]
+    if survived.in_batches:
+        told.append(
+            "the job survived, but its output depends on where batches end, so on the pace at which records come:\n"
+            f"{survived.in_batches:.300}\nWhat is made of the records alone, as by event time, is the same at each pace"
+        )
+    return "\n".join(told)
+
+
 def _actions(actions: Sequence[ClientAction] | None, faults: Sequence[Fault] | None) -> tuple[ClientAction, ...] | None:
     """None for random ones."""
     if actions is None:
@@ -336,7 +337,7 @@ def _actions(actions: Sequence[ClientAction] | None, faults: Sequence[Fault] | N
 
 
 _HISTORIES_BEFORE_OTHER_PROCESSES = 10
-"""After so many the other processes have had time to answer, and what they find need not wait for all others."""
+"""By then the other processes have had time to answer, and what they find need not wait for the other histories."""
 
 _NOT_REPEATED = ("actions", "faults", "first_seed", "histories", "minutes")
 """Options that a report does not repeat, since it has its own."""
