@@ -14,7 +14,9 @@ from typing import Any, ClassVar, NoReturn
 
 import pykka
 
+from ..messages.fields import found
 from .context import ActorContext
+from .errors import MessageNotHandled
 
 
 class SupervisorStrategy(Enum):
@@ -82,6 +84,18 @@ class Actor(pykka.Actor):
     def start(cls, *_args: Any, **_kwargs: Any) -> NoReturn:
         """Pykka's way to start an actor; ours is `spawn`, because an actor belongs to a system."""
         raise TypeError(f"spawn it: system.spawn({cls.__name__}(...)), or context.spawn(...) inside an actor")
+
+    def on_receive(self, message: Any) -> Any:
+        """Handle a message; the value that it returns is the answer to an ask.
+
+        An actor that defines its own ends it with `return super().on_receive(message)` for what it does not know.
+        Raises MessageNotHandled: an ask fails with it, a `tell` is logged, and the actor goes on.
+        """
+        name = type(self).__name__
+        if type(self).on_receive is Actor.on_receive:
+            wanted = "define `def on_receive(self, message)` in that class"
+            raise MessageNotHandled(f"no {name}.on_receive for {found(message)}: {wanted}")
+        raise MessageNotHandled(f"{name}.on_receive does not know {found(message)}")
 
     def on_start(self) -> Any:
         """Set up; runs on the actor's dispatcher. Raising is a failure like any other."""

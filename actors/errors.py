@@ -25,6 +25,7 @@ ActorError
 ├── OutsideUnavailable      a sink's outside system has refused for as long as the sink tries again
 ├── MarkerMoved             a LedgerSink's `apply` found the marker elsewhere, and wrote nothing
 ├── MarkerMismatch          that marker cannot be what it is; says what was lost, or who else counts
+├── MessageNotHandled       an actor does not know this message, or defines no on_receive; it goes on
 ├── InvalidTimeout          a timeout that is no number; says what to write
 └── IllegalTransition       an execution or job got an event that its transition table does not allow
 """
@@ -263,6 +264,10 @@ class MarkerMismatch(ActorError):
             "under this name. If this one is a zombie, its end is right; if not, it was restored from a checkpoint "
             "that is not the newest: start the job again from that checkpoint as a new job"
         )
+
+
+class MessageNotHandled(ActorError):
+    """An actor does not know this message; the text says what it was, and which class is without its handler."""
 
 
 class InvalidTimeout(ActorError, TypeError, ValueError):

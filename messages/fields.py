@@ -60,7 +60,9 @@ def _class_said(raw: Any) -> type:
         raise MalformedMessage(f"wanted [tag, fields], found {found(raw)}")
     cls = class_of(raw[0])
     if cls is None:
-        raise MalformedMessage(f"unknown message {reprlib.repr(raw[0])}")
+        raise MalformedMessage(
+            f"unknown message {reprlib.repr(raw[0])}: no module that this process has imported defines it"
+        )
     return cls
 
 

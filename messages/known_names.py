@@ -61,6 +61,7 @@ def known_arguments(
 
         @wraps(function)
         def checked(*values: P.args, **named: P.kwargs) -> R:
+            __tracebackhide__ = True
             try:
                 call.check(values, named)
             except TypeError as error:

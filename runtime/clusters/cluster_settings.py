@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypedDict, TypeVar
 
 from ...actors.job_manager.job_manager_settings import (
     CANCEL_TIMEOUT_MS,
@@ -76,6 +76,22 @@ class ClusterSettings:
             raise InvalidSetting(f"web_port: wanted a port, 0 to 65535, or None, found {port!r}")
         text("web_host", self.web_host)
         check_binding(self.web_host, self.web_token)
+
+
+class ClusterOptions(TypedDict, total=False):
+    """The settings beside the first two, as keywords of a cluster: type checkers and completion know them by this."""
+
+    host: str
+    heartbeat_interval_ms: int
+    heartbeat_timeout_ms: int
+    slot_timeout_ms: int
+    cancel_timeout_ms: int
+    name_lease_ms: int
+    web_port: int | None
+    web_host: str
+    web_token: str | None
+    history_dir: str | None
+    config: Mapping[str, str | float]
 
 
 def known_settings(called: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

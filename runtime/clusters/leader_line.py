@@ -141,7 +141,7 @@ class LeaderLine:
         The future fails as an ask does, or with AnswerLost or NoLeader.
         """
         put = _Put(message, actor, timeout_ms, patience_ms)
-        return cast("ActorFuture[Any]", self._actor.ask(put, timeout_ms=math.inf))
+        return self._actor.ask(put, timeout_ms=math.inf)
 
     def follow(self, callback: Callable[[], None]) -> None:
         """Call back when a next leader is there, on the system's loop. It must not block."""

@@ -7,7 +7,7 @@ import pkgutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from ...actors.job_manager.launcher import Launcher
 from ...messages.error_frames import end_at_the_caller
@@ -16,7 +16,7 @@ from ..api.translation import DataFrameBinding
 from ..high_availability.settings import RecoveryMode
 from ..system.descriptors import descriptors_of_process
 from .cluster import Cluster
-from .cluster_settings import ClusterSettings, known_settings
+from .cluster_settings import ClusterOptions, ClusterSettings, known_settings
 from .configuration import Configuration
 from .local_launcher import LocalLauncher
 from .task_manager_process import TaskManagerLaunch
@@ -57,7 +57,7 @@ class LocalCluster(Cluster):
         *,
         unix_sockets: bool = True,
         debug: bool = False,
-        **settings: Any,
+        **settings: Unpack[ClusterOptions],
     ) -> None:
         if debug:
             raise InvalidSetting(

@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ...actors.job_manager.launcher import Launcher
 from ..api.errors import InvalidProgram, InvalidSetting
@@ -19,7 +19,7 @@ from ..api.translation import DataFrameBinding
 from ..connectors.spark.this_python import python_of_pyspark, use_this_python
 from ..high_availability.kept_jobs import TakenOver
 from .cluster import Cluster
-from .cluster_settings import ClusterSettings, known_settings
+from .cluster_settings import ClusterOptions, ClusterSettings, known_settings
 from .spark_launcher import SparkLauncher
 from .spark_session_use import check_is_session, check_session, local_slots
 from .task_manager_process import TaskManagerLaunch
@@ -44,7 +44,11 @@ class SparkCluster(Cluster):
 
     @known_settings("SparkCluster")
     def __init__(
-        self, spark: SparkSession, task_managers: int = 1, slots_per_task_manager: int = 1, **settings: Any
+        self,
+        spark: SparkSession,
+        task_managers: int = 1,
+        slots_per_task_manager: int = 1,
+        **settings: Unpack[ClusterOptions],
     ) -> None:
         super().__init__(ClusterSettings(task_managers, slots_per_task_manager, **settings))
         check_is_session(spark)

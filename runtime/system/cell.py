@@ -25,8 +25,9 @@ from pykka import messages as pykka_messages
 
 from ...actors.actor import Actor, Step, SupervisorStrategy, Terminated
 from ...actors.ask_errors import ActorDead
-from ...actors.errors import ActorError
+from ...actors.errors import ActorError, MessageNotHandled
 from ...messages import MessageError
+from ...messages.fields import found
 from .context import CellContext
 from .dead_letters import DeadLetterReason
 from .dispatcher import Seat, drive, outcome_of
@@ -51,6 +52,14 @@ class Phase(Enum):
     RESTARTING = auto()
     STOPPING = auto()
     STOPPED = auto()
+
+
+def check_actor(actor: object) -> None:
+    """Raises TypeError for what is no actor: a class spawned as one would be filled with the fields of an actor."""
+    if isinstance(actor, type):
+        raise TypeError(f"spawn wants an actor, found the class {actor.__name__}: write spawn({actor.__name__}())")
+    if not isinstance(actor, Actor):
+        raise TypeError(f"spawn wants an object of a subclass of understudy.Actor, found {found(actor)}")
 
 
 class Cell:
@@ -236,6 +245,9 @@ class Cell:
                 reply_to.try_fail(error)
                 if isinstance(error, (ActorError, MessageError)):
                     return  # a refusal, said by name to the one who asked: the actor is well
+            elif isinstance(error, MessageNotHandled):
+                logger.warning("%s has left a message: %s", self.address, error)
+                return
             self._fail(error)
         else:
             if reply_to is not None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import pykka
 
 from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout, RemoteActorError, Unreachable
+from ...actors.errors import MessageNotHandled
 
 __all__ = [
     "ActorDead",
@@ -24,6 +25,7 @@ __all__ = [
     "FutureTimeout",
     "InsecureKeyFile",
     "InvalidAddress",
+    "MessageNotHandled",
     "NameTaken",
     "RemoteActorError",
     "SystemStopped",

@@ -17,11 +17,23 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from .home import Home
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
+_LOOPS: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
+"""Those that actor systems run on."""
+
+
+def check_wait() -> None:
+    """Raises RuntimeError on the loop of an actor system: who blocks it waits for what can only happen on it."""
+    if asyncio._get_running_loop() in _LOOPS:
+        raise RuntimeError(
+            "this waits for an answer on the event loop of an actor system, which brings the answer: write "
+            '`await ref.ask(...)` in an `async def`; or, for a handler that blocks, spawn(..., dispatcher="thread")'
+        )
 
 
 class ScheduledCall:
@@ -59,6 +71,8 @@ class SystemLoop:
         self._lent = lent
         self._loop: asyncio.AbstractEventLoop | None = lent
         self._thread: threading.Thread | None = None
+        if lent is not None:
+            _LOOPS.add(lent)
         self.home: Home | None = None
         """Where the system has been started."""
 
@@ -86,6 +100,7 @@ class SystemLoop:
         if self._lent is not None:
             return
         self._loop = self._made_loop()
+        _LOOPS.add(self._loop)
         self._thread = threading.Thread(target=self._run, name=f"{self._name}-loop", daemon=True)
         self._thread.start()
 

@@ -18,6 +18,7 @@ from pykka import ThreadingFuture
 from ...actors.answer import Answer
 from ...actors.timeouts import timeout_seconds
 from .errors import FutureTimeout
+from .event_loop import check_wait
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -56,6 +57,8 @@ class ActorFuture(ThreadingFuture[T], Answer[T]):
         done = self._result
         if done is not None and done.exc_info is None:
             return done.value
+        if done is None and seconds != 0:
+            check_wait()
         try:
             return super().get(timeout=seconds)
         except pykka.Timeout as error:

@@ -7,7 +7,7 @@ in another process. Two references are equal when their addresses are.
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, overload
 
 import pykka
 from pykka.messages import _ActorStop
@@ -90,11 +90,25 @@ class LocalRef(_ByAddress, pykka.ActorRef[Actor]):
         return self.cell.address
 
     def tell(self, message: Any) -> None:
+        """Send a message, and go on. It never fails: of an actor that has stopped, `dead_letters` counts it."""
         self.cell.tell(message)
+
+    @overload  # type: ignore[override]  # Pykka's waits unless it is asked not to; ours never has
+    def ask(
+        self, message: Any, *, timeout_ms: float | None = ..., block: Literal[False] = ..., timeout: float | None = ...
+    ) -> ActorFuture[Any]: ...
+
+    @overload
+    def ask(self, message: Any, *, timeout_ms: float | None = ..., block: bool, timeout: float | None = ...) -> Any: ...
 
     def ask(
         self, message: Any, *, timeout_ms: float | None = None, block: bool = False, timeout: float | None = None
     ) -> Any:
+        """Send a message, and get its answer: `await ref.ask(m)`, or from a thread `ref.ask(m).result(timeout=1)`.
+
+        That raises AskTimeout after `timeout_ms`, ActorDead, or what the handler raised. Pykka's `block=True` waits
+        here, `timeout` seconds at most.
+        """
         seconds = timeout_seconds(timeout)
         future = self.cell.ask(message, timeout_ms)
         return future.get(timeout=seconds) if block else future

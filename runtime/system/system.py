@@ -30,7 +30,7 @@ from ...actors.timeouts import timeout_seconds
 from .asks import OpenAsks
 from .asyncio_dispatcher import AsyncioDispatcher
 from .blocking import Blocking, BlockingPool
-from .cell import Cell
+from .cell import Cell, check_actor
 from .clock import RandomIds, SystemClock
 from .dead_letters import DeadLetterReason, DeadLetters
 from .dispatcher import Dispatcher
@@ -311,6 +311,7 @@ class ActorSystem:
         kind, _, argument = (dispatcher or self._default_dispatcher).partition(":")
         if kind not in self._dispatchers:
             raise ValueError(f"no dispatcher {kind!r}: wanted one of {sorted(self._dispatchers)}")
+        check_actor(actor)
         if isinstance(getattr(actor, "_actor_ref", None), LocalRef):
             raise ValueError(f"{actor} has been spawned already: spawn a new instance")
         if parent is not None and parent.is_ending:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .actors.errors import InvalidTimeout as InvalidTimeout
     from .actors.errors import MarkerMismatch as MarkerMismatch
     from .actors.errors import MarkerMoved as MarkerMoved
+    from .actors.errors import MessageNotHandled as MessageNotHandled
     from .actors.errors import NoEventTime as NoEventTime
     from .actors.errors import NoReadableCheckpoint as NoReadableCheckpoint
     from .actors.errors import NoTimerMethod as NoTimerMethod
@@ -404,8 +405,8 @@ _HOMES = {
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
         "ActorError CallTimedOut CannotLoad CannotRescale CannotRestore EndlessTimers InvalidTimeout MarkerMismatch "
-        "MarkerMoved NoEventTime NoReadableCheckpoint NoTimerMethod OutputInUse OutsideUnavailable RecordNotSent "
-        "StateDoesNotFit SuperNotCalled UnknownJob UnusableRecord UnwantedResult"
+        "MarkerMoved MessageNotHandled NoEventTime NoReadableCheckpoint NoTimerMethod OutputInUse OutsideUnavailable "
+        "RecordNotSent StateDoesNotFit SuperNotCalled UnknownJob UnusableRecord UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnstableKey UnusableKey",

@@ -179,7 +179,7 @@ def test_defaults_fill_what_is_missing() -> None:
         (said("Heartbeat", sender="x", sequence=1, metrics=[5]), "Heartbeat.metrics[0]: wanted the fields of TaskMetr"),
         (said("OperatorAnswer", answer=5), "OperatorAnswer.answer: wanted plain data, found int 5"),
         (said("OperatorAnswer", answer=b"\xc1"), "OperatorAnswer.answer: not plain data"),
-        (said("NoSuch"), "unknown message 'NoSuch'"),
+        (said("NoSuch"), "unknown message 'NoSuch': no module that this process has imported defines it"),
         (msgpack.packb(["Heartbeat", []]), "wanted [tag, fields], found list ['Heartbeat', []]"),
         (msgpack.packb(["Heartbeat"]), "wanted [tag, fields], found list ['Heartbeat']"),
         (msgpack.packb([["a"], {}]), "wanted [tag, fields]"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from types import AsyncGeneratorType, GeneratorType, SimpleNamespace
-from typing import Any
+from typing import Any, get_origin
 
 import cloudpickle
 
@@ -25,7 +25,7 @@ from ....actors.operators.source import FromSplit, Source
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages import CheckpointId
 from ....messages.own_annotations import own_annotations
-from ....state import OperatorListState, declared_states
+from ....state import OperatorListState, StateDeclaration, declared_states
 from ...api.captured_changes import changes, changes_of
 from ...api.private_names import is_ours
 from ...api.stream_graph import StreamNode
@@ -59,14 +59,15 @@ class Causes:
         self._variables: dict[str, str] = {}
         """The same, where nothing else is found."""
         self._memories: dict[str, str] = {}
-        """And the same again."""
+        self._sets: dict[str, str] = {}
+        """And the same again, in this order."""
         self._after: dict[tuple[object, ...], dict[bytes, Any]] = defaultdict(dict)
         """By source, of whichever job of the history, and offset, the first record that came then."""
 
     @property
     def found(self) -> tuple[str, ...]:
-        certain_first = self._found, self._clocks, self._paced, self._unsteady, self._variables, self._memories
-        return tuple(next(filter(None, certain_first), {}).values())
+        seen, in_code = (self._found, self._clocks, self._paced), (self._unsteady, self._variables)
+        return tuple(next(filter(None, (*seen, *in_code, self._memories, self._sets)), {}).values())
 
     def begin_again(self) -> None:
         """Another history follows: nothing in it is a restore of what was before."""
@@ -224,6 +225,11 @@ class Causes:
         """
         kind = type(operator).__name__
         for name, each in declared_states(type(operator)).items():
+            if operator.context.restored and _holds_sets(each):
+                self._sets[name] = (
+                    f"state {name!r} of {kind} holds sets, and a restored one is gone through in another order: "
+                    "sorted(...) where its items go out"
+                )
             ttl = getattr(each, "ttl", None)
             if ttl is not None and ttl.clock == "processing" and ttl.duration_ms <= operator.context.clock.now_ms():
                 self._memories[name] = (
@@ -350,6 +356,11 @@ def _held(operator: Operator) -> Held:
         for what, value in what_is_held([operator]).items()
         if what not in own and not (is_of_us and what.startswith("attribute "))
     }
+
+
+def _holds_sets(state: StateDeclaration) -> bool:
+    kinds = (getattr(state, name, None) for name in ("type", "value_type"))
+    return any((get_origin(kind) or kind) in (set, frozenset) for kind in kinds)
 
 
 def _of_lists(operator: Operator) -> str:

@@ -91,11 +91,21 @@ def unrepeatable_report(call: Call, diagnosis: Diagnosis, causes: Sequence[str] 
     return "\n".join(parts)
 
 
-def other_process_report(call: Call, problem: str) -> str:
-    """Of a job that commits something else in another process. `problem`: begins with what it depends on."""
+def other_process_report(call: Call, problem: str, causes: Sequence[str] = ()) -> str:
+    """Of a job that commits something else in another process. `problem`: begins with what it depends on. `causes`:
+    likely ones.
+    """
     advice = {"hash-seed": HASHES, "time-zone": TIME_ZONES}.get(problem.partition(":")[0], WHAT_CHANGES)
     return "\n".join(
-        [problem, "", *advice, "", "No fault is needed for it. Each run looks for it:", f"    {call.text()}"]
+        [
+            problem,
+            "",
+            *advice,
+            *_likely(causes),
+            "",
+            "No fault is needed for it. Each run looks for it:",
+            f"    {call.text()}",
+        ]
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from ....actors.operators.source import Source
@@ -12,7 +12,7 @@ from .job_trial import Unfit
 
 _ROWS = 1024
 
-Inputs = Mapping[str, list[Any]]
+Inputs = dict[str, list[Any]]
 """By the source's name, all of its records in their order; rows of columns as dictionaries."""
 
 

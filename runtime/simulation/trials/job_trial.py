@@ -115,6 +115,7 @@ class JobTrial:
         """Calls in coroutines that hold the event loop."""
         self.doubtful: list[str] = []
         """Sentences on calls and changes in the code, which are a likely cause where something goes wrong."""
+        __tracebackhide__ = True
         self.reference = self._run_calmly(_checked(env, self._plain), with_sides=with_sides)
         self.hurried = self._run_in_hurry()
 
@@ -242,6 +243,7 @@ class JobTrial:
 
     def _run_calmly(self, interval_ms: int, *, with_sides: bool) -> Tried:
         """Without faults, restarts and hurry: slowly enough, and not much too slowly."""
+        __tracebackhide__ = True
         wanted_ms = _CHECKPOINTS * interval_ms
         pause_ms = wanted_ms / _FIRST_GUESS
         sides = UnreadSides(self._env)
@@ -368,6 +370,7 @@ def _checked_outside(env: StreamEnvironment, outside: Any) -> Outside:
 
 def _check(how: str, tried: Tried) -> None:
     """Raises AssertionError for a run that has gone wrong."""
+    __tracebackhide__ = True
     if tried.violations:
         hint = ": does a source never return END?" if tried.status == STALLED else ""
         raise AssertionError(f"{how}: {tried.violations[0]}{hint}") from tried.crash

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -310,6 +311,7 @@ async def _link(socket: zmq.Socket[bytes], protocol: Any) -> _Link:
 
 def check_bind(bind: str, keys: CurveKeys | None, advertised_host: str | None) -> None:
     """Only the loopback interface may be bound to without keys, and all interfaces only under a name to be found by."""
+    _check_form(bind, keys)
     host = urlsplit(bind).hostname or ""
     if host in ("*", "0.0.0.0", "::") and advertised_host is None:
         raise ValueError(f"{bind} is no address that others can connect to: say which with advertised_host")
@@ -319,3 +321,12 @@ def check_bind(bind: str, keys: CurveKeys | None, advertised_host: str | None) -
         is_loopback = host == "localhost"
     if keys is None and not is_loopback:
         raise ValueError(f"{bind} can be reached from other hosts: that takes CurveKeys")
+
+
+def _check_form(bind: object, keys: object) -> None:
+    """Whatever a user gave."""
+    if not re.fullmatch(r"tcp://[^/]+:(\d+|\*)", str(bind)):
+        raise ValueError(f"bind: wanted tcp://host:port, as in 'tcp://127.0.0.1:0' (0: any free port), found {bind!r}")
+    if keys is not None and not isinstance(keys, CurveKeys):
+        wanted = "CurveKeys, as of CurveKeys.load(path) or CurveKeys.generate()"
+        raise TypeError(f"curve: wanted {wanted}, found a {type(keys).__name__}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from understudy import InvalidSetting, LocalCluster, RemoteCluster, StandaloneCluster
-from understudy.runtime.clusters.cluster_settings import ClusterSettings
+from understudy.runtime.clusters.cluster_settings import ClusterOptions, ClusterSettings
 
 
 @pytest.mark.parametrize(
@@ -63,3 +64,9 @@ def test_a_class_of_the_users_is_not_replaced_for_debugging(make: Callable[[], L
         InvalidSetting, match=r"debug: .* of another class than OfTwo.*: write LocalCluster\(\.\.\., deb"
     ):
         make()
+
+
+def test_type_checkers_know_each_setting():
+    said = typing.get_type_hints(ClusterOptions)
+    meant = typing.get_type_hints(ClusterSettings)
+    assert said == {name: meant[name] for name in list(meant)[2:]}

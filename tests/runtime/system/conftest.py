@@ -24,6 +24,9 @@ class Idler(Actor):
     def step(self) -> Step:
         return Step.IDLE
 
+    def on_receive(self, message: Any) -> None:
+        pass
+
 
 class Recorder(Idler):
     """Puts what it hears into a queue."""
