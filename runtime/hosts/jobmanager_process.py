@@ -62,7 +62,7 @@ AGAIN_SECONDS = 1.0
 
 
 def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> str:
-    """Run until SIGTERM, SIGINT or SIGHUP, on the main thread; returns why it ended.
+    """Run until SIGTERM, SIGINT or a terminal's SIGHUP, on the main thread; returns why it ended.
 
     Raises HostError, InsecureKeyFile, UnwritableRoot, UnreachableRoot, UnwritableFolder, HighAvailabilityError where it
     cannot begin.

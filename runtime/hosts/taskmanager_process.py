@@ -42,7 +42,7 @@ LEAVE_SECONDS = 2.0
 
 
 def run_task_manager_process(settings: HostSettings, *, in_background: bool = False) -> str:
-    """Run until SIGTERM, SIGINT or SIGHUP, on the main thread; returns why it ended.
+    """Run until SIGTERM, SIGINT or a terminal's SIGHUP, on the main thread; returns why it ended.
 
     Raises HostError, InsecureKeyFile, UnwritableFolder where it cannot begin.
     """

@@ -113,7 +113,18 @@ def test_a_folder_of_another_user_is_an_error_with_the_setting(tmp_path: Path, m
         PidFile(tmp_path, "jobmanager", "/log")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("has_terminal", [False, True])
+def test_sighup_ends_only_a_process_that_has_a_terminal(has_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """logrotate and others send it to daemons to have files opened again; they do not mean an end."""
+    monkeypatch.setattr("understudy.runtime.hosts.standing_process.has_terminal", lambda: has_terminal)
+    stop, before = Stop(), signal.getsignal(signal.SIGHUP)
+    with stop.on_signals():
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert stop.reason == ("SIGHUP" if has_terminal else "")
+    assert signal.getsignal(signal.SIGHUP) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_wait_and_the_handlers_are_put_back(number: signal.Signals) -> None:
     stop, before = Stop(), signal.getsignal(number)
     with stop.on_signals():
