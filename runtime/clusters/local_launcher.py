@@ -21,6 +21,7 @@ from ..output.pipes import LastLine, OutputPipes
 from .module_path import searched_folders
 from .task_manager_process import TaskManagerLaunch
 from .template import Exited, Fork, Forked, Kill, describe_exit_code, receive, send, send_streams
+from .work_dir import see_work_dir
 
 log = logging.getLogger(__name__)
 
@@ -208,6 +209,7 @@ class LocalLauncher:
                 return
             token, self._next_token = self._next_token, self._next_token + 1
             try:
+                see_work_dir(self._work_dir)
                 if self._template.is_gone:
                     self._template = self._new_template()
                 child = self._children[token] = _Child(job_id, index, self._template)
