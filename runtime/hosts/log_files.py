@@ -62,7 +62,7 @@ class LogFile(logging.handlers.RotatingFileHandler):
 
     def emit(self, record: logging.LogRecord) -> None:
         before = self._left_out
-        if self.stream is not None and not self._is_named():
+        if (stream := self.stream) is not None and not self._is_named(stream):
             self._drop_stream()
         super().emit(record)
         if before and self._left_out == before:
@@ -88,10 +88,10 @@ class LogFile(logging.handlers.RotatingFileHandler):
         os.makedirs(os.path.dirname(self.baseFilename), exist_ok=True)
         return super()._open()
 
-    def _is_named(self) -> bool:
+    def _is_named(self, stream: io.TextIOWrapper) -> bool:
         """Whether the file that is written is the one of this name."""
         try:
-            return os.path.samestat(os.stat(self.baseFilename), os.fstat(self.stream.fileno()))
+            return os.path.samestat(os.stat(self.baseFilename), os.fstat(stream.fileno()))
         except OSError:
             return False
 
