@@ -122,21 +122,22 @@ class PidFile:
 
 def running_processes(folder: str | Path, role: Role | None = None) -> list[ProcessState]:
     """The processes of this host that have pid files here and run. Files of those that are gone are removed. Raises
-    InvalidSettings where a file lies in the folder's place.
+    InvalidSettings where a file lies in the folder's place, or this user may not use it.
     """
-    if not Path(folder).is_dir():
-        if Path(folder).exists():
-            raise InvalidSettings(f"run.dir: {folder} is no folder: name one, or remove what lies there")
-        return []
     found: list[ProcessState] = []
-    with _alone_in(Path(folder)):
-        for path in sorted(Path(folder).glob(f"{role or ''}*.json")):
-            free = _locked(path)
-            if free is not None:
-                path.unlink(missing_ok=True)
-                free.close()
-            elif (state := _read(path)) is not None:
-                found.append(state)
+    with usable("run.dir", folder):
+        if not Path(folder).is_dir():
+            if Path(folder).exists():
+                raise InvalidSettings(f"run.dir: {folder} is no folder: name one, or remove what lies there")
+            return []
+        with _alone_in(Path(folder)):
+            for path in sorted(Path(folder).glob(f"{role or ''}*.json")):
+                free = _locked(path)
+                if free is not None:
+                    path.unlink(missing_ok=True)
+                    free.close()
+                elif (state := _read(path)) is not None:
+                    found.append(state)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -109,8 +110,11 @@ def test_a_folder_of_another_user_is_an_error_with_the_setting(tmp_path: Path, m
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     monkeypatch.setattr("os.open", forbidden)
-    with pytest.raises(InvalidSettings, match=f"run.dir: {tmp_path} cannot be used: Permission denied"):
+    belongs = f"run.dir: {tmp_path} cannot be used: Permission denied .*: it belongs to {pwd.getpwuid(os.getuid())[0]}"
+    with pytest.raises(InvalidSettings, match=f"{belongs}: do this as that user, or name a folder of this one"):
         PidFile(tmp_path, "jobmanager", "/log")
+    with pytest.raises(InvalidSettings, match=belongs):
+        running_processes(tmp_path)
 
 
 @pytest.mark.parametrize("has_terminal", [False, True])
