@@ -50,6 +50,8 @@ FAILED_IN_A_ROW = 10
 SHORT_LINE = 160
 """Characters of a text without a place that is logged again with each repetition; of a longer one, that it was."""
 
+_AS_LOGGED = ", as logged above"
+
 IN_VAIN = 5
 """After this number of restarts without a completed checkpoint the log says so, and then each time it has doubled."""
 
@@ -278,7 +280,7 @@ class FailureLog:
             return tell_end(failure)
         what = raised(root)
         if not is_repeated:
-            return f"failed: {_told_shortly(root)}, as logged above"
+            return f"failed: {_told_shortly(root).removesuffix(_AS_LOGGED)}{_AS_LOGGED}"
         return f"{failure.error_message.partition(f': {what.error_type}: ')[0]}: {what.error_type}, as logged above"
 
     def _counted(self, failure: FailureCause) -> _Told:
@@ -309,7 +311,7 @@ def _told_shortly(failure: FailureCause) -> str:
     if place := tell_place(failure):
         return f"{what} in {place}"
     line = tell_line(failure)
-    return line if len(line) <= SHORT_LINE else f"{what}, as logged above"
+    return line if len(line) <= SHORT_LINE else f"{what}{_AS_LOGGED}"
 
 
 def _outlook(restart: Restart | None) -> str:

@@ -7,7 +7,10 @@ from importlib import import_module
 import click
 
 from ..lazy_names import no_collections
+from .closed_streams import open_closed_streams
 from .groups import CommandGroup
+
+open_closed_streams()
 
 _COMMANDS = {
     "Programs": {

@@ -198,13 +198,13 @@ def _run(
 
 
 def _start(cluster: Cluster, open_: contextlib.ExitStack) -> None:
-    """Raises ClickException where another program has its port."""
+    """Raises ClickException where this machine does not let it, or another program has its port."""
     try:
         open_.enter_context(cluster)
     except OSError as error:
-        if cluster.settings.web_port is None:
-            raise
-        raise click.ClickException(str(error.strerror)) from error
+        if cluster.settings.web_port is None or error.strerror is None:
+            raise click.ClickException(f"the cluster cannot start: {error.strerror or error}") from error
+        raise click.ClickException(error.strerror) from error
 
 
 def _tell_what_is_kept(cluster: Cluster) -> None:

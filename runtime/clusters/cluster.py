@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import math
-import shutil
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -63,7 +62,7 @@ from .stream_queries import StreamQueries
 from .task_manager_process import TaskManagerLaunch
 from .watch import Watch
 from .web import WebSide
-from .work_dir import made_work_dir
+from .work_dir import made_work_dir, remove_work_dir
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +133,7 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         if system.loop.is_elsewhere:
             return  # it goes on in the process that this one was forked from
         with ExitStack() as last_first:  # each is done, also when the user is impatient and interrupts again
-            last_first.callback(shutil.rmtree, self._work_dir, ignore_errors=True)
+            last_first.callback(remove_work_dir, self._work_dir)
             if self._announced is not None:
                 last_first.callback(self._announced.close)
             last_first.callback(self._lead.end)

@@ -21,6 +21,7 @@ from ..output.pipes import LastLine, OutputPipes
 from .module_path import searched_folders
 from .task_manager_process import TaskManagerLaunch
 from .template import Exited, Fork, Forked, Kill, describe_exit_code, receive, send, send_streams
+from .work_dir import see_work_dir
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,8 @@ _BY_OTHERS = (
     "memory.events of its container, says so); give it more memory, or run more TaskManagers with less state each"
 )
 _MORE_MEMORY = "it got no more memory, or no more threads: see `ulimit -v`, `ulimit -u` and the limits of its container"
+_BY_ITSELF = {"killed by SIGINT": _MORE_MEMORY}
+"""OpenBLAS does so where it gets no thread; Ctrl-C does not reach a template."""
 _REMEDIES = {
     "MemoryError": _MORE_MEMORY,
     "bad_alloc": _MORE_MEMORY,
@@ -208,6 +211,7 @@ class LocalLauncher:
                 return
             token, self._next_token = self._next_token, self._next_token + 1
             try:
+                see_work_dir(self._work_dir)
                 if self._template.is_gone:
                     self._template = self._new_template()
                 child = self._children[token] = _Child(job_id, index, self._template)
@@ -274,8 +278,8 @@ class LocalLauncher:
     def _template_gone(self, template: _TemplateProcess, how: str) -> None:
         """It takes its children with it, so they are gone too by now; `start` makes the next one."""
         if not template.has_forked:
-            is_pythons = not how.endswith(_KILLED)
-            how += f", before it had started anything ({sys.executable}){f'; {_PYTHON}' if is_pythons else ''}"
+            advice = "" if how.endswith(_KILLED) else f"; {_BY_ITSELF.get(how, _PYTHON)}"
+            how += f", before it had started anything ({sys.executable}){advice}"
         with self._lock:
             template.close()
             orphans = [token for token, child in self._children.items() if child.template is template]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,10 @@ from .spark_cluster import DAEMON, DAEMON_SETTING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_TOO_OLD = re.compile(r"class file version (\d+)\..* class file versions up to (\d+)\.")
+_CLASS_FILES_OF_JAVA_0 = 44
+"""Java 17 has class files of version 61, Java 8 those of 52."""
 
 
 @contextlib.contextmanager
@@ -45,23 +50,29 @@ def spark_session(master: str, folder: Path) -> Iterator[SparkSession]:
             with _stderr_into(log):
                 spark = builder.getOrCreate()
         except Exception as error:
-            tail = log.read_text(errors="replace").splitlines()[-10:]
-            said = f"Spark did not start on {master!r}: {java_advice(os.environ) or error}"
-            raise click.ClickException("\n".join([said, *tail])) from error
+            wrote = log.read_text(errors="replace")
+            said = f"Spark did not start on {master!r}: {java_advice(os.environ, wrote) or error}"
+            raise click.ClickException("\n".join([said, *wrote.splitlines()[-10:]])) from error
         try:
             yield spark
         finally:
             spark.stop()
 
 
-def java_advice(environ: Mapping[str, str]) -> str:
-    """What to do where PySpark finds no Java; empty where it finds one."""
+def java_advice(environ: Mapping[str, str], said: str = "") -> str:
+    """What to do where PySpark finds no Java, or one that is too old, by what that `said`; else empty."""
     if home := environ.get("JAVA_HOME"):
         java = Path(home, "bin", "java")
-        return "" if java.exists() else f"JAVA_HOME is {home}, and there is no {java}: correct it, or unset it"
-    if shutil.which("java", path=environ.get("PATH", "")) is None:
+        if not java.exists():
+            return f"JAVA_HOME is {home}, and there is no {java}: correct it, or unset it"
+    elif found := shutil.which("java", path=environ.get("PATH", "")):
+        java = Path(found)
+    else:
         return "there is no java on the PATH, and no JAVA_HOME: install Java 17, or set JAVA_HOME to where it is"
-    return ""
+    if (versions := _TOO_OLD.search(said)) is None:
+        return ""
+    wanted, has = (int(version) - _CLASS_FILES_OF_JAVA_0 for version in versions.groups())
+    return f"{java} is Java {has}, and PySpark wants Java {wanted} or later: set JAVA_HOME to where that is"
 
 
 @contextlib.contextmanager

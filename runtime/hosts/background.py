@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from ...state.full_disk import folder_named
 from .errors import ProcessFailed
 from .folders import made_folder
 from .settings import FIELD_OF, HostSettings
@@ -25,11 +26,14 @@ _SHOWN_BYTES = 2_000
 
 def start_in_background(role: Role, loaded: LoadedSettings) -> ProcessState:
     """Start one more process, with these settings; returns when it is ready. What it says before it has a log, and why
-    it ends by an error, goes to `<log.dir>/<role>.start`. Raises ProcessFailed with the end of that if it ends before.
+    it ends by an error, goes to `<log.dir>/<role>.start`. Raises UnwritableFolder, and ProcessFailed with the end of
+    that file if the process ends before.
     """
     settings = loaded.settings
     out = made_folder("log.dir", settings.log_dir) / f"{role}.start"
-    with out.open("ab") as output:
+    with folder_named(str(out), is_local=True):
+        file = out.open("ab")
+    with file as output:
         began = output.tell()
         process = subprocess.Popen(
             [sys.executable, "-m", "understudy", role, "--in-background", *_as_flags(loaded)],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,5 +29,18 @@ def usable(key: str, folder: str | Path) -> Iterator[None]:
         yield
     except PermissionError as error:
         raise InvalidSettings(
-            f"{key}: {folder} cannot be used: {error.strerror} ({error.filename}): name a folder of this user"
+            f"{key}: {folder} cannot be used: {error.strerror} ({error.filename}){_belongs_to(folder)}"
         ) from error
+
+
+def _belongs_to(folder: str | Path) -> str:
+    """Whose it is, with what to do."""
+    advice = "do this as that user, or name a folder of this one"
+    try:
+        owner = os.stat(folder).st_uid
+    except OSError:
+        return ": name a folder of this user"
+    try:
+        return f": it belongs to {pwd.getpwuid(owner).pw_name}: {advice}"
+    except KeyError:
+        return f": it belongs to user {owner}: {advice}"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -35,7 +34,7 @@ from ..clusters.configuration import Configuration
 from ..clusters.leading import Leading, leading
 from ..clusters.remote_cluster import in_digits
 from ..clusters.watch import Watch
-from ..clusters.work_dir import made_work_dir
+from ..clusters.work_dir import made_work_dir, remove_work_dir
 from ..high_availability.errors import HighAvailabilityError, NotOurs, NotReachable
 from ..high_availability.kept_jobs import TakenOver
 from ..metrics.slot_stacks import SlotStacks
@@ -62,7 +61,7 @@ AGAIN_SECONDS = 1.0
 
 
 def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> str:
-    """Run until SIGTERM, SIGINT or SIGHUP, on the main thread; returns why it ended.
+    """Run until SIGTERM, SIGINT or a terminal's SIGHUP, on the main thread; returns why it ended.
 
     Raises HostError, InsecureKeyFile, UnwritableRoot, UnreachableRoot, UnwritableFolder, HighAvailabilityError where it
     cannot begin.
@@ -111,7 +110,7 @@ def _lead(settings: HostSettings, keys: CurveKeys, lead: Leading, stop: Stop, pi
         system = _listening(settings, keys)
         stack.callback(system.shutdown)
         work_dir = made_work_dir()
-        stack.callback(shutil.rmtree, work_dir, ignore_errors=True)
+        stack.callback(remove_work_dir, work_dir)
         jobs = _Jobs(settings, keys, system, lead.high_availability(lambda: LeaderSessionId(system.new_id("session"))))
         stack.callback(
             lambda: jobs.close(cancel=bool(stop.reason) and not settings.has_successors, is_deposed=bool(over))

@@ -1,6 +1,7 @@
 """The log files of a process that stands alone: what it logs and what it prints, put aside when they are full.
 
-A disk that takes no more does not end the process: lines are left out until it takes them again.
+A disk that takes no more does not end the process: lines are left out until it takes them again. Somebody else may put
+the files aside too, as logrotate does, by renaming or by cutting off: the next line begins a new file.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import io
 import logging
 import logging.handlers
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -41,8 +43,9 @@ def log_to_file(settings: HostSettings, file: str, *, in_background: bool) -> No
 
 
 class LogFile(logging.handlers.RotatingFileHandler):
-    """One that is opened again after each line that it did not take. The first such line is reported on what standard
-    error was when this was made, and how many there were in the file itself, when it takes lines again.
+    """One that is opened again after each line that it did not take, and where its name is no longer that file's. The
+    first such line is reported on what standard error was when this was made, and how many there were in the file
+    itself, when it takes lines again.
     """
 
     def __init__(self, settings: HostSettings, file: str) -> None:
@@ -59,6 +62,8 @@ class LogFile(logging.handlers.RotatingFileHandler):
 
     def emit(self, record: logging.LogRecord) -> None:
         before = self._left_out
+        if (stream := self.stream) is not None and not self._is_named(stream):
+            self._drop_stream()
         super().emit(record)
         if before and self._left_out == before:
             self._left_out = 0
@@ -72,12 +77,27 @@ class LogFile(logging.handlers.RotatingFileHandler):
             super().handleError(record)
             return
         self._left_out += 1
-        stream, self.stream = self.stream, None
         with suppress(OSError, ValueError):
             if self._left_out == 1:
                 why = named(error, self.baseFilename, is_local=True)
                 text = f"{self.baseFilename} takes no lines, which are left out until it does: {why}"
                 print(text, file=self._aside, flush=True)
+        self._drop_stream()
+
+    def _open(self) -> io.TextIOWrapper:
+        os.makedirs(os.path.dirname(self.baseFilename), exist_ok=True)
+        return super()._open()
+
+    def _is_named(self, stream: io.TextIOWrapper) -> bool:
+        """Whether the file that is written is the one of this name."""
+        try:
+            return os.path.samestat(os.stat(self.baseFilename), os.fstat(stream.fileno()))
+        except OSError:
+            return False
+
+    def _drop_stream(self) -> None:
+        """The next line opens the file."""
+        stream, self.stream = self.stream, None
         if stream is not None:
             with suppress(OSError):
                 stream.close()

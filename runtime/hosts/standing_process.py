@@ -34,7 +34,6 @@ from .settings import HostSettings
 log = logging.getLogger(__name__)
 
 Role = Literal["jobmanager", "taskmanager"]
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _MOST_OF_A_ROLE = 1_000
 
 
@@ -123,21 +122,22 @@ class PidFile:
 
 def running_processes(folder: str | Path, role: Role | None = None) -> list[ProcessState]:
     """The processes of this host that have pid files here and run. Files of those that are gone are removed. Raises
-    InvalidSettings where a file lies in the folder's place.
+    InvalidSettings where a file lies in the folder's place, or this user may not use it.
     """
-    if not Path(folder).is_dir():
-        if Path(folder).exists():
-            raise InvalidSettings(f"run.dir: {folder} is no folder: name one, or remove what lies there")
-        return []
     found: list[ProcessState] = []
-    with _alone_in(Path(folder)):
-        for path in sorted(Path(folder).glob(f"{role or ''}*.json")):
-            free = _locked(path)
-            if free is not None:
-                path.unlink(missing_ok=True)
-                free.close()
-            elif (state := _read(path)) is not None:
-                found.append(state)
+    with usable("run.dir", folder):
+        if not Path(folder).is_dir():
+            if Path(folder).exists():
+                raise InvalidSettings(f"run.dir: {folder} is no folder: name one, or remove what lies there")
+            return []
+        with _alone_in(Path(folder)):
+            for path in sorted(Path(folder).glob(f"{role or ''}*.json")):
+                free = _locked(path)
+                if free is not None:
+                    path.unlink(missing_ok=True)
+                    free.close()
+                elif (state := _read(path)) is not None:
+                    found.append(state)
     return found
 
 
@@ -192,8 +192,18 @@ def _read(path: Path) -> ProcessState | None:
 # -- the end
 
 
+def has_terminal() -> bool:
+    """Whether this process is one of a terminal, as where somebody has typed its command."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
 class Stop:
-    """Requested by SIGTERM, SIGINT or SIGHUP, or by `request`; `wait` returns then, with why. On the main thread.
+    """Requested by SIGTERM, SIGINT or a terminal's SIGHUP, or by `request`; `wait` returns then, with why. On the main
+    thread.
 
     A queue carries that, whose `put` may come in the middle of its `get`, as in a signal's handler.
     """
@@ -253,16 +263,18 @@ class Stop:
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
-        """As long as the context lasts. SIGHUP stays ignored where it is, as `nohup` wants it."""
+        """As long as the context lasts. SIGHUP stays ignored where it is, as `nohup` wants it; and it is ignored where
+        no terminal can hang up: to daemons it is sent to have log files opened again.
+        """
 
         def came(number: int, _frame: FrameType | None) -> None:
             self.request(signal.Signals(number).name)
 
-        before = {
-            number: signal.signal(number, came)
-            for number in SIGNALS
-            if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
-        }
+        before = {number: signal.signal(number, came) for number in (signal.SIGTERM, signal.SIGINT)}
+        if not has_terminal():
+            before[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            before[signal.SIGHUP] = signal.signal(signal.SIGHUP, came)
         try:
             yield
         finally:

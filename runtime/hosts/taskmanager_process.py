@@ -21,7 +21,7 @@ from ..clusters.local_launcher import LocalLauncher
 from ..clusters.remote_cluster import in_digits, own_host
 from ..clusters.task_manager_process import TaskManagerLaunch
 from ..clusters.watch import Watch
-from ..clusters.work_dir import made_work_dir
+from ..clusters.work_dir import made_work_dir, remove_work_dir, see_work_dir
 from ..output.log_levels import LogLevels
 from ..system import ActorSystem, CurveKeys
 from .errors import ProcessFailed
@@ -42,7 +42,7 @@ LEAVE_SECONDS = 2.0
 
 
 def run_task_manager_process(settings: HostSettings, *, in_background: bool = False) -> str:
-    """Run until SIGTERM, SIGINT or SIGHUP, on the main thread; returns why it ended.
+    """Run until SIGTERM, SIGINT or a terminal's SIGHUP, on the main thread; returns why it ended.
 
     Raises HostError, InsecureKeyFile, UnwritableFolder where it cannot begin.
     """
@@ -54,7 +54,7 @@ def run_task_manager_process(settings: HostSettings, *, in_background: bool = Fa
         stack.enter_context(stop.on_signals())
         host = _host(settings)
         work_dir = made_work_dir()
-        stack.callback(shutil.rmtree, work_dir, ignore_errors=True)
+        stack.callback(remove_work_dir, work_dir)
         system = stack.enter_context(ActorSystem("host", bind=f"tcp://{host}:0", curve=keys))
         actor: list[Ref] = []
         launcher = LocalLauncher(lambda exited: _tell(actor, exited), work_dir)
@@ -117,7 +117,10 @@ class _Starts:
         made = order.task_manager
         shipped = self._programs.load(made.job_id, order.program)
         folder = self._folder(made.job_id)
-        if shipped.files and not folder.exists():
+        see_work_dir(str(self._work_dir))
+        if folder.exists():  # a cleaner of the temporary folder may have taken some
+            unpack({name: content for name, content in shipped.files.items() if not (folder / name).exists()}, folder)
+        elif shipped.files:
             draft = Path(tempfile.mkdtemp(dir=self._work_dir))
             unpack(shipped.files, draft)
             with contextlib.suppress(OSError):  # another one of the same job was faster

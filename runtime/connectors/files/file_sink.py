@@ -44,7 +44,7 @@ from .committed_files import fingerprint, others_than, slug
 from .file_writers import FILE_FORMATS, WRITE_FORMATS, BatchWriter
 from .folder_owner import FolderOwner
 from .locations import one_url
-from .output_directory import OutputDirectory, explained
+from .output_directory import OutputDirectory, Sealed, explained
 from .output_trial import is_local, output_named, try_output
 from .upload_directory import UploadDirectory, output_directory
 
@@ -66,13 +66,15 @@ _Directory: TypeAlias = OutputDirectory | UploadDirectory
 
 class FileTransaction(TypedDict):
     """`in_progress`: the hidden file's name. `final`: its visible one; empty while open, and if nothing was written.
-    `directory`: the output directory of both. `parts`: tags of an upload's parts, in their order.
+    `directory`: the output directory of both. `parts`: tags of an upload's parts, in their order. `size_bytes`: of a
+    sealed file, else.
     """
 
     in_progress: str
     final: str
     directory: str
     parts: NotRequired[list[str]]
+    size_bytes: NotRequired[int]
 
 
 class FileSink(TwoPhaseCommitSink[FileTransaction]):
@@ -248,17 +250,18 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         writer, self._writer = self._writer, None
         with output_named(self.path):
             writer.close()
-            sealed = self._opened_directory().seal(self._file)
+            sealed = self._opened_directory().seal(self._file, transaction["in_progress"])
         self._file = None
-        if sealed is not None:
+        if isinstance(sealed, Sealed):
             in_progress, final, parts = sealed
             return {**transaction, "in_progress": in_progress, "final": final, "parts": list(parts)}
-        return {**transaction, "final": self._final_name(self._checkpoint_id)}
+        return {**transaction, "final": self._final_name(self._checkpoint_id), "size_bytes": sealed}
 
     def commit(self, transaction: FileTransaction) -> None:
         if transaction["final"]:
             directory = self._directory_of(transaction["directory"])
-            directory.publish(transaction["in_progress"], transaction["final"], transaction.get("parts", ()))
+            parts, size_bytes = transaction.get("parts", ()), transaction.get("size_bytes")
+            directory.publish(transaction["in_progress"], transaction["final"], parts, size_bytes=size_bytes)
 
     def recover_and_abort(self, transaction: FileTransaction) -> None:
         """In another directory the job that had begun it may be at it still."""

@@ -225,5 +225,6 @@ def unreadable(
     columns = "" if schema is None else f" with columns {columns_shown(schema)}"
     is_one_column = format == "csv" and "Expected 1 columns" in str(error)
     advice = "; is its delimiter no comma? Say delimiter=';', or which it is" if is_one_column else ""
+    advice += "; put that file right, or take it away" if may_grow else ""
     kind = UnreadableInput if may_grow or isinstance(error, OSError) else UnreadableFile
     return kind(f"{path} cannot be read as {format}{columns}: {error}{advice}")

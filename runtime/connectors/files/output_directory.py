@@ -67,23 +67,29 @@ class OutputDirectory:
                     return self._create(path)
             return self._create(path)
 
-    def seal(self, file: BinaryIO) -> Sealed | None:
-        """Close the file and see that it lasts, in folders that another subtask may have made; its names stay as they
-        are. Raises UnusableOutput.
+    def seal(self, file: BinaryIO, name: str) -> int:
+        """Close the file of this name and see that it lasts, in folders that another subtask may have made; its size.
+        Raises UnusableOutput, also where somebody has taken the file away or changed its size meanwhile: its records
+        come again then, as the checkpoint fails.
         """
         with self._explained():
+            size_bytes = file.tell()
             self._files.seal(file)
             self._files.sync_folder(self.hidden)
             self._files.sync_folder(self.root)
-        return None
+        if self._files.is_local:
+            self._check_sealed(f"{self.hidden}/{name}", size_bytes)
+        return size_bytes
 
-    def publish(self, name: str, final: str, _parts: Sequence[str] = ()) -> None:
-        """Make a sealed file visible as `final`. Doing it twice is doing it once; raises LostTransaction and
-        UnusableOutput.
+    def publish(self, name: str, final: str, _parts: Sequence[str] = (), *, size_bytes: int | None = None) -> None:
+        """Make a sealed file, of this size if that is known, visible as `final`. Doing it twice is doing it once;
+        raises LostTransaction and UnusableOutput.
         """
         source, target = f"{self.hidden}/{name}", f"{self.root}/{final}"
         with self._explained():
             try:
+                if size_bytes is not None and self._files.is_local:
+                    self._check_size(source, size_bytes)
                 self._files.replace(source, target)
             except FileNotFoundError:
                 if not self._files.exists(target):
@@ -132,6 +138,28 @@ class OutputDirectory:
             f"was restored{elsewhere if self._files.is_local else ''}. Put the files back, or submit the job afresh, "
             "with an output folder of its own"
         )
+
+    def _check_sealed(self, path: str, size_bytes: int) -> None:
+        try:
+            found = self._files.size_bytes(path)
+        except FileNotFoundError:
+            what = "is gone"
+        else:
+            if found == size_bytes:
+                return
+            what = f"has {found} bytes, and {size_bytes} were written"
+        raise UnusableOutput(
+            f"the file {path} {what}: somebody has changed it while it was written, so the checkpoint fails, and its "
+            f"records are written again. {_WANTED}"
+        )
+
+    def _check_size(self, source: str, size_bytes: int) -> None:
+        if (found := self._files.size_bytes(source)) != size_bytes:
+            raise LostTransaction(
+                f"committed records of the output folder {self.root} are spoilt: the pre-committed file {source} has "
+                f"{found} bytes, and had {size_bytes} when its checkpoint was taken. Somebody, or a fault of the disk, "
+                "has changed it. Put it back as it was, or submit the job again, with an output folder of its own"
+            )
 
     def _check_still_there(self) -> None:
         """Others may make the folder, but who removes it takes committed files along. Only a local one is looked at."""

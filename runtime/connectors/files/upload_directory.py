@@ -46,12 +46,12 @@ class UploadDirectory:
         """A new file in progress; the upload begins with its first part."""
         return _Upload(self, final)  # type: ignore[return-value]
 
-    def seal(self, file: BinaryIO) -> Sealed:
+    def seal(self, file: BinaryIO, _name: str) -> Sealed:
         """Upload the last part. Raises what S3 does."""
         assert isinstance(file, _Upload), "a file of this directory"
         return file.seal()
 
-    def publish(self, name: str, final: str, parts: Sequence[str]) -> None:
+    def publish(self, name: str, final: str, parts: Sequence[str], *, size_bytes: int | None = None) -> None:
         """Complete the upload. Doing it twice is doing it once; whatever S3 says, one looks whether it is done. Raises
         LostTransaction.
         """

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -223,6 +224,11 @@ class WatchedFileSource(PacedSource):
                         yield conform(batch, self.schema).slice(skipped)
         except FileNotFoundError as error:
             raise changed(name, version, None) from error
+        except PermissionError:
+            raise UnreadableInput(
+                f"user {os.getuid()} of this host may not read {name}: let that user read it, or take it away, and the "
+                "job goes on"
+            ) from None
         except (ValueError, TypeError, KeyError, NotImplementedError) as error:
             if isinstance(error, ConnectorError):
                 raise

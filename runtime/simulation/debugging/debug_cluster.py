@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import math
 import random
-import shutil
 import threading
 from bdb import BdbQuit
 from collections.abc import Callable
@@ -35,7 +34,7 @@ from ...clusters.job_client import JobClient
 from ...clusters.job_errors import JobFailed
 from ...clusters.job_handle import JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch
-from ...clusters.work_dir import made_work_dir
+from ...clusters.work_dir import made_work_dir, remove_work_dir
 from ...high_availability.settings import RECOVERY_MODE, RecoveryMode
 from ..world.data_plane import SimulatedDataPlane
 from ..world.dispatchers import SimulatedGroup, SimulatedStepping
@@ -102,7 +101,7 @@ class DebugCluster(WorldCluster):
         if self._system is None:
             return
         with ExitStack() as last_first:  # each is done, also when the user is impatient and interrupts again
-            last_first.callback(shutil.rmtree, self._work_dir, ignore_errors=True)
+            last_first.callback(remove_work_dir, self._work_dir)
             last_first.callback(super().close)
             self._is_interrupted = False  # from here on it is only closed
             if self._job_manager is not None:

@@ -159,6 +159,8 @@ def test_a_long_text_is_logged_once(told: FailureLog, caplog: pytest.LogCaptureF
         told.failed(FailureKnown(FailureCause("CheckpointFailed", declined), SOON, number))
     assert "allowed are" in lines(caplog)[0]
     assert "the same failure again, 2 of 5: CheckpointFailed, as logged above; restarting in" in lines(caplog)[1]
+    told.job_ended(JobStatus.FAILED, FailureCause("CheckpointFailed", declined), 1)
+    assert lines(caplog)[2].endswith("it failed: CheckpointFailed, as logged above")
 
 
 def test_a_record_at_another_place_of_its_batch_is_no_other_text(

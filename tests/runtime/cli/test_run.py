@@ -10,9 +10,11 @@ import urllib.request
 from collections import Counter
 
 import pytest
+from click.testing import CliRunner
 
 from understudy import JobCanceled
 from understudy.messages import CheckpointId, FailureCause, JobDetails, JobId, JobStatus, SubtaskIndex
+from understudy.runtime.cli import main
 from understudy.runtime.cli.output import with_option
 from understudy.runtime.cli.run import ProgressLines
 
@@ -192,6 +194,16 @@ def test_what_cannot_be_run_is_told_in_words(shell: Shell, arguments: list[str],
     assert done.out == ""
     assert done.code == code
     assert shell.left_behind() == []
+
+
+def test_a_machine_on_which_no_cluster_can_start_is_told_in_words(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shell.folder)
+    monkeypatch.setattr("understudy.runtime.clusters.local_cluster.descriptors_of_process", lambda: 24)
+    done = CliRunner().invoke(main, ["run", "job.py:build"])
+    assert done.exit_code == 1
+    assert "Error: the cluster cannot start: this process may open 24 files" in done.output
 
 
 def test_what_the_program_raises_is_shown_with_the_programs_own_frames_only(shell: Shell) -> None:

@@ -24,3 +24,19 @@ def test_with_java_nothing_is_said(tmp_path: Path) -> None:
     java.chmod(0o755)
     assert java_advice({"JAVA_HOME": str(tmp_path)}) == ""
     assert java_advice({"PATH": str(java.parent)}) == ""
+
+
+def test_a_java_that_is_too_old_is_named_with_the_one_that_is_wanted(tmp_path: Path) -> None:
+    said = (
+        'Exception in thread "main" java.lang.UnsupportedClassVersionError: org/apache/spark/launcher/Main has been '
+        "compiled by a more recent version of the Java Runtime (class file version 61.0), this version of the Java "
+        "Runtime only recognizes class file versions up to 52.0"
+    )
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\n")
+    java.chmod(0o755)
+    for environ in ({"JAVA_HOME": str(tmp_path)}, {"PATH": str(java.parent)}):
+        assert java_advice(environ, said) == (
+            f"{java} is Java 8, and PySpark wants Java 17 or later: set JAVA_HOME to where that is"
+        )

@@ -134,14 +134,22 @@ def test_a_task_manager_that_cannot_be_started_is_known_to_have_ended_once(
     assert ended[1].reason.startswith("its template process ended: exited with code 0, before it had started anything")
 
 
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (signal.SIGKILL, ""),
+        (signal.SIGINT, "; it got no more memory, or no more threads: see `ulimit -v`, `ulimit -u` and the limits of"),
+    ],
+)
 def test_of_a_template_that_was_killed_no_other_python_is_advised(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    number: signal.Signals, advice: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """OpenBLAS sends itself SIGINT where it gets no thread; Ctrl-C does not reach a template."""
     lines: list[socket.socket] = []
 
     def start(control: socket.socket, *_: Any) -> NoProcess:
         lines.append(control.dup())
-        return NoProcess(-signal.SIGKILL)
+        return NoProcess(-number)
 
     monkeypatch.setattr(local_launcher, "start_template", start)
     ended: list[Any] = []
@@ -153,8 +161,10 @@ def test_of_a_template_that_was_killed_no_other_python_is_advised(
         lines[0].close()
         launcher._template._reader.join()
         launcher.close()
-    killed = f"its template process ended: killed by SIGKILL, before it had started anything ({sys.executable})"
-    assert [each.reason for each in ended] == [killed]
+    killed = f"its template process ended: killed by {number.name}, before it had started anything ({sys.executable})"
+    [reason] = [each.reason for each in ended]
+    assert reason.startswith(killed + advice)
+    assert advice or reason == killed
 
 
 def test_of_a_kill_that_is_none_of_its_own_the_launcher_says_that_memory_may_be_short(

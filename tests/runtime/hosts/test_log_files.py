@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,6 +91,33 @@ def test_a_full_disk_leaves_lines_out_and_says_so_once(tmp_path: Path, capsys: p
     assert left_out in out
     logging.getLogger("myapp").info("line 4")
     assert files[0].read_text().endswith("INFO myapp: line 4\n")
+
+
+@pytest.mark.usefixtures("own_logging")
+def test_a_file_that_somebody_has_put_aside_or_removed_is_begun_again(tmp_path: Path) -> None:
+    """As logrotate does it, by renaming, by `copytruncate`, and somebody who removes the whole folder."""
+    folder = tmp_path / "log"
+    log_to_file(HostSettings(), str(folder / "x.log"), in_background=True)
+    file, prints = folder / "x.log", folder / "x.out"
+
+    def write(text: str) -> None:
+        logging.getLogger("myapp").info(text)
+        print(text)
+
+    write("one")
+    file.rename(folder / "x.log-20261129")
+    prints.rename(folder / "x.out-20261129")
+    write("two")
+    assert file.read_text().endswith("INFO myapp: two\n")
+    assert prints.read_text() == "two\n"
+    assert (folder / "x.out-20261129").read_text() == "one\n"
+    os.truncate(file, 0)
+    write("three")
+    assert file.read_text().endswith("INFO myapp: three\n")
+    assert "two" not in file.read_text()
+    shutil.rmtree(folder)
+    write("four")
+    assert file.read_text().endswith("INFO myapp: four\n")
 
 
 @pytest.mark.usefixtures("own_logging")

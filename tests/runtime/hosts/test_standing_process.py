@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -109,11 +110,25 @@ def test_a_folder_of_another_user_is_an_error_with_the_setting(tmp_path: Path, m
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     monkeypatch.setattr("os.open", forbidden)
-    with pytest.raises(InvalidSettings, match=f"run.dir: {tmp_path} cannot be used: Permission denied"):
+    belongs = f"run.dir: {tmp_path} cannot be used: Permission denied .*: it belongs to {pwd.getpwuid(os.getuid())[0]}"
+    with pytest.raises(InvalidSettings, match=f"{belongs}: do this as that user, or name a folder of this one"):
         PidFile(tmp_path, "jobmanager", "/log")
+    with pytest.raises(InvalidSettings, match=belongs):
+        running_processes(tmp_path)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("has_terminal", [False, True])
+def test_sighup_ends_only_a_process_that_has_a_terminal(has_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """logrotate and others send it to daemons to have files opened again; they do not mean an end."""
+    monkeypatch.setattr("understudy.runtime.hosts.standing_process.has_terminal", lambda: has_terminal)
+    stop, before = Stop(), signal.getsignal(signal.SIGHUP)
+    with stop.on_signals():
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert stop.reason == ("SIGHUP" if has_terminal else "")
+    assert signal.getsignal(signal.SIGHUP) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_wait_and_the_handlers_are_put_back(number: signal.Signals) -> None:
     stop, before = Stop(), signal.getsignal(number)
     with stop.on_signals():

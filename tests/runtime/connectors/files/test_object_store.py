@@ -55,7 +55,7 @@ def test_a_large_file_goes_in_parts_and_comes_back_whole(s3: S3Server, bucket: s
     parts = [bytes([number]) * (7 * MIB) for number in range(4)]
     for part in parts:
         file.write(part)
-    sealed = directory.seal(file)
+    sealed = directory.seal(file, "0-0-0-a")
     assert len(sealed.parts) == 4, "three of 8 MiB and the rest"
     assert s3.keys(bucket) == []
     assert s3.uploads(bucket) == ["out/big"]

@@ -34,7 +34,44 @@ def test_a_folder_that_is_removed_under_an_open_file_is_named(tmp_path: Path) ->
     file.write(b"records")
     shutil.rmtree(tmp_path / "out")
     with pytest.raises(UnusableOutput, match=r"output folder .*/out: .* and that nobody moves or deletes"):
-        directory.seal(file)
+        directory.seal(file, "0-0-0-a")
+
+
+@pytest.mark.parametrize("what", ["removed", "replaced", "cut off", "added to"])
+def test_an_open_file_that_somebody_has_changed_is_not_sealed(what: str, tmp_path: Path) -> None:
+    """Its records come again from the last checkpoint; once the next one covers them, nobody has them any more."""
+    directory = OutputDirectory(str(tmp_path / "out"), ".understudy-1")
+    file = directory.create("0-0-0-a")
+    file.write(b"records")
+    file.flush()
+    path = tmp_path / "out" / ".understudy-1" / "0-0-0-a"
+    match what:
+        case "removed":
+            path.unlink()
+        case "replaced":
+            path.unlink()
+            path.write_text("others")
+        case "cut off":
+            path.write_text("")
+        case "added to":
+            path.write_text("records and more")
+    with pytest.raises(UnusableOutput, match=r"/out/.*0-0-0-a (is gone|has .* and 7 were written): .* nobody moves"):
+        directory.seal(file, "0-0-0-a")
+
+
+@pytest.mark.parametrize("text", ["", "records and more"])
+def test_a_sealed_file_that_somebody_has_changed_is_not_published(text: str, tmp_path: Path) -> None:
+    directory = OutputDirectory(str(tmp_path / "out"), ".understudy-1")
+    file = directory.create("0-0-0-a")
+    file.write(b"records")
+    directory.seal(file, "0-0-0-a")
+    path = tmp_path / "out" / ".understudy-1" / "0-0-0-a"
+    path.write_text(text)
+    with pytest.raises(LostTransaction, match=rf"folder .*/out .*0-0-0-a has {len(text)} bytes, and had 7 .* Put"):
+        directory.publish("0-0-0-a", "part-1", size_bytes=7)
+    path.write_text("records")
+    directory.publish("0-0-0-a", "part-1", size_bytes=7)
+    directory.publish("0-0-0-a", "part-1", size_bytes=7)
 
 
 def test_a_folder_that_was_removed_is_not_made_again_in_silence(tmp_path: Path) -> None:
@@ -48,7 +85,7 @@ def test_a_folder_that_was_removed_is_not_made_again_in_silence(tmp_path: Path) 
 
 def test_a_committed_file_that_is_gone_is_named_with_what_to_do(tmp_path: Path) -> None:
     directory = OutputDirectory(str(tmp_path / "out"), ".understudy-1")
-    directory.seal(directory.create("0-0-0-a"))
+    directory.seal(directory.create("0-0-0-a"), "0-0-0-a")
     directory.publish("0-0-0-a", "part-1")
     directory.publish("0-0-0-a", "part-1")
     shutil.rmtree(tmp_path / "out")
@@ -68,5 +105,5 @@ def test_what_may_pass_by_itself_is_left_as_it_is(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(directory._files, "seal", fails)
     with pytest.raises(OSError, match="No space left"):
-        directory.seal(file)
+        directory.seal(file, "0-0-0-a")
     file.close()

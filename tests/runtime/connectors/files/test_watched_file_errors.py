@@ -4,6 +4,7 @@ looked into.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from collections.abc import Callable
@@ -110,7 +111,22 @@ def test_a_file_that_comes_later_with_leading_zeros_in_a_column_of_numbers_is_re
 def test_a_file_that_cannot_be_read_is_an_error_with_its_name(tmp_path: Path, format: str, text: str) -> None:
     attempt = Attempt(tmp_path, format=format)
     (tmp_path / "broken").write_text(text)
-    with pytest.raises(UnreadableInput, match="broken cannot be read as"):
+    with pytest.raises(UnreadableInput, match=r"broken cannot be read as.*; put that file right, or take it away"):
+        attempt.look()
+
+
+def test_a_file_that_this_user_may_not_read_says_whom_to_let_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root, who may read everything, there is no such file."""
+    attempt = Attempt(tmp_path)
+    path = write(tmp_path, "a", 1)
+
+    def forbidden(*_: object, **__: object) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("fsspec.implementations.local.LocalFileSystem.open", forbidden)
+    with pytest.raises(UnreadableInput, match=rf"user {os.getuid()} of this host may not read {path}: let that user"):
         attempt.look()
 
 
