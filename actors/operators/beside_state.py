@@ -2,9 +2,9 @@
 
 `self.total += 1`, `self.seen.add(record)`: a restart loses what they hold, while each record counts once, so that
 results are wrong and nothing fails. So attributes are noted when the operator has been opened, and compared at each
-checkpoint: what has changed by then is logged, once for each operator in a process. It is not known whether a result
-depends on it, so the job goes on; `transient` of an operator names what may be lost. Variables that functions change
-are found when the job is submitted (runtime/api/captured_changes.py).
+checkpoint; those that differ by then are logged, once for each operator in a process. Whether a result depends on them
+is not known, so the job goes on; `transient` of an operator names those that may be lost. Variables that functions
+change are found when the job is submitted (runtime/api/captured_changes.py).
 
 Attributes are found by the names in the code of the user's classes: whoever asks an object for its `__dict__` makes
 CPython find them five times as slowly from then on.
@@ -64,7 +64,7 @@ class BesideState:
             self._first = {name: self._noted(name) for name in self._names}
 
     def look(self) -> None:
-        """At a checkpoint, behind the operator's own hooks: log what has changed since it was opened."""
+        """At a checkpoint, behind the operator's own hooks: log the attributes that differ from when it was opened."""
         changed = {}
         for name in self._names:
             now = self._noted(name)
