@@ -33,7 +33,7 @@ from .source import Source
 log = logging.getLogger(__name__)
 
 COPIED: Final = 64
-"""Containers of at most so many entries are compared by what they hold; of larger ones only the size is."""
+"""Containers of at most this many entries are compared by their entries; larger ones by their size alone."""
 _VALUES = (bool, int, float, complex, str, bytes, tuple, frozenset, Decimal, date, timedelta, np.generic)
 _CONTAINERS = (dict, list, set, deque, bytearray, np.ndarray)
 _LIBRARIES = frozenset({__name__.partition(".")[0], "pykka", "builtins", "typing", "abc"})
