@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
 
 from ...state.errors import UnwritableFolder
 
@@ -82,9 +83,10 @@ def where_work_dirs_are() -> str | None:
 
 
 def _lock(work_dir: str) -> None:
-    """A shared one, as nobody is to be kept from it but cleaners."""
+    """A shared one, as nobody is to be kept from it but cleaners. Some file systems lock nothing."""
     lock = os.open(work_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    fcntl.flock(lock, fcntl.LOCK_SH)
+    with suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_SH)
     if (before := _locks.pop(work_dir, None)) is not None:
         os.close(before)
     _locks[work_dir] = lock

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -35,6 +36,17 @@ def test_it_is_locked_until_it_is_removed_so_that_systemd_tmpfiles_passes_it_ove
         os.close(look)
     assert not list(temporary.iterdir())
     remove_work_dir(work_dir)
+
+
+def test_where_a_file_system_locks_nothing_it_is_used_without(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    work_dir = made_work_dir()
+    assert Path(work_dir).is_dir()
+    remove_work_dir(work_dir)
+    assert not list(temporary.iterdir())
 
 
 def test_one_that_somebody_has_removed_is_made_again_and_the_log_says_so(

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from understudy.actors.errors import UserCodeError
 from understudy.actors.passing_errors import is_repeatable
@@ -72,6 +73,19 @@ def test_a_sealed_file_that_somebody_has_changed_is_not_published(text: str, tmp
     path.write_text("records")
     directory.publish("0-0-0-a", "part-1", size_bytes=7)
     directory.publish("0-0-0-a", "part-1", size_bytes=7)
+
+
+def test_the_size_of_a_sealed_file_is_asked_of_the_file_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """open(2): who opens a file on NFS sees what was written before, on another host too; who looks at its name sees
+    what was known of it for up to a minute.
+    """
+    directory = OutputDirectory(str(tmp_path / "out"), ".understudy-1")
+    file = directory.create("0-0-0-a")
+    file.write(b"records")
+    directory.seal(file, "0-0-0-a")
+    monkeypatch.setattr(LocalFileSystem, "info", lambda *_, **__: {"size": 3, "type": "file"})
+    directory.publish("0-0-0-a", "part-1", size_bytes=7)
+    assert (tmp_path / "out" / "part-1").read_bytes() == b"records"
 
 
 def test_a_folder_that_was_removed_is_not_made_again_in_silence(tmp_path: Path) -> None:
