@@ -1,5 +1,5 @@
-"""Patience where no descriptor is left to open a file with: connections may take all of them for a moment, and give them
-back.
+"""Patience where no descriptor is left to open a file with: connections may take all of them for a moment, and give
+them back.
 """
 
 from __future__ import annotations
