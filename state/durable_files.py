@@ -26,6 +26,7 @@ from typing import Any, BinaryIO, Protocol, Self, runtime_checkable
 from fsspec import AbstractFileSystem
 from fsspec.implementations.local import LocalFileSystem
 
+from .descriptor_patience import with_a_descriptor
 from .file_locations import file_system_at
 from .full_disk import folder_named
 from .store_requests import StoreRequests
@@ -64,7 +65,7 @@ class _OperatingSystem:
         os.fsync(file.fileno())
 
     def sync_path(self, path: str) -> None:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = with_a_descriptor(lambda: os.open(path, os.O_RDONLY))
         try:
             os.fsync(descriptor)
         finally:
@@ -160,7 +161,7 @@ class DurableFiles:
     def create(self, path: str) -> BinaryIO:
         """A new, empty file, open for writing, in place of another one if there is one."""
         with self._named(path):
-            file: Any = self.fs.open(path, "wb")
+            file: Any = with_a_descriptor(lambda: self.fs.open(path, "wb"))
         return file  # type: ignore[no-any-return]
 
     def write(self, path: str, parts: Iterable[bytes]) -> None:

@@ -104,8 +104,9 @@ def _warnings_in_words() -> Iterator[None]:
 
 
 def note(text: str) -> None:
-    """To standard error; scripts do not read it."""
-    click.echo(text, err=True)
+    """To standard error; scripts do not read it, and nobody may, as where it was a pipe that is closed by now."""
+    with contextlib.suppress(BrokenPipeError):
+        click.echo(text, err=True)
 
 
 def log_is_shown(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -24,3 +25,15 @@ def test_what_would_go_to_a_closed_stream_goes_nowhere_and_to_no_socket_that_tak
         check=False,
     )
     assert done.returncode == 41, done.stderr
+
+
+def test_a_note_that_nobody_reads_any_more_is_no_failure() -> None:
+    """A daemon whose output went to `head` ends by SIGTERM with exit code 0, as any other does."""
+    look = "from understudy.runtime.cli.output import note; note('a'); sys = __import__('sys'); sys.exit(41)"
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run([sys.executable, "-c", look], stderr=writer, check=False)
+    finally:
+        os.close(writer)
+    assert done.returncode == 41

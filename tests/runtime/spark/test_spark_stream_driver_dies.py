@@ -70,7 +70,7 @@ def test_a_killed_program_goes_on_exactly(tmp_path: Path, mark: str, files: int,
     for _ in range(kills):
         before = len(committed())
         program = start("not yet")
-        eventually(has_more_than(before), log.read_text)
+        eventually(has_more_than(before), f"more output than {before} rows", PATIENCE_SECONDS)
         time.sleep(random.random())
         program.kill()
         program.communicate()
