@@ -94,8 +94,11 @@ class Actor(pykka.Actor):
         name = type(self).__name__
         if type(self).on_receive is Actor.on_receive:
             wanted = "define `def on_receive(self, message)` in that class"
-            raise MessageNotHandled(f"no {name}.on_receive for {found(message)}: {wanted}")
-        raise MessageNotHandled(f"{name}.on_receive does not know {found(message)}")
+            error = MessageNotHandled(f"no {name}.on_receive for {found(message)}: {wanted}")
+        else:
+            error = MessageNotHandled(f"{name}.on_receive does not know {found(message)}")
+        error.actor = self
+        raise error
 
     def on_start(self) -> Any:
         """Set up; runs on the actor's dispatcher. Raising is a failure like any other."""

@@ -269,6 +269,9 @@ class MarkerMismatch(ActorError):
 class MessageNotHandled(ActorError):
     """An actor does not know this message; the text says what it was, and which class is without its handler."""
 
+    actor: object = None
+    """The one that does not know it."""
+
 
 class InvalidTimeout(ActorError, TypeError, ValueError):
     """A timeout that is no number of seconds, or of milliseconds; the text says what to write instead."""

@@ -245,7 +245,7 @@ class Cell:
                 reply_to.try_fail(error)
                 if isinstance(error, (ActorError, MessageError)):
                     return  # a refusal, said by name to the one who asked: the actor is well
-            elif isinstance(error, MessageNotHandled):
+            elif isinstance(error, MessageNotHandled) and error.actor is self.actor:
                 logger.warning("%s has left a message: %s", self.address, error)
                 return
             self._fail(error)

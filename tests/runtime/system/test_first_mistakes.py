@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from understudy.actors.actor import Actor, SupervisorStrategy
-from understudy.runtime.system import ActorSystem, MessageNotHandled
+from understudy.runtime.system import ActorDead, ActorSystem, MessageNotHandled
 
 WAIT_S = 120
 
@@ -75,6 +75,25 @@ def test_an_actor_refuses_what_it_does_not_know(system):
     with pytest.raises(MessageNotHandled, match=r"Picky\.on_receive does not know str 'other'"):
         picky.ask("other").result(timeout=WAIT_S)
     assert picky.ask("known").result(timeout=WAIT_S) == "yes"
+
+
+def test_a_handler_that_another_actor_refuses_has_failed(system, caplog):
+    """Its own message is half handled: that is its supervisor's business, as with any error."""
+
+    class Relay(Actor):
+        def __init__(self, other):
+            self.other = other
+
+        async def on_receive(self, message):
+            return await self.other.ask(message)
+
+    picky = system.spawn(Picky(), name="picky")
+    relay = system.spawn(Relay(picky), name="relay", supervisor_strategy=SupervisorStrategy.STOP)
+    relay.tell("other")
+    with pytest.raises(ActorDead):
+        relay.ask("known").result(timeout=WAIT_S)
+    assert "relay has left a message" not in caplog.text
+    assert picky.is_alive()
 
 
 def test_a_handler_on_the_loop_that_waits_for_an_answer_is_told_to_await(system):
