@@ -252,7 +252,7 @@ class _Assertion:
 
     def _compare_with(self, hash_seeds: HashSeeds) -> None:
         __tracebackhide__ = True
-        if (problem := hash_seeds.problem()) is not None:
+        if (problem := hash_seeds.problem) is not None:
             BUDGET.violations += 1
             raise AssertionError(other_process_report(self._call, problem, self._trial.doubtful))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from concurrent.futures import TimeoutError as AnswerTimeout
+from functools import cached_property
 
 from .committed_output import Output
 from .diagnosis import output_difference
@@ -34,8 +35,9 @@ class HashSeeds:
         self.not_compared = ""
         """Why nothing was compared, if nothing was."""
 
+    @cached_property
     def problem(self) -> str | None:
-        """Waits for the answers; what is wrong, with the advice, or None."""
+        """What is wrong, with the advice, or None. Waits for the answers, and for more processes where they differ."""
         for seed in self._answers:
             answer = self._answer_of(seed)
             if answer.problem:

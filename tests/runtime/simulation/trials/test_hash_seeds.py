@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, ClassVar
 
 import pytest
 
 from understudy import Operator, Source, StreamEnvironment
 from understudy.actors.operators.source import END
-from understudy.runtime.simulation.trials.other_interpreter import CalmRun, OtherInterpreter
+from understudy.runtime.simulation.trials import hash_seeds
+from understudy.runtime.simulation.trials.hash_seeds import HashSeeds
+from understudy.runtime.simulation.trials.other_interpreter import CalmAnswer, CalmRun, OtherInterpreter
 from understudy.testing import assert_exactly_once
 
 WORDS = ["ann", "bob", "cyd", "dan", "eve", "fay"]
@@ -116,3 +120,31 @@ def test_an_interpreter_that_has_ended_answers_that_it_has() -> None:
     answer = interpreter.ask(CalmRun((), b"", 1, 1, {}, 0.0)).result(60)
     assert answer.problem
     assert not interpreter.is_alive
+
+
+class Unlike:
+    """An interpreter that always commits the same, and something else than this one."""
+
+    def __init__(self, seed: int, time_zone: str | None = None) -> None:
+        self.made.append(seed)
+
+    made: ClassVar[list[int]] = []
+
+    def ask(self, run: object) -> Future[CalmAnswer]:
+        answer: Future[CalmAnswer] = Future()
+        answer.set_result(CalmAnswer({"out": Counter(["there"])}, ""))
+        return answer
+
+    def close(self) -> None:
+        pass
+
+
+def test_other_processes_are_asked_once_however_often_their_answer_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hash_seeds, "kept_interpreter", Unlike)
+    monkeypatch.setattr(hash_seeds, "OtherInterpreter", Unlike)
+    seeds = HashSeeds(CalmRun.__new__(CalmRun), {"out": Counter(["here"])}, ["out"])
+    assert seeds.problem is None
+    made = len(Unlike.made)
+    assert made > 3, "where they differ, more are asked"
+    assert seeds.problem is None
+    assert len(Unlike.made) == made
