@@ -12,6 +12,8 @@ from click.testing import CliRunner
 
 from understudy.runtime.cli import main
 
+pytestmark = pytest.mark.every_run
+
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
@@ -54,7 +56,8 @@ def loaded_by(commands: list[list[str]], start: str, home: Path) -> set[str]:
 
 
 def test_to_list_the_commands_loads_none_of_them(tmp_path: Path) -> None:
-    assert loaded_by([["--help"]], "understudy.runtime.cli.", tmp_path) == {"understudy.runtime.cli.groups"}
+    loaded = loaded_by([["--help"]], "understudy.runtime.cli.", tmp_path)
+    assert loaded == {"understudy.runtime.cli.closed_streams", "understudy.runtime.cli.groups"}
 
 
 def test_a_command_that_only_asks_loads_nothing_of_what_a_job_is_made_of(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from understudy.runtime.cli import main
 
 
+@pytest.mark.every_run
 def test_the_password_of_a_url_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "understudy.yaml").write_text("storage.dir: s3://key:hunter2@bucket/folder\n")

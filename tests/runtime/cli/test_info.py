@@ -26,6 +26,7 @@ def test_the_plan_names_vertices_operators_parallelism_and_edges(shell: Shell) -
     assert shell.left_behind() == []
 
 
+@pytest.mark.every_run
 def test_the_plan_as_text_names_the_same(shell: Shell) -> None:
     done = shell("info", "job:build", "--name", "flights", "--", "100")
     assert done.code == 0, done.err

@@ -17,6 +17,7 @@ from understudy.runtime.clusters.remote_errors import AmbiguousJob, NoSuchJob
 from .conftest import Running, Shell
 
 
+@pytest.mark.every_run
 def test_a_running_job_is_listed_for_people_and_for_scripts(shared: Shell, running: Running) -> None:
     (job,) = shared("list", "--json").json
     assert job["job_id"] == running.job_id

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from understudy.messages import SampledFrame
 from understudy.runtime.cli.figures import short
 from understudy.runtime.cli.metrics import folded
@@ -17,6 +19,7 @@ def measured(running: Running) -> None:
     )
 
 
+@pytest.mark.every_run
 def test_metrics_shows_where_the_time_goes(shared: Shell, running: Running) -> None:
     measured(running)
     done = shared("metrics", "job")
@@ -34,6 +37,7 @@ def test_metrics_shows_where_the_time_goes(shared: Shell, running: Running) -> N
     assert found["vertices"][0]["subtasks"][0]["values"]["numRecordsOut"] > 0
 
 
+@pytest.mark.every_run
 def test_top_prints_once_where_there_is_no_terminal(shared: Shell, running: Running) -> None:
     measured(running)
     done = shared("top")
@@ -48,6 +52,7 @@ def test_top_prints_once_where_there_is_no_terminal(shared: Shell, running: Runn
     assert "or the name 'jbo'; did you mean 'job'? There are: " in wrong.err
 
 
+@pytest.mark.every_run
 def test_back_pressure_and_flame_graph_by_the_same_samples(shared: Shell, running: Running) -> None:
     done = shared("back-pressure", "job", "numbers", "counting")
     assert done.code == 0, done.err
@@ -63,6 +68,7 @@ def test_back_pressure_and_flame_graph_by_the_same_samples(shared: Shell, runnin
     assert "not running" not in wrong.err
 
 
+@pytest.mark.every_run
 def test_logs_are_there_for_those_who_ask_later(shared: Shell, running: Running) -> None:
     assert running.until_it_runs() is None
     done = shared("logs", "job", "--json")

@@ -137,6 +137,7 @@ def test_the_debugger_stops_where_the_first_oracle_breaks(commits_too_early: Non
 # ---- usage
 
 
+@pytest.mark.every_run
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -29,6 +29,7 @@ def printed(*arguments: object) -> Any:
     return result.stdout
 
 
+@pytest.mark.every_run
 def test_ls_lists_operators_and_states(path: Path) -> None:
     result = run("ls", path, "--rows")
     text = result.stdout

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .conftest import Running, Shell
 
 
+@pytest.mark.every_run
 def test_watermarks_says_who_holds_event_time_back(shared: Shell, running: Running) -> None:
     running.until(
         lambda client: [each.event_time for each in client.details(running.job_id).tasks][1:], "two heartbeats"

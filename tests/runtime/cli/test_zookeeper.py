@@ -19,6 +19,7 @@ from understudy.runtime.system import CurveKeys
 from ...systems.zookeeper import Ensemble
 
 
+@pytest.mark.every_run
 def test_a_key_is_written_once_and_can_be_loaded(tmp_path: Path) -> None:
     path = tmp_path / "cluster.key"
     assert CliRunner().invoke(main, ["key", str(path)]).exit_code == 0

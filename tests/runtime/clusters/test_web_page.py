@@ -66,6 +66,7 @@ def test_a_job_is_watched_through_a_failure_a_kill_and_its_end(start_cluster: St
     assert job.wait(timeout=60).status is JobStatus.FINISHED
 
 
+@pytest.mark.every_run
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
