@@ -28,11 +28,12 @@ _LOOPS: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
 
 def check_wait() -> None:
-    """Raises RuntimeError on the loop of an actor system: who blocks it waits for what can only happen on it."""
+    """Raises RuntimeError on the loop of an actor system: whoever blocks it stops all that happens on it."""
     if asyncio._get_running_loop() in _LOOPS:
         raise RuntimeError(
-            "this waits for an answer on the event loop of an actor system, which brings the answer: write "
-            '`await ref.ask(...)` in an `async def`; or, for a handler that blocks, spawn(..., dispatcher="thread")'
+            "this blocks the event loop of an actor system, whose actors all stand still meanwhile, maybe those that "
+            "are to answer: write `await ref.ask(...)` in an `async def`; or, for a handler that blocks, "
+            'spawn(..., dispatcher="thread")'
         )
 
 

@@ -209,6 +209,7 @@ def followed(
     confirmed = f"{slots} AND confirmed_flush_lsn >= '{end}'"
     eventually(lambda: asked(url, confirmed), "the last change to be confirmed")
     job.stop()
+    job.wait(timeout=WAIT_S)  # a ledger's batch is applied when its checkpoint has completed, and was confirmed
     found = into.read()
     assert replayed(found) == dict(asked(url, "SELECT id, n FROM t"))
     assert transactions
