@@ -17,7 +17,7 @@ class Parsed(NamedTuple):
     """Line, and what stands there in quotes: docstrings and parts of f-strings too."""
 
 
-@lru_cache(maxsize=2000)
+@lru_cache(maxsize=4000)
 def parsed(code: str) -> Parsed:
     tree = ast.parse(code)
     imports: list[ast.Import | ast.ImportFrom] = []
