@@ -40,7 +40,7 @@ def test_the_folders_that_a_failed_attempt_has_made_last_for_the_next_one(disk: 
     while not published:
         directory = OutputDirectory("sim://jobs/collected/job-1/out", ".hidden")
         try:
-            directory.seal(directory.create("file"))
+            directory.seal(directory.create("file"), "file")
             directory.publish("file", "part-0")
         except OSError:
             continue

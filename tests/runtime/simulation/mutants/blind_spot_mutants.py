@@ -173,9 +173,11 @@ def the_second_newest_checkpoint_is_restored(patch: Patch) -> None:
 
 @mutant(LIVENESS, OUTPUT, within=20, scenarios=led_by(mix.powerless))
 def the_folder_of_sealed_output_is_not_synced(patch: Patch) -> None:
-    def seal(self: OutputDirectory, file: Any) -> None:
+    def seal(self: OutputDirectory, file: Any, _name: str) -> int:
+        size_bytes: int = file.tell()
         self._files.seal(file)
         self._files.sync_folder(self.root)
+        return size_bytes
 
     patch.setattr(OutputDirectory, "seal", seal)
 

@@ -344,7 +344,7 @@ def test_a_root_that_cannot_be_made_is_told(disk: SimulatedDisk) -> None:
 def seal(directory: OutputDirectory, name: str, data: bytes) -> None:
     file = directory.create(name)
     file.write(data)
-    directory.seal(file)
+    directory.seal(file, name)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
