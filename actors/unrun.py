@@ -13,6 +13,7 @@ from types import AsyncGeneratorType, GeneratorType
 from typing import Any, NoReturn, TypeVar
 
 from ..messages import DictRow
+from ..messages.whose_code import is_ours
 from .errors import UnwantedResult
 
 T = TypeVar("T")
@@ -102,8 +103,9 @@ def _collecting(operator: Any) -> str:
     """Where the operator collects records, as far as its code shows it."""
     lines: list[str] = []
     for name in ("process", "process_2", "process_batch", "on_timer"):
-        code = getattr(getattr(type(operator), name, None), "__code__", None)
-        if code is not None and "understudy" not in str(getattr(operator, name).__module__):
+        method = getattr(type(operator), name, None)
+        code = getattr(method, "__code__", None)
+        if method is not None and code is not None and not is_ours(method):
             numbers = {at.positions.lineno for at in get_instructions(code) if at.argval == "collect" and at.positions}
             lines += [f"{code.co_filename}:{number}" for number in sorted(filter(None, numbers))]
     return f", at {' or '.join(lines)}" if lines else ""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from types import TracebackType
 
-_LIBRARY = __name__.partition(".")[0]
-_MACHINERY = frozenset({_LIBRARY, "asyncio", "concurrent", "contextlib", "pykka"})
+from .whose_code import PACKAGE, is_ours
+
+_MACHINERY = frozenset({PACKAGE, "asyncio", "concurrent", "contextlib", "pykka"})
 """What a call of the user goes through."""
 
 
@@ -27,7 +28,7 @@ def end_at_the_caller(error: BaseException) -> None:
 
 def is_the_librarys_word(error: BaseException) -> bool:
     """Whether the library made it, and it has passed no code of the user."""
-    return type(error).__module__.partition(".")[0] == _LIBRARY and _is_ours_all_through(error.__traceback__)
+    return is_ours(type(error)) and _is_ours_all_through(error.__traceback__)
 
 
 def _is_ours_all_through(frames: TracebackType | None) -> bool:

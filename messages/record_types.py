@@ -26,7 +26,8 @@ from typing import Any, TypeVar
 from .errors import MalformedMessage, UnsupportedValue
 from .job_record_types import RecordTypes, refused_by_job, types_of_job
 from .record_shape import RecordShape, shape_of
-from .registry import is_message, is_own, module_name
+from .registry import is_message, module_name
+from .whose_code import is_ours
 
 T = TypeVar("T", bound=type)
 
@@ -37,7 +38,7 @@ _own_records: set[type] = set()
 
 def own_record(cls: T) -> T:
     """Class decorator of a named tuple of ours that users get and may put into records, as a window: it travels."""
-    assert is_own(cls), f"{cls} is not ours"
+    assert is_ours(cls), f"{cls} is not ours"
     assert issubclass(cls, tuple), f"{cls} is no named tuple"
     _own_records.add(cls)
     return cls
@@ -92,7 +93,7 @@ def record_parts(value: Any) -> tuple[str, Any]:
     if types is not None and (why := refused_by_job(types, cls, name)):
         raise UnsupportedValue(why)
     if _look_up(name) is None:
-        if is_own(cls):
+        if is_ours(cls):
             fields = ", ".join(getattr(cls, "_fields", ())) or "fields"
             raise UnsupportedValue(
                 f"a {cls.__qualname__} of this library is no record: emit what you need of it ({fields}) in its place"
@@ -235,7 +236,7 @@ def _look_up(name: str) -> type | None:
 
 @lru_cache(maxsize=1024)
 def _is_harmless(cls: Any) -> bool:
-    if is_own(cls) and cls not in _own_records:
+    if is_ours(cls) and cls not in _own_records:
         return False
     if issubclass(cls, Enum) or (issubclass(cls, tuple) and hasattr(cls, "_fields")):
         return True

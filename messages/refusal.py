@@ -16,10 +16,11 @@ from .errors import MessageError
 from .pandas_times import kind_of_pandas
 from .record_shape import shape_of
 from .record_types import is_record, record_parts
-from .registry import is_message, is_own
+from .registry import is_message
 from .row import Row
 from .serializers import serializer_for
 from .shown import full_name, shown
+from .whose_code import is_ours
 
 ALLOWED = (
     "None, bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, datetime, date, time, timedelta, "
@@ -111,7 +112,7 @@ class _Place:
 
 def not_carried(value: Any) -> str:
     """The text for a value of a type that does not travel."""
-    if is_own(type(value)):
+    if is_ours(type(value)):
         return f"{value!r:.120} is an object of this library, and no record: emit or store what you need of it"
     refused = f"a {full_name(type(value))} cannot be sent or stored: {shown(value)}"
     remedy = next((told for kind, told in _REMEDIES.items() if isinstance(value, kind)), None)

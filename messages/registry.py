@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, dataclass_transform
 
 from .errors import UnregisteredMessage
+from .whose_code import is_ours
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ def message(cls: type[T]) -> type[T]:
     made: type[T] = dataclass(frozen=True, slots=True)(cls)
     if plainly:
         _made_plainly.add(made)
-    register(made, made.__name__ if is_own(made) else f"{module_name(made)}.{made.__qualname__}")
+    register(made, made.__name__ if is_ours(made) else f"{module_name(made)}.{made.__qualname__}")
     return made
 
 
@@ -64,7 +65,7 @@ def register(cls: type, tag: str) -> None:
 
 def registered_messages(own: bool = True) -> dict[str, type]:
     """All known message classes by tag; with `own=False` only those that users declared."""
-    return {tag: cls for tag, cls in sorted(CLASSES.items()) if own or not is_own(cls)}
+    return {tag: cls for tag, cls in sorted(CLASSES.items()) if own or not is_ours(cls)}
 
 
 def class_of(tag: str) -> type | None:
@@ -89,11 +90,6 @@ def tag_of(value: object) -> str:
     except KeyError:
         name = f"{type(value).__module__}.{type(value).__qualname__}"
         raise UnregisteredMessage(f"{name} is not a message: declare the class with @message") from None
-
-
-def is_own(cls: type) -> bool:
-    """Whether the class is one of Understudy's."""
-    return cls.__module__.partition(".")[0] == "understudy"
 
 
 def module_name(cls: type) -> str:

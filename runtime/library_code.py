@@ -5,14 +5,15 @@ from __future__ import annotations
 import sysconfig
 from types import FrameType
 
-_PACKAGE = __name__.partition(".")[0]
+from ..messages.whose_code import PACKAGE
+
 _LIBRARIES = tuple({f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
 
 def is_ours(frame: FrameType) -> bool:
     """Understudy's."""
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == _PACKAGE
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == PACKAGE
 
 
 def is_library(frame: FrameType) -> bool:

@@ -65,11 +65,8 @@ class _OperatingSystem:
         os.fsync(file.fileno())
 
     def sync_path(self, path: str) -> None:
-        descriptor = with_a_descriptor(lambda: os.open(path, os.O_RDONLY))
-        try:
+        with _opened(path) as descriptor:
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
     def sync_directory(self, path: str) -> None:
         self.sync_path(path)
@@ -83,6 +80,15 @@ class _OperatingSystem:
 
     def rmdir(self, path: str) -> None:
         os.rmdir(path)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    descriptor = with_a_descriptor(lambda: os.open(path, os.O_RDONLY))
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @lru_cache(maxsize=64)
@@ -214,6 +220,11 @@ class DurableFiles:
         if self._requests is not None:
             return self._requests.size_bytes(path, is_there=is_there)
         return int(self.fs.info(path)["size"])
+
+    def opened_size_bytes(self, path: str) -> int:
+        """The same on the local disk, as it is once the file is open: NFS may know an older size by the name."""
+        with _opened(path) as descriptor:
+            return os.fstat(descriptor).st_size
 
     # ---- names
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from .parsed import parsed
+from .parsed import imported_from, parsed
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "understudy"
@@ -184,16 +184,13 @@ class _Imports:
 def _imports_in(name: str, text: str) -> list[tuple[str, list[str], int]]:
     """(module, names, line) of each import of something in the package."""
     found: list[tuple[str, list[str], int]] = []
-    folder = name.rstrip(".") if name.endswith(".") else name.rpartition(".")[0]
+    package = f"{PACKAGE}.{name}".rpartition(".")[0]
     for node in parsed(text).imports:
         if isinstance(node, ast.Import):
             ours = [alias.name for alias in node.names if alias.name.split(".")[0] == PACKAGE]
             found.extend((name.removeprefix(f"{PACKAGE}."), [], node.lineno) for name in ours)
         else:
-            target = node.module or ""
-            if node.level:
-                parts = [PACKAGE, *folder.split(".")]
-                target = ".".join([*parts[: len(parts) - node.level + 1], *([node.module] if node.module else [])])
+            target = imported_from(node, package)
             if target.split(".")[0] == PACKAGE:
                 names = [alias.name for alias in node.names]
                 found.append((target.removeprefix(f"{PACKAGE}."), names, node.lineno))

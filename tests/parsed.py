@@ -5,6 +5,7 @@ many of them ask; its tree, a hundred times as large, is not kept.
 from __future__ import annotations
 
 import ast
+import importlib.util
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,6 +16,11 @@ class Parsed(NamedTuple):
     """Wherever they stand."""
     texts: tuple[tuple[int, str], ...]
     """Line, and what stands there in quotes: docstrings and parts of f-strings too."""
+
+
+def imported_from(node: ast.ImportFrom, package: str) -> str:
+    """The module by its whole name. `package`: the one that the importing module lies in."""
+    return importlib.util.resolve_name("." * node.level + (node.module or ""), package)
 
 
 @lru_cache(maxsize=4000)

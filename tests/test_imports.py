@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from .parsed import parsed
+from .parsed import imported_from, parsed
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"understudy": ROOT / "src" / "understudy", "tests": ROOT / "tests", "benchmarks": ROOT / "benchmarks"}
@@ -53,11 +53,9 @@ def imported(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[tuple[st
     """Modules of ours that one statement imports, and which of their names."""
     if isinstance(node, ast.Import):
         wanted = [(alias.name, list[str]()) for alias in node.names]
-    elif node.level == 0:
-        wanted = [(node.module or "", [alias.name for alias in node.names])]
     else:
-        folder = path.relative_to(ROOT).parts[: -node.level]
-        wanted = [(".".join(filter(None, [*folder, node.module])), [alias.name for alias in node.names])]
+        package = ".".join(path.relative_to(ROOT).parts[:-1]) if node.level else ""
+        wanted = [(imported_from(node, package), [alias.name for alias in node.names])]
     yield from ((target, names) for target, names in wanted if target.partition(".")[0] in FOLDERS)
 
 

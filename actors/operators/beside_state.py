@@ -26,6 +26,7 @@ import numpy as np
 
 from ...messages.code_steps import codes_of
 from ...messages.own_annotations import own_annotations
+from ...messages.whose_code import is_the_users
 from ...state import declared_states
 from .keyed_operator import KeyedOperator
 from .operator import Operator
@@ -38,7 +39,6 @@ COPIED: Final = 64
 _NUMBERS = (bool, int, float, complex, Decimal, date, datetime, timedelta, np.generic)
 _FROZEN: tuple[Any, ...] = (str, bytes, tuple, frozenset)
 _CONTAINERS: tuple[Any, ...] = (dict, list, set, deque, bytearray)
-_LIBRARIES = frozenset({__name__.partition(".")[0], "pykka", "builtins", "typing", "abc"})
 _MOST_SAID = 1_000
 
 _said: set[tuple[str, str, str]] = set()
@@ -116,7 +116,7 @@ def _names_of(kind: type[Operator]) -> tuple[str, ...]:
     """
     if issubclass(kind, Source) or kind.on_checkpoint is not Operator.on_checkpoint:
         return ()
-    users = [each for each in kind.__mro__ if each.__module__.partition(".")[0] not in _LIBRARIES]
+    users = list(filter(is_the_users, kind.__mro__))
     methods = [each for cls in users for each in vars(cls).values() if isinstance(each, FunctionType)]
     named = {name for each in methods for code in codes_of(each.__code__) for name in code.co_names}
     ours = {name for cls in kind.__mro__ if cls not in users for name in (*vars(cls), *own_annotations(cls))}

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...messages import StateDescription
-from ...messages.registry import is_own
+from ...messages.whose_code import is_ours
 from ...state.backends.backend import NO_KEY
 from ...state.backends.heap_state import HeapScope
 from ...state.backends.own_thread import OwnThread
@@ -231,7 +231,7 @@ class KeyedOperator(Operator):
 
     def _data_ended(self) -> None:
         """Timers of windows and joins are ours, and what they would do is done."""
-        pending = 0 if self.compiled or is_own(type(self)) else len(self.timers.queues.processing)
+        pending = 0 if self.compiled or is_ours(type(self)) else len(self.timers.queues.processing)
         if pending:
             log.warning(
                 "operator %r (subtask %d): %d of its timers of processing time were still to come when the data ended, "

@@ -13,13 +13,13 @@ from functools import partial
 from types import BuiltinMethodType, CellType, FunctionType, MethodType
 from typing import Any, Protocol, TypeAlias
 
+from ...messages.whose_code import is_ours
 from .collector import Collector
 
 log = logging.getLogger(__name__)
 
 _MOST_LOOKED_AT = 10_000
 _PLAIN = (str, bytes, int, float, complex, type(None))
-_OURS = __name__.partition(".")[0] + "."
 
 
 class Thread(Protocol):
@@ -68,7 +68,7 @@ def _reaches(thread: Thread, wanted: set[int]) -> bool:
 
 def _parts(held: Any) -> list[Any]:
     kind = type(held)
-    if kind in _PLAIN or issubclass(kind, type) or kind.__module__.startswith(_OURS):
+    if kind in _PLAIN or issubclass(kind, type) or is_ours(kind):
         return []
     if kind is FunctionType:  # and not its globals
         return [*(held.__closure__ or ()), *(held.__defaults__ or ()), *(held.__kwdefaults__ or {}).values()]

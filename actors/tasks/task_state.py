@@ -22,7 +22,7 @@ from ...messages import (
     SubtaskState,
     TaskDeployment,
 )
-from ...messages.registry import is_own
+from ...messages.whose_code import is_ours
 from ...state import (
     CheckpointStorage,
     KeyedStateBackend,
@@ -167,7 +167,7 @@ class TaskState:
                 if is_sampled(state.keyed):
                     state.operator._kept_kinds = kinds_of(state.keyed.some_keys(SAMPLE))
                 operator = state.operator
-                event_ms = None if is_own(type(operator)) else operator._event_time
+                event_ms = None if is_ours(type(operator)) else operator._event_time
                 operator.timers = Timers(state.keyed, operator._no_timers, operator.processing_time, event_ms)
 
     def give_calls(self, make: Callable[[Operator, SharedBackend], AsyncCalls]) -> None:

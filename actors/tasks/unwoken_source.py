@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from ...messages.registry import is_own
+from ...messages.whose_code import is_ours
 from ..operators.source import Source
 
 log = logging.getLogger("understudy.source")
@@ -26,7 +26,7 @@ class UnwokenSource:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._is_trusted = is_own(type(source))
+        self._is_trusted = is_ours(type(source))
         self._waits = False
         self._found = 0
         if not self._is_trusted:

@@ -11,9 +11,9 @@ from typing import Any, Final
 from ...actors.async_calls.settings import AsyncSettings
 from ...actors.operators.operator import Operator
 from ...messages.code_steps import codes_of
+from ...messages.whose_code import is_ours
 from ...state.kinds.descriptors import StateDeclaration
 from .errors import InvalidOperator, InvalidSetting
-from .private_names import is_ours
 
 _NAME: Final = "async_settings"
 

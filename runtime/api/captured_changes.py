@@ -20,6 +20,7 @@ from weakref import WeakSet
 
 from ...actors.operators.operator import Operator
 from ...messages.code_steps import Step, codes_of, steps
+from ...messages.whose_code import is_ours, is_the_users
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,6 @@ _GOES_NOT_ON = ("RETURN", "RAISE", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "
 """Only a jump reaches the step behind one of these."""
 _ITEM_CHANGES = {"STORE_SUBSCR": 2, "DELETE_SUBSCR": 2, "STORE_SLICE": 3}
 """With the place of the container on the stack, from the top."""
-_OWN = __name__.partition(".")[0]
 
 
 class Change(NamedTuple):
@@ -83,7 +83,7 @@ def warn_of_captured_changes(name: str, operator: Operator) -> None:
 def changes_of(operator: Operator) -> Iterator[Change]:
     """Of all functions of the user's that it has, also of those that every process imports for itself."""
     for function in functions_of(operator):
-        if function.__module__.partition(".")[0] != _OWN:
+        if not is_ours(function):
             yield from changes(function)
     for function, itself in methods_of_objects(operator):
         yield from changes(function, itself)
@@ -113,16 +113,15 @@ def functions_of(operator: Operator) -> Iterator[FunctionType]:
             value = value.func if isinstance(value, functools.partial) else value.__func__
         if isinstance(value, FunctionType):
             yield value
-    for cls in type(operator).__mro__:
-        if cls.__module__.partition(".")[0] not in (_OWN, "pykka", "builtins", "abc", "typing"):
-            yield from filter(inspect.isfunction, vars(cls).values())
+    for cls in filter(is_the_users, type(operator).__mro__):
+        yield from filter(inspect.isfunction, vars(cls).values())
 
 
 def methods_of_objects(operator: Operator) -> Iterator[tuple[FunctionType, object]]:
     """Methods of objects of the user's, and objects that are called, where a function is wanted.
     The objects travel with the job, and are the operator's copy wherever their class comes from.
     """
-    for value in vars(operator).values() if type(operator).__module__.partition(".")[0] == _OWN else ():
+    for value in vars(operator).values() if is_ours(type(operator)) else ():
         while isinstance(value, functools.partial):
             value = value.func
         if isinstance(value, MethodType):
@@ -131,7 +130,7 @@ def methods_of_objects(operator: Operator) -> Iterator[tuple[FunctionType, objec
             method, itself = vars(type(value)).get("__call__"), value
         if not isinstance(method, FunctionType) or isinstance(itself, type | ModuleType | FunctionType):
             continue
-        if type(itself).__module__.partition(".")[0] != _OWN and "site-packages" not in method.__code__.co_filename:
+        if not is_ours(type(itself)) and "site-packages" not in method.__code__.co_filename:
             yield method, itself
 
 

@@ -30,10 +30,10 @@ from ...actors.windows.assigners import WindowAssigner
 from ...actors.windows.columnar_windows import ColumnarWindows
 from ...actors.windows.window_operator import WindowOperator
 from ...messages import shown
+from ...messages.whose_code import is_ours
 from ...state.kinds.durations import duration_ms
 from .errors import InvalidProgram
 from .operator_checks import function_of
-from .private_names import is_ours
 from .stream_graph import StreamEdge, StreamNode
 from .timer_methods import OF_EVENT_TIME, sets_a_timer
 from .window_parts import check_watermark_generator

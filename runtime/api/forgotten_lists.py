@@ -11,9 +11,9 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ...messages.code_steps import codes_of, placed_steps
+from ...messages.whose_code import is_ours
 from ...state.kinds.declared_states import declared_states
 from .errors import InvalidOperator
-from .private_names import is_ours
 
 _INSTEAD = {"append": "add(item)", "extend": "add_all(items)"}
 """By method of the list; for the others it is `update`."""

@@ -14,9 +14,10 @@ from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.of_call import OfCall
 from ...actors.operators.operator import Operator
 from ...actors.windows.window_function import ProcessWindowFunction
+from ...messages.whose_code import is_ours
 from ...state.kinds.declared_states import declared_states
 from .errors import InvalidOperator
-from .private_names import assigned, is_ours
+from .private_names import assigned
 
 _SET = {
     "context": "where it runs",

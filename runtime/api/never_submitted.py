@@ -15,11 +15,11 @@ from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
+from ...messages.whose_code import PACKAGE
+from ..library_code import is_ours
 from .stream_graph import StreamGraph
 
 log = logging.getLogger(__name__)
-
-_OURS = __name__.partition(".")[0]
 
 
 class _Watch:
@@ -38,7 +38,7 @@ def watch(graph: StreamGraph) -> None:
     if _watch.was_used or _watch.at_exit is not None:
         return
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _OURS:
+    while frame is not None and is_ours(frame):
         frame = frame.f_back
     if frame is not None and frame.f_globals.get("__name__") == "__main__" and "__file__" in frame.f_globals:
         place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
@@ -56,7 +56,7 @@ def used() -> None:
 
 def _tell(graph: StreamGraph, place: str, pid: int) -> None:
     has_failed = hasattr(sys, "last_type")
-    is_tested = f"{_OURS}.runtime.simulation" in sys.modules
+    is_tested = f"{PACKAGE}.runtime.simulation" in sys.modules
     if has_failed or is_tested or pid != os.getpid():
         return
     if any(node.role == "sink" for node in graph.nodes):

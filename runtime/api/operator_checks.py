@@ -17,6 +17,7 @@ from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.unrun import COLLECT
+from ...messages.whose_code import is_ours
 from ...state import refuse_keyed_state
 from .async_settings import check_settings
 from .errors import InvalidOperator
@@ -24,7 +25,7 @@ from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_function, check_hooks, check_runs
 from .names_set_by_us import check_names_set_by_us
 from .other_hooks import other_hooks
-from .private_names import check_private_names, is_ours
+from .private_names import check_private_names
 from .state_declarations import check_declarations
 from .timer_methods import out_of_reach, sets_a_timer
 from .uncalled_methods import check_uncalled_methods

@@ -13,7 +13,7 @@ from ...actors.actor import Actor
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...messages.code_steps import codes_of
-from .private_names import is_ours
+from ...messages.whose_code import is_ours
 
 _END, _TAKEN = "on_end(out), at the end of the data", "on_checkpoint(checkpoint_id)"
 _MEANT: Mapping[str, str] = {

@@ -13,9 +13,8 @@ from typing import Any
 
 from ...messages.code_steps import inner_codes, placed_steps
 from ...messages.own_annotations import own_annotations
+from ...messages.whose_code import is_ours
 from .errors import InvalidOperator
-
-_OURS = __name__.partition(".")[0] + "."
 
 
 def check_private_names(kind: type[Any]) -> None:
@@ -28,11 +27,6 @@ def check_private_names(kind: type[Any]) -> None:
                         f"{each.__name__} uses the name {name!r}, which its base {base.__name__} keeps something of "
                         f"its own in: name it differently, for example `{_other(name, each)}`"
                     )
-
-
-def is_ours(kind: type[Any]) -> bool:
-    """Whether it is a class of this library."""
-    return kind.__module__.startswith(_OURS)
 
 
 def _other(name: str, kind: type[Any]) -> str:

@@ -11,9 +11,9 @@ from typing import Any, get_args, get_origin
 
 from ...actors.operators.operator import Operator
 from ...messages.own_annotations import own_annotations
+from ...messages.whose_code import is_ours
 from ...state import FoldingState, ListState, MapState, OperatorListState, ReducingState, ValueState
 from .errors import InvalidOperator
-from .private_names import is_ours
 
 _KINDS = {
     kind.__name__: kind for kind in (ValueState, ListState, MapState, ReducingState, FoldingState, OperatorListState)

@@ -13,8 +13,8 @@ from types import CodeType
 
 from ...actors.operators.source import Source
 from ...messages.code_steps import Step, codes_of, steps
+from ...messages.whose_code import is_ours
 from .chaining import Size
-from .private_names import is_ours
 from .stream_graph import StreamNode
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
 from ...messages.code_steps import Step, placed_steps
-from .private_names import is_ours
+from ...messages.whose_code import is_ours
 
 OF_EVENT_TIME = frozenset({"at_event_time"})
 _SET = OF_EVENT_TIME | {"at_processing_time"}

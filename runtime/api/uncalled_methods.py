@@ -10,9 +10,9 @@ from itertools import chain, takewhile
 from types import CodeType, FunctionType
 
 from ...messages.code_steps import codes_of, placed_steps
+from ...messages.whose_code import is_ours
 from ...state.backends.shared_backend import WRITES
 from .errors import InvalidOperator
-from .private_names import is_ours
 
 _METHODS = WRITES | {"collect", "collect_to", "emit", "emit_to", "at_event_time", "at_processing_time"}
 """Of states, `out` and timers: those that are called for what they do."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import warnings
 
-_OURS = __name__.partition(".")[0]
+from ..library_code import is_ours
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """A warning with the first line outside this library, however deep it is called."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _OURS:
+    while frame.f_back is not None and is_ours(frame):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=level)

@@ -17,9 +17,9 @@ from ...actors.windows.evictors import Evictor
 from ...actors.windows.triggers import Trigger, parts
 from ...actors.windows.window_contents import AggregateFunction
 from ...messages.code_steps import codes_of
+from ...messages.whose_code import is_ours
 from .errors import InvalidOperator
 from .hook_checks import check_arguments, check_runs
-from .private_names import is_ours
 
 _CALLED: Mapping[type, Mapping[str, tuple[str, ...]]] = {
     WindowAssigner: {"assign": ("assign_windows", "assignWindows")},

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import click
 
 from ..lazy_names import no_collections
 from .closed_streams import open_closed_streams
 from .groups import CommandGroup
-
-open_closed_streams()
 
 _COMMANDS = {
     "Programs": {
@@ -56,6 +55,10 @@ _HOMES = {name: home for commands in _COMMANDS.values() for name, (home, _) in c
 
 
 class _Commands(CommandGroup):
+    def main(self, *args: Any, **options: Any) -> Any:
+        open_closed_streams()
+        return super().main(*args, **options)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_HOMES)
 

@@ -89,11 +89,14 @@ class LogFile(logging.handlers.RotatingFileHandler):
         return super()._open()
 
     def _is_named(self, stream: io.TextIOWrapper) -> bool:
-        """Whether the file that is written is the one of this name."""
+        """Whether the file that is written is the one of this name, as far as its folder lets that be seen."""
         try:
-            return os.path.samestat(os.stat(self.baseFilename), os.fstat(stream.fileno()))
-        except OSError:
+            named = os.stat(self.baseFilename)
+        except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError:  # nor could another file be opened there, and this one takes lines
+            return True
+        return os.path.samestat(named, os.fstat(stream.fileno()))
 
     def _drop_stream(self) -> None:
         """The next line opens the file."""

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -45,14 +45,16 @@ def test_a_file_is_written_once_some_are_given_back(
     files.write(str(tmp_path / "metadata"), [b"one"])
     files.sync_folder(str(tmp_path))
     assert (tmp_path / "metadata").read_bytes() == b"one"
+    assert files.opened_size_bytes(str(tmp_path / "metadata")) == 3
 
 
+@pytest.mark.parametrize("opens", [DurableFiles.sync_folder, DurableFiles.opened_size_bytes])
 def test_if_there_is_none_for_longer_it_fails(
-    tmp_path: Path, taken: list[int], monkeypatch: pytest.MonkeyPatch
+    opens: Callable[[DurableFiles, str], object], tmp_path: Path, taken: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(descriptor_patience, "time", SimpleNamespace(sleep=pauses.append))
     with pytest.raises(OSError, match="Too many open files") as raised:
-        DurableFiles(LocalFileSystem()).sync_folder(str(tmp_path))
+        opens(DurableFiles(LocalFileSystem()), str(tmp_path))
     assert raised.value.errno == errno.EMFILE
     assert pauses == [0.1, 0.2, 0.4, 0.8]

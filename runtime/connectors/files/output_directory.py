@@ -9,7 +9,6 @@ Any fsspec URL will do; in S3 there is a better way, see `UploadDirectory`.
 from __future__ import annotations
 
 import contextlib
-import os
 import posixpath
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
@@ -155,8 +154,7 @@ class OutputDirectory:
         )
 
     def _check_size(self, source: str, size_bytes: int) -> None:
-        with open(source, "rb") as file:  # NFS may know an older size of a file that it has not opened
-            found = file.seek(0, os.SEEK_END)
+        found = self._files.opened_size_bytes(source)
         if found != size_bytes:
             raise LostTransaction(
                 f"committed records of the output folder {self.root} are spoilt: the pre-committed file {source} has "

@@ -21,6 +21,7 @@ import numpy as np
 from ....actors.operators.of_call import OfCall
 from ....actors.operators.operator import Operator
 from ....actors.windows.window_function import PlainWindowFunction, ProcessWindowFunction
+from ....messages.whose_code import is_ours, is_the_users
 from ....state import StateDeclaration, declared_states
 
 _FRAMEWORK = frozenset(
@@ -63,8 +64,6 @@ _NO_DATA = (
     type,
 )
 _SHOWN = 60
-_OURS = Operator.__module__.partition(".")[0]
-_LIBRARY = frozenset({_OURS, "pykka", "builtins", "typing", "abc", "functools"})
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+")
 
 Held = Mapping[str, bytes]
@@ -135,12 +134,12 @@ def _described(where: str, value: Any) -> dict[str, Any]:
         return _described(where, value._function)
     if isinstance(value, ProcessWindowFunction):
         kind, not_looked_at = type(value).__name__, {*declared_states(type(value)), "operator"}
-        attributes = vars(value).items() if type(value).__module__.partition(".")[0] != _OURS else ()
+        attributes = vars(value).items() if not is_ours(type(value)) else ()
         return {f"the attribute {name!r} of {kind}": held for name, held in attributes if name not in not_looked_at}
     if not isinstance(value, types.FunctionType):
         called = value.__self__ if isinstance(value, types.MethodType) else value if callable(value) else None
         cls = type(called)
-        if hasattr(called, "__dict__") and cls.__module__.partition(".")[0] not in _LIBRARY:
+        if hasattr(called, "__dict__") and is_the_users(cls):
             return {f"the attribute {name!r} of {cls.__name__}": held for name, held in vars(called).items()}
         return {where: value}
     cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
@@ -156,7 +155,7 @@ def _content(cell: types.CellType) -> Any:
 
 def _own_classes(operator: Operator) -> list[type]:
     """The user's, not ours and not Python's."""
-    return [cls for cls in type(operator).__mro__ if cls.__module__.partition(".")[0] not in _LIBRARY]
+    return list(filter(is_the_users, type(operator).__mro__))
 
 
 def _data_of(cls: type) -> dict[str, Any]:

@@ -25,9 +25,9 @@ from ....actors.operators.source import FromSplit, Source
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages import CheckpointId
 from ....messages.own_annotations import own_annotations
+from ....messages.whose_code import is_ours
 from ....state import OperatorListState, StateDeclaration, declared_states
 from ...api.captured_changes import changes, changes_of
-from ...api.private_names import is_ours
 from ...api.stream_graph import StreamNode
 from ..harness.attribute_watch import Held, is_generator, same_data, what_is_held, what_was_lost
 from ..world.transactional_log import logs_of_this_world

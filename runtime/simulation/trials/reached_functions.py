@@ -14,8 +14,8 @@ from typing import Any
 
 from ....actors.operators.operator import Operator
 from ....messages.code_steps import codes_of
+from ....messages.whose_code import is_ours
 from ...api.captured_changes import captured_by, functions_of, methods_of_objects
-from ...api.private_names import is_ours
 
 _CACHE = type(lru_cache(int))
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 _LOOK = (
-    "import understudy.runtime.cli, os, socket, sys; "
+    "import socket, sys; from understudy.runtime.cli import main; main(['--version'], standalone_mode=False); "
     "made = socket.socket(); print('x'); print('y', file=sys.stderr); sys.stdout.isatty(); sys.stdin.read(); "
     "sys.exit(40 + (made.fileno() > 2))"
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -131,3 +133,25 @@ def test_what_operators_of_several_jobs_log_can_be_told_apart(tmp_path: Path) ->
         "myapp [orders: total, subtask 1, attempt 0]: hello",
         "myapp [clicks: total, subtask 1, attempt 0]: hello",
     ]
+
+
+@pytest.mark.usefixtures("own_logging")
+def test_a_folder_that_cannot_be_searched_for_a_while_takes_no_lines_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "x.log"
+    log_to_file(HostSettings(), str(log), in_background=True)
+    logging.getLogger("myapp").info("before")
+    stat = os.stat
+
+    def refused(path: str | os.PathLike[str] | int, **options: Any) -> os.stat_result:
+        if str(path) == str(log):
+            raise PermissionError(errno.EACCES, "Permission denied", str(log))
+        return stat(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", refused)
+        patch.setattr("builtins.open", lambda *_args, **_options: pytest.fail("it is open"))
+        logging.getLogger("myapp").info("meanwhile")
+    logging.getLogger("myapp").info("after")
+    assert [line.rpartition(" ")[2] for line in log.read_text().splitlines()] == ["before", "meanwhile", "after"]
