@@ -70,7 +70,9 @@ _OPTIONS = (
     _option("failure-rate.delay-ms", "delay_ms", 0, "Delay before each restart."),
     _option("exponential-delay.initial-backoff-ms", "initial_ms", 1, "The first delay."),
     _option("exponential-delay.max-backoff-ms", "max_ms", 1, "The longest one."),
-    _option("exponential-delay.backoff-multiplier", "multiplier", Number(1.0), "How a delay grows."),
+    _option(
+        "exponential-delay.backoff-multiplier", "multiplier", Number(1.0, 1e12, is_above=True), "How a delay grows."
+    ),
     _option(
         "exponential-delay.reset-backoff-threshold-ms",
         "reset_after_ms",

@@ -95,17 +95,20 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number between two bounds, both included."""
+    """A number between two bounds, both included; with `is_above`, the least itself is none."""
 
     least: float
-    most: float = float("inf")
+    most: float
+    is_above: bool = False
 
     @property
     def wanted(self) -> str:
-        return f"a number from {self.least:g}" + (f" to {self.most:g}" if self.most < float("inf") else "")
+        return f"a number {'above' if self.is_above else 'from'} {self.least:g} {'up ' * self.is_above}to {self.most:g}"
 
     def read(self, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not self.least <= value <= self.most:
+            raise WrongValue(self.wanted)
+        if self.is_above and value == self.least:
             raise WrongValue(self.wanted)
         return float(value)
 

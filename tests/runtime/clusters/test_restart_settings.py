@@ -91,6 +91,10 @@ def test_the_keys_are_those_of_flink(config: dict[str, Any], strategy: RestartSt
             {TYPE: "exponential-delay", f"{GROWING}.max-backoff-ms": 5},
             rf"{GROWING}.max-backoff-ms: wanted at least {GROWING}.initial-backoff-ms \(1000\), found 5",
         ),
+        (
+            {TYPE: "exponential-delay", f"{GROWING}.backoff-multiplier": 1},
+            rf"{GROWING}.backoff-multiplier must be a number above 1 up to 1e\+12, found '1'",
+        ),
         ({f"{FIXED}.delay": "10 s"}, f"unknown configuration key '{FIXED}.delay'; did you mean '{FIXED}.delay-ms'"),
     ],
 )
@@ -115,13 +119,12 @@ def test_what_a_key_takes_the_function_takes_and_no_more(option: RestartOption) 
         return True
 
     step = 1 if isinstance(option.kind, Whole) else 0.1
-    least, most = option.kind.least, min(option.kind.most, MOST_MS)
+    least, most = option.kind.least, option.kind.most
     assert is_taken(least + step)
     assert not is_taken(least - step)
-    if option.argument != "multiplier":  # above 1, and up to what is no mistake
-        assert is_taken(least)
-        assert is_taken(most)
-        assert not is_taken(most + step)
+    assert is_taken(least) == (not getattr(option.kind, "is_above", False))
+    assert is_taken(most)
+    assert not is_taken(most + step)
 
 
 def test_what_holds_without_an_option_is_the_same_in_the_message() -> None:
