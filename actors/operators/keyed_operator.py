@@ -26,6 +26,7 @@ from ...state.errors import CallIsOver, HasCurrentKey, NoCurrentKey
 from ..errors import EndlessTimers, UserCodeError
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, Times
 from ..flow.key_selector import KeySelectionFailed
+from ..flow.records import rows_of
 from ..unrun import refuse
 from .collector import Collector
 from .operator import MayWait, Operator, Takes
@@ -76,8 +77,9 @@ and tuples of a larger batch would not stay in the processor's cache.
 class KeyedOperator(Operator):
     """One actor per key: `process` runs with `self.key` set and keyed state scoped to that key.
 
-    A question has the key that it was put with. All other methods run without a key, and there `self.key` and keyed
-    state raise NoCurrentKey; what must look at all keys, as `on_end`, goes through `self.keys()`.
+    A question has the key that it was put with. All other methods run without a key, `process_2` of a broadcast stream
+    among them, and there `self.key` and keyed state raise NoCurrentKey; what must look at all keys, as `on_end`, goes
+    through `self.keys()`.
     """
 
     takes: ClassVar[Takes] = "records"
@@ -155,8 +157,11 @@ class KeyedOperator(Operator):
             if isinstance(self._backend, HeapScope):
                 self._backend.owner = self._state_thread
 
+    def _has_key(self) -> bool:
+        return self._backend.current_key is not NO_KEY
+
     def _check_no_key(self) -> None:
-        if self._backend.current_key is not NO_KEY:
+        if self._has_key():
             raise HasCurrentKey(self._backend.current_key, self.context.name)
 
     def _enter_key(self, key: Any) -> None:
@@ -179,7 +184,7 @@ class KeyedOperator(Operator):
         raise NotImplementedError(f"{type(self).__name__}.process is not defined")  # abstract
 
     def process_2(self, record: Any, out: Collector) -> MayWait:
-        """Take one record of the second input of a connected stream."""
+        """Take one record of the second input of a connected stream; of a broadcast one every subtask takes each."""
         raise NotImplementedError(f"{type(self).__name__}.process_2 is not defined")  # abstract
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> MayWait:
@@ -212,6 +217,11 @@ class KeyedOperator(Operator):
         time_ms: int = vars(self).get("timestamp", self._reached_ms)
         return time_ms
 
+    @property
+    def _second_is_broadcast(self) -> bool:
+        """Whether records of the second input come to every subtask, and have no key."""
+        return len(self._selectors) < self.inputs
+
     def process_batch(self, batch: Batch, out: Collector) -> None:
         if self._batch_process is not None:
             self._batch_process.process(batch, out)
@@ -219,7 +229,10 @@ class KeyedOperator(Operator):
             self._process_keyed(self.process, 0, batch, out)
 
     def process_batch_2(self, batch: Batch, out: Collector) -> None:
-        self._process_keyed(self.process_2, 1, batch, out)
+        if self._second_is_broadcast:
+            self._process_broadcast(batch, out)
+        else:
+            self._process_keyed(self.process_2, 1, batch, out)
 
     @property
     def keyed_state(self) -> KeyedStateBackend | None:
@@ -275,6 +288,29 @@ class KeyedOperator(Operator):
         except Exception as error:
             raise UserCodeError(self.context.name, self._taken + len(batch) - length_hint(left) - 1) from error
         finally:
+            self._leave_key()
+        self._taken += len(batch)
+
+    def _process_broadcast(self, batch: Batch, out: Collector) -> None:
+        """What comes to every subtask, of which no key is the current one."""
+        self._input_index = 1
+        left = iter(rows_of(batch) if isinstance(batch, pa.RecordBatch) else batch)
+        times: Iterable[int | None] = repeat(None) if self.timestamps is None else self.timestamps.tolist()
+        marks, watermark = self.split_watermarks, self.watermark
+        by_record = repeat(watermark) if marks is None else np.maximum(marks, watermark).tolist()
+        try:
+            for record, time_ms, self.watermark in zip(left, times, by_record):  # noqa: B905 - may repeat
+                if time_ms is not None:
+                    self.timestamp = out.time_ms = time_ms
+                if (result := self.process_2(record, out)) is not None:
+                    refuse(f"{type(self).__name__}.process_2", result)
+                if time_ms is not None and len(out) != len(out.stamps):
+                    out.stamp()
+        except Exception as error:
+            raise UserCodeError(self.context.name, self._taken + len(batch) - length_hint(left) - 1) from error
+        finally:
+            self.watermark = watermark
+            self._leave_time(out)
             self._leave_key()
         self._taken += len(batch)
 

@@ -164,6 +164,7 @@ class TaskState:
             if isinstance(state.operator, KeyedOperator):
                 assert state.keyed is not None
                 state.operator._backend = state.keyed
+                state.lists.has_key = state.operator._has_key
                 if is_sampled(state.keyed):
                     state.operator._kept_kinds = kinds_of(state.keyed.some_keys(SAMPLE))
                 operator = state.operator

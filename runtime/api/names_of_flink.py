@@ -12,7 +12,7 @@ _KEYED: Final = "subclass KeyedOperator, with process(record, out), and use it b
 _CO: Final = "subclass KeyedOperator, with `inputs = 2`, process and process_2, for first.connect(second).process(...)"
 _PLAIN: Final = "give map, filter or flat_map a function; an Operator with open and process_batch can hold clients"
 _DECLARED: Final = "a state is declared in the operator's class, as in total = ValueState(int, default=0)"
-_RULES: Final = "docs/coming-from.md has an Operator with rules, for records.connect(rules.broadcast())"
+_RULES: Final = "docs/coming-from.md has a KeyedOperator with rules, for keyed.connect(rules.broadcast())"
 
 _ASYNC: Final = "stream.map(fetch).async_settings(...) runs an `async def fetch`: docs/async.md"
 _SQL: Final = "there is no Table API and no SQL: aggregate, windows and joins of streams; docs/coming-from.md"

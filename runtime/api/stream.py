@@ -38,7 +38,7 @@ from ...state.kinds.durations import Duration
 from ..connectors.lakes.lake_sink import LakeSink
 from .async_settings import settings_with
 from .elsewhere import NO_RECORDS, OF_CONNECTED, OF_STREAMS, instead_of, without_guess
-from .errors import ForeignStream, InvalidProgram
+from .errors import ForeignStream, InvalidOperator, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time, tell_assigners
 from .hook_checks import is_async_function
 from .iterations import Iterations
@@ -216,7 +216,9 @@ class DataStream(
 
     @known_arguments(first=1)
     def connect(self, other: DataStream) -> ConnectedStreams:
-        """Two streams for one operator of two inputs. Both are keyed, so that equal keys meet, or neither is."""
+        """Two streams for one operator of two inputs. Both are keyed, so that equal keys meet, or neither is; or the
+        first is, and the other comes to every subtask: `keyed.connect(rules.broadcast())`.
+        """
         self._check_same_environment(other, "connect")
         return ConnectedStreams(self, other)
 
@@ -237,6 +239,11 @@ class DataStream(
             return self._in_two(sink, **options)
         made = sink_of(sink, keyed=isinstance(self, KeyedStream))
         return DataStreamSink(self._graph, add_node("sink", type(made).__name__, made, [self], **options))
+
+    @property
+    def _is_broadcast(self) -> bool:
+        """Whether every subtask behind it gets all records."""
+        return all(edge.partitioning is Partitioning.BROADCAST for edge in self._edges)
 
     def _repartitioned(self, partitioning: Partitioning) -> DataStream:
         edges = [replace(edge, partitioning=partitioning, selector=None) for edge in self._edges]
@@ -333,23 +340,19 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
         return self._then(kind, operator, **options)
 
 
-RULES_FIRST = (
-    ". Rules for all keys are joined before key_by: records.connect(rules.broadcast()).process(...) with an Operator "
-    "that gives (record, what it needs of the rules), and key_by(...) behind it: docs/coming-from.md"
-)
-
-
 class ConnectedStreams:
-    """Two streams that one operator takes as its first and its second input. Flink: ConnectedStreams."""
+    """Two streams that one operator takes as its first and its second input. Flink: ConnectedStreams,
+    BroadcastConnectedStream.
+    """
 
     def __init__(self, first: DataStream, second: DataStream) -> None:
         keyed = isinstance(first, KeyedStream)
-        if keyed != isinstance(second, KeyedStream):
-            other = second if keyed else first
-            rules = any(edge.partitioning is Partitioning.BROADCAST for edge in other._edges)
+        if keyed != isinstance(second, KeyedStream) and not (keyed and second._is_broadcast):
+            if first._is_broadcast:
+                raise InvalidProgram("connect: the second stream is keyed: write it first, keyed.connect(broadcast)")
             raise InvalidProgram(
-                f"connect: the {'first' if keyed else 'second'} stream is keyed, the other is not; key both or neither"
-                + (RULES_FIRST if rules else "")
+                f"connect: the {'first' if keyed else 'second'} stream is keyed, the other not: key both or neither; "
+                "for what every key needs, write keyed.connect(rules.broadcast())"
             )
         if isinstance(first, KeyedStream) and isinstance(second, KeyedStream):
             check_meeting("connect", first._keyed, second._keyed)
@@ -367,6 +370,11 @@ class ConnectedStreams:
     ) -> DataStream:
         """Run an operator that declares `inputs = 2`."""
         made = operator_of(operator, inputs=2, keyed=self._keyed)
+        if self._keyed and self._second._is_broadcast and made._is_async:
+            raise InvalidOperator(
+                f"{type(made).__name__} runs coroutines, which are ordered by key, and the broadcast stream has none: "
+                "write its methods without `async`, and await what they emit in an operator behind it"
+            )
         node = add_node("operator", type(made).__name__, made, [self._first, self._second], schema=schema, **options)
         return DataStream(self._first._graph, [StreamEdge(node)])
 

@@ -7,7 +7,7 @@ versions of the program too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar, cast
 
@@ -91,12 +91,22 @@ class OperatorList(Misnamed, kind="OperatorListState"):
     def _check_writable(self) -> None:
         if self._backend.is_read_only:
             raise ReadOnlyState(self.declaration.name)
+        if self.declaration.mode == "broadcast" and self._backend.has_key():
+            raise InvalidState(
+                f"{of_operator(self._backend.operator_name)}list {self.declaration.name!r} is the same in all subtasks "
+                "(mode='broadcast'), and was changed where there is a key, which is in one of them alone: change it in "
+                "process_2, by what a broadcast stream brings"
+            )
         if CURRENT.get() is not None:
             raise InvalidState(
                 f"{of_operator(self._backend.operator_name)}list {self.declaration.name!r} was changed in a coroutine, "
                 "which a failed try, or a restart, could not undo: change it in on_checkpoint or another plain method, "
                 "or keep it by key, in a ListState of a KeyedOperator"
             )
+
+
+def _no_key() -> bool:
+    return False
 
 
 class OperatorStateBackend(ReadOnlySwitch):
@@ -106,6 +116,8 @@ class OperatorStateBackend(ReadOnlySwitch):
         super().__init__()
         self.operator_name = ""
         """For error texts."""
+        self.has_key: Callable[[], bool] = _no_key
+        """Whether the operator has a current key."""
         self._states: dict[str, OperatorList] = {}
         self._restored: dict[str, list[tuple[OperatorListHandle, list[bytes]]]] = {}
 

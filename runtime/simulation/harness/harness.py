@@ -59,6 +59,7 @@ class OperatorHarness:
         *,
         key_by: Keys | None = None,
         key_by_2: Keys | None = None,
+        broadcast_2: bool = False,
         schemas: Sequence[pa.Schema | None] = (),
         subtask_index: int = 0,
         parallelism: int = 1,
@@ -71,10 +72,11 @@ class OperatorHarness:
         """`operator`: an operator, a class that needs no arguments, a chain of them, or a stream: its last operator.
 
         `key_by`, `key_by_2`: the keys of the inputs, as `key_by` of a stream takes them; the second is like the first
-        if it is not given. `schemas`: the columns of the inputs, where a job would know them at submit. `restore_from`:
-        snapshots of other harnesses, one per subtask, as a job starts from a savepoint, perhaps with newer code.
+        if it is not given. `broadcast_2`: it has none, as in `keyed.connect(rules.broadcast())`. `schemas`: the columns
+        of the inputs, where a job would know them at submit. `restore_from`: snapshots of other harnesses, one per
+        subtask, as a job starts from a savepoint, perhaps with newer code.
         """
-        chain = hosted_chain(operator, (key_by, key_by_2), schemas)
+        chain = hosted_chain(operator, (key_by, key_by_2), schemas, broadcast_2=broadcast_2)
         self._job = HostedJob(JobId(job_id), chain, max_parallelism, state_backend, dict(resources or {}))
         self._attempt = HostedAttempt(self._job, _sequence(restore_from), parallelism, subtask_index, is_start=True)
 

@@ -63,12 +63,16 @@ class HostedChain:
         return made
 
 
-def hosted_chain(given: Hosted, keys: Sequence[Keys | None], schemas: Sequence[pa.Schema | None]) -> HostedChain:
+def hosted_chain(
+    given: Hosted, keys: Sequence[Keys | None], schemas: Sequence[pa.Schema | None], *, broadcast_2: bool = False
+) -> HostedChain:
     """`keys` and `schemas`: per input; None for what is not keyed, or not known. Raises HarnessMisused, or the
     InvalidProgram that the submission of such a job would raise.
     """
     if isinstance(given, DataStream | DataStreamSink):
         return _of_stream(given, keys, schemas)
+    if broadcast_2 and keys[1] is not None:
+        raise HarnessMisused("broadcast_2: the second input has no key then, and found key_by_2")
     parts = given if isinstance(given, Sequence) else [given]
     if not parts:
         raise HarnessMisused("wanted an operator, found an empty list")
@@ -78,7 +82,7 @@ def hosted_chain(given: Hosted, keys: Sequence[Keys | None], schemas: Sequence[p
     inputs = 0 if isinstance(first, Source) else first.inputs
     if isinstance(first, ColumnarAggregate) and not selectors:
         selectors = (KeySelector(*first._keys),)
-    if inputs == 2 and len(selectors) == 1:
+    if inputs == 2 and len(selectors) == 1 and not broadcast_2:
         selectors *= 2
     known = (*schemas, *[None] * inputs)[:inputs]
     return _chain(operators, _names(operators), inputs, selectors, known)

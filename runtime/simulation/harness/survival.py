@@ -32,6 +32,7 @@ class HarnessOptions(TypedDict, total=False):
 
     key_by: Keys | None
     key_by_2: Keys | None
+    broadcast_2: bool
     schemas: Sequence[pa.Schema | None]
     subtask_index: int
     parallelism: int

@@ -86,12 +86,3 @@ def test_a_list_for_all_that_each_subtask_makes_of_its_share_is_warned_of(caplog
 def test_one_that_all_make_of_the_same_is_not(caplog: pytest.LogCaptureFixture) -> None:
     assert said(caplog, lambda env: joined(env, DataStream.broadcast, parallelism=2)) == ""
     assert said(caplog, lambda env: joined(env, lambda rules: rules, parallelism=1)) == ""
-
-
-def test_rules_for_a_keyed_stream_are_pointed_to_a_place_before_the_key() -> None:
-    env = StreamEnvironment()
-    rules = env.from_collection([{"id": 1}]).broadcast()
-    with pytest.raises(Exception, match=r"key both or neither\. Rules for all keys are joined before key_by: "):
-        env.from_collection([{"a": 1}]).key_by("a").connect(rules)
-    with pytest.raises(Exception, match=r"key both or neither$"):
-        env.from_collection([{"a": 1}]).key_by("a").connect(env.from_collection([1]))
