@@ -135,12 +135,15 @@ class OperatorStateBackend(ReadOnlySwitch):
         return cast(S, known)
 
     def snapshot(self) -> tuple[OperatorListHandle, ...]:
-        """All lists as they are now, inline; those restored and not declared any more are carried along."""
+        """All lists as they are now, inline; those restored and not declared any more are carried along. An empty one
+        is left out, but of mode "broadcast", as a subtask without any gets another one's.
+        """
         own = (list_handle(name, state.declaration.mode, state.pack()) for name, state in self._states.items())
         carried = (
             list_handle(old.name, old.mode, items) for several in self._restored.values() for old, items in several
         )
-        return tuple(handle for handle in (*own, *carried) if handle.handle.size_bytes)
+        lists = (*own, *carried)
+        return tuple(handle for handle in lists if handle.handle.size_bytes or handle.mode == "broadcast")
 
     def restore(self, handles: Sequence[OperatorListHandle], read: ReadState) -> None:
         """Take over lists, in the order of the handles. Before any use."""

@@ -161,8 +161,10 @@ def _union(lists: Lists, shares: Shares) -> None:
 
 
 def _broadcast(lists: Lists, shares: Shares) -> None:
+    """Each subtask's own, as they differ where barriers have overtaken records; one without any gets another's."""
+    own = dict(lists)
     for index, share in enumerate(shares):
-        share.append(lists[index % len(lists)][1])
+        share.append(own.get(index, lists[index % len(lists)][1]))
 
 
 def _split(lists: Lists, shares: Shares, start: int) -> int:

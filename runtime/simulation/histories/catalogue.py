@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .async_topologies import ASYNC
+from .broadcast_topologies import BROADCAST
 from .demanding_topologies import DEMANDING
 from .expiring_topologies import EXPIRING
 from .increment_topologies import INCREMENTS
@@ -15,5 +16,16 @@ from .transaction_topologies import TRANSACTED
 from .windowed_topologies import WINDOWED
 
 CATALOGUE: dict[str, Topology] = (
-    TOPOLOGIES | DEMANDING | OUTLETS | LEDGERS | TRANSACTED | INCREMENTS | EXPIRING | TIMED | WINDOWED | ASYNC | INLETS
+    TOPOLOGIES
+    | DEMANDING
+    | BROADCAST
+    | OUTLETS
+    | LEDGERS
+    | TRANSACTED
+    | INCREMENTS
+    | EXPIRING
+    | TIMED
+    | WINDOWED
+    | ASYNC
+    | INLETS
 )

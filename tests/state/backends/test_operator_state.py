@@ -66,6 +66,13 @@ def test_no_items_no_handle() -> None:
     assert restored(PENDING) == []
 
 
+def test_an_empty_broadcast_list_stays_empty_beside_one_that_has_items() -> None:
+    """The others have taken what a barrier has overtaken here: it comes as what was in flight."""
+    rules = OperatorListState(str, name="rules", mode="broadcast")
+    shares = redistribute_lists([snapshot_of(rules), snapshot_of(rules, "a"), snapshot_of(rules)], 3)
+    assert [restored(rules, *share) for share in shares] == [[], ["a"], []]
+
+
 def test_a_list_that_is_not_declared_any_more_is_carried_along() -> None:
     backend = OperatorStateBackend()
     backend.restore(snapshot_of(PENDING, "a", "b"), READ)

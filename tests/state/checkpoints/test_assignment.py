@@ -145,3 +145,16 @@ def test_event_time_is_dealt_out_to_subtasks_that_have_no_state_too() -> None:
     old = {SubtaskIndex(index): SubtaskState({}, watermarks=event_time(at)) for index, at in enumerate((5, 3))}
     assert assign_state(old, 2, 2, 12) == list(old.values())
     assert assign_state(old, 2, 3, 12) == [old[SubtaskIndex(1)]] * 3
+
+
+def test_a_subtask_keeps_its_own_broadcast_list_and_one_without_any_gets_another_ones() -> None:
+    """Lists differ where barriers have overtaken what the list is made of, which is in flight then."""
+    own = [(list_handle("rules", [index], "broadcast", f"f{index}"),) for index in range(3)]
+    assert [named(share) for share in redistribute_lists(own, 3)] == [
+        {f"rules@f{index}": [index]} for index in range(3)
+    ]
+    assert [named(share) for share in redistribute_lists([(), *own[1:]], 3)] == [
+        {"rules@f1": [1]},
+        {"rules@f1": [1]},
+        {"rules@f2": [2]},
+    ]

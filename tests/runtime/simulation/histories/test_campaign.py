@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from understudy.runtime.simulation.histories import verdict
+from understudy.runtime.simulation.histories.broadcast_topologies import BROADCAST
 from understudy.runtime.simulation.histories.campaign import Figures, Plan, run_campaign
 from understudy.runtime.simulation.histories.catalogue import CATALOGUE
 from understudy.runtime.simulation.histories.history import Outcome, run_history
@@ -60,7 +61,7 @@ def test_histories_do_not_depend_on_what_ran_before() -> None:
 def test_named_topologies_take_turns() -> None:
     plan = Plan(10, 4, ("chain", "keyed"))
     assert [plan.scenario(seed).topology for seed in range(10, 14)] == ["chain", "keyed", "chain", "keyed"]
-    by_name_alone = {*LEDGERS, *INCREMENTS}  # among the others they would make every seed another history
+    by_name_alone = {*LEDGERS, *INCREMENTS, *BROADCAST}  # among the others they would make every seed another history
     assert {Plan(0, 1_000).scenario(seed).topology for seed in range(1_000)} == set(CATALOGUE) - by_name_alone
 
 
