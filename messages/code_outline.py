@@ -28,14 +28,15 @@ def members_of(cls: type) -> dict[str, Any]:
     has worked out of it so far.
     """
     own = {name: value for name, value in vars(cls).items() if name not in _NOTES}
-    if own.get(_ANNOTATE) is None:  # a class without annotations has it once somebody has asked for them
-        own.pop(_ANNOTATE, None)
+    if own.get(ANNOTATE) is None:  # a class without annotations has it once somebody has asked for them
+        own.pop(ANNOTATE, None)
     return own
 
 
 _NOTES = frozenset({"__slotnames__", "__firstlineno__", "__static_attributes__", "__annotations_cache__"})
 """Of whoever has pickled an instance; of Python 3.13; the last of 3.14."""
-_ANNOTATE = "__annotate_func__"
+ANNOTATE = "__annotate_func__"
+"""Of Python 3.14: what works the annotations out."""
 
 
 def _constant(value: Any) -> Any:

@@ -21,6 +21,14 @@ from typing import Any, ClassVar
 import cloudpickle
 import pyarrow as pa
 
+from .shipped_annotations import (
+    ARE_LATE,
+    add_annotations,
+    is_annotated_with_what_is_there,
+    reduced_reference,
+    with_known_annotations,
+)
+
 _RUN_BY_PATH = "<run_path>"
 """What `runpy.run_path` calls a file while it runs, in sys.modules too: nobody can import that, so its code travels as
 that of `__main__` does.
@@ -121,7 +129,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
             cloudpickle.register_pickle_by_value(module)
         if _is_alias(obj) and not _is_imported(obj):
             return self._reduce_alias(obj)
-        reduced = super().reducer_override(obj)
+        reduced = self._reduce_late(obj) if ARE_LATE else super().reducer_override(obj)
         if isinstance(obj, types.CodeType):
             self.files.add(obj.co_filename)
         if isinstance(obj, types.ModuleType):
@@ -129,6 +137,19 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         is_named = reduced is NotImplemented and isinstance(obj, (type, types.FunctionType))
         if is_named and isinstance(obj.__module__, str):  # a decorator may have left None
             self.named.add(obj.__module__)
+        return reduced
+
+    def _reduce_late(self, obj: Any) -> Any:
+        if isinstance(obj, typing.ForwardRef):
+            return reduced_reference(obj)
+        try:
+            reduced = super().reducer_override(obj)
+        except Exception:
+            if not isinstance(obj, types.FunctionType) or is_annotated_with_what_is_there(obj):
+                raise
+            return super().reducer_override(with_known_annotations(obj))
+        if isinstance(obj, type) and reduced is not NotImplemented and len(reduced) > 2:
+            add_annotations(obj, reduced[2][0])
         return reduced
 
     def _reduce_alias(self, alias: Any) -> tuple[Any, ...]:
