@@ -75,7 +75,7 @@ def _typed_text(name: str, code: types.CodeType) -> str:
 
 
 _PROMPT = "<python-input-"
-"""What Python's own prompt calls what is typed there, and numbers, from 3.13 on. It keeps the lines by their code."""
+"""Names of what is typed at Python's own prompt begin so from 3.13 on. It keeps the lines by their code."""
 
 
 def file_of(module: str) -> str:
