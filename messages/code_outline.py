@@ -23,6 +23,22 @@ def code_outline(code: CodeType) -> Any:
     return code.co_code, code.co_exceptiontable, names, takes, [_constant(each) for each in code.co_consts]
 
 
+def members_of(cls: type) -> dict[str, Any]:
+    """What the class itself defines, in its order, without what Python notes beside that: where it stands, and what it
+    has worked out of it so far.
+    """
+    own = {name: value for name, value in vars(cls).items() if name not in _NOTES}
+    if own.get(ANNOTATE) is None:  # a class without annotations has it once somebody has asked for them
+        own.pop(ANNOTATE, None)
+    return own
+
+
+_NOTES = frozenset({"__slotnames__", "__firstlineno__", "__static_attributes__", "__annotations_cache__"})
+"""Of whoever has pickled an instance; of Python 3.13; the last of 3.14."""
+ANNOTATE = "__annotate_func__"
+"""Of Python 3.14: what works the annotations out."""
+
+
 def _constant(value: Any) -> Any:
     if isinstance(value, CodeType):
         return code_outline(value)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
-from .code_outline import code_outline
+from .code_outline import code_outline, members_of
 from .own_annotations import own_annotations
 from .record_shape import shape_of
 from .registry import module_name
@@ -66,7 +66,7 @@ def _are_alike(one: Any, other: Any) -> bool:
 
 def _outline(cls: Any) -> tuple[Any, ...]:
     """What tells two classes of one name apart: their fields, and the code of their methods, in whichever lines."""
-    shape, own = shape_of(cls), {name: value for name, value in vars(cls).items() if name != "__firstlineno__"}
+    shape, own = shape_of(cls), members_of(cls)
     return (
         [(base.__module__, base.__qualname__) for base in cls.__bases__],
         repr(dict(own_annotations(cls))),

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from .error_frames import end_at_the_caller
 from .missing_column import those_there_are
+from .own_annotations import signature_of
 from .shown import shown
 
 T = TypeVar("T")
@@ -91,7 +92,7 @@ class _Call:
         elsewhere: Mapping[str, str],
         example: str,
     ) -> None:
-        every = list(inspect.signature(function).parameters.values())
+        every = list(signature_of(function).parameters.values())
         kinds = {each.kind for each in every}
         own = [each for each in every[first:] if each.kind in _NAMED]
         self._called, self._first, self._elsewhere = called, first, elsewhere

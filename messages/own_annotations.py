@@ -1,19 +1,39 @@
-"""A class's own annotations, on each Python: from 3.14 on they are worked out when somebody asks for them."""
+"""Annotations of a class itself, or of a function, on each Python: from 3.14 on they are worked out when somebody asks
+for them, and then name what only a type checker has imported.
+"""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Mapping
+import typing
+from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
 
-def own_annotations(cls: type) -> Mapping[str, Any]:
-    """Those that stand in the class itself, in their order. A name that cannot be resolved is no error: its text, or a
+def own_annotations(of: type | FunctionType) -> Mapping[str, Any]:
+    """Those that stand in it itself, in their order. A name that cannot be resolved is no error: its text, or a
     `ForwardRef`, stands for it.
     """
     if sys.version_info >= (3, 14):
         import annotationlib
 
-        return annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF)
-    found: Mapping[str, Any] = vars(cls).get("__annotations__", {})
+        return annotationlib.get_annotations(of, format=annotationlib.Format.FORWARDREF)
+    found: Mapping[str, Any] = vars(of).get("__annotations__", {})
     return found
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """As inspect's, which from 3.14 on raises for annotations that name what is not there: such a name is a text."""
+    if sys.version_info < (3, 14):
+        return inspect.signature(function)
+    import annotationlib
+
+    found = inspect.signature(function, annotation_format=annotationlib.Format.FORWARDREF)
+    parameters = [each.replace(annotation=_text_of(each.annotation)) for each in found.parameters.values()]
+    return found.replace(parameters=parameters, return_annotation=_text_of(found.return_annotation))
+
+
+def _text_of(annotation: Any) -> Any:
+    return annotation.__forward_arg__ if isinstance(annotation, typing.ForwardRef) else annotation

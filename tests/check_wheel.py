@@ -65,8 +65,9 @@ def main() -> None:
         (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
         (folder / "job.py").write_text(JOB)
         subprocess.run([python, "job.py"], cwd=folder, check=True)
-        for other in other_pythons.found():
-            other_pythons.run_first_job(other, wheel, folder)
+        others = [other_pythons.run_first_job(other, wheel, folder) for other in other_pythons.found()]
+        if others:
+            other_pythons.run_tests(others[-1])
 
 
 def _unpackaged(wheel: Path) -> list[str]:

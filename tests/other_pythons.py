@@ -2,7 +2,8 @@
 `python3.N`, or installed by pyenv.
 
 Run by `make wheel` for the wheel just built. It and the core's dependencies go into an empty environment, from the
-index; what the job prints is compared with what README says.
+index; what the job prints is compared with what README says. On the newest of them the tests run, too, of what differs
+from Python to Python: code, annotations, and how types are called.
 """
 
 from __future__ import annotations
@@ -15,6 +16,20 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+
+TESTS = (
+    "actors/tasks/test_shipped_annotations.py",
+    "actors/tasks/test_shipping.py",
+    "messages/test_code_steps.py",
+    "messages/test_own_annotations.py",
+    "runtime/api/test_captured_changes.py",
+    "runtime/api/test_late_variables.py",
+    "runtime/api/test_older_definitions.py",
+    "runtime/api/test_uncalled_methods.py",
+    "state/kinds/test_named_types.py",
+    "state/kinds/test_type_texts.py",
+)
+"""They need pytest, and nothing else beside the core."""
 
 
 def found() -> list[Path]:
@@ -37,8 +52,8 @@ def _runs(python: Path) -> bool:
     return subprocess.run([python, "-c", ""], capture_output=True).returncode == 0
 
 
-def run_first_job(python: Path, wheel: Path, folder: Path) -> None:
-    """Raises CalledProcessError, or SystemExit for another output than README's."""
+def run_first_job(python: Path, wheel: Path, folder: Path) -> Path:
+    """The environment's interpreter. Raises CalledProcessError, or SystemExit for another output than README's."""
     environment = folder / python.parent.parent.name
     uv = [sys.executable, "-m", "uv", "--quiet"]
     subprocess.run([*uv, "venv", "--python", str(python), str(environment)], check=True)
@@ -50,3 +65,13 @@ def run_first_job(python: Path, wheel: Path, folder: Path) -> None:
     if output != printed:
         raise SystemExit(f"{python} printed {output!r}, and README says {printed!r}")
     print(f"README's first job runs on {python}")
+    return own
+
+
+def run_tests(own: Path) -> None:
+    """In an environment that `run_first_job` has made. Raises CalledProcessError."""
+    subprocess.run(
+        [sys.executable, "-m", "uv", "--quiet", "pip", "install", "--python", str(own), "pytest"], check=True
+    )
+    options = ["-q", "--noconftest", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestConfigWarning"]
+    subprocess.run([own, "-m", "pytest", *options, *(f"tests/{each}" for each in TESTS)], cwd=ROOT, check=True)

@@ -21,6 +21,14 @@ from typing import Any, ClassVar
 import cloudpickle
 import pyarrow as pa
 
+from .shipped_annotations import (
+    ARE_LATE,
+    add_annotations,
+    is_annotated_with_what_is_there,
+    reduced_reference,
+    with_known_annotations,
+)
+
 _RUN_BY_PATH = "<run_path>"
 """What `runpy.run_path` calls a file while it runs, in sys.modules too: nobody can import that, so its code travels as
 that of `__main__` does.
@@ -46,7 +54,8 @@ def pickled(value: Any, origins: CodeOrigins | None = None) -> bytes:
     pickler.dump(value)
     if origins is not None:
         origins.modules.update((name, path) for name in sorted(pickler.named) if (path := file_of(name)))
-        origins.cells.update((name, text) for name in sorted(pickler.files) if (text := _typed_text(name)))
+        codes = sorted(pickler.files.items())
+        origins.cells.update((name, text) for name, code in codes if (text := _typed_text(name, code)))
     return file.getvalue()
 
 
@@ -56,10 +65,17 @@ def know_cells(cells: Mapping[str, str]) -> None:
         linecache.cache.setdefault(name, (len(text), None, text.splitlines(keepends=True), name))
 
 
-def _typed_text(name: str) -> str:
+def _typed_text(name: str, code: types.CodeType) -> str:
     """What whoever compiled it has kept for tracebacks: without a time, as there is no file. Empty for a file's."""
     entry = linecache.cache.get(name, ())
-    return "".join(entry[2]) if len(entry) == 4 and entry[1] is None else ""
+    if len(entry) == 4 and entry[1] is None:
+        return "".join(entry[2])
+    of_code = getattr(linecache, "_getlines_from_code", None) if name.startswith(_PROMPT) else None
+    return "".join(of_code(code)) if of_code is not None else ""
+
+
+_PROMPT = "<python-input-"
+"""Names of what is typed at Python's own prompt begin so from 3.13 on. It keeps the lines by their code."""
 
 
 def file_of(module: str) -> str:
@@ -111,8 +127,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         super().__init__(file)
         self.named: set[str] = set()
         """Modules that travel by their name, and those of classes and functions that do."""
-        self.files: set[str] = set()
-        """Of code that travels."""
+        self.files: dict[str, types.CodeType] = {}
+        """Of code that travels, each with some code of it."""
         self._aliases: set[int] = set()
 
     def reducer_override(self, obj: Any) -> Any:
@@ -121,14 +137,27 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
             cloudpickle.register_pickle_by_value(module)
         if _is_alias(obj) and not _is_imported(obj):
             return self._reduce_alias(obj)
-        reduced = super().reducer_override(obj)
+        reduced = self._reduce_late(obj) if ARE_LATE else super().reducer_override(obj)
         if isinstance(obj, types.CodeType):
-            self.files.add(obj.co_filename)
+            self.files.setdefault(obj.co_filename, obj)
         if isinstance(obj, types.ModuleType):
             self.named.add(obj.__name__)
         is_named = reduced is NotImplemented and isinstance(obj, (type, types.FunctionType))
         if is_named and isinstance(obj.__module__, str):  # a decorator may have left None
             self.named.add(obj.__module__)
+        return reduced
+
+    def _reduce_late(self, obj: Any) -> Any:
+        if isinstance(obj, typing.ForwardRef):
+            return reduced_reference(obj)
+        try:
+            reduced = super().reducer_override(obj)
+        except Exception:
+            if not isinstance(obj, types.FunctionType) or is_annotated_with_what_is_there(obj):
+                raise
+            return super().reducer_override(with_known_annotations(obj))
+        if isinstance(obj, type) and reduced is not NotImplemented and len(reduced) > 2:
+            add_annotations(obj, reduced[2][0])
         return reduced
 
     def _reduce_alias(self, alias: Any) -> tuple[Any, ...]:

@@ -25,6 +25,7 @@ from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.unrun import COLLECT, NO_YIELD, NOT_ASYNC, RETURN
 from ...actors.windows.window_function import ProcessWindowFunction
+from ...messages.own_annotations import signature_of
 from ...state import InvalidState
 from ...state.kinds.declared_states import declared_states
 from ...state.kinds.descriptors import StateDeclaration
@@ -188,12 +189,12 @@ def _is_own(method: Any, operator: Operator) -> bool:
 
 def check_arguments(operator: object, base: type, hook: str) -> None:
     """Raises InvalidOperator for a hook that cannot be called with the arguments that it will get."""
-    parameters = inspect.signature(getattr(base, hook)).parameters.values()
+    parameters = signature_of(getattr(base, hook)).parameters.values()
     if any(each.kind is each.VAR_POSITIONAL for each in parameters):  # as many as there are inputs
         return
     wanted = [each.name for each in parameters if each.name != "self"]
     try:
-        inspect.signature(getattr(operator, hook)).bind(*wanted)
+        signature_of(getattr(operator, hook)).bind(*wanted)
     except TypeError as error:
         raise InvalidOperator(
             f"{type(operator).__name__}.{hook} cannot be called with ({', '.join(wanted)}): {error}; write "
@@ -240,7 +241,7 @@ def _check_takes(what: str, function: Callable[..., Any], given: Sequence[str]) 
     if not given or inspect.isclass(function):
         return
     try:
-        wanted = inspect.signature(function)
+        wanted = signature_of(function)
     except (TypeError, ValueError):
         return
     try:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
-from ...messages.code_outline import code_outline
+from ...messages.code_outline import code_outline, members_of
 from .stream_graph import StreamNode
 from .warned import warn
 
@@ -40,7 +40,7 @@ def _outline(held: Any) -> Any:
     """Equal for definitions that do the same."""
     if isinstance(held, FunctionType):
         return code_outline(held.__code__)
-    return {name: _of_member(value) for name, value in vars(held).items() if not name.startswith("__static")}
+    return {name: _of_member(value) for name, value in members_of(held).items()}
 
 
 def _of_member(value: Any) -> Any:

@@ -15,6 +15,7 @@ from ...actors.operators.operator import Operator
 from ...actors.operators.record_function import RecordFunction
 from ...actors.operators.source import Source
 from ...actors.tasks.shipping import pickled
+from ...messages.code_outline import ANNOTATE, members_of
 from .errors import NotPicklable
 from .warned import warn
 
@@ -108,7 +109,8 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         case functools.partial():
             yield from (("the partial's function", value.func), ("its arguments", (value.args, value.keywords)))
         case type():
-            yield from ((f"method {key}", item) for key, item in vars(value).items() if inspect.isfunction(item))
+            own = members_of(value).items()
+            yield from ((f"method {key}", item) for key, item in own if inspect.isfunction(item) and key != ANNOTATE)
         case _:
             yield from ((f"attribute {key!r}", item) for key, item in getattr(value, "__dict__", {}).items())
             yield f"class {type(value).__name__}", type(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from inspect import Parameter, signature
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from ...actors.windows.window_function import PlainWindowFunction, ProcessWindow
 from ...actors.windows.window_operator import WindowOperator
 from ...actors.windows.window_settings import Mode, WindowSettings
 from ...messages.known_names import known_arguments
+from ...messages.own_annotations import signature_of
 from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration, Units, duration_ms
 from .elsewhere import OF_WINDOWS, instead_of, without_guess
@@ -244,7 +245,7 @@ def _aggregate_of(given: Any) -> AggregateFunction:
 def _parameters(function: Callable[..., Any]) -> int | None:
     """How many arguments a function wants by position; None if that cannot be known, or is open."""
     try:
-        parameters: Sequence[Parameter] = list(signature(function).parameters.values())
+        parameters: Sequence[Parameter] = list(signature_of(function).parameters.values())
     except (TypeError, ValueError):
         return None
     if any(each.kind is each.VAR_POSITIONAL for each in parameters):

@@ -23,6 +23,7 @@ import click
 
 from ...actors.failure import chain_of
 from ...messages import those_there_are
+from ...messages.own_annotations import signature_of
 from ...messages.shown_url import url_shown
 from ..api.environment import StreamEnvironment
 from .program_meant import program_meant
@@ -72,9 +73,9 @@ class Program:
             raise click.ClickException(f"{self.spec} takes a SparkSession: run it with --cluster spark")
         named = {"spark": spark} if spark is not None and "spark" in _parameters(self.target) else {}
         try:
-            inspect.signature(self.target).bind(*arguments, **named)
+            signature_of(self.target).bind(*arguments, **named)
         except TypeError as error:
-            signature = inspect.signature(self.target)
+            signature = signature_of(self.target)
             advice = "its arguments come after --"
             if not arguments and any(map(_is_environment, signature.parameters.values())):
                 advice = "it makes its environment itself (env = StreamEnvironment()), and returns it"
@@ -157,7 +158,7 @@ def _add_to_path(folder: Path) -> None:
 
 def _parameters(target: Any) -> dict[str, inspect.Parameter]:
     try:
-        return dict(inspect.signature(target).parameters)
+        return dict(signature_of(target).parameters)
     except (TypeError, ValueError):
         return {}
 

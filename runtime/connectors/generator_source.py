@@ -17,6 +17,7 @@ from ...actors.errors import UserCodeError
 from ...actors.flow.elements import Batch
 from ...actors.operators.source import END, SourceState
 from ...actors.unrun import check_records, has_run
+from ...messages.own_annotations import signature_of
 from .indexed_source import IndexedSource
 
 
@@ -94,7 +95,7 @@ class GeneratorSource(IndexedSource):
 
 def _required_arguments(function: Callable[..., Any]) -> int:
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = signature_of(function).parameters.values()
     except ValueError:  # a builtin that does not tell
         return 1
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -32,6 +32,7 @@ from ...messages import (
 from ...messages.named_types import meant_by
 from .enum_node import EnumNode
 from .schema_fit import Schema, SchemaMismatch, misfit, stored_field, values_of
+from .type_texts import one_spelling
 
 Convert: TypeAlias = Callable[[Any], Any] | None
 """None stands for "as it is", which is the fast path of all plain types."""
@@ -81,7 +82,7 @@ def type_name(hint: Any) -> str:
     """How a type is called in schemas and error texts."""
     if isinstance(hint, type) and typing.get_origin(hint) is None:
         return hint.__qualname__
-    return str(hint).replace("typing.", "")
+    return one_spelling(str(hint).replace("typing.", ""))
 
 
 def declared_schema(node: TypeNode) -> Schema:

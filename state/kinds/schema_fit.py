@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from .type_texts import one_spelling
+
 Schema: TypeAlias = Any
 """Plain data: a type's name, or a map that says `list`, `map`, `optional`, `record`, `enum`, `serializer`, `ttl`,
 `made by` or `migrates`.
@@ -81,7 +83,8 @@ def misfit(declared: Schema, stored: Schema) -> str:
 
 
 def _fits_plainly(declared: str, stored: str) -> bool:
-    return stored == declared or (stored, declared) in WIDENED or declared in ("Any", "object")
+    is_same = one_spelling(stored) == one_spelling(declared)
+    return is_same or (stored, declared) in WIDENED or declared in ("Any", "object")
 
 
 def values_of(stored: Schema) -> Schema:
@@ -140,6 +143,8 @@ def is_converted(declared: Schema, stored: Schema) -> bool:
 def _essence(schema: Schema) -> Schema:
     """What decides over the stored form of values."""
     match schema:
+        case str():
+            return one_spelling(schema)
         case {"ttl": inner} | {"values": inner}:
             return _essence(inner)
         case {"record": name, "fields": fields}:

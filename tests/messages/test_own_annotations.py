@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 import textwrap
 from typing import Any
 
-from understudy.messages.own_annotations import own_annotations
+import pytest
+
+from understudy.messages.own_annotations import own_annotations, signature_of
 
 CLASSES = textwrap.dedent(
     """
@@ -47,3 +51,21 @@ def test_a_name_that_cannot_be_resolved_is_no_error() -> None:
         there: OnlyForTypeCheckers  # type: ignore[name-defined]  # noqa: F821
 
     assert list(own_annotations(Local)) == ["there"]
+
+
+FUNCTION = """
+def found(record: OnlyForTypeCheckers, out: int = 3) -> OnlyForTypeCheckers: ...
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are worked out at once")
+def test_nor_is_one_of_a_function() -> None:
+    names: dict[str, Any] = {}
+    exec(compile(FUNCTION, "<program>", "exec", dont_inherit=True), names)
+    assert str(signature_of(names["found"])) == "(record: 'OnlyForTypeCheckers', out: int = 3) -> 'OnlyForTypeCheckers'"
+    names["OnlyForTypeCheckers"] = str
+    assert signature_of(names["found"]).parameters["record"].annotation is str
+
+
+def test_a_signature_is_that_of_inspect() -> None:
+    assert signature_of(textwrap.indent) == inspect.signature(textwrap.indent)

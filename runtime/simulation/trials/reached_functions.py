@@ -59,7 +59,9 @@ def _within(value: Any) -> Iterator[Any]:
         yield value.__wrapped__
     elif isinstance(value, type) and _is_the_users(value):
         yield from vars(value).values()
-    elif isinstance(value, FunctionType) and _is_the_users(value):
+    elif isinstance(value, FunctionType) and not _is_the_users(value):
+        yield getattr(value, "__wrapped__", None)
+    elif isinstance(value, FunctionType):
         captured = captured_by(value)
         yield from captured["DEREF"].values()
         for code in codes_of(value.__code__):
@@ -71,5 +73,8 @@ def _within(value: Any) -> Iterator[Any]:
 
 
 def _is_the_users(value: Any) -> bool:
-    file = value.__code__.co_filename if isinstance(value, FunctionType) else ""
-    return (value.__module__ or "").partition(".")[0] not in _LIBRARIES and "site-packages" not in file
+    """A wrapper made by a library has the name of the user's module; its variables are the library's."""
+    is_function = isinstance(value, FunctionType)
+    module = value.__globals__.get("__name__") if is_function else value.__module__
+    file = value.__code__.co_filename if is_function else ""
+    return (module or "").partition(".")[0] not in _LIBRARIES and "site-packages" not in file

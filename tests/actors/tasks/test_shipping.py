@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import linecache
 import runpy
 import sys
 import traceback
@@ -134,3 +135,17 @@ def test_an_alias_of_a_module_goes_by_its_name(tmp_path: Path, monkeypatch: pyte
     arrived = cloudpickle.loads(pickled(number))
     assert arrived is not number
     assert (arrived.__name__, arrived.__value__) == ("Number", int)
+
+
+@pytest.mark.skipif(not hasattr(linecache, "_getlines_from_code"), reason="this Python's prompt keeps no lines")
+def test_what_is_typed_at_pythons_prompt_goes_with_its_text() -> None:
+    """A prompt whose name, as of `python -c`, is that of other code too has none."""
+    typed: Any = linecache
+    origins = CodeOrigins()
+    for name in ("<python-input-97>", "<string>"):
+        code = compile(SCRIPT, name, "exec")
+        typed._register_code(code, SCRIPT, name)
+        names: dict[str, Any] = {"__name__": "__main__"}
+        exec(code, names)
+        pickled(names["price"], origins)
+    assert origins.cells == {"<python-input-97>": SCRIPT}

@@ -79,6 +79,8 @@ def test_a_cell_that_is_run_again_as_it_was_is_not(notebook: Notebook) -> None:
     notebook.submit()
     notebook.run(TOTAL.format("2"), BUILD)
     notebook.submit()
+    notebook.run(TOTAL.format("2"))
+    notebook.submit()
 
 
 @pytest.mark.filterwarnings("error")
