@@ -57,7 +57,7 @@ def check_frame(source_name: str, dataframe: Any, spark: Any) -> None:
     if session is not spark and why_gone(session) is not None:
         raise InvalidProgram(
             f"source {source_name!r}: the SparkSession that its DataFrame was made by is stopped, and no other one can "
-            "read it: make the DataFrame anew by the session of the SparkCluster, and the stream of it"
+            "read it: make the DataFrame again by the session of the SparkCluster, and the stream of it"
         )
 
 
