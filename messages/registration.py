@@ -164,6 +164,8 @@ class TaskManagerExited:
     """How it ended, as in "killed by SIGKILL"."""
     repeatable: bool = False
     """Whether what it was given to read ended it, so that the next one is likely to end of the same."""
+    is_last: bool = False
+    """Whether none can be started any more, ever: what they are started by is gone, as a stopped Spark session."""
 
 
 @message

@@ -73,7 +73,7 @@ from .region_restarts import RegionRestarts
 from .restart_strategy import RestartStrategy
 from .shared_pace import SharedPace
 from .slot_pool import SlotId, SlotPool
-from .task_manager_roster import TaskManagerRoster, changed
+from .task_manager_roster import TaskManagerRoster, changed, none_can_start
 
 _HEARD_AFTER_THE_END = (
     AcknowledgeCheckpoint,
@@ -302,7 +302,7 @@ class JobMaster:
         """A process is gone: say so, end the job if that waits for it, or start another one if the job goes on.
 
         A new job gives up where none of its TaskManagers can start; one that has a checkpoint waits for slots as long
-        as it may.
+        as it may, unless no process can ever come.
         """
         index, reason = event.index, event.reason
         told: Effects = [*self._failures.loss_explained(index, reason)]
@@ -314,7 +314,7 @@ class JobMaster:
             return [*told, *self._fail_job(repeated)]
         next_life: Effects = [*self._roster.ended(index, reason)]
         is_new = self.status is JobStatus.CREATED and self.coordinator.store.latest() is None
-        failure = self._roster.cannot_start() if is_new else None
+        failure = none_can_start(reason) if event.is_last else self._roster.cannot_start() if is_new else None
         return [*told, *(next_life if failure is None else self._fail_job(failure))]
 
     # -- deployment

@@ -185,6 +185,11 @@ class TaskManagerRoster:
             yield from life.metrics.values()
 
 
+def none_can_start(reason: str) -> FailureCause:
+    """What a job fails with whose launcher can start no process any more."""
+    return FailureCause("NoResourceAvailable", f"no TaskManager can start any more: {reason}")
+
+
 def changed(worker: RegisterTaskManager, registered: bool, reason: str, wall_ms: int) -> TaskManagerChanged:
     """For the job's listeners: it has registered, or was lost."""
     return TaskManagerChanged(

@@ -21,7 +21,7 @@ from ..high_availability.kept_jobs import TakenOver
 from .cluster import Cluster
 from .cluster_settings import ClusterOptions, ClusterSettings, known_settings
 from .spark_launcher import SparkLauncher
-from .spark_session_use import check_is_session, check_session, local_slots
+from .spark_session_use import check_frame, check_is_session, check_session, local_slots
 from .task_manager_process import TaskManagerLaunch
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ class SparkCluster(Cluster):
     def _prepare(self, launch: TaskManagerLaunch, dataframes: Sequence[DataFrameBinding]) -> None:
         assert self._launcher is not None
         check_session(self._spark)
+        for each in dataframes:
+            check_frame(each.source_name, each.dataframe, self._spark)
         read_by = {each.first_task_manager: (each.dataframe, each.parallelism) for each in dataframes}
         self._launcher.prepare(launch, self.settings.task_managers, read_by)
 

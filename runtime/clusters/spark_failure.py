@@ -28,7 +28,7 @@ def told(error: Exception) -> tuple[str, bool]:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     if not any(kind.__name__ in _OF_ROWS for kind in type(error).__mro__) or _is_of_a_task_manager(lines):
         telling = [line for line in lines if "Python worker" in line or "SIGKILL" in line or "Exception:" in line]
-        return (telling or lines)[0][:_LENGTH], False
+        return (telling or lines)[0].lstrip(": ")[:_LENGTH], False
     said = lines[0]
     if type(error).__name__ == "PythonException":  # its last lines are those of the traceback
         said = next((line for line in reversed(lines) if not line.startswith("SQLSTATE")), said)

@@ -23,7 +23,7 @@ from ...messages import JobId, SubmitJob, TaskManagerExited
 from .spark_batch_limit import unmeasured_batches
 from .spark_failure import told
 from .spark_input import pipe_of_worker, whole
-from .spark_session_use import check_session
+from .spark_session_use import why_gone
 from .task_manager_process import TaskManagerLaunch, run_task_manager
 
 if TYPE_CHECKING:
@@ -120,7 +120,6 @@ class SparkLauncher:
         rdd, partition = job.plans[index]
         reason, repeatable = "its Spark job ended", False
         try:
-            check_session(self._spark)
             context.setJobGroup(f"{job.group}-{index}", f"Understudy TaskManager {index} of {job_id}", True)
             jvm: Any = context._jvm
             partitions = jvm.java.util.ArrayList()
@@ -128,7 +127,8 @@ class SparkLauncher:
             _drain(jvm.PythonRDD.runJob(context._jsc.sc(), rdd, partitions))
         except Exception as error:  # noqa: BLE001 - supervision boundary: whatever ended it, the JobManager decides
             reason, repeatable = told(error)
-        self._tell(TaskManagerExited(job_id, index, reason, repeatable))
+        gone = why_gone(self._spark)
+        self._tell(TaskManagerExited(job_id, index, gone or reason, repeatable, is_last=gone is not None))
 
     def _cancel(self, job: _SparkJob, index: int, thread: threading.Thread | None) -> None:
         if thread is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..api.errors import InvalidSetting
+from ..api.errors import InvalidProgram, InvalidSetting
 
 
 def check_is_session(spark: Any) -> None:
@@ -18,12 +18,46 @@ def check_is_session(spark: Any) -> None:
         )
 
 
+def why_gone(spark: Any) -> str | None:
+    """Why no Spark job can ever run in this session again, and what to do; None: one can."""
+    from py4j.protocol import Py4JNetworkError
+
+    java: Any = spark.sparkContext._jsc
+    try:
+        is_stopped = java is None or java.sc().isStopped()
+    except (OSError, Py4JNetworkError):
+        return (
+            "the JVM of the SparkSession has ended (killed, or out of memory), and TaskManagers cannot start in it: "
+            "start this program again, as PySpark makes no session beside a JVM that has ended"
+        )
+    if not is_stopped:
+        return None
+    return (
+        "the SparkSession is stopped, and TaskManagers cannot start in it: make a new one by "
+        "SparkSession.builder.getOrCreate() and a SparkCluster of it, and stop it only after the cluster is closed"
+    )
+
+
 def check_session(spark: Any) -> None:
-    """Raises InvalidSetting for a session that is stopped."""
-    if spark.sparkContext._jsc is None:
-        raise InvalidSetting(
-            "SparkCluster: the SparkSession is stopped, and TaskManagers cannot start in it: make a new one by "
-            "SparkSession.builder.getOrCreate(), and stop it only after the cluster is closed"
+    """Raises InvalidSetting for a session that is stopped, or whose JVM has ended."""
+    if (why := why_gone(spark)) is not None:
+        raise InvalidSetting(f"SparkCluster: {why}")
+
+
+def check_frame(source_name: str, dataframe: Any, spark: Any) -> None:
+    """Raises InvalidProgram for a DataFrame of Spark Connect, or of a session that is stopped. `spark`: the one of the
+    cluster, which is not.
+    """
+    if getattr(dataframe, "_jdf", None) is None:
+        raise InvalidProgram(
+            f"source {source_name!r}: wanted a DataFrame of the SparkCluster's session, found one of Spark Connect, "
+            "whose rows are on its server: write them to files there, and read these"
+        )
+    session = dataframe.sparkSession
+    if session is not spark and why_gone(session) is not None:
+        raise InvalidProgram(
+            f"source {source_name!r}: the SparkSession that its DataFrame was made by is stopped, and no other one can "
+            "read it: make the DataFrame again by the session of the SparkCluster, and the stream of it"
         )
 
 

@@ -8,10 +8,8 @@ log stay. The topics that a test makes, and clients, are at home in the tests.
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
-import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -22,6 +20,7 @@ from typing import Any
 import pytest
 
 from . import QUICK_JAVA, SystemMissing, given, maven
+from .with_parent import with_parent
 
 VERSION = "4.4.0"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "understudy-tests"
@@ -63,7 +62,7 @@ class KafkaBroker:
         command = ["-Xmx512m", *self._options, "-cp", f"{libs}/*", "kafka.Kafka", str(properties)]
         with open(self._folder / "output", "ab") as output:
             self._process = subprocess.Popen(
-                [*_with_its_parent(), "java", *command], stdout=output, stderr=output, stdin=subprocess.DEVNULL
+                [*with_parent(), "java", *command], stdout=output, stderr=output, stdin=subprocess.DEVNULL
             )
         self._wait()
 
@@ -180,14 +179,6 @@ def _free_port(reserved: ExitStack) -> int:
     listener = reserved.enter_context(socket.socket())
     listener.bind(("127.0.0.1", 0))
     return int(listener.getsockname()[1])
-
-
-def _with_its_parent() -> list[str]:
-    """What makes the server end when this process dies, where Linux's `setpriv` is there. The signal comes with the end
-    of the thread that has started it, so only the main thread may ask for it.
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    return ["setpriv", "--pdeathsig", "KILL", "--"] if is_main and shutil.which("setpriv") else []
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,7 @@ from tests.free_port import free_port
 
 from . import SystemMissing, given
 from .certificate import Certificate
+from .with_parent import with_parent
 
 USER, PASSWORD = "understudy", "s3cret"
 START_S = 60
@@ -75,7 +76,11 @@ class PostgreSQL:
         log = (self.folder / "log").open("ab")
         with log:
             self._process = subprocess.Popen(
-                self._as_user(command), stdout=log, stderr=log, cwd="/", start_new_session=True
+                [*self._as_user([]), *with_parent("QUIT"), *map(str, command)],
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                start_new_session=True,
             )
         until = time.monotonic() + START_S
         while True:

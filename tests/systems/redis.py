@@ -19,6 +19,7 @@ from tests.free_port import free_port
 
 from . import SystemMissing, given
 from .certificate import Certificate
+from .with_parent import with_parent
 
 _START_S = 60
 
@@ -64,7 +65,9 @@ class RedisServer:
             options += ["--port", "0", "--tls-auth-clients", "no"]
             options += ["--tls-cert-file", str(self._tls.file), "--tls-key-file", str(self._tls.key)]
         options += self._options
-        self._process = subprocess.Popen([self._binary, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            [*with_parent(), self._binary, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         until = time.monotonic() + _START_S
         while True:
             try:

@@ -19,6 +19,7 @@ import pytest
 from tests.free_port import free_port
 
 from . import SystemMissing, given
+from .with_parent import with_parent
 
 _START_S = 60
 
@@ -36,7 +37,7 @@ class S3Server:
         self.url = f"http://127.0.0.1:{self.port}"
         self._numbers = itertools.count(1)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
+            [*with_parent(), sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

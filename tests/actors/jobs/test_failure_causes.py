@@ -184,6 +184,19 @@ def test_processes_that_end_of_what_they_read_end_the_job_as_other_failures_that
     )
 
 
+def test_a_job_ends_at_once_when_none_can_be_started_any_more() -> None:
+    """As of a Spark session that was stopped: it would have waited for slots until `slot_timeout_ms`."""
+    stage = Stage(graph(attempts=100))
+    stage.running()
+    stage.tell(TaskManagerLost("tm-1-0", "the connection broke", process_ended=False))
+    stage.tell(TaskManagerExited("job-1", 1, "the SparkSession is stopped", is_last=True))
+    assert stage.master.status is JobStatus.FAILING
+    assert stage.of(StartTaskManager) == []
+    failure = stage.master.failures[-1]
+    assert failure.error_type == "NoResourceAvailable"
+    assert failure.error_message.endswith("no TaskManager can start any more: the SparkSession is stopped")
+
+
 def test_a_job_that_fails_of_a_lost_process_ends_when_it_is_known_how_that_ended() -> None:
     """A connection breaks a moment before: the error would not say that the process was killed, or its exit code."""
     stage = Stage(graph(attempts=0))

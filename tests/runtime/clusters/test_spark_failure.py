@@ -60,3 +60,8 @@ def test_how_a_task_manager_ended_does_not_count(error: Exception, said: str) ->
     assert said in told(error)[0]
     assert "DataFrame" not in told(error)[0]
     assert not told(error)[1]
+
+
+def test_nothing_stands_before_what_java_says() -> None:
+    error = Exception("An error occurred while calling runJob.\n: org.apache.spark.SparkException: [FILE_NOT_EXIST]")
+    assert told(error) == ("org.apache.spark.SparkException: [FILE_NOT_EXIST]", False)
