@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     """A record that goes to a side output."""
 
     class Records(list[Any], Generic[Given]):
-        """What a collector is by nature."""
+        """The list behind a collector."""
 
     class TakesAndEmits(Generic[In, Out]): ...
 

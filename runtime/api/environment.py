@@ -45,7 +45,7 @@ from .spark_sources import SparkSources
 from .sql_sources import SqlSources
 from .stream import DataStream
 from .stream_graph import StreamGraph
-from .typed import R, Record
+from .typed import Columns, R, Record, Schema
 from .web_sources import WebSources
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class _Paced(TypedDict, total=False):
 
 
 class _PacedColumns(_Paced, total=False):
-    schema: pa.Schema | None
+    schema: Schema | None
 
 
 class StreamEnvironment(
@@ -278,7 +278,7 @@ class StreamEnvironment(
     @overload
     def generate(
         self,
-        function: Callable[[int, int], pa.RecordBatch],
+        function: Callable[[int, int], Columns],
         count: int | None = None,
         **options: Unpack[_PacedColumns],
     ) -> DataStream[Any]: ...

@@ -33,7 +33,6 @@ from ...messages import Partitioning, shown
 from ...messages.known_names import known_arguments
 from ..connectors.lakes.lake_sink import LakeSink
 from .assigned_times import AssignedTimes
-from .async_settings import settings_with
 from .elsewhere import NO_RECORDS, OF_CONNECTED, OF_STREAMS, instead_of, without_guess
 from .errors import ForeignStream, InvalidProgram
 from .event_time import tell_assigners
@@ -45,6 +44,7 @@ from .kafka_sinks import KafkaSinks
 from .known_options import Options, known_options
 from .lake_sinks import LakeSinks
 from .named_aggregates import named_aggregates
+from .no_keys import how_keyed
 from .operator_checks import function_of, operator_of, sink_of
 from .plain_sinks import PlainSinks
 from .redis_sinks import RedisSinks
@@ -54,13 +54,10 @@ from .side_outputs import SideOutputs
 from .sql_sinks import SqlSinks
 from .stream_base import DataStreamSink, StreamBase, add_node
 from .stream_graph import StreamEdge, StreamGraph
-from .typed import Expression, R, Record, T, U, WindowClass, WindowFunction
+from .typed import AnyTuple, Expression, R, Record, Schema, T, Tuple, U, WindowClass, WindowFunction
 from .unstable_keys import warn_of_unstable_keys
 from .windowed_stream import Windows
 from .zoneless_times import warn_of_zoneless_times
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class DataStream(
@@ -89,21 +86,14 @@ class DataStream(
         def __getattr__(self, name: str) -> Any:
             """Only for what there is not: says so of what there is on keyed streams."""
             if hasattr(KeyedStream, name) and not name.startswith("_"):
-                raise without_guess(f"{name} needs a keyed stream: {self._how_keyed(name)}", name)
+                raise without_guess(f"{name} needs a keyed stream: {how_keyed(self._edges, name)}", name)
             hint = "" if name.startswith("_") else instead_of(name, OF_STREAMS, dir(self))
             raise without_guess(f"a {type(self).__name__} has no {name!r}{hint}", name)
 
     else:
 
-        def side_output(self, tag: OutputTag[R]) -> DataStream[R]: ...
-
-    def _how_keyed(self, method: str) -> str:
-        """The advice about a stream that is not keyed, or no more."""
-        before = [edge.source for edge in self._edges if any(each.selector for each in edge.source.inputs)]
-        if before:
-            return f"what {before[0].name!r} gives is keyed no more: call key_by(...) behind it, right before {method}"
-        or_all = "; or window_all(...), for windows of all records" if method == "window" else ""
-        return f"call key_by(...) before it{or_all}"
+        def side_output(self, tag: OutputTag[R]) -> DataStream[R]:
+            raise NotImplementedError
 
     @overload
     def map(
@@ -163,21 +153,12 @@ class DataStream(
         self,
         operator: Operator[T, R] | type[Operator[T, R]],
         *,
-        schema: pa.Schema | None = None,
+        schema: Schema | None = None,
         **options: Unpack[Options],
     ) -> DataStream[R]:
         """Run an operator of your own, given as an instance, or as a class that needs no arguments."""
         made = operator_of(operator, inputs=1, keyed=isinstance(self, KeyedStream))
         return self._then(type(made).__name__, made, schema=schema, **options)
-
-    def async_settings(self, **changes: Any) -> Self:
-        """How the coroutines of the operator that emits this stream run: the fields of AsyncSettings, as in
-        `stream.map(fetch).async_settings(max_in_flight=100, timeout_ms=2_000)`. What is not named stays as its class
-        has it.
-        """
-        node = self._own_node()
-        node.operator.async_settings = settings_with(node.operator, node.name, changes)
-        return self
 
     @known_arguments(first=1, example="window_all(tumbling(minutes=1))")
     def window_all(self, assigner: WindowAssigner) -> WindowedStream[T]:
@@ -275,8 +256,14 @@ class KeyedStream(DataStream[T], KeyedJoins[DataStream[Any], T]):
         warn_of_zoneless_times(assigner, self._edges)
         return WindowedStream(self._then, self._keys, self.schema, assigner, self._edges)
 
+    @overload
+    def reduce(self, function: Callable[[T, T], T], **options: Unpack[Options]) -> DataStream[T]: ...
+    @overload
+    def reduce(
+        self: KeyedStream[AnyTuple], function: Callable[[T, T], Tuple], **options: Unpack[Options]
+    ) -> DataStream[Tuple]: ...
     @known_options()
-    def reduce(self, function: Callable[[T, T], T | Awaitable[T]], **options: Unpack[Options]) -> DataStream[T]:
+    def reduce(self, function: Callable[[Any, Any], Any], **options: Unpack[Options]) -> DataStream[Any]:
         """Combine each record with the key's result so far, and emit the new result each time."""
         return self._then("reduce", KeyedReduce(function_of(function, "reduce")), **options)
 
@@ -351,7 +338,7 @@ class ConnectedStreams(Generic[T, U]):
         self,
         operator: Operator[T, R] | type[Operator[T, R]],
         *,
-        schema: pa.Schema | None = None,
+        schema: Schema | None = None,
         **options: Unpack[Options],
     ) -> DataStream[R]:
         """Run an operator that declares `inputs = 2`."""
@@ -371,6 +358,13 @@ class WindowedStream(Windows[DataStream[Any]], Generic[T]):
         def reduce(
             self, function: Callable[[T, T], T], final: None = None, **options: Unpack[Options]
         ) -> DataStream[T]: ...
+        @overload
+        def reduce(
+            self: WindowedStream[AnyTuple],
+            function: Callable[[T, T], Tuple],
+            final: None = None,
+            **options: Unpack[Options],
+        ) -> DataStream[Tuple]: ...
         @overload
         def reduce(
             self, function: Callable[[T, T], T], final: WindowFunction[T], **options: Unpack[Options]

@@ -18,6 +18,12 @@ from ...actors.windows.window_function import ProcessWindowFunction
 R = TypeVar("R")
 """What a function makes of a record."""
 
+AnyTuple: TypeAlias = tuple[Any, ...]
+Tuple = TypeVar("Tuple", bound=AnyTuple)
+"""What a reduce of tuples makes of two. To pyright `lambda word: (word, 1)` gives `tuple[str, Literal[1]]`, and sums of
+the second are no Literal[1].
+"""
+
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as WithDefault
 
@@ -47,3 +53,20 @@ class Expression(Protocol):
 
     def is_valid(self) -> Any: ...
     def cast(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class Schema(Protocol):
+    """A `pa.Schema`, whether pyarrow has types or not."""
+
+    @property
+    def names(self) -> list[str]: ...
+    def with_metadata(self, metadata: Any) -> Any: ...
+
+
+class Columns(Protocol):
+    """A `pa.RecordBatch`, likewise."""
+
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def schema(self) -> Any: ...

@@ -11,7 +11,7 @@ import functools
 import json
 import operator
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypedDict, TypeVar, assert_type, overload
 
@@ -180,12 +180,6 @@ class Client:
     async def get(self, bid: Bid) -> Click:
         return Click(bid.user, "/")
 
-    def later(self, bid: Bid) -> Awaitable[Click]:
-        return self.get(bid)
-
-    def coroutine(self, bid: Bid) -> Coroutine[Any, Any, Click]:
-        return self.get(bid)
-
 
 # -- operators
 
@@ -337,9 +331,7 @@ def async_functions(env: StreamEnvironment) -> None:
     assert_type(bids.map(fetch), DataStream[str])
     assert_type(bids.map(fetch).async_settings(max_in_flight=10), DataStream[str])
     assert_type(bids.map(Client().get), DataStream[Click])
-    assert_type(bids.map(Client().later), DataStream[Click])
-    assert_type(bids.map(Client().coroutine), DataStream[Click])
-    assert_type(bids.map(functools.partial(Client.get, Client())), DataStream[Click])
+    bids.map(functools.partial(Client.get, Client())).map(lambda click: click.page)
     assert_type(bids.map(fetch_order).map(lambda order: order["amount"] + 1), DataStream[Any])
     assert_type(bids.flat_map(fetch_many), DataStream[Click])
 
@@ -379,8 +371,10 @@ def keyed(env: StreamEnvironment) -> None:
     assert_type(by_user, KeyedStream[Bid])
     assert_type(by_user.reduce(dearer), DataStream[Bid])
     assert_type(by_user.reduce(lambda one, other: one if one.price > other.price else other), DataStream[Bid])
-    assert_type(by_user.reduce(max), DataStream[Bid]) if False else None
-    bids.map(lambda bid: (bid.user, 1)).key_by(0).reduce(lambda one, other: (one[0], one[1] + other[1]))
+    assert_type(bids.map(price_of).key_by(lambda price: price % 2).reduce(max), DataStream[int])
+    pairs = bids.map(lambda bid: (bid.user, 1)).key_by(0).reduce(lambda one, other: (one[0], one[1] + other[1]))
+    assert_type(pairs, DataStream[tuple[str, int]])
+    clicks.key_by("user").reduce(lambda one, other: one._replace(page=other.page)).map(lambda click: click.page)
     assert_type(by_user.process(Total), DataStream[Any])
     assert_type(by_user.process(TypedTotal).map(lambda pair: pair[1]), DataStream[int])
     assert_type(by_user.process(TypedTotal(3)), DataStream[tuple[str, int]])
