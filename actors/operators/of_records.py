@@ -7,7 +7,7 @@ records that may be anything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as WithDefault
@@ -46,3 +46,12 @@ else:
         __slots__ = ()
 
     Records = list
+
+
+class Columns(Protocol):
+    """A `pa.RecordBatch`, whether pyarrow has types or not."""
+
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def schema(self) -> Any: ...

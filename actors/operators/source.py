@@ -14,7 +14,7 @@ from ...messages import CheckpointId, StateDescription
 from ..errors import CannotRescale, UnwantedResult
 from ..flow.elements import Batch
 from ..unrun import ONE_RECORD, RETURN, refuse_batch, result_of
-from .of_records import Out
+from .of_records import Columns, Out
 from .operator import Operator
 
 
@@ -71,7 +71,7 @@ class Source(Operator[Any, Out]):
     `assign_timestamps` does not stand in the task of the source, there is no warning that it does not see its splits.
     """
 
-    def poll(self) -> Batch | Sequence[Out] | FromSplit | Literal[SourceState.END] | None:
+    def poll(self) -> Columns | list[Out] | FromSplit | Literal[SourceState.END] | None:
         """The next batch; None when there is none yet (the source then calls `self.context.wake` when there is); or
         END.
 

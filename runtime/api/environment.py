@@ -13,6 +13,7 @@ from typing import Any, TypedDict, Unpack, overload
 import pyarrow as pa
 
 from ...actors.job_graph import MAX_PARALLELISM
+from ...actors.operators.of_records import Columns
 from ...actors.operators.source import Source
 from ...messages import CheckpointConfig, CheckpointRetention, LocalState, RestartStrategyConfig, shown
 from ...messages.known_names import known_arguments
@@ -45,7 +46,7 @@ from .spark_sources import SparkSources
 from .sql_sources import SqlSources
 from .stream import DataStream
 from .stream_graph import StreamGraph
-from .typed import Columns, R, Record, Schema
+from .typed import R, Record, Schema
 from .web_sources import WebSources
 
 log = logging.getLogger(__name__)
