@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from .error_frames import end_at_the_caller
 from .missing_column import those_there_are
@@ -14,8 +14,8 @@ from .own_annotations import signature_of
 from .shown import shown
 
 T = TypeVar("T")
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+"""A function: to a type checker a decorated one is what it was, so that its errors name it, and overloads stay."""
 
 _NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _NEARLY_THE_SAME = 0.9
@@ -47,7 +47,7 @@ def known_arguments(
     accepted: Iterable[str] = (),
     elsewhere: Mapping[str, str] | None = None,
     example: str = "",
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
+) -> Callable[[F], F]:
     """Decorates a function that the user calls as `called`, or by its own name. A call that does not fit raises
     TypeError, with what to write. The traceback of a refusal ends at the call.
 
@@ -55,13 +55,13 @@ def known_arguments(
     not shown. `elsewhere`: what to write in place of names that are another call's. `example`: a call that fits.
     """
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+    def decorate(function: F) -> F:
         call = _Call(
             called or function.__name__, function, first, tuple(also), tuple(accepted), elsewhere or {}, example
         )
 
         @wraps(function)
-        def checked(*values: P.args, **named: P.kwargs) -> R:
+        def checked(*values: Any, **named: Any) -> Any:
             __tracebackhide__ = True
             try:
                 call.check(values, named)
@@ -74,7 +74,7 @@ def known_arguments(
                 end_at_the_caller(error)
                 raise
 
-        return checked
+        return cast(F, checked)
 
     return decorate
 

@@ -1,5 +1,8 @@
 """What users write passes their own type checker: mypy --strict and pyright, on the files of typing_samples/.
 
+thirty_operators.py is a program of some size, odd_and_right.py has what a type checker may well refuse and must not, in
+pyright's strict mode too, with the types of its streams; each line of mistakes.py that says WRONG is reported.
+
 pyarrow has no types of its own, so that mypy is told not to miss them, and a batch in the wrong place is not seen.
 """
 
@@ -107,6 +110,7 @@ def test_what_is_wrong_does_not(tmp_path: Path, cache: Path) -> None:
 
 SAMPLES = ROOT / "tests" / "typing_samples"
 RIGHT, MISTAKES = SAMPLES / "thirty_operators.py", SAMPLES / "mistakes.py"
+ODD = SAMPLES / "odd_and_right.py"
 FIRST_JOB = "first_job.py"
 """README's program."""
 MARKED = {number for number, line in enumerate(MISTAKES.read_text().splitlines(), 1) if "  # WRONG: " in line}
@@ -135,6 +139,7 @@ def mypy_reports(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Repor
                 "--no-pretty",
                 "--no-color-output",
                 RIGHT.name,
+                ODD.name,
                 MISTAKES.name,
                 first_job_in(folder),
             ),
@@ -146,7 +151,7 @@ def mypy_reports(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Repor
         timeout=PATIENCE_SECONDS,
         check=False,
     )
-    assert "checked 3 source files" in done.stdout, done.stdout + done.stderr
+    assert "checked 4 source files" in done.stdout, done.stdout + done.stderr
     errors = re.findall(r"^(\S+\.py):(\d+): error:", done.stdout, re.MULTILINE)
     return [(Path(file).name, int(line)) for file, line in errors]
 
@@ -159,10 +164,10 @@ def pyright_reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
     if command is None:
         pytest.skip("pyright is not installed: pip install 'understudy[dev]'")
     folder = tmp_path_factory.mktemp("pyright")
-    for sample in (RIGHT, MISTAKES):
+    for sample in (RIGHT, ODD, MISTAKES):
         shutil.copy(sample, folder)
     first_job_in(folder)
-    (folder / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(ROOT / "src")]}))
+    (folder / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(ROOT / "src")], "strict": [ODD.name]}))
     done = subprocess.run(
         [command, "-p", str(folder), "--pythonpath", sys.executable, "--outputjson"],
         capture_output=True,
@@ -174,7 +179,7 @@ def pyright_reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
         report = json.loads(done.stdout[done.stdout.index("{") :])
     except ValueError:
         pytest.skip(f"pyright does not run here: {done.stderr.strip()[-200:]}")
-    assert report["summary"]["filesAnalyzed"] == 3
+    assert report["summary"]["filesAnalyzed"] == 4
     return [(Path(each["file"]).name, each["range"]["start"]["line"] + 1) for each in report["generalDiagnostics"]]
 
 
@@ -186,13 +191,13 @@ def test_the_sample_has_thirty_operators_and_no_ignore() -> None:
     methods = r"\.(map|filter|flat_map|map_batches|reduce|aggregate|union|rebalance|broadcast|collect|print|connect)\("
     built_in = set(re.findall(methods, text)) | set(re.findall(r"\b(Count|Max|Min|Avg|Sum|FileSink)\(", text))
     assert len(classes) + len(built_in) >= 30
-    for text_of in (text, MISTAKES.read_text()):
+    for text_of in (text, ODD.read_text(), MISTAKES.read_text()):
         assert not re.search(r"type: *ignore|pyright:|no_type_check|\bcast\(", text_of)
 
 
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
-@pytest.mark.parametrize("file", [RIGHT.name, FIRST_JOB])
-def test_a_file_of_thirty_operators_and_the_first_job_pass(
+@pytest.mark.parametrize("file", [RIGHT.name, ODD.name, FIRST_JOB])
+def test_a_file_of_thirty_operators_an_odd_one_and_the_first_job_pass(
     checker: str, file: str, request: pytest.FixtureRequest
 ) -> None:
     reports: Reports = request.getfixturevalue(f"{checker}_reports")
@@ -202,7 +207,7 @@ def test_a_file_of_thirty_operators_and_the_first_job_pass(
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_each_mistake_is_reported_and_nothing_else(checker: str, request: pytest.FixtureRequest) -> None:
     reports: Reports = request.getfixturevalue(f"{checker}_reports")
-    assert len(MARKED) >= 19
+    assert len(MARKED) >= 55
     assert {line for file, line in reports if file == MISTAKES.name} == MARKED
 
 

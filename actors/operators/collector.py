@@ -18,6 +18,7 @@ import pyarrow as pa
 from ...messages.known_names import known_names
 from ...state.errors import CallIsOver
 from ..flow.elements import AnyBatch, Batch, TimedBatch, Times, Watermark, WatermarkStatus
+from .of_records import Given, Records, Sent, Tagged
 
 Emitted: TypeAlias = "AnyBatch | Watermark | WatermarkStatus"
 """What leaves a collector, in order."""
@@ -25,7 +26,7 @@ Emitted: TypeAlias = "AnyBatch | Watermark | WatermarkStatus"
 
 @known_names
 @dataclass(frozen=True, slots=True)
-class OutputTag:
+class OutputTag(Tagged[Sent]):
     """Names a side output of an operator: `out.collect_to(tag, record)` fills it, `stream.side_output(tag)` reads it.
 
     Two tags of one name are the same. `schema`: its columns, where all that goes there are Arrow batches with these.
@@ -57,7 +58,7 @@ class _Each:
         self.batches = batches
 
 
-class Collector(list[Any]):
+class Collector(Records[Given]):
     """Where an operator puts its output. Order is kept between `collect` and `emit`; use nothing else of it.
 
     It is the list of the records collected since the last batch: so `collect` is a list's own `append`, which costs a
@@ -74,7 +75,7 @@ class Collector(list[Any]):
 
     if TYPE_CHECKING:
 
-        def collect(self, record: Any, /) -> None:
+        def collect(self, record: Given, /) -> None:
             """Add one record. It gets the event time of what is being processed."""
 
     else:
@@ -111,7 +112,7 @@ class Collector(list[Any]):
         else:
             self._batches.append(batch)
 
-    def collect_to(self, tag: OutputTag, record: Any) -> None:
+    def collect_to(self, tag: OutputTag[Sent], record: Sent) -> None:
         """Add one record to a side output."""
         side = self._side(tag)
         side.append(record)

@@ -29,6 +29,7 @@ from ..flow.key_selector import KeySelectionFailed
 from ..flow.records import rows_of
 from ..unrun import refuse
 from .collector import Collector
+from .of_records import In, Out
 from .operator import MayWait, Operator, Takes
 from .restored_keys import compare
 from .timers import FIRED_AT_ONCE, Domain, KeyedTimer, Timers, new_timer
@@ -74,7 +75,7 @@ and tuples of a larger batch would not stay in the processor's cache.
 """
 
 
-class KeyedOperator(Operator):
+class KeyedOperator(Operator[In, Out]):
     """One actor per key: `process` runs with `self.key` set and keyed state scoped to that key.
 
     A question has the key that it was put with. All other methods run without a key, `process_2` of a broadcast stream
@@ -179,15 +180,15 @@ class KeyedOperator(Operator):
         with suppress(AttributeError):
             del self.timestamp
 
-    def process(self, record: Any, out: Collector) -> MayWait:
+    def process(self, record: In, out: Collector[Out]) -> MayWait:
         """Take one record of the first input. Never block: see Operator."""
         raise NotImplementedError(f"{type(self).__name__}.process is not defined")  # abstract
 
-    def process_2(self, record: Any, out: Collector) -> MayWait:
+    def process_2(self, record: Any, out: Collector[Out]) -> MayWait:
         """Take one record of the second input of a connected stream; of a broadcast one every subtask takes each."""
         raise NotImplementedError(f"{type(self).__name__}.process_2 is not defined")  # abstract
 
-    def on_timer(self, timer: KeyedTimer, out: Collector) -> MayWait:
+    def on_timer(self, timer: KeyedTimer, out: Collector[Out]) -> MayWait:
         """A timer of `self.key` is due. `self.timestamp` is its time, which what is emitted gets as well; of a
         processing-time timer there is no event time.
         """

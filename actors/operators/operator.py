@@ -32,6 +32,7 @@ from ..flow.key_selector import KeyPart
 from .collector import Collector
 from .metrics import MetricGroup, OwnMetrics
 from .of_call import OfCall, is_async
+from .of_records import In, Out, TakesAndEmits
 from .outlasting_threads import OtherThreads, no_threads
 from .task_access import TaskAccess
 
@@ -130,7 +131,7 @@ class RecordCalls(Protocol):
         """End all that runs, and close the operator."""
 
 
-class Operator(Actor):
+class Operator(Actor, TakesAndEmits[In, Out]):
     """One operator of one subtask. Override what you need; see docs/operators.md for the order of calls.
 
     All methods run on the task's thread, and none may block it: meanwhile the task takes no record, checkpoint or
@@ -266,11 +267,11 @@ class Operator(Actor):
     def _data_ended(self) -> None:
         """Called when all input has ended, behind `on_end`."""
 
-    def process_batch(self, batch: Any, out: Collector) -> MayWait:
+    def process_batch(self, batch: Any, out: Collector[Out]) -> MayWait:
         """Take one batch of the first input."""
         raise NotImplementedError(f"{type(self).__name__} takes no input")  # abstract
 
-    def process_batch_2(self, batch: Any, out: Collector) -> None:
+    def process_batch_2(self, batch: Any, out: Collector[Out]) -> None:
         """Take one batch of the second input."""
         raise NotImplementedError(f"{type(self).__name__} takes no second input")  # abstract
 
@@ -285,7 +286,7 @@ class Operator(Actor):
     def _leave_key(self) -> None:
         """From here on there is no current key. Called after each hook that has none."""
 
-    def on_watermark(self, watermark_ms: int, out: Collector) -> None:
+    def on_watermark(self, watermark_ms: int, out: Collector[Out]) -> None:
         """Event time has come this far: `self.watermark` says so too. What is emitted goes before the watermark."""
 
     def _advance(self, watermark_ms: int, out: Collector) -> bool:
@@ -334,17 +335,17 @@ class Operator(Actor):
         """After `method`, of a checkpoint: what a subclass loses whose own has not called ours; empty: nothing."""
         return ""
 
-    def on_end(self, out: Collector) -> None:
+    def on_end(self, out: Collector[Out]) -> None:
         """All inputs have ended: emit what is left. Not called again after a restore from a later snapshot."""
 
-    def on_idle(self, out: Collector) -> float | None:
+    def on_idle(self, out: Collector[Out]) -> float | None:
         """There is no input at the moment: emit what was held back to make larger batches.
 
         Returns after how many ms to be called again if nothing comes before; None: when it has run out of input again.
         """
         return None
 
-    def before_barrier(self, checkpoint_id: CheckpointId, out: Collector) -> None:
+    def before_barrier(self, checkpoint_id: CheckpointId, out: Collector[Out]) -> None:
         """The barrier has come: emit what was held back, as it belongs to this checkpoint. Flink:
         prepareSnapshotPreBarrier.
         """

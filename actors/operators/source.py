@@ -14,6 +14,7 @@ from ...messages import CheckpointId, StateDescription
 from ..errors import CannotRescale, UnwantedResult
 from ..flow.elements import Batch
 from ..unrun import ONE_RECORD, RETURN, refuse_batch, result_of
+from .of_records import Columns, Out
 from .operator import Operator
 
 
@@ -45,7 +46,7 @@ class RecordedOffset(NamedTuple):
     offset: Any
 
 
-class Source(Operator):
+class Source(Operator[Any, Out]):
     """A source subtask. Before `open` the task gives it its share by `context.subtask_index` and `context.parallelism`.
 
     Contract: after `seek(offset())` the same records come again, in the same order; batch boundaries may differ. After
@@ -70,7 +71,7 @@ class Source(Operator):
     `assign_timestamps` does not stand in the task of the source, there is no warning that it does not see its splits.
     """
 
-    def poll(self) -> Batch | FromSplit | Literal[SourceState.END] | None:
+    def poll(self) -> Columns | list[Out] | FromSplit | Literal[SourceState.END] | None:
         """The next batch; None when there is none yet (the source then calls `self.context.wake` when there is); or
         END.
 

@@ -11,6 +11,7 @@ from ...state.errors import InvalidState
 from ...state.kinds.declared_states import declared_states
 from ...state.kinds.descriptors import KeyedStateDeclaration
 from ..operators.collector import Collector
+from ..operators.of_records import In, Out, TakesAndEmits
 from ..operators.operator import OperatorContext
 from .window import Window
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ..operators.keyed_operator import KeyedOperator
 
 
-class ProcessWindowFunction:
+class ProcessWindowFunction(TakesAndEmits[In, Out]):
     """Subclass it where a function is not enough: for state, for `open` and `close`.
 
     States that it declares are those of one key and window, and are forgotten with the window; those named in
@@ -51,7 +52,7 @@ class ProcessWindowFunction:
     def open(self) -> None:
         """Called once per attempt; state is restored, and there is no key."""
 
-    def process(self, window: Window, records: Sequence[Any], out: Collector) -> None:
+    def process(self, window: Window, records: Sequence[In], out: Collector[Out]) -> None:
         """A window fires: take its records, or the one result that they were combined to. Results have the window's
         last time, end - 1.
         """

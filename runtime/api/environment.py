@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from typing import Any
+from typing import Any, TypedDict, Unpack, overload
 
 import pyarrow as pa
 
 from ...actors.job_graph import MAX_PARALLELISM
+from ...actors.operators.of_records import Columns
 from ...actors.operators.source import Source
 from ...messages import CheckpointConfig, CheckpointRetention, LocalState, RestartStrategyConfig, shown
 from ...messages.known_names import known_arguments
@@ -45,6 +46,7 @@ from .spark_sources import SparkSources
 from .sql_sources import SqlSources
 from .stream import DataStream
 from .stream_graph import StreamGraph
+from .typed import R, Record, Schema
 from .web_sources import WebSources
 
 log = logging.getLogger(__name__)
@@ -59,6 +61,18 @@ the job within seconds. Flink begins with 1000.
 
 _ELSEWHERE = dict.fromkeys(("rate", "rows_per_second", "per_second"), "write records_per_second=...")
 """Options of sources in other libraries. Flink: rowsPerSecond."""
+
+
+class _Paced(TypedDict, total=False):
+    """Options of a source, to a type checker."""
+
+    records_per_second: float | None
+    name: str | None
+    parallelism: int | None
+
+
+class _PacedColumns(_Paced, total=False):
+    schema: Schema | None
 
 
 class StreamEnvironment(
@@ -169,12 +183,12 @@ class StreamEnvironment(
     @known_arguments(first=1)
     def from_source(
         self,
-        source: Source | type[Source],
+        source: Source[R] | type[Source[R]],
         *,
         name: str | None = None,
         parallelism: int | None = None,
         slot_sharing_group: str | None = None,
-    ) -> DataStream:
+    ) -> DataStream[R]:
         """Read from a Source of your own, given as an instance, or as a class that needs no arguments.
 
         Its `poll` returns the records, as `Source.poll` says.
@@ -212,6 +226,10 @@ class StreamEnvironment(
                 log.info("source %r: the DataFrame's rows come through Spark, since %s", name, reason)
         return self._start(SparkSource(schema, records_per_second=pace), name, parallelism, dataframe=dataframe)
 
+    @overload
+    def from_collection(self, items: Iterable[Record], **options: Unpack[_Paced]) -> DataStream[Any]: ...
+    @overload
+    def from_collection(self, items: Iterable[R], **options: Unpack[_Paced]) -> DataStream[R]: ...
     @known_arguments(first=1, elsewhere=_ELSEWHERE)
     def from_collection(
         self,
@@ -220,7 +238,7 @@ class StreamEnvironment(
         records_per_second: float | None = None,
         name: str | None = None,
         parallelism: int | None = None,
-    ) -> DataStream:
+    ) -> DataStream[Any]:
         """Read Python records from memory, in their order; they travel with the program.
 
         One subtask reads them, whatever the environment's parallelism is, as the order within a key would be lost
@@ -250,6 +268,21 @@ class StreamEnvironment(
         check_records("from_collection", source.records)
         return self._start(source, name, parallelism, leads=True)
 
+    @overload
+    def generate(
+        self, function: Callable[[int], Record], count: int | None = None, **options: Unpack[_PacedColumns]
+    ) -> DataStream[Any]: ...
+    @overload
+    def generate(
+        self, function: Callable[[int], R], count: int | None = None, **options: Unpack[_PacedColumns]
+    ) -> DataStream[R]: ...
+    @overload
+    def generate(
+        self,
+        function: Callable[[int, int], Columns],
+        count: int | None = None,
+        **options: Unpack[_PacedColumns],
+    ) -> DataStream[Any]: ...
     @known_arguments(first=1, elsewhere=_ELSEWHERE)
     def generate(
         self,

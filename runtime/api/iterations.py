@@ -30,8 +30,10 @@ from .known_options import Options, known_options
 from .operator_checks import function_of
 from .stream_graph import StreamEdge, StreamNode
 
-S = TypeVar("S")
+S = TypeVar("S", covariant=True)
 """A stream."""
+Left = TypeVar("Left")
+"""The stream of what leaves a loop."""
 
 
 class Iterations(Generic[S]):
@@ -44,7 +46,7 @@ class Iterations(Generic[S]):
         """The stream of one more operator."""
 
     @known_options(example="iterate(lambda loop: (loop.filter(again), loop.filter(done)))")
-    def iterate(self, step: Callable[[S], Any], **options: Unpack[Options]) -> S:
+    def iterate(self, step: Callable[[S], tuple[Any, Left]], **options: Unpack[Options]) -> Left:
         """A loop in a stream. `step(loop)` gets the stream of what comes in and of what comes round again; it returns
         two streams: what goes round again, and what leaves the loop, which is the result.
 
@@ -91,7 +93,7 @@ class Iterations(Generic[S]):
         key: str | int | Callable[[Any], Any] | Sequence[str],
         improve: Callable[[Any, Any], Any],
         max_rounds: int | None = None,
-        workset: S | None = None,
+        workset: Any = None,
         **options: Unpack[Options],
     ) -> S:
         """A loop in rounds that changes a solution, a record per `key`, where that can be improved. This stream is the

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ...actors.joins.joined_columns import How
 from ...actors.joins.tagged_records import Pairs
+from ...actors.operators.collector import Collector
 from ...actors.operators.operator import Operator
 from ...actors.windows.assigners import WindowAssigner
 from ...state.kinds.durations import Duration, duration_ms, take_units, whole_ms
@@ -32,8 +33,9 @@ from .joins import (
 )
 from .known_options import Options, OptionsAndUnits, known_options
 from .operator_checks import function_of
+from .typed import R, T
 
-S = TypeVar("S")
+S = TypeVar("S", covariant=True)
 """The stream of results."""
 
 
@@ -74,7 +76,7 @@ class TableLookups(Generic[S]):
         return self._with_others("lookup-join", made, [table.broadcast()], **options)  # type: ignore[attr-defined]
 
 
-class KeyedJoins(TableLookups[S]):
+class KeyedJoins(TableLookups[S], Generic[S, T]):
     """A part of KeyedStream."""
 
     @known_options(OptionsAndUnits)
@@ -163,7 +165,7 @@ class KeyedJoins(TableLookups[S]):
     def top_n(
         self,
         n: int,
-        by: str | Sequence[str] | Callable[[Any], Any],
+        by: str | Sequence[str] | Callable[[T], Any],
         *,
         descending: bool | Sequence[bool] = True,
         rank: str | None = "rank",
@@ -200,9 +202,9 @@ class KeyedJoins(TableLookups[S]):
     @known_options()
     def co_group(
         self,
-        other: KeyedJoins[S],
+        other: KeyedJoins[S, R],
         assigner: WindowAssigner,
-        function: Callable[[Any, Any, list[Any], list[Any], Any], None],
+        function: Callable[[Any, Any, list[T], list[R], Collector], None],
         **options: Unpack[Options],
     ) -> S:
         """Give the records of both streams that have one key and are in one window, when it fires, to

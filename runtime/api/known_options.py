@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, ParamSpec, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from ...actors.async_calls.settings import AsyncSettings
 from ...messages.known_names import known_arguments, meant
 from ...state.kinds.durations import Units
 
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Options(TypedDict, total=False):
@@ -33,9 +32,7 @@ _UNTYPED = dict.fromkeys(("output_type", "result_type", "type_info"), "leave it 
 _OF_COROUTINES = {each.name: f"write .async_settings({each.name}=...) behind it" for each in fields(AsyncSettings)}
 
 
-def known_options(
-    options: type = Options, *, called: str = "", example: str = ""
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def known_options(options: type = Options, *, called: str = "", example: str = "") -> Callable[[F], F]:
     """Decorates a method with `**options: Unpack[options]`."""
     return known_arguments(
         called,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Sequence
 from enum import Enum
 from types import GenericAlias, UnionType
 from typing import Any
 
 import pyarrow.compute as pc
+
+from .stream_graph import StreamEdge
 
 _TYPING = (GenericAlias, UnionType, type(typing.Optional[int]), type(typing.List[int]))  # noqa: UP006, UP045
 
@@ -42,3 +45,12 @@ def how_to_name(given: Any, others: int = 0) -> str:
 def _name_in(expression: pc.Expression) -> str:
     shown = str(expression)
     return shown if shown.isidentifier() else "origin"
+
+
+def how_keyed(edges: Sequence[StreamEdge], method: str) -> str:
+    """The advice about a stream that is not keyed, or no more."""
+    before = [edge.source for edge in edges if any(each.selector for each in edge.source.inputs)]
+    if before:
+        return f"what {before[0].name!r} gives is keyed no more: call key_by(...) behind it, right before {method}"
+    or_all = "; or window_all(...), for windows of all records" if method == "window" else ""
+    return f"call key_by(...) before it{or_all}"

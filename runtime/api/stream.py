@@ -10,72 +10,70 @@ partitioning, the source's) and `slot_sharing_group` (default: its inputs').
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Unpack, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...actors.flow.key_selector import KeySelector
 from ...actors.joins.tagged_records import CoGroup, OfTagged, Side, TagSide, key_of
-from ...actors.operators.aggregate import ColumnarAggregate
-from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.async_functions import AsyncFilter, AsyncFlatMap, AsyncMap
+from ...actors.operators.collector import OutputTag
 from ...actors.operators.filter import Filter
 from ...actors.operators.flat_map import FlatMap
 from ...actors.operators.map import Map
 from ...actors.operators.map_batches import MapBatches
 from ...actors.operators.operator import Operator
 from ...actors.operators.reduce import KeyedReduce
-from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning, shown
 from ...messages.known_names import known_arguments
-from ...state.kinds.aggregates import Aggregate, misgiven
-from ...state.kinds.durations import Duration
 from ..connectors.lakes.lake_sink import LakeSink
-from .async_settings import settings_with
+from .assigned_times import AssignedTimes
 from .elsewhere import NO_RECORDS, OF_CONNECTED, OF_STREAMS, instead_of, without_guess
 from .errors import ForeignStream, InvalidOperator, InvalidProgram
-from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time, tell_assigners
+from .event_time import tell_assigners
 from .hook_checks import is_async_function
 from .iterations import Iterations
 from .joined_streams import KeyedJoins, TableLookups
 from .joins import Keyed, check_meeting
 from .kafka_sinks import KafkaSinks
-from .known_options import Options, check_results, known_options
+from .known_options import Options, known_options
 from .lake_sinks import LakeSinks
+from .named_aggregates import named_aggregates
+from .no_keys import how_keyed
 from .operator_checks import function_of, operator_of, sink_of
 from .plain_sinks import PlainSinks
 from .redis_sinks import RedisSinks
-from .samples import check_columns, check_names, check_times, check_types
-from .schemas import check_keys, common_schema, key_columns
+from .samples import check_names
+from .schemas import check_keys, common_schema
 from .side_outputs import SideOutputs
 from .sql_sinks import SqlSinks
 from .stream_base import DataStreamSink, StreamBase, add_node
 from .stream_graph import StreamEdge, StreamGraph
+from .typed import AnyTuple, Expression, R, Record, Schema, T, Tuple, U, WindowClass, WindowFunction
 from .unstable_keys import warn_of_unstable_keys
-from .windowed_stream import WindowedStream
+from .windowed_stream import Windows
 from .zoneless_times import warn_of_zoneless_times
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class DataStream(
     StreamBase,
-    SideOutputs["DataStream"],
-    TableLookups["DataStream"],
+    SideOutputs["DataStream[Any]"],
+    TableLookups["DataStream[Any]"],
     SqlSinks[DataStreamSink],
     KafkaSinks[DataStreamSink],
     LakeSinks[DataStreamSink],
     RedisSinks[DataStreamSink],
     PlainSinks[DataStreamSink],
-    Iterations["DataStream"],
+    Iterations["DataStream[T]"],
+    AssignedTimes["DataStream[T]", T],
+    Generic[T],
 ):
-    """A stream of records or of columnar batches."""
+    """A stream of records or of columnar batches; `DataStream[Bid]` to a type checker, if they are bids."""
 
     if not TYPE_CHECKING:
 
@@ -88,27 +86,32 @@ class DataStream(
         def __getattr__(self, name: str) -> Any:
             """Only for what there is not: says so of what there is on keyed streams."""
             if hasattr(KeyedStream, name) and not name.startswith("_"):
-                raise without_guess(f"{name} needs a keyed stream: {self._how_keyed(name)}", name)
+                raise without_guess(f"{name} needs a keyed stream: {how_keyed(self._edges, name)}", name)
             hint = "" if name.startswith("_") else instead_of(name, OF_STREAMS, dir(self))
             raise without_guess(f"a {type(self).__name__} has no {name!r}{hint}", name)
 
-    def _how_keyed(self, method: str) -> str:
-        """The advice about a stream that is not keyed, or no more."""
-        before = [edge.source for edge in self._edges if any(each.selector for each in edge.source.inputs)]
-        if before:
-            return f"what {before[0].name!r} gives is keyed no more: call key_by(...) behind it, right before {method}"
-        or_all = "; or window_all(...), for windows of all records" if method == "window" else ""
-        return f"call key_by(...) before it{or_all}"
+    else:
 
+        def side_output(self, tag: OutputTag[R]) -> DataStream[R]:
+            raise NotImplementedError
+
+    @overload
+    def map(
+        self, function: Callable[[T], Record | Awaitable[Record]], **options: Unpack[Options]
+    ) -> DataStream[Any]: ...
+    @overload
+    def map(self, function: Callable[[T], Awaitable[R]], **options: Unpack[Options]) -> DataStream[R]: ...
+    @overload
+    def map(self, function: Callable[[T], R], **options: Unpack[Options]) -> DataStream[R]: ...
     @known_options()
-    def map(self, function: Callable[[Any], Any], **options: Unpack[Options]) -> DataStream:
+    def map(self, function: Callable[[Any], Any], **options: Unpack[Options]) -> DataStream[Any]:
         """Each record becomes `function(record)`, which may be `async def`: see docs/async.md."""
         function = function_of(function, "map")
         made = AsyncMap(function) if is_async_function("map", function) else Map(function)
         return self._then("map", made, **options)
 
     @known_options()
-    def filter(self, predicate: Any, **options: Unpack[Options]) -> DataStream:
+    def filter(self, predicate: Callable[[T], object] | Expression, **options: Unpack[Options]) -> DataStream[T]:
         """Keep the records for which `predicate(record)`, or a `pyarrow.compute` expression of the columns, is true.
         The function may be `async def`.
         """
@@ -116,8 +119,18 @@ class DataStream(
         is_async = not isinstance(condition, pc.Expression) and is_async_function("filter", condition)
         return self._then("filter", AsyncFilter(condition) if is_async else Filter(condition), **options)
 
+    @overload
+    def flat_map(
+        self, function: Callable[[T], Iterable[Record] | Awaitable[Iterable[Record]]], **options: Unpack[Options]
+    ) -> DataStream[Any]: ...
+    @overload
+    def flat_map(self, function: Callable[[T], Iterable[R]], **options: Unpack[Options]) -> DataStream[R]: ...
+    @overload
+    def flat_map(
+        self, function: Callable[[T], Awaitable[Iterable[R]]], **options: Unpack[Options]
+    ) -> DataStream[R]: ...
     @known_options()
-    def flat_map(self, function: Callable[[Any], Iterable[Any]], **options: Unpack[Options]) -> DataStream:
+    def flat_map(self, function: Callable[[Any], Any], **options: Unpack[Options]) -> DataStream[Any]:
         """Each record becomes the records of `function(record)`, which may be `async def`."""
         function = function_of(function, "flat_map")
         made = AsyncFlatMap(function) if is_async_function("flat_map", function) else FlatMap(function)
@@ -137,54 +150,18 @@ class DataStream(
 
     @known_options()
     def process(
-        self, operator: Operator | type[Operator], *, schema: pa.Schema | None = None, **options: Unpack[Options]
-    ) -> DataStream:
+        self,
+        operator: Operator[T, R] | type[Operator[T, R]],
+        *,
+        schema: Schema | None = None,
+        **options: Unpack[Options],
+    ) -> DataStream[R]:
         """Run an operator of your own, given as an instance, or as a class that needs no arguments."""
         made = operator_of(operator, inputs=1, keyed=isinstance(self, KeyedStream))
         return self._then(type(made).__name__, made, schema=schema, **options)
 
-    @known_options(example='assign_timestamps("at", bounded_out_of_orderness(5_000))')
-    def assign_timestamps(
-        self,
-        time: str | Callable[[Any], Any],
-        watermarks: WatermarkStrategy,
-        *,
-        idle_after_ms: Duration | None = None,
-        max_drift_ms: Duration | None = None,
-        group: str = "default",
-        **options: Unpack[Options],
-    ) -> DataStream:
-        """Give each record its event time: what stands in a column or field of this name, or what a function of the
-        record returns: milliseconds since 1970 as an int, or a datetime (without a time zone: UTC).
-
-        `watermarks`: how far event time has come, judged by the records: `bounded_out_of_orderness(5_000)`,
-        `monotonous()`, `punctuated(function)`, or a WatermarkStrategy of your own. Windows and event-time timers behind
-        this go by them. Right behind a source that names its splits there is a watermark for each.
-
-        `idle_after_ms`: a split, or a subtask of a source without splits, that brings no record for so long is not
-        waited for until it does; None: it is always. The time in which it is not read does not count. Flink:
-        withIdleness.
-        `max_drift_ms`: what is further than the slowest of its `group` by more than this is not read until the others
-        have caught up; right behind sources only. Flink: withWatermarkAlignment.
-        """
-        alignment = checked_alignment(max_drift_ms, group)
-        timed = AssignTimestamps(
-            checked_time(time), checked_strategy(watermarks), checked_ms("idle_after_ms", idle_after_ms), alignment
-        )
-        check_times(time, self._edges)
-        return self._then("assign-timestamps", timed, **options)
-
-    def async_settings(self, **changes: Any) -> Self:
-        """How the coroutines of the operator that emits this stream run: the fields of AsyncSettings, as in
-        `stream.map(fetch).async_settings(max_in_flight=100, timeout_ms=2_000)`. What is not named stays as its class
-        has it.
-        """
-        node = self._own_node()
-        node.operator.async_settings = settings_with(node.operator, node.name, changes)
-        return self
-
     @known_arguments(first=1, example="window_all(tumbling(minutes=1))")
-    def window_all(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
+    def window_all(self, assigner: WindowAssigner) -> WindowedStream[T]:
         """Windows over all records: one subtask takes them all. Flink: windowAll."""
         keyed = self.key_by(_one_key)
         tell_assigners(assigner, self._edges)
@@ -192,7 +169,7 @@ class DataStream(
         return WindowedStream(partial(keyed._then, parallelism=1), (), self.schema, assigner, self._edges)
 
     @known_arguments(first=1)
-    def key_by(self, *keys: str | int | Callable[[Any], Any]) -> KeyedStream:
+    def key_by(self, *keys: str | int | Callable[[T], Any]) -> KeyedStream[T]:
         """Partition by columns (names or positions), or by what one function returns for a record.
 
         A name is a column of a row, an item of a dict, or an attribute of any other record. Raises UnknownColumn where
@@ -204,18 +181,18 @@ class DataStream(
         return KeyedStream(self._graph, self._edges, keys)
 
     @known_arguments(first=1)
-    def union(self, *others: DataStream) -> DataStream:
+    def union(self, *others: DataStream[R]) -> DataStream[T | R]:
         """One stream of the records of all, in no particular order between them; each keeps its own."""
         edges = list(self._edges)
         for other in others:
             self._check_same_environment(other, "union")
             edges.extend(other._edges)
-        united = DataStream(self._graph, edges)
+        united: DataStream[T | R] = DataStream(self._graph, edges)
         common_schema("union", [edge.schema for edge in edges])
         return united
 
     @known_arguments(first=1)
-    def connect(self, other: DataStream) -> ConnectedStreams:
+    def connect(self, other: DataStream[R]) -> ConnectedStreams[T, R]:
         """Two streams for one operator of two inputs. Both are keyed, so that equal keys meet, or neither is; or the
         first is, and the other comes to every subtask: `keyed.connect(rules.broadcast())`.
         """
@@ -223,12 +200,12 @@ class DataStream(
         return ConnectedStreams(self, other)
 
     @known_arguments(first=1)
-    def rebalance(self) -> DataStream:
+    def rebalance(self) -> DataStream[T]:
         """Deal the batches out to the next operator's subtasks in turn."""
         return self._repartitioned(Partitioning.REBALANCE)
 
     @known_arguments(first=1)
-    def broadcast(self) -> DataStream:
+    def broadcast(self) -> DataStream[T]:
         """Send every record to all subtasks of the next operator."""
         return self._repartitioned(Partitioning.BROADCAST)
 
@@ -245,11 +222,11 @@ class DataStream(
         """Whether every subtask behind it gets all records."""
         return all(edge.partitioning is Partitioning.BROADCAST for edge in self._edges)
 
-    def _repartitioned(self, partitioning: Partitioning) -> DataStream:
+    def _repartitioned(self, partitioning: Partitioning) -> DataStream[T]:
         edges = [replace(edge, partitioning=partitioning, selector=None) for edge in self._edges]
         return DataStream(self._graph, edges)
 
-    def _then(self, kind: str, operator: Operator, **options: Any) -> DataStream:
+    def _then(self, kind: str, operator: Operator, **options: Any) -> DataStream[Any]:
         return DataStream(self._graph, [StreamEdge(add_node("operator", kind, operator, [self], **options))])
 
     def _beside(self, edge: StreamEdge) -> DataStream:
@@ -267,7 +244,7 @@ class DataStream(
             raise ForeignStream(f"{method}: the streams belong to different environments; build both on one")
 
 
-class KeyedStream(DataStream, KeyedJoins[DataStream]):
+class KeyedStream(DataStream[T], KeyedJoins[DataStream[Any], T]):
     """A stream partitioned by key: records of one key meet in one subtask, in the order of each producer."""
 
     def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge], keys: tuple[Any, ...]) -> None:
@@ -280,14 +257,20 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
         return Keyed(self._keys, self.schema, self._edges)
 
     @known_arguments(first=1, example="window(tumbling(minutes=1))")
-    def window(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
+    def window(self, assigner: WindowAssigner) -> WindowedStream[T]:
         """Windows per key: `keyed.window(tumbling(minutes=1)).aggregate(bids=Count())`."""
         tell_assigners(assigner, self._edges)
         warn_of_zoneless_times(assigner, self._edges)
         return WindowedStream(self._then, self._keys, self.schema, assigner, self._edges)
 
+    @overload
+    def reduce(self, function: Callable[[T, T], T], **options: Unpack[Options]) -> DataStream[T]: ...
+    @overload
+    def reduce(
+        self: KeyedStream[AnyTuple], function: Callable[[T, T], Tuple], **options: Unpack[Options]
+    ) -> DataStream[Tuple]: ...
     @known_options()
-    def reduce(self, function: Callable[[Any, Any], Any], **options: Unpack[Options]) -> DataStream:
+    def reduce(self, function: Callable[[Any, Any], Any], **options: Unpack[Options]) -> DataStream[Any]:
         """Combine each record with the key's result so far, and emit the new result each time."""
         return self._then("reduce", KeyedReduce(function_of(function, "reduce")), **options)
 
@@ -307,18 +290,7 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
         together for some milliseconds; None chooses "end" when all sources are bounded. Operator options are no names
         for result columns.
         """
-        if emit not in (None, "end", "updates") and not (specs and isinstance(emit, str)):
-            raise InvalidProgram(f"aggregate: {misgiven(emit)}")
-        if not specs:
-            raise InvalidProgram("aggregate: wanted at least one aggregate, as in flights=Count(), found none")
-        check_results("aggregate", specs, ("emit", *Options.__annotations__), Aggregate)
-        emit = emit or ("end" if self.bounded else "updates")
-        try:
-            operator = ColumnarAggregate(key_columns(self._keys, self.schema), specs, emit)
-        except ValueError as error:
-            raise error if isinstance(error, InvalidProgram) else InvalidProgram(f"aggregate: {error}") from None
-        check_columns(specs, self._edges)
-        check_types(specs, self._edges)
+        operator = named_aggregates(self._keyed, emit, "end" if self.bounded else "updates", specs)
         return self._then(
             "aggregate", operator, name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
         )
@@ -340,12 +312,12 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
         return self._then(kind, operator, **options)
 
 
-class ConnectedStreams:
+class ConnectedStreams(Generic[T, U]):
     """Two streams that one operator takes as its first and its second input. Flink: ConnectedStreams,
     BroadcastConnectedStream.
     """
 
-    def __init__(self, first: DataStream, second: DataStream) -> None:
+    def __init__(self, first: DataStream[T], second: DataStream[U]) -> None:
         keyed = isinstance(first, KeyedStream)
         if keyed != isinstance(second, KeyedStream) and not (keyed and second._is_broadcast):
             if first._is_broadcast:
@@ -366,8 +338,12 @@ class ConnectedStreams:
 
     @known_options()
     def process(
-        self, operator: Operator | type[Operator], *, schema: pa.Schema | None = None, **options: Unpack[Options]
-    ) -> DataStream:
+        self,
+        operator: Operator[T, R] | type[Operator[T, R]],
+        *,
+        schema: Schema | None = None,
+        **options: Unpack[Options],
+    ) -> DataStream[R]:
         """Run an operator that declares `inputs = 2`."""
         made = operator_of(operator, inputs=2, keyed=self._keyed)
         if self._keyed and self._second._is_broadcast and made._is_async:
@@ -377,6 +353,44 @@ class ConnectedStreams:
             )
         node = add_node("operator", type(made).__name__, made, [self._first, self._second], schema=schema, **options)
         return DataStream(self._first._graph, [StreamEdge(node)])
+
+
+class WindowedStream(Windows[DataStream[Any]], Generic[T]):
+    """Windows over records of this type."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @overload
+        def reduce(
+            self, function: Callable[[T, T], T], final: None = None, **options: Unpack[Options]
+        ) -> DataStream[T]: ...
+        @overload
+        def reduce(
+            self: WindowedStream[AnyTuple],
+            function: Callable[[T, T], Tuple],
+            final: None = None,
+            **options: Unpack[Options],
+        ) -> DataStream[Tuple]: ...
+        @overload
+        def reduce(
+            self, function: Callable[[T, T], T], final: WindowFunction[T], **options: Unpack[Options]
+        ) -> DataStream[Any]: ...
+        @overload
+        def reduce(
+            self,
+            function: Callable[[T, T], T],
+            final: WindowClass[T, R],
+            **options: Unpack[Options],
+        ) -> DataStream[R]: ...
+        def reduce(self, function: Any, final: Any = None, **options: Any) -> DataStream[Any]: ...
+
+        @overload
+        def process(self, function: WindowFunction[T], **options: Unpack[Options]) -> DataStream[Any]: ...
+        @overload
+        def process(self, function: WindowClass[T, R], **options: Unpack[Options]) -> DataStream[R]: ...
+        def process(self, function: Any, **options: Any) -> DataStream[Any]: ...
 
 
 def _one_key(_record: Any) -> int:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...messages.known_names import known_arguments
+from .async_settings import settings_with
 from .elsewhere import OF_SINKS, instead_of, without_guess
 from .errors import InvalidProgram
 from .schemas import common_schema, declared_schema, output_schema
@@ -67,6 +68,15 @@ class StreamBase(Named):
     def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge]) -> None:
         super().__init__(graph, edges[0].source if len(edges) == 1 else None)
         self._edges = tuple(edges)
+
+    def async_settings(self, **changes: Any) -> Self:
+        """How the coroutines of the operator that emits this stream run: the fields of AsyncSettings, as in
+        `stream.map(fetch).async_settings(max_in_flight=100, timeout_ms=2_000)`. What is not named stays as its class
+        has it.
+        """
+        node = self._own_node()
+        node.operator.async_settings = settings_with(node.operator, node.name, changes)
+        return self
 
     @property
     def schema(self) -> pa.Schema | None:

@@ -7,9 +7,8 @@ from typing import Any
 
 from .environment import StreamEnvironment
 from .errors import InvalidProgram
-from .stream import ConnectedStreams, DataStream
+from .stream import ConnectedStreams, DataStream, WindowedStream
 from .stream_base import DataStreamSink
-from .windowed_stream import WindowedStream
 
 
 def check_environment(found: Any) -> None:

@@ -232,11 +232,13 @@ def _placed(node: StreamNode, directory: str, job_id: JobId) -> Operator:
     """The node's operator; a copy of a CollectSink without a directory, and of an OutletSink, with one of this job."""
     operator = node.operator
     if isinstance(operator, CollectSink) and not operator.path:
-        operator = copy.copy(operator)
-        operator.path = f"{directory}/collected/{job_id}/{node.operator_id}"
-    elif isinstance(operator, OutletSink):
-        operator = copy.copy(operator)
-        operator.root = directory
+        collects = copy.copy(operator)
+        collects.path = f"{directory}/collected/{job_id}/{node.operator_id}"
+        return collects
+    if isinstance(operator, OutletSink):
+        lets_out = copy.copy(operator)
+        lets_out.root = directory
+        return lets_out
     return operator
 
 

@@ -6,7 +6,7 @@ add the operator and return the stream of its results, whose time is the window'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
@@ -39,7 +39,10 @@ from .samples import check_columns
 from .stream_graph import StreamEdge
 from .window_parts import check_window_part
 
-S = TypeVar("S")
+if TYPE_CHECKING:
+    from typing import Self
+
+S = TypeVar("S", covariant=True)
 """The stream of results."""
 
 Final = ProcessWindowFunction | type[ProcessWindowFunction] | Callable[..., None] | None
@@ -48,8 +51,8 @@ _FIRST = "say what becomes of its records first, with aggregate, reduce or proce
 
 
 @dataclass(frozen=True, slots=True)
-class WindowedStream(Generic[S]):
-    """Made by `keyed.window(assigner)` and `stream.window_all(assigner)`."""
+class Windows(Generic[S]):
+    """A WindowedStream, made by `keyed.window(assigner)` and `stream.window_all(assigner)`."""
 
     _then: Callable[..., S]
     """Adds an operator of this kind to the stream."""
@@ -76,7 +79,7 @@ class WindowedStream(Generic[S]):
             raise without_guess(f"a window has no {name!r}{'' if name.startswith('_') else hint}", name)
 
     @known_arguments(first=1)
-    def trigger(self, trigger: Trigger) -> WindowedStream[S]:
+    def trigger(self, trigger: Trigger) -> Self:
         """Fire when this says so, in place of the end of the window: any_of(event_time(), count(100)) does both."""
         if self._trigger is not None:
             raise InvalidWindow(
@@ -86,7 +89,7 @@ class WindowedStream(Generic[S]):
         return replace(self, _trigger=trigger)
 
     @known_arguments(first=1)
-    def evictor(self, evictor: Evictor) -> WindowedStream[S]:
+    def evictor(self, evictor: Evictor) -> Self:
         """Keep some of the records only; then all are held, and combined when the window fires."""
         if self._evictor is not None:
             raise InvalidWindow(
@@ -95,30 +98,30 @@ class WindowedStream(Generic[S]):
         return replace(self, _evictor=evictor)
 
     @known_arguments(first=1)
-    def allowed_lateness(self, lateness: Duration | None = None, **units: Unpack[Units]) -> WindowedStream[S]:
+    def allowed_lateness(self, lateness: Duration | None = None, **units: Unpack[Units]) -> Self:
         """Keep windows this long after their end, by event time: records that come until then count, and fire again."""
         late_ms = duration_ms("allowed_lateness", lateness, units, error=InvalidWindow, least=0)
         return replace(self, _allowed_lateness_ms=late_ms)
 
     @known_arguments(first=1)
-    def accumulating(self) -> WindowedStream[S]:
+    def accumulating(self) -> Self:
         """A later firing of a window has all its records again. That is so if nothing else is said."""
         return self._firing("accumulating")
 
     @known_arguments(first=1)
-    def discarding(self) -> WindowedStream[S]:
+    def discarding(self) -> Self:
         """A later firing of a window has the records since the one before."""
         return self._firing("discarding")
 
     @known_arguments(first=1)
-    def retracting(self) -> WindowedStream[S]:
+    def retracting(self) -> Self:
         """As accumulating, and results are `Change`s: ("+I", result) at first, then ("-U", the result before) and
         ("+U", the new one). A firing with the same result emits nothing.
         """
         return self._firing("retracting")
 
     @known_options()
-    def reduce(self, function: Callable[[Any, Any], Any], final: Final = None, **options: Any) -> S:
+    def reduce(self, function: Any, final: Any = None, **options: Unpack[Options]) -> S:
         """Combine records two by two as they come. Emits the result, or what `final` makes of it, as in `process`."""
         return self._operator("window-reduce", Reduced(function_of(function, "reduce")), final, options)
 
@@ -163,7 +166,7 @@ class WindowedStream(Generic[S]):
         return self._operator("window-aggregate", Aggregated(RecordAggregation(specs)), rows, given)
 
     @known_options()
-    def process(self, function: Final, **options: Any) -> S:
+    def process(self, function: Any, **options: Unpack[Options]) -> S:
         """Hold all records of a window and give them to `function(key, window, records, out)`, or to a
         ProcessWindowFunction.
         """
@@ -171,7 +174,7 @@ class WindowedStream(Generic[S]):
             raise InvalidProgram("process: wanted a function of (key, window, records, out), found None")
         return self._operator("window-process", AllRecords(), function, options)
 
-    def _operator(self, kind: str, contents: Contents, function: Final, options: dict[str, Any]) -> S:
+    def _operator(self, kind: str, contents: Contents, function: Final, options: Mapping[str, Any]) -> S:
         made = None if function is None else _function_of(function)
         keys = None if any(map(callable, self._keys)) else self._key_columns()
         return self._then(kind, WindowOperator(self._settings(), contents, made, keys), **options)
@@ -187,7 +190,7 @@ class WindowedStream(Generic[S]):
             return None
         return ColumnarWindows(shape, self._key_columns(), specs, self._allowed_lateness_ms)
 
-    def _firing(self, mode: Mode) -> WindowedStream[S]:
+    def _firing(self, mode: Mode) -> Self:
         if self._mode not in (None, mode):
             raise InvalidWindow(f"{mode}(): later firings are {self._mode} already: say one of the two")
         return replace(self, _mode=mode)

@@ -191,9 +191,9 @@ if TYPE_CHECKING:
     from .runtime.api.stream import ConnectedStreams as ConnectedStreams
     from .runtime.api.stream import DataStream as DataStream
     from .runtime.api.stream import KeyedStream as KeyedStream
+    from .runtime.api.stream import WindowedStream as WindowedStream
     from .runtime.api.stream_base import DataStreamSink as DataStreamSink
     from .runtime.api.translation import Translation as Translation
-    from .runtime.api.windowed_stream import WindowedStream as WindowedStream
     from .runtime.clusters.announcement import Announcement as Announcement
     from .runtime.clusters.cluster import Cluster as Cluster
     from .runtime.clusters.cluster_settings import ClusterSettings as ClusterSettings
@@ -440,10 +440,9 @@ _HOMES = {
         "NoSink NotPicklable OperatorCheckFailed SchemaMismatch UnknownColumn"
     ),
     "runtime.api.restart": "exponential_delay failure_rate fixed_delay no_restart",
-    "runtime.api.stream": "ConnectedStreams DataStream KeyedStream",
+    "runtime.api.stream": "ConnectedStreams DataStream KeyedStream WindowedStream",
     "runtime.api.stream_base": "DataStreamSink",
     "runtime.api.translation": "Translation",
-    "runtime.api.windowed_stream": "WindowedStream",
     "runtime.clusters.announcement": "Announcement",
     "runtime.clusters.cluster": "Cluster",
     "runtime.clusters.cluster_settings": "ClusterSettings",

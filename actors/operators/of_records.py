@@ -1,0 +1,57 @@
+"""What type checkers know of the records of an operator: `class Total(KeyedOperator[Order, Row])`.
+
+When a program runs there is nothing of it: `KeyedOperator[Order, Row]` is KeyedOperator itself. So the class of an
+operator, its pickled form and what it costs are those of one that says nothing, which to a type checker takes and emits
+records that may be anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as WithDefault
+
+    In = WithDefault("In", contravariant=True, default=Any)
+    """A record that it takes; of two inputs, one of the first."""
+    Out = WithDefault("Out", covariant=True, default=Any)
+    """A record that it emits."""
+    Given = WithDefault("Given", contravariant=True, default=Any)
+    """A record that a collector takes."""
+    Sent = WithDefault("Sent", default=Any)
+    """A record that goes to a side output."""
+
+    class Records(list[Any], Generic[Given]):
+        """The list behind a collector."""
+
+    class TakesAndEmits(Generic[In, Out]): ...
+
+    class Tagged(Generic[Sent]): ...
+
+else:
+    In, Out, Given, Sent = (TypeVar(name) for name in ("In", "Out", "Given", "Sent"))
+
+    class _Itself:
+        """Named with types in brackets it is what it is without."""
+
+        __slots__ = ()
+
+        def __class_getitem__(cls, _types):
+            return cls
+
+    class TakesAndEmits(_Itself):
+        __slots__ = ()
+
+    class Tagged(_Itself):
+        __slots__ = ()
+
+    Records = list
+
+
+class Columns(Protocol):
+    """A `pa.RecordBatch`, whether pyarrow has types or not."""
+
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def schema(self) -> Any: ...
