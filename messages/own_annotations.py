@@ -26,13 +26,13 @@ def own_annotations(of: type | FunctionType) -> Mapping[str, Any]:
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     """As inspect's, which from 3.14 on raises for annotations that name what is not there: such a name is a text."""
-    if sys.version_info < (3, 14):
-        return inspect.signature(function)
-    import annotationlib
+    if sys.version_info >= (3, 14):
+        import annotationlib
 
-    found = inspect.signature(function, annotation_format=annotationlib.Format.FORWARDREF)
-    parameters = [each.replace(annotation=_text_of(each.annotation)) for each in found.parameters.values()]
-    return found.replace(parameters=parameters, return_annotation=_text_of(found.return_annotation))
+        found = inspect.signature(function, annotation_format=annotationlib.Format.FORWARDREF)
+        parameters = [each.replace(annotation=_text_of(each.annotation)) for each in found.parameters.values()]
+        return found.replace(parameters=parameters, return_annotation=_text_of(found.return_annotation))
+    return inspect.signature(function)
 
 
 def _text_of(annotation: Any) -> Any:
