@@ -106,6 +106,10 @@ class _Hosted:
 NO_OUTBOX = NoOutbox()
 
 
+NEVER_REACHED = "it never reached the JobManager"
+"""Why one ends that had no leader yet when the connection to the first one failed."""
+
+
 class TaskManager(Actor):
     """One TaskManager. `on_ended(reason)` is called once, when it and all its tasks are done."""
 
@@ -222,7 +226,7 @@ class TaskManager(Actor):
     def _lost(self, reason: str) -> None:
         """There is no leader, as far as this TaskManager knows."""
         if self._ending is None and self._link.lost(reason):
-            self._give_up(reason)
+            self._give_up(reason if self._link.session is not None else f"{NEVER_REACHED}: {reason}")
 
     def _next_metrics(self) -> tuple[TaskMetrics, ...]:
         """Of the next tasks in turn: of thousands in each second the JobManager would do nothing but read them."""

@@ -19,7 +19,7 @@ import cloudpickle
 from ...messages import JobId, SubmitJob, TaskManagerExited
 from ..output.pipes import LastLine, OutputPipes
 from .module_path import searched_folders
-from .task_manager_process import TaskManagerLaunch
+from .task_manager_process import UNREACHED, TaskManagerLaunch
 from .template import Exited, Fork, Forked, Kill, describe_exit_code, receive, send, send_streams
 from .work_dir import see_work_dir
 
@@ -49,6 +49,11 @@ LAST_LINE_SECONDS = 1.0
 _PYTHON = "they run in the Python that sys.executable names: set it to one that has Understudy"
 _KILLED = ("SIGKILL", "SIGTERM")
 _SAYS_ALL = ("exited with code 0", *_KILLED)
+_UNREACHED = f"exited with code {UNREACHED}"
+_UNREACHED_SAID = (
+    "it could not connect to the JobManager at {}: see whether a firewall or a network namespace of a container stands "
+    "between them, and for 127.0.0.1 whether the loopback interface is up (`ip link set lo up`)"
+)
 _BY_OTHERS = (
     ", and not by Understudy: if nobody did it, memory ran out, and the kernel ended it (`dmesg`, or oom_kill in "
     "memory.events of its container, says so); give it more memory, or run more TaskManagers with less state each"
@@ -298,7 +303,10 @@ class LocalLauncher:
             self._changed.notify_all()
         if timer is not None:
             timer.cancel()
-        if not reason.endswith(_SAYS_ALL) and self.output.drain(LAST_LINE_SECONDS) and child.last_line.text:
+        launch = self._launches.get(child.job_id)
+        if reason == _UNREACHED and launch is not None:
+            reason = _UNREACHED_SAID.format(launch.job_manager_address)
+        elif not reason.endswith(_SAYS_ALL) and self.output.drain(LAST_LINE_SECONDS) and child.last_line.text:
             reason = f"{reason}; {_with_remedy(child.last_line.text)}"
         if reason == "killed by SIGKILL" and not was_ordered and not self._is_closed:
             reason += _BY_OTHERS

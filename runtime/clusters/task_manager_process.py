@@ -27,7 +27,7 @@ from ...actors.stacks import NO_STACKS, Stacks
 from ...actors.tasks.job_program import JobProgram
 from ...actors.tasks.leader_link import TaskManagerSpec
 from ...actors.tasks.outbox import Outbox
-from ...actors.tasks.task_manager import NO_OUTBOX, TaskManager
+from ...actors.tasks.task_manager import NEVER_REACHED, NO_OUTBOX, TaskManager
 from ...actors.tasks.task_setup import TaskServices, WhenFailed, ignore_failure
 from ...actors.tasks.task_state import StateServices
 from ...actors.tasks.watched_collector import first_records_collector
@@ -97,6 +97,9 @@ USUAL_MESSAGES = (
     WatchActor,
 )
 """What a TaskManager hears and says in a job without failures, by itself and inside one another."""
+
+UNREACHED = os.EX_UNAVAILABLE
+"""The exit code of one that never reached its JobManager, and so could not tell it."""
 
 _MAX_SOCKET_PATH_BYTES = 100
 """Linux takes 107, macOS 103."""
@@ -265,9 +268,9 @@ def prepare_forks() -> None:
     prepare(USUAL_MESSAGES)
 
 
-def main_of_fork(launch: bytes) -> None:
-    """Entry point of a forked process."""
-    run_task_manager(cloudpickle.loads(launch))
+def main_of_fork(launch: bytes) -> int:
+    """Entry point of a forked process; returns its exit code."""
+    return UNREACHED if run_task_manager(cloudpickle.loads(launch)).startswith(NEVER_REACHED) else 0
 
 
 def _watched(

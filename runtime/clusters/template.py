@@ -252,8 +252,7 @@ class Template:
                 os.close(stream)
             from .task_manager_process import main_of_fork
 
-            main_of_fork(launch)
-            code = 0
+            code = main_of_fork(launch)
         except BaseException:  # noqa: BLE001 - the last frame of this process
             sys.excepthook(*sys.exc_info())
         finally:

@@ -28,6 +28,7 @@ from ...actors.ask_errors import ActorDead
 from ...actors.errors import ActorError, MessageNotHandled
 from ...messages import MessageError
 from ...messages.fields import found
+from . import slow_handlers
 from .context import CellContext
 from .dead_letters import DeadLetterReason
 from .dispatcher import Seat, drive, outcome_of
@@ -194,7 +195,8 @@ class Cell:
                 self._children.pop(name, None)
                 self._fail(error)
             case message:
-                await self._receive(envelope, partial(self._handle, message))
+                is_watched = self.seat.runs_coroutines and slow_handlers.is_watched(type(self.actor))
+                await self._receive(envelope, partial(self._watched if is_watched else self._handle, message))
         if self._phase is not Phase.RUNNING:
             await self._settle()
 
@@ -263,6 +265,9 @@ class Cell:
                 return self.actor._handle_receive(message)
             case _:
                 return self.actor.on_receive(message)
+
+    def _watched(self, message: Any) -> Any:
+        return slow_handlers.watched(self._handle, type(self.actor), self.address, message, self.system.clock)
 
     async def _call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call into the actor; only this may raise what its code raises."""

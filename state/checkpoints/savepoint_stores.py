@@ -143,8 +143,11 @@ class SavepointStores:
             if isinstance(problem, OutsideRoot):
                 outside.setdefault(candidate, []).append(problem.root)
         missing = [each for _, each in problems if isinstance(each, MissingState)]
+        below_one = {each.path for each in missing}
         passed = [
-            f"{place} is not below {' or '.join(roots)}" for place, roots in outside.items() if posixpath.isabs(place)
+            f"{place} is not below {' or '.join(roots)}"
+            for place, roots in outside.items()
+            if posixpath.isabs(place) and place not in below_one
         ]
         for problem in missing:
             if not passed or not isinstance(problem, MissingSavepoint) or problem.why:

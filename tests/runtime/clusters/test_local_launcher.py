@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -205,3 +205,21 @@ def test_a_process_that_has_ended_is_known_before_it_is_waited_for() -> None:
         assert not is_ending(process.pid)
         process.kill()
         eventually(lambda: is_ending(process.pid), "its end")
+
+
+def test_a_task_manager_that_cannot_reach_its_job_manager_is_known_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the loopback interface is down: "exited with code 0" was all that was said."""
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        address = f"tcp://127.0.0.1:{nobody.getsockname()[1]}/job-manager"
+    launch = LocalCluster._launch
+
+    def astray(cluster: LocalCluster, *given: Any) -> TaskManagerLaunch:
+        return replace(launch(cluster, *given), job_manager_address=address)
+
+    monkeypatch.setattr(LocalCluster, "_launch", astray)
+    env = StreamEnvironment()
+    env.from_collection([1]).collect(name="out")
+    with LocalCluster() as cluster:
+        job = cluster.submit(env)
+        with pytest.raises(JobFailed, match=f"it could not connect to the JobManager at {address}: see whether"):
+            job.wait(timeout=400)

@@ -198,6 +198,15 @@ class TestRelativePaths:
         with pytest.raises(MissingSavepoint, match=both):
             place.savepoints.load("nosuch", str(place.folder))
 
+    def test_what_is_missing_below_its_root_is_not_said_to_be_outside_of_the_others(self, place: Place) -> None:
+        """Who has mounted an empty disk, or renamed a folder, would look for the mistake in the path."""
+        (place.folder / "others").mkdir()
+        place.savepoints.job_begins(JobId("job-2"), CheckpointStorage(str(place.folder / "others")))
+        path = f"{place.folder}/others/savepoints/nosuch"
+        with pytest.raises(MissingSavepoint) as refused:
+            place.savepoints.load(path)
+        assert "is not below" not in str(refused.value)
+
     def test_all_roots_are_named_where_a_path_is_below_none_of_them(self, place: Place) -> None:
         """The last one alone would send somebody to the folder of another job."""
         place.take()
