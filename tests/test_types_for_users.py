@@ -106,6 +106,19 @@ def test_what_is_wrong_does_not(tmp_path: Path, cache: Path) -> None:
     assert f"Found {len(WRONG)} errors" in told
 
 
+@pytest.mark.processes
+def test_the_types_on_the_page_about_records_are_as_it_says(tmp_path: Path, cache: Path) -> None:
+    (shown,) = re.findall(
+        r"## Types of records\n.*?```python\n(.*?)```", (ROOT / "docs/records.md").read_text(), re.DOTALL
+    )
+    said = re.findall(r"^(\w+) = .*# an? (DataStream\[.*\]+)", shown, re.MULTILINE)
+    assert [name for name, _ in said] == ["bids", "users", "totals"]
+    program = shown + "".join(f"reveal_type({name})\n" for name, _ in said)
+    told = check(program, tmp_path, cache).replace("understudy.runtime.api.stream.", "").replace("program.", "")
+    assert re.findall(r'Revealed type is "(.*)"', told) == [kind for _, kind in said]
+    assert "error:" not in told
+
+
 # -- a file of thirty operators, and one of mistakes
 
 SAMPLES = ROOT / "tests" / "typing_samples"
