@@ -21,7 +21,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def test_the_life_of_a_job_runs_as_it_is_shown(shell: Shell) -> None:
-    (script,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    (script,) = re.findall(r"```sh\n(.*?)```", PAGE.partition("## A job's life\n")[2], re.DOTALL)
     commands = f'set -e\nunderstudy() {{ {sys.executable} -m understudy "$@"; }}\n{script}\nwait $! || true\n'
     script_run = subprocess.Popen(
         ["bash", "-c", commands],

@@ -243,7 +243,7 @@ def test_too_few_free_spark_slots_fail_with_how_many_are_needed_and_came(spark: 
         assert taken.wait(timeout=WAIT_S)
         env = StreamEnvironment()
         env.from_collection(range(5), parallelism=2).print()
-        with SparkCluster(spark, task_managers=2, slot_timeout_ms=8000) as cluster:
+        with SparkCluster(spark, task_managers=2, slot_timeout_ms=25_000) as cluster:
             job = cluster.submit(env)
             with pytest.raises(JobFailed, match="needs 2 slots, 1 are offered"):
                 job.wait(timeout=WAIT_S)
