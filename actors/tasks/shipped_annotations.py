@@ -1,9 +1,12 @@
-"""Annotations of classes and functions that travel by value, from Python 3.14 on.
+"""Annotations of classes and functions that travel by value.
 
-There they are worked out when somebody asks for them, by a function that stands in their module. cloudpickle leaves
-that function of a class behind, and asks a function for its own, which raises where one names what only a type checker
-imports. A name that was not there yet when a dataclass was made is kept as a `ForwardRef`, which holds all variables
-of its module. So what is known when the job is submitted travels in their place.
+Those that are texts, as under `from __future__ import annotations`, name what stands in their module, which stays
+behind: of a record, whose types state is stored by, what they mean travels in their place.
+
+From Python 3.14 on they are worked out when somebody asks for them, by a function that stands in their module.
+cloudpickle leaves that function of a class behind, and asks a function for its own, which raises where one names what
+only a type checker imports. A name that was not there yet when a dataclass was made is kept as a `ForwardRef`, which
+holds all variables of its module. So what is known when the job is submitted travels in their place, too.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import types
 import typing
 from typing import Any
 
+from ...messages import shape_of
 from ...messages.code_outline import ANNOTATE
 from ...messages.own_annotations import own_annotations
 
@@ -42,6 +46,22 @@ def add_annotations(cls: type, members: dict[str, Any]) -> None:
     """To what is shipped of a class, unless it has none, or they are there."""
     if vars(cls).get(ANNOTATE) is not None and "__annotations_cache__" not in members:
         members["__annotations__"] = dict(own_annotations(cls))
+
+
+def resolve_annotations(cls: type, members: dict[str, Any]) -> None:
+    """Of what is shipped of a record's class, those that are texts, or hold some. One that cannot be resolved stays."""
+    own = members.get("__annotations__", {})
+    if not all(isinstance(hint, type) for hint in own.values()) and shape_of(cls) is not None:
+        members["__annotations__"] = {name: _resolved(cls, name, hint) for name, hint in own.items()}
+
+
+def _resolved(cls: type, name: str, hint: Any) -> Any:
+    alone = type(cls.__name__, (), {"__annotations__": {name: hint}})
+    scope = vars(sys.modules.get(cls.__module__, types))
+    try:
+        return typing.get_type_hints(alone, scope, dict(vars(cls)), include_extras=True)[name]
+    except Exception:  # noqa: BLE001 - an annotation is an expression of the user's, perhaps for type checkers only
+        return hint
 
 
 def reduced_reference(reference: Any) -> tuple[Any, ...]:

@@ -26,6 +26,7 @@ from .shipped_annotations import (
     add_annotations,
     is_annotated_with_what_is_there,
     reduced_reference,
+    resolve_annotations,
     with_known_annotations,
 )
 
@@ -138,6 +139,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         if _is_alias(obj) and not _is_imported(obj):
             return self._reduce_alias(obj)
         reduced = self._reduce_late(obj) if ARE_LATE else super().reducer_override(obj)
+        if isinstance(obj, type) and reduced is not NotImplemented and len(reduced) > 2:
+            resolve_annotations(obj, reduced[2][0])
         if isinstance(obj, types.CodeType):
             self.files.setdefault(obj.co_filename, obj)
         if isinstance(obj, types.ModuleType):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, Flag
 from typing import Any
 
-from .schema_fit import Schema, SchemaMismatch, misfit
+from .schema_fit import Schema, SchemaMismatch, is_untyped, misfit
 
 _PLAIN = (bool, int, float, str, bytes, type(None))
 
@@ -35,6 +35,8 @@ class EnumNode:
     def decoder(self, stored: Schema) -> Callable[[Any], Any]:
         if problem := misfit(self.schema, stored):
             raise SchemaMismatch(problem)
+        if is_untyped(stored):
+            return lambda raw: raw if isinstance(raw, self.kind) else self._member(raw, {})
         were: dict[str, Any] = stored.get("members", {})
         now = self.kind.__members__
         if were and all(name in now and _are_same(now[name].value, value) for name, value in were.items()):

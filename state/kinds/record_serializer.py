@@ -31,7 +31,7 @@ from ...messages import (
 )
 from ...messages.named_types import meant_by
 from .enum_node import EnumNode
-from .schema_fit import Schema, SchemaMismatch, misfit, stored_field, values_of
+from .schema_fit import Schema, SchemaMismatch, is_untyped, misfit, stored_field, values_of
 from .type_texts import one_spelling
 
 Convert: TypeAlias = Callable[[Any], Any] | None
@@ -113,6 +113,25 @@ _WIDEN: dict[str, Convert] = {"int": int, "float": _exact_float}
 """How a plain type that is wider than the stored one converts its values."""
 
 
+_PLAIN: dict[str, type | tuple[type, ...]] = {
+    **{kind.__name__: kind for kind in (bool, int, str, bytes, list, dict, tuple, set, frozenset)},
+    "float": (float, int),
+}
+"""The types that a value of a plain type may have."""
+
+
+def _checked(kind: type | tuple[type, ...], convert: Convert = None) -> Callable[[Any], Any]:
+    """What converts a value that was stored as Any, if it is of this kind; else it raises SchemaMismatch."""
+
+    def checked(value: Any) -> Any:
+        if not isinstance(value, kind):
+            wanted = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
+            raise SchemaMismatch(f"found {value!r:.80}, which was stored as Any, wanted {wanted}")
+        return convert(value) if convert is not None else value
+
+    return checked
+
+
 @dataclass(frozen=True, slots=True)
 class PlainNode:
     """A type that plain data carries by itself."""
@@ -122,7 +141,9 @@ class PlainNode:
 
     def decoder(self, stored: Schema) -> Convert:
         _check_fit(self.schema, stored)
-        return None if stored == self.schema else _WIDEN.get(self.schema)
+        if stored == self.schema or self.schema not in _PLAIN:
+            return None
+        return _checked(_PLAIN[self.schema], _WIDEN.get(self.schema)) if is_untyped(stored) else _WIDEN.get(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +164,8 @@ class ListNode:
 
     def decoder(self, stored: Schema) -> Convert:
         _check_fit(self.declared, stored)
+        if is_untyped(stored):
+            return _checked(list, _each(self.item.decoder(stored)))
         return _each(self.item.decoder(stored["list"]))
 
 
@@ -166,6 +189,8 @@ class MapNode:
 
     def decoder(self, stored: Schema) -> Convert:
         _check_fit(self.declared, stored)
+        if is_untyped(stored):
+            return _checked(dict, _each_pair(self.key.decoder(stored), self.value.decoder(stored)))
         key, value = stored["map"]
         return _each_pair(self.key.decoder(key), self.value.decoder(value))
 
@@ -233,7 +258,8 @@ class MigratingNode:
         return self.inner.encode
 
     def decoder(self, stored: Schema) -> Convert:
-        if not misfit(declared_schema(self.inner), stored):
+        is_meant = is_untyped(stored) and any(is_untyped(node.schema) for node, _ in self.earlier)
+        if not is_meant and not misfit(declared_schema(self.inner), stored):
             return self.inner.decoder(stored)
         for node, migrate in self.earlier:
             if not misfit(declared_schema(node), stored):
@@ -303,6 +329,8 @@ class RecordNode:
 
     def decoder(self, stored: Schema) -> Convert:
         _check_fit(self.schema, stored)
+        if is_untyped(stored):
+            return _checked(self.kind)
         kept = list(stored["fields"])
         declared = self.schema
         there = {name: stored_field(declared, stored, name) for name in self.nodes}

@@ -5,7 +5,8 @@ decodes a snapshot asks the same question, so the two cannot disagree.
 
 A value fits as it is, or is converted (bool -> int -> float, T -> Optional[T], anything plain -> Any, records that
 gained fields with defaults, lost fields, or whose fields or class were renamed; by a function of the user's), or does
-not fit. Flink: TypeSerializerSchemaCompatibility.
+not fit. What was stored without a type, as Any, is looked at value by value when it is read. Flink:
+TypeSerializerSchemaCompatibility.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ class SchemaMismatch(Exception):
 
 WIDENED = frozenset({("bool", "int"), ("bool", "float"), ("int", "float")})
 """(stored, declared): plain types that become others without loss."""
+
+
+def is_untyped(stored: Schema) -> bool:
+    """Whether nothing is known of the values: they were stored as Any."""
+    return stored in ("Any", "object")
 
 
 def schema_text(schema: Schema) -> str:
@@ -62,6 +68,8 @@ def misfit(declared: Schema, stored: Schema) -> str:
             return problem and (problem if all(misfit(each, stored) for each in earlier) else "")
         case {"made by": rules, "values": inner}, _:
             return _rules_misfit(rules, stored) or misfit(inner, values_of(stored))
+        case _, str() if is_untyped(stored) and not (isinstance(declared, dict) and "serializer" in declared):
+            return ""
         case str(), str():
             return "" if _fits_plainly(declared, stored) else _refused(declared, stored)
         case {"list": item}, {"list": stored_item}:
@@ -84,7 +92,7 @@ def misfit(declared: Schema, stored: Schema) -> str:
 
 def _fits_plainly(declared: str, stored: str) -> bool:
     is_same = one_spelling(stored) == one_spelling(declared)
-    return is_same or (stored, declared) in WIDENED or declared in ("Any", "object")
+    return is_same or (stored, declared) in WIDENED or is_untyped(declared)
 
 
 def values_of(stored: Schema) -> Schema:

@@ -14,6 +14,7 @@ import pytest
 
 from understudy.messages import UnsupportedValue, find_serializer, pack_plain, register_serializer, unpack_plain
 from understudy.state.kinds.record_serializer import (
+    MigratingNode,
     SchemaMismatch,
     TypeNode,
     node_of,
@@ -198,6 +199,48 @@ def test_a_users_serializer_reads_its_older_versions_and_refuses_newer_ones() ->
 )
 def test_schemas_read_like_types(hint: Any, text: str) -> None:
     assert schema_text(node_of(hint).schema) == text
+
+
+UNTYPED: list[tuple[Any, Any, Any]] = [
+    (int, 7, 7),
+    (float, 7, 7.0),
+    (str, "a", "a"),
+    (list[int], [1, 2], [1, 2]),
+    (dict[str, float], {"a": 1}, {"a": 1.0}),
+    (int | None, None, None),
+    (Point, Point(1, 2.0), Point(1, 2.0)),
+    (list[Point], [Point(1, 2.0)], [Point(1, 2.0)]),
+    (Colour, Colour.RED, Colour.RED),
+    (Colour, Colour.RED.value, Colour.RED),
+    (tuple[int, str], (1, "a"), (1, "a")),
+]
+
+
+@pytest.mark.parametrize(("hint", "stored", "value"), UNTYPED)
+@pytest.mark.parametrize("untyped", [Any, object])
+def test_what_was_stored_without_a_type_gets_one_if_it_is_one(hint: Any, stored: Any, value: Any, untyped: Any) -> None:
+    decode = node_of(hint).decoder(node_of(untyped).schema)
+    found = stored if decode is None else decode(stored)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("hint", "stored"),
+    [(int, "a"), (int, 1.5), (str, 7), (list[int], {"a": 1}), (list[int], ["a"]), (dict[str, int], []), (Point, 7)],
+)
+def test_what_is_of_another_type_is_refused_when_it_is_read(hint: Any, stored: Any) -> None:
+    decode = node_of(hint).decoder(node_of(Any).schema)
+    assert decode is not None
+    with pytest.raises(SchemaMismatch, match="which was stored as Any, wanted "):
+        decode(stored)
+
+
+def test_what_has_a_function_for_untyped_values_migrates_by_it() -> None:
+    migrating = MigratingNode(node_of(int), ((node_of(Any), len),))
+    decode = migrating.decoder(node_of(Any).schema)
+    assert decode is not None
+    assert decode("abc") == 3
 
 
 @pytest.mark.parametrize("hint", [int, list[str], dict[str, float], Any, int | None])
