@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from .code_outline import code_outline, members_of
-from .own_annotations import own_annotations
+from .own_annotations import resolved_annotations
 from .record_shape import shape_of
 from .registry import module_name
 
@@ -69,7 +69,7 @@ def _outline(cls: Any) -> tuple[Any, ...]:
     shape, own = shape_of(cls), members_of(cls)
     return (
         [(base.__module__, base.__qualname__) for base in cls.__bases__],
-        repr(dict(own_annotations(cls))),
+        repr(resolved_annotations(cls)),
         None if shape is None else (shape.fields, shape.optional, shape.later),
         {name: repr(member.value) for name, member in own.get("_member_map_", {}).items()},
         {name: parts for name, value in own.items() if (parts := _code_of(value)) is not None},

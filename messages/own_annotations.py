@@ -24,6 +24,23 @@ def own_annotations(of: type | FunctionType) -> Mapping[str, Any]:
     return found
 
 
+def resolved_annotations(cls: type) -> dict[str, Any]:
+    """The same of a class, where a text means what its module has under that name. One that has no meaning stays."""
+    return {name: _resolved(cls, name, hint) for name, hint in own_annotations(cls).items()}
+
+
+def _resolved(cls: type, name: str, hint: Any) -> Any:
+    if isinstance(hint, type):
+        return hint
+    alone = type(cls.__name__, (), {"__annotations__": {name: hint}})
+    module = sys.modules.get(cls.__module__)
+    scope = {} if module is None else vars(module)
+    try:
+        return typing.get_type_hints(alone, scope, dict(vars(cls)), include_extras=True)[name]
+    except Exception:  # noqa: BLE001 - an annotation is an expression of the user's, perhaps for type checkers only
+        return hint
+
+
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     """As inspect's, which from 3.14 on raises for annotations that name what is not there: such a name is a text."""
     if sys.version_info >= (3, 14):

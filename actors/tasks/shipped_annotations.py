@@ -18,7 +18,7 @@ from typing import Any
 
 from ...messages import shape_of
 from ...messages.code_outline import ANNOTATE
-from ...messages.own_annotations import own_annotations
+from ...messages.own_annotations import own_annotations, resolved_annotations
 
 ARE_LATE = sys.version_info >= (3, 14)
 
@@ -52,16 +52,7 @@ def resolve_annotations(cls: type, members: dict[str, Any]) -> None:
     """Of what is shipped of a record's class, those that are texts, or hold some. One that cannot be resolved stays."""
     own = members.get("__annotations__", {})
     if not all(isinstance(hint, type) for hint in own.values()) and shape_of(cls) is not None:
-        members["__annotations__"] = {name: _resolved(cls, name, hint) for name, hint in own.items()}
-
-
-def _resolved(cls: type, name: str, hint: Any) -> Any:
-    alone = type(cls.__name__, (), {"__annotations__": {name: hint}})
-    scope = vars(sys.modules.get(cls.__module__, types))
-    try:
-        return typing.get_type_hints(alone, scope, dict(vars(cls)), include_extras=True)[name]
-    except Exception:  # noqa: BLE001 - an annotation is an expression of the user's, perhaps for type checkers only
-        return hint
+        members["__annotations__"] = resolved_annotations(cls)
 
 
 def reduced_reference(reference: Any) -> tuple[Any, ...]:

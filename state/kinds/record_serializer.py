@@ -121,7 +121,7 @@ _PLAIN: dict[str, type | tuple[type, ...]] = {
 
 
 def _checked(kind: type | tuple[type, ...], convert: Convert = None) -> Callable[[Any], Any]:
-    """What converts a value that was stored as Any, if it is of this kind; else it raises SchemaMismatch."""
+    """Converts a value that was stored as Any, if it is of this kind; else it raises SchemaMismatch."""
 
     def checked(value: Any) -> Any:
         if not isinstance(value, kind):

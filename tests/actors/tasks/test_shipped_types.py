@@ -9,9 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import cloudpickle
 import pytest
 
 from understudy.actors.tasks.shipping import pickled
+from understudy.messages import pack_plain, record_types, record_types_of_script, unpack_plain, with_record_types
 
 SCRIPT = """
 from __future__ import annotations
@@ -90,3 +92,18 @@ def test_a_record_knows_the_types_of_its_fields_where_it_arrives(script: dict[st
         "of Plain": {"item": "Item"},
         "before": True,
     }
+
+
+def test_a_class_that_arrived_in_this_process_is_like_its_cell_run_again(
+    script: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As under `debug=True`: cloudpickle knows the class again, and gives it what has travelled."""
+    monkeypatch.setattr(record_types, "_registered", {})
+    types = record_types_of_script()
+    before = cloudpickle.loads(pickled(script["Item"]))
+    assert before is script["Item"]
+    exec(compile(SCRIPT, "job.py", "exec", dont_inherit=True), script)
+    after = script["Item"]
+    assert after is not before
+    packed = with_record_types(types, pack_plain, [after("a", 2)])
+    assert with_record_types(types, unpack_plain, packed)[0].quantity == 2
