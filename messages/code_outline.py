@@ -24,8 +24,8 @@ def code_outline(code: CodeType) -> Any:
 
 
 def members_of(cls: type) -> dict[str, Any]:
-    """What the class itself defines, in its order, without what Python notes beside that: where it stands, and what it
-    has worked out of it so far.
+    """What the class itself defines, in its order, without what Python itself adds: line numbers and
+    caches.
     """
     own = {name: value for name, value in vars(cls).items() if name not in _NOTES}
     if own.get(ANNOTATE) is None:  # a class without annotations has it once somebody has asked for them

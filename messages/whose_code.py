@@ -1,5 +1,5 @@
-"""Whose a class or a function is: this library's, of what its classes are derived from, or the user's. Of frames see
-runtime/library_code.
+"""Who wrote a class or a function: this library, one of the packages that its base classes come from, or the user. For
+frames see runtime/library_code.
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@ _LIBRARIES = tuple({f"{sysconfig.get_path(name)}/" for name in ("stdlib", "plats
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
 
-def is_ours(frame: FrameType) -> bool:
+def is_our_frame(frame: FrameType) -> bool:
     """Understudy's."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == PACKAGE
 
 
 def is_library(frame: FrameType) -> bool:
     """Understudy's, or the standard library's, or of an installed package."""
-    return is_ours(frame) or is_library_file(frame.f_code.co_filename)
+    return is_our_frame(frame) or is_library_file(frame.f_code.co_filename)
 
 
 def is_library_file(path: str) -> bool:

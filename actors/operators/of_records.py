@@ -32,19 +32,14 @@ else:
     In, Out, Given, Sent = (TypeVar(name) for name in ("In", "Out", "Given", "Sent"))
 
     class _Itself:
-        """Named with types in brackets it is what it is without."""
+        """Named with types in brackets it is what it is without; a subclass with parameters of its own is generic."""
 
         __slots__ = ()
 
-        def __class_getitem__(cls, _types):
-            return cls
+        def __class_getitem__(cls, types):
+            return super().__class_getitem__(types) if Generic in cls.__mro__ else cls
 
-    class TakesAndEmits(_Itself):
-        __slots__ = ()
-
-    class Tagged(_Itself):
-        __slots__ = ()
-
+    TakesAndEmits = Tagged = _Itself
     Records = list
 
 

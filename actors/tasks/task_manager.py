@@ -107,7 +107,7 @@ NO_OUTBOX = NoOutbox()
 
 
 NEVER_REACHED = "it never reached the JobManager"
-"""Why one ends that had no leader yet when the connection to the first one failed."""
+"""How the reason begins with which one ends that lost its connection before any JobManager had registered it."""
 
 
 class TaskManager(Actor):

@@ -14,6 +14,8 @@ _PLAIN: Final = "give map, filter or flat_map a function; an Operator with open 
 _DECLARED: Final = "a state is declared in the operator's class, as in total = ValueState(int, default=0)"
 _RULES: Final = "docs/coming-from.md has a KeyedOperator with rules, for keyed.connect(rules.broadcast())"
 
+_RULES_WITHOUT_KEYS: Final = "subclass Operator, with `inputs = 2`, for records.connect(rules.broadcast()).process(...)"
+
 _ASYNC: Final = "stream.map(fetch).async_settings(...) runs an `async def fetch`: docs/async.md"
 _SQL: Final = "there is no Table API and no SQL: aggregate, windows and joins of streams; docs/coming-from.md"
 _CEP: Final = "there is no CEP: a pattern is a KeyedOperator with timers; docs/coming-from.md"
@@ -41,7 +43,7 @@ OF_FLINK: Final[Mapping[str, str]] = {
     "KeyedCoProcessFunction": _CO,
     "CoFlatMapFunction": _CO,
     "RichCoFlatMapFunction": _CO,
-    "BroadcastProcessFunction": _RULES,
+    "BroadcastProcessFunction": _RULES_WITHOUT_KEYS,
     "KeyedBroadcastProcessFunction": _RULES,
     "AsyncDataStream": _ASYNC,
     "AsyncFunction": _ASYNC,

@@ -16,7 +16,7 @@ from functools import partial
 from types import FrameType
 
 from ...messages.whose_code import PACKAGE
-from ..library_code import is_ours
+from ..library_code import is_our_frame
 from .stream_graph import StreamGraph
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def watch(graph: StreamGraph) -> None:
     if _watch.was_used or _watch.at_exit is not None:
         return
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_ours(frame):
+    while frame is not None and is_our_frame(frame):
         frame = frame.f_back
     if frame is not None and frame.f_globals.get("__name__") == "__main__" and "__file__" in frame.f_globals:
         place = f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -16,6 +16,7 @@ from ...actors.operators.record_function import RecordFunction
 from ...actors.operators.source import Source
 from ...actors.tasks.shipping import pickled
 from ...messages.code_outline import ANNOTATE, members_of
+from ...messages.whose_code import PACKAGE
 from .errors import NotPicklable
 from .warned import warn
 
@@ -75,7 +76,7 @@ def _size(part: Any) -> int:
 def _is_raised_by_user_code(error: Exception) -> bool:
     """In a `__reduce__`, say: then its frames tell more than the text."""
     frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return bool(frames) and frames[-1].partition(".")[0] not in ("cloudpickle", "pickle", "copyreg", "understudy")
+    return bool(frames) and frames[-1].partition(".")[0] not in ("cloudpickle", "pickle", "copyreg", PACKAGE)
 
 
 def _failure(value: Any) -> Exception | None:

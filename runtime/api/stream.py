@@ -317,11 +317,20 @@ class ConnectedStreams(Generic[T, U]):
     BroadcastConnectedStream.
     """
 
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, types: Any) -> Any:
+            """The second may be left out, as type checkers have it: its records are anything then."""
+            return super().__class_getitem__(types if isinstance(types, tuple) else (types, Any))
+
     def __init__(self, first: DataStream[T], second: DataStream[U]) -> None:
         keyed = isinstance(first, KeyedStream)
         if keyed != isinstance(second, KeyedStream) and not (keyed and second._is_broadcast):
             if first._is_broadcast:
-                raise InvalidProgram("connect: the second stream is keyed: write it first, keyed.connect(broadcast)")
+                raise InvalidProgram(
+                    "connect: the first stream is a broadcast one and the second is keyed: swap them, "
+                    "keyed.connect(rules.broadcast()); process gets the keyed records then, and process_2 the rules"
+                )
             raise InvalidProgram(
                 f"connect: the {'first' if keyed else 'second'} stream is keyed, the other not: key both or neither; "
                 "for what every key needs, write keyed.connect(rules.broadcast())"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -38,9 +38,6 @@ from .operator_checks import class_meant, function_of, instance_of
 from .samples import check_columns
 from .stream_graph import StreamEdge
 from .window_parts import check_window_part
-
-if TYPE_CHECKING:
-    from typing import Self
 
 S = TypeVar("S", covariant=True)
 """The stream of results."""

@@ -95,7 +95,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number between two bounds, both included; with `is_above`, the least itself is none."""
+    """A number between two bounds. Both are allowed, unless `is_above`: then it must be greater than `least`."""
 
     least: float
     most: float

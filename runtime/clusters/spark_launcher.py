@@ -127,7 +127,9 @@ class SparkLauncher:
             _drain(jvm.PythonRDD.runJob(context._jsc.sc(), rdd, partitions))
         except Exception as error:  # noqa: BLE001 - supervision boundary: whatever ended it, the JobManager decides
             reason, repeatable = told(error)
-        gone = why_gone(self._spark)
+        gone = None
+        with contextlib.suppress(Exception):  # what cannot be asked may be there
+            gone = why_gone(self._spark)
         self._tell(TaskManagerExited(job_id, index, gone or reason, repeatable, is_last=gone is not None))
 
     def _cancel(self, job: _SparkJob, index: int, thread: threading.Thread | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from typing import Any
 
 from ..api.errors import InvalidProgram, InvalidSetting
@@ -20,12 +21,12 @@ def check_is_session(spark: Any) -> None:
 
 def why_gone(spark: Any) -> str | None:
     """Why no Spark job can ever run in this session again, and what to do; None: one can."""
-    from py4j.protocol import Py4JNetworkError
-
     java: Any = spark.sparkContext._jsc
     try:
         is_stopped = java is None or java.sc().isStopped()
-    except (OSError, Py4JNetworkError):
+    except Exception as error:  # noqa: BLE001 - of py4j, or of the socket under it
+        if not _has_jvm_ended(spark, error):
+            return None
         return (
             "the JVM of the SparkSession has ended (killed, or out of memory), and TaskManagers cannot start in it: "
             "start this program again, as PySpark makes no session beside a JVM that has ended"
@@ -36,6 +37,19 @@ def why_gone(spark: Any) -> str | None:
         "the SparkSession is stopped, and TaskManagers cannot start in it: make a new one by "
         "SparkSession.builder.getOrCreate() and a SparkCluster of it, and stop it only after the cluster is closed"
     )
+
+
+def _has_jvm_ended(spark: Any, error: BaseException) -> bool:
+    """Whether that is why it could not be asked; no descriptor may be left for a connection to one that lives."""
+    process: Any = getattr(spark.sparkContext._gateway, "proc", None)
+    if process is None:  # somebody else has started it
+        causes = [each for each in (error, error.__cause__, error.__context__) if each is not None]
+        return any(isinstance(each, ConnectionRefusedError | ConnectionResetError) for each in causes)
+    try:
+        process.wait(timeout=1)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def check_session(spark: Any) -> None:
@@ -51,7 +65,7 @@ def check_frame(source_name: str, dataframe: Any, spark: Any) -> None:
     if getattr(dataframe, "_jdf", None) is None:
         raise InvalidProgram(
             f"source {source_name!r}: wanted a DataFrame of the SparkCluster's session, found one of Spark Connect, "
-            "whose rows are on its server: write them to files there, and read these"
+            "whose rows only its server can read: write them to files with it, and read the files"
         )
     session = dataframe.sparkSession
     if session is not spark and why_gone(session) is not None:

@@ -7,7 +7,7 @@ from linecache import getline
 from types import FrameType
 from typing import Any
 
-from ..library_code import is_ours
+from ..library_code import is_our_frame
 
 MOST_LINES = 3
 
@@ -15,7 +15,7 @@ MOST_LINES = 3
 def waiting_at(coroutine: Any) -> str:
     """As in `/home/me/job.py:12: await self.client.get(record)`: the outermost line that is not Understudy's."""
     frames = list(_frames(coroutine))
-    frame = next((each for each in frames if not is_ours(each)), None)
+    frame = next((each for each in frames if not is_our_frame(each)), None)
     if frame is None:
         return "an unknown line"
     return shown_line(frame.f_code.co_filename, frame.f_lineno)

@@ -14,7 +14,7 @@ from types import FrameType
 from ...actors.stacks import StackFrame
 from ...actors.tasks.task import Task
 from ...messages import SlotIndex, ThreadStack
-from ..library_code import is_library, is_ours
+from ..library_code import is_library, is_our_frame
 
 _STEP = Task.step.__code__
 """Frames outside of it are the same for all tasks."""
@@ -52,5 +52,5 @@ def _told(frame: FrameType | None) -> str:
 
 def _described(frame: FrameType) -> StackFrame:
     code = frame.f_code
-    kind = "understudy" if is_ours(frame) else "library" if is_library(frame) else "user"
+    kind = "understudy" if is_our_frame(frame) else "library" if is_library(frame) else "user"
     return StackFrame(code.co_qualname, code.co_filename, code.co_firstlineno, kind)

@@ -28,6 +28,7 @@ from ...actors.ask_errors import ActorDead
 from ...actors.errors import ActorError, MessageNotHandled
 from ...messages import MessageError
 from ...messages.fields import found
+from ...messages.whose_code import is_ours
 from . import slow_handlers
 from .context import CellContext
 from .dead_letters import DeadLetterReason
@@ -83,6 +84,7 @@ class Cell:
         self._stop_askers: list[ActorFuture[Any]] = []
         self._watchers: dict[object, Watcher] = {}
         self._lock = threading.Lock()
+        self._is_of_the_user = not is_ours(type(actor))
         self.ref = self._attach()
         self.context = actor.context = CellContext(self)
 
@@ -195,7 +197,7 @@ class Cell:
                 self._children.pop(name, None)
                 self._fail(error)
             case message:
-                is_watched = self.seat.runs_coroutines and slow_handlers.is_watched(type(self.actor))
+                is_watched = self._is_of_the_user and self.seat.runs_coroutines
                 await self._receive(envelope, partial(self._watched if is_watched else self._handle, message))
         if self._phase is not Phase.RUNNING:
             await self._settle()

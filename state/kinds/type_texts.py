@@ -7,6 +7,7 @@ from 3.14 on one. Texts that stand in a savepoint are of the Python that took it
 from __future__ import annotations
 
 import ast
+import re
 from functools import lru_cache, reduce
 
 
@@ -15,15 +16,19 @@ def one_spelling(text: str) -> str:
     """`Union[A, B]` and `Optional[A]` as `A | B` and `A | None`, at any depth. Any other text is left as it is."""
     if "Union[" not in text and "Optional[" not in text:
         return text
+    odd = _ODD.findall(text)
+    numbers = iter(range(len(odd)))
     try:
-        parsed = ast.parse(text.replace("<", _BEGIN).replace(">", _END), mode="eval")
+        parsed = ast.parse(_ODD.sub(lambda _: f"{_STAND_IN}{next(numbers)}_", text), mode="eval")
     except SyntaxError:
         return text
-    return ast.unparse(_Unions().visit(parsed)).replace(_BEGIN, "<").replace(_END, ">")
+    return _STAND_INS.sub(lambda found: odd[int(found[1])], ast.unparse(_Unions().visit(parsed)))
 
 
-_BEGIN, _END = "__less__", "__more__"
-"""Of the name of a class within a function, `make.<locals>.Line`."""
+_ODD = re.compile("<[^<>]*>")
+"""What is no name: a part of that of a class within a function, `make.<locals>.Line`, or a member of an enum."""
+_STAND_IN = "__odd_"
+_STAND_INS = re.compile(rf"{_STAND_IN}(\d+)_")
 
 
 class _Unions(ast.NodeTransformer):

@@ -29,7 +29,9 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the signal of a parent's death is Linux's")
+@pytest.mark.skipif(
+    shutil.which("setpriv") is None, reason="setpriv of util-linux asks for the signal of a parent's death"
+)
 @pytest.mark.parametrize("kind", [PostgreSQL, RedisServer, S3Server])
 def test_a_server_ends_with_the_process_that_started_it(kind: type) -> None:
     script = SCRIPT.format(module=kind.__module__.rpartition(".")[2], name=kind.__name__)

@@ -17,7 +17,7 @@ from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE
 from types import FrameType
 from typing import Any
 
-from ...library_code import is_library, is_ours
+from ...library_code import is_library, is_our_frame
 from ...output.running_code import RunningCode
 
 _FUNCTIONS = {time.sleep: "time.sleep", sqlite3.connect: "sqlite3.connect", os.system: "os.system"}
@@ -86,7 +86,7 @@ def _blocking(function: Any) -> str:
 def _is_in_a_coroutine(frame: FrameType | None) -> bool:
     """Of the user's, and not in what that has given to a thread."""
     while frame is not None:
-        if frame.f_code.co_name == "run_in_executor" and is_ours(frame):
+        if frame.f_code.co_name == "run_in_executor" and is_our_frame(frame):
             return False
         if frame.f_code.co_flags & _COROUTINE and not is_library(frame):
             return True

@@ -153,7 +153,7 @@ def test_which_streams_can_be_connected() -> None:
     keyed.connect(rules.broadcast()).process(Alerts)
     with pytest.raises(InvalidProgram, match=r"the first stream is keyed, the other not: .*keyed\.connect\(rules\.bro"):
         keyed.connect(rules)
-    with pytest.raises(InvalidProgram, match=r"write it first, keyed\.connect\(broadcast\)"):
+    with pytest.raises(InvalidProgram, match=r"swap them, keyed\.connect\(rules\.broadcast\(\)\)"):
         rules.broadcast().connect(keyed)
     with pytest.raises(InvalidProgram, match="the second stream is keyed, the other not: key both or neither"):
         rules.connect(keyed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import cloudpickle
 import pytest
@@ -57,6 +57,23 @@ def test_an_operator_with_types_is_pickled_and_runs(kind: Any, pickled: Any) -> 
     harness = OperatorHarness(pickle.loads(pickled(kind())), key_by=lambda record: record)
     harness.process(["abc"])
     assert harness.take_output() == [3 if kind is Lengths else "abc"]
+
+
+def test_an_operator_with_parameters_of_its_own_is_generic() -> None:
+    X = TypeVar("X")
+
+    class Base(KeyedOperator, Generic[X]):
+        def of_what(self) -> Any:
+            return get_args(type(self).__orig_bases__[0])[0]  # type: ignore[attr-defined]
+
+    class OfInts(Base[int]): ...
+
+    assert OfInts().of_what() is int
+
+
+def test_the_second_records_of_connected_streams_may_be_left_out() -> None:
+    assert get_args(ConnectedStreams[int]) == (int, Any)
+    assert get_args(ConnectedStreams[int, str]) == (int, str)
 
 
 def test_a_sink_has_its_transactions_in_brackets() -> None:

@@ -58,8 +58,37 @@ def test_only_who_holds_the_loop_is_in_the_log(
     with caplog.at_level(logging.WARNING), ActorSystem("slow", clock=clock) as system:
         ref = system.spawn(actor(clock), name="orders", dispatcher=dispatcher)
         assert ref.ask(takes_ms).result() == takes_ms
-    said = [each.getMessage() for each in caplog.records if "held the event loop" in each.getMessage()]
+    said = [each.getMessage() for each in caplog.records if "blocked the event loop" in each.getMessage()]
     assert len(said) == is_said
     for line in said:
         assert "orders: Plain.on_receive (test_slow_handlers.py:" in line
-        assert "for 2.3 s with a float; all its actors" in line
+        assert "for 2.3 s while it handled a float; all other actors" in line
+
+
+class Fails(Plain):
+    def on_receive(self, message: Any) -> Any:
+        super().on_receive(message)
+        raise ValueError(message)
+
+    def slow(self) -> float:
+        self.clock.ms += 1500
+        return 1.5
+
+
+Fails.__module__ = None  # type: ignore[assignment]  # as a decorator may leave it
+
+
+def test_one_that_raises_is_in_the_log_too_and_a_method_of_a_proxy_by_its_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = Clock()
+    with caplog.at_level(logging.WARNING), ActorSystem("slow", clock=clock) as system:
+        ref = system.spawn(Fails(clock), name="orders")
+        with pytest.raises(ValueError, match="2300"):
+            ref.ask(2300.0).result()
+        ref = system.spawn(Fails(clock), name="bills")
+        assert ref.proxy().slow().get() == 1.5
+    first, second = [each.getMessage() for each in caplog.records if "blocked the event loop" in each.getMessage()]
+    assert "orders: Fails.on_receive (test_slow_handlers.py:" in first
+    assert "bills: Fails.slow (test_slow_handlers.py:" in second
+    assert "for 1.5 s; all other actors" in second

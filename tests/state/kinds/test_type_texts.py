@@ -32,6 +32,7 @@ def test_both_spellings_have_one_name(older: Any, newer: Any, text: str) -> None
     ("stored", "now"),
     [
         ("Union[int, str]", "int | str"),
+        ("Optional[Literal[<Color.RED: 1>, <Color.TOP: 2>]]", "Literal[<Color.RED: 1>, <Color.TOP: 2>] | None"),
         ("Union[int, str, NoneType]", "int | str | None"),
         ("Mapping[str, Optional[Union[int, __main__.Line]]]", "Mapping[str, int | __main__.Line | None]"),
         ("Callable[[Union[int, str]], Literal['Union[x]', 'b']]", "Callable[[int | str], Literal['Union[x]', 'b']]"),
