@@ -77,7 +77,10 @@ def hosted_chain(
     if not parts:
         raise HarnessMisused("wanted an operator, found an empty list")
     selectors = _selectors(keys)
-    operators = [_operator(part, keyed=bool(selectors), is_first=not index) for index, part in enumerate(parts)]
+    operators = [
+        _operator(part, keyed=bool(selectors), is_first=not index, beside_broadcast=broadcast_2 and not index)
+        for index, part in enumerate(parts)
+    ]
     first = operators[0]
     inputs = 0 if isinstance(first, Source) else first.inputs
     if isinstance(first, ColumnarAggregate) and not selectors:
@@ -129,7 +132,7 @@ def _chain(
     return HostedChain(program, descriptions, inputs, selectors, schemas)
 
 
-def _operator(given: Any, *, keyed: bool, is_first: bool) -> Operator:
+def _operator(given: Any, *, keyed: bool, is_first: bool, beside_broadcast: bool) -> Operator:
     kind = given if isinstance(given, type) else type(given)
     if is_first and issubclass(kind, Source):
         return source_of(given)
@@ -138,7 +141,8 @@ def _operator(given: Any, *, keyed: bool, is_first: bool) -> Operator:
             f"{kind.__name__} is a KeyedOperator: say how a record's key is found, as in "
             f'OperatorHarness({kind.__name__}, key_by="column")'
         )
-    return operator_of(given, inputs=getattr(given, "inputs", 1) if is_first else 1, keyed=keyed)
+    inputs = getattr(given, "inputs", 1) if is_first else 1
+    return operator_of(given, inputs=inputs, keyed=keyed, beside_broadcast=beside_broadcast and keyed)
 
 
 def _selectors(keys: Sequence[Keys | None]) -> tuple[KeySelector, ...]:

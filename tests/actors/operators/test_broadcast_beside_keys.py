@@ -164,12 +164,17 @@ def test_coroutines_are_refused() -> None:
         async def process(self, record: Any, out: Collector) -> None:  # type: ignore[override]
             out.collect(record)
 
-        process_2 = process
+    class AsksForBoth(Asks):
+        process_2 = Asks.process  # type: ignore[assignment]
 
     env = StreamEnvironment()
     rules = env.from_collection(LIMITS).broadcast()
-    with pytest.raises(InvalidOperator, match="Asks runs coroutines, which are ordered by key, and the broadcast str"):
-        env.from_collection(EVENTS).key_by(0).connect(rules).process(Asks)
+    for kind in (Asks, AsksForBoth):  # not "write both as `async def`", which would be refused, too
+        said = f"{kind.__name__} runs coroutines, which are ordered by key, and the broadcast stream has none"
+        with pytest.raises(InvalidOperator, match=said):
+            env.from_collection(EVENTS).key_by(0).connect(rules).process(kind)
+        with pytest.raises(InvalidOperator, match=said):
+            OperatorHarness(kind, key_by=0, broadcast_2=True)
 
 
 class Matched(KeyedOperator):
