@@ -21,7 +21,7 @@ from understudy import (
     ValueState,
 )
 from understudy.actors.errors import UserCodeError
-from understudy.testing import OperatorHarness, assert_exactly_once, assert_survives_restore
+from understudy.testing import HarnessMisused, OperatorHarness, assert_exactly_once, assert_survives_restore
 
 LIMITS = [{"limit": 3}, {"limit": 2}]
 EVENTS = [("a", 1), ("b", 2), ("a", 3), ("a", 4)]
@@ -214,3 +214,17 @@ def test_each_rule_counts_once_for_every_key_whatever_fails(alignment_timeout_ms
 def test_a_restore_at_any_place_between_events_and_rules_changes_nothing() -> None:
     batches = [EVENTS[:1], (1, LIMITS[:1]), EVENTS[1:3], (1, LIMITS[1:]), EVENTS[3:]]
     assert_survives_restore(Alerts, batches, key_by=0, broadcast_2=True)
+
+
+def test_the_harness_asks_whether_rules_are_broadcast() -> None:
+    with pytest.raises(HarnessMisused, match=r"Alerts .*'rules'.*: write broadcast_2=True, or key_by_2="):
+        OperatorHarness(Alerts, key_by=0)
+    with OperatorHarness(Alerts, key_by=0, key_by_2="limit") as keyed_both:
+        keyed_both.process(EVENTS)
+    with pytest.raises(HarnessMisused, match="broadcast_2: Counts has one input"):
+        OperatorHarness(Counts, key_by=0, broadcast_2=True)
+
+
+class Counts(KeyedOperator):
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
