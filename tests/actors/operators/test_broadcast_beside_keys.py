@@ -90,8 +90,16 @@ def test_there_is_no_key_where_a_rule_comes() -> None:
         def process_2(self, record: Any, out: Collector) -> None:
             self.seen.update(7)
 
-    assert "self.key was used in `process_2`, which is called without a key: only `process` has" in failure(Reads)
-    assert "keyed state 'seen' was used in `process_2`, which is called without a key" in failure(Writes)
+    class Remembers(Alerts):
+        by_name = MapState(str, dict)
+
+        def process_2(self, record: Any, out: Collector) -> None:
+            self.by_name.put("limit", record)
+
+    assert "self.key was used in `process_2`, which is called without a key: a broadcast " in failure(Reads)
+    said = "keep what every key needs in an OperatorListState(..., mode='broadcast'), which `process` reads, or go"
+    assert said in failure(Remembers)
+    assert "keyed state 'seen' was used in `process_2`, which is called without a key: a broadcast " in failure(Writes)
 
 
 def test_what_all_have_is_not_changed_where_there_is_a_key() -> None:
@@ -109,6 +117,7 @@ def test_what_all_have_is_not_changed_where_there_is_a_key() -> None:
 
     for kind in (Adds, AddsForEach):
         assert "list 'rules' is the same in all subtasks (mode='broadcast'), and was changed where" in failure(kind)
+        assert "change it in process_2 of keyed.connect(rules.broadcast()), which has no key" in failure(kind)
 
 
 def test_a_rule_may_go_through_all_keys() -> None:
