@@ -110,7 +110,12 @@ class NoCurrentKey(StateError, RuntimeError):
 
     def __str__(self) -> str:
         where = f" in `{self.hook}`, which is called without a key" if self.hook else " without a key"
-        if self.hook == "on_receive":
+        if self.hook == "process_2":
+            remedy = (
+                "a broadcast record has none; keep what every key needs in an OperatorListState(..., "
+                "mode='broadcast'), which `process` reads, or go through all keys with `for key in self.keys():`"
+            )
+        elif self.hook == "on_receive":
             remedy = "ask with key=..., or go through all keys with `for key in self.keys():`"
         elif self.hook:
             remedy = "only `process` has the key of a record; go through all keys with `for key in self.keys():`"

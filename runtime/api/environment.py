@@ -10,8 +10,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any, TypedDict, Unpack, overload
 
-import pyarrow as pa
-
 from ...actors.job_graph import MAX_PARALLELISM
 from ...actors.operators.of_records import Columns
 from ...actors.operators.source import Source
@@ -289,7 +287,7 @@ class StreamEnvironment(
         function: Callable[..., Any],
         count: int | None = None,
         *,
-        schema: pa.Schema | None = None,
+        schema: Schema | None = None,
         records_per_second: float | None = None,
         name: str | None = None,
         parallelism: int | None = None,
@@ -317,7 +315,7 @@ class StreamEnvironment(
         self,
         name: str,
         *,
-        schema: pa.Schema | None = None,
+        schema: Schema | None = None,
         max_waiting_records: int = 100_000,
         max_waiting_bytes: int = 32 * 1024 * 1024,
         parallelism: int | None = None,

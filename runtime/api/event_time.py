@@ -29,7 +29,7 @@ from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
 from ...actors.windows.columnar_windows import ColumnarWindows
 from ...actors.windows.window_operator import WindowOperator
-from ...messages import shown
+from ...messages import Partitioning, shown
 from ...messages.whose_code import is_ours
 from ...state.kinds.durations import duration_ms
 from .errors import InvalidProgram
@@ -159,16 +159,24 @@ def warn_of_timers_that_wait(nodes: Sequence[StreamNode]) -> None:
             continue
         if (place := sets_a_timer(kind, OF_EVENT_TIME)) is None:
             continue
+        held_by = [*endless, *holding][0]
         log.warning(
             "operator %r sets timers of event time (%s), and there is no assign_timestamps between it and source %r: "
             "event time does not advance there, so they %s. For timers by the records' times put "
-            'stream.assign_timestamps("column", bounded_out_of_orderness(ms)) before it; for those of the clock write '
-            "self.timers.at_processing_time(self.processing_time() + ms)",
+            'stream.assign_timestamps("column", bounded_out_of_orderness(ms)) before it%s; for those of the clock '
+            "write self.timers.at_processing_time(self.processing_time() + ms)",
             node.name,
             place,
-            [*endless, *holding][0].name,
+            held_by.name,
             "never fire" if endless else "fire all at once, when the data has ended",
+            _OF_RULES if node.inputs[sources.index(held_by)].partitioning is Partitioning.BROADCAST else "",
         )
+
+
+_OF_RULES = (
+    ", or, if its records have no times and are to hold nothing back, write "
+    ".assign_timestamps(lambda record: 0, monotonous(), idle_after_ms=1_000) before .broadcast()"
+)
 
 
 def goes_by_event_time(operator: Any) -> bool:

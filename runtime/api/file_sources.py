@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypedDict, Unpack
 
-import pyarrow as pa
-
 from ...actors.operators.source import Source
 from ...messages.known_names import known_arguments
 from ...messages.shown_url import url_shown
@@ -18,6 +16,7 @@ from .checks import at_least, at_least_or_none, rate, text
 from .errors import ApiError, InvalidSetting
 from .schemas import declared_schema
 from .stream import DataStream
+from .typed import Schema
 
 
 class LineOptions(TypedDict, total=False):
@@ -34,7 +33,7 @@ class FileOptions(LineOptions, total=False):
     """What `from_files` takes beside path and format."""
 
     columns: Sequence[str] | None
-    schema: pa.Schema | None
+    schema: Schema | None
 
 
 class CsvOptions(FileOptions, total=False):
@@ -54,7 +53,7 @@ class FileSources(Beginnings):
         format: str,
         *,
         columns: Sequence[str] | None = None,
-        schema: pa.Schema | None = None,
+        schema: Schema | None = None,
         watch_ms: int | None = None,
         settle_ms: int | None = None,
         delimiter: str = ",",

@@ -1,4 +1,4 @@
-"""`self.items.get().append(x)`: `get` of a ListState gives a list of the caller's own, so this changes no state.
+"""`self.items.get().append(x)`: `get` of a list state gives a list of the caller's own, so this changes no state.
 
 Found in an operator's methods when it is put into a stream. A list that is kept in a variable may be put back.
 """
@@ -21,18 +21,20 @@ _INSTEAD = {"append": "add(item)", "extend": "add_all(items)"}
 _CHANGES = frozenset({*_INSTEAD, "insert", "remove", "clear", "sort", "reverse"})
 """Those that give None: nothing can come of such a call."""
 
+_KINDS = {"ListState": "a ListState", "OperatorListState": "an OperatorListState"}
+
 
 def check_forgotten_lists(kind: type) -> None:
     """Raises InvalidOperator, with the line, for a method of the user's that changes such a list and drops it."""
-    lists = {name for name, state in declared_states(kind).items() if state.kind == "ListState"}
+    lists = {name: state.kind for name, state in declared_states(kind).items() if state.kind in _KINDS}
     for cls in takewhile(lambda base: not is_ours(base), kind.__mro__ if lists else ()):
         for method, value in vars(cls).items():
             codes = codes_of(value.__code__) if isinstance(value, FunctionType) else ()
             for name, change, place in chain.from_iterable(map(_changed_in, codes)):
                 if name in lists:
                     raise InvalidOperator(
-                        f"{place}: {cls.__name__}.{method} calls self.{name}.get().{change}(...): get() of a ListState "
-                        "gives a list of your own, so the state would not change. Write "
+                        f"{place}: {cls.__name__}.{method} calls self.{name}.get().{change}(...): get() of "
+                        f"{_KINDS[lists[name]]} gives a list of your own, so the state would not change. Write "
                         f"self.{name}.{_INSTEAD.get(change, 'update(items) with the changed list')}"
                     )
 

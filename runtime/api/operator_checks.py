@@ -39,8 +39,11 @@ _HOOKS = ("on_", "before_", "process")
 """How the names begin of methods that the runtime calls."""
 
 
-def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
-    """An Operator for a stream of `inputs` inputs, from an instance or from a class without arguments."""
+def operator_of(given: Any, *, inputs: int, keyed: bool, beside_broadcast: bool = False) -> Operator:
+    """An Operator for a stream of `inputs` inputs, from an instance or from a class without arguments.
+
+    `beside_broadcast`: the first input is keyed, and the second comes to every subtask.
+    """
     operator = _instance(given, Operator, ": for a plain function use map, flat_map or filter")
     kind = type(operator).__name__
     if isinstance(operator, Source):
@@ -48,6 +51,11 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
     if isinstance(operator, KeyedOperator) and not keyed:
         raise InvalidOperator(f"{kind} is a KeyedOperator and needs a keyed stream: call key_by(...) before it")
     _check_input_count(operator, inputs)
+    if beside_broadcast and operator._is_async:
+        raise InvalidOperator(
+            f"{kind} runs coroutines, which are ordered by key, and the broadcast stream has none: write its methods "
+            "without `async`, and await what they emit in an operator behind it"
+        )
     for index in range(inputs):
         _check_defines_process(operator, index)
     if not isinstance(operator, KeyedOperator):

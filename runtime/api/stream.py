@@ -34,7 +34,7 @@ from ...messages.known_names import known_arguments
 from ..connectors.lakes.lake_sink import LakeSink
 from .assigned_times import AssignedTimes
 from .elsewhere import NO_RECORDS, OF_CONNECTED, OF_STREAMS, instead_of, without_guess
-from .errors import ForeignStream, InvalidOperator, InvalidProgram
+from .errors import ForeignStream, InvalidProgram
 from .event_time import tell_assigners
 from .hook_checks import is_async_function
 from .iterations import Iterations
@@ -354,12 +354,8 @@ class ConnectedStreams(Generic[T, U]):
         **options: Unpack[Options],
     ) -> DataStream[R]:
         """Run an operator that declares `inputs = 2`."""
-        made = operator_of(operator, inputs=2, keyed=self._keyed)
-        if self._keyed and self._second._is_broadcast and made._is_async:
-            raise InvalidOperator(
-                f"{type(made).__name__} runs coroutines, which are ordered by key, and the broadcast stream has none: "
-                "write its methods without `async`, and await what they emit in an operator behind it"
-            )
+        beside = self._keyed and self._second._is_broadcast
+        made = operator_of(operator, inputs=2, keyed=self._keyed, beside_broadcast=beside)
         node = add_node("operator", type(made).__name__, made, [self._first, self._second], schema=schema, **options)
         return DataStream(self._first._graph, [StreamEdge(node)])
 

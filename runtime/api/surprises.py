@@ -12,7 +12,8 @@ from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...messages import CheckpointConfig, JobGraph, Partitioning
-from ...state import ROCKSDB, OperatorListState, declared_states
+from ...state import ROCKSDB
+from .broadcast_lists import warn_of_lists_that_differ, warn_of_rules_dealt_out
 from .captured_changes import warn_of_captured_changes
 from .chaining import Size, partitioning_of
 from .event_time import warn_of_timers_that_wait
@@ -33,7 +34,8 @@ def warn_of_surprises(
     _warn_of_rows_out_of_order(nodes, sizes)
     warn_of_sources_read_twice(nodes, sizes)
     warn_of_timers_that_wait(nodes)
-    _warn_of_lists_that_differ(nodes, sizes)
+    warn_of_lists_that_differ(nodes, sizes)
+    warn_of_rules_dealt_out(nodes)
     for node in nodes:
         warn_of_captured_changes(node.name, operators[node.position])
         now = plain_variables(node.operator, node.selectors) if node.plain_variables else {}
@@ -94,23 +96,6 @@ def _warn_of_rows_out_of_order(nodes: Sequence[StreamNode], sizes: Mapping[int, 
                     ", ".join(map(str, sink.operator._row_key)),
                     dealt.name,
                 )
-
-
-def _warn_of_lists_that_differ(nodes: Sequence[StreamNode], sizes: Mapping[int, Size]) -> None:
-    """Each subtask has a list of its own, and after a restore all have that of one."""
-    for node in nodes:
-        declared = declared_states(type(node.operator)).items()
-        lists = [name for name, state in declared if isinstance(state, OperatorListState) and state.mode == "broadcast"]
-        is_alone = sizes[node.position].parallelism == 1 or not node.inputs
-        if lists and not is_alone and Partitioning.BROADCAST not in {edge.partitioning for edge in node.inputs}:
-            log.warning(
-                "operator %r has %d subtasks and an OperatorListState with mode='broadcast', %r, and none of its "
-                "inputs is broadcast: what one subtask puts into the list the others do not have, and after a restore "
-                "all have the list of one. Write .broadcast() behind the stream that the list is made of",
-                node.name,
-                sizes[node.position].parallelism,
-                lists[0],
-            )
 
 
 def _dealt_out(sink: StreamNode, sizes: Mapping[int, Size]) -> Iterator[tuple[StreamNode, StreamNode]]:

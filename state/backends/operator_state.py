@@ -95,7 +95,7 @@ class OperatorList(Misnamed, kind="OperatorListState"):
             raise InvalidState(
                 f"{of_operator(self._backend.operator_name)}list {self.declaration.name!r} is the same in all subtasks "
                 "(mode='broadcast'), and was changed where there is a key, which is in one of them alone: change it in "
-                "process_2, by what a broadcast stream brings"
+                "process_2 of keyed.connect(rules.broadcast()), which has no key"
             )
         if CURRENT.get() is not None:
             raise InvalidState(

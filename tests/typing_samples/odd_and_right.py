@@ -22,7 +22,9 @@ from understudy import (
     DataStream,
     KeyedOperator,
     KeyedStream,
+    KeyedTimer,
     Operator,
+    OperatorListState,
     OutputTag,
     ProcessWindowFunction,
     Source,
@@ -32,6 +34,7 @@ from understudy import (
     ValueState,
     WindowedStream,
     bounded_out_of_orderness,
+    monotonous,
     tumbling,
 )
 
@@ -456,3 +459,49 @@ def loops(env: StreamEnvironment) -> None:
     halves = numbers.iterate(lambda loop: (loop.filter(lambda n: n > 1).map(lambda n: n // 2), loop.map(str)))
     assert_type(halves, DataStream[str])
     assert_type(numbers.bulk_iterate(lambda loop: loop.map(lambda n: n - 1), max_rounds=3), DataStream[int])
+
+
+# -- rules beside keys
+
+
+@dataclass(frozen=True)
+class Limit:
+    name: str
+    price: float
+
+
+HIGH = OutputTag[Bid]("high")
+
+
+class OverLimit(KeyedOperator[Bid, tuple[str, Limit]]):
+    inputs = 2
+    limits = OperatorListState(Limit, mode="broadcast")
+    waiting = ValueState(int, default=0)
+
+    def process(self, record: Bid, out: Collector[tuple[str, Limit]]) -> None:
+        for limit in self.limits.get():
+            if record.price > limit.price:
+                out.collect((self.key, limit))
+                out.collect_to(HIGH, record)
+        self.timers.at_event_time(self.timestamp + 1_000)
+
+    def process_2(self, record: Limit, out: Collector[tuple[str, Limit]]) -> None:
+        self.limits.update([*(each for each in self.limits.get() if each.name != record.name), record])
+
+    def on_timer(self, timer: KeyedTimer, out: Collector[tuple[str, Limit]]) -> None:
+        self.waiting.clear()
+
+
+async def described(found: tuple[str, Limit]) -> str:
+    await asyncio.sleep(0)
+    return f"{found[0]} {found[1].name}"
+
+
+def rules_of_an_inlet(env: StreamEnvironment) -> None:
+    bids: DataStream[Bid] = env.from_inlet("bids")
+    limits: DataStream[Limit] = env.from_inlet("limits")
+    timed = limits.assign_timestamps(lambda limit: 0, monotonous(), idle_after_ms=1_000)
+    over = bids.key_by(user_of).connect(timed.broadcast()).process(OverLimit)
+    assert_type(over, DataStream[tuple[str, Limit]])
+    assert_type(over.map(described).async_settings(max_in_flight=10), DataStream[str])
+    assert_type(over.side_output(HIGH), DataStream[Bid])

@@ -19,6 +19,7 @@ from ....actors.operators.operator import Operator
 from ....actors.operators.source import Source
 from ....actors.tasks.job_program import JobProgram, ProgramOperator
 from ....messages import OperatorDescription, OperatorId, VertexId
+from ....state import OperatorListState, declared_states
 from ...api.operator_checks import operator_of, source_of
 from ...api.pickling import check_picklable
 from ...api.schemas import foreseen_schema
@@ -77,12 +78,18 @@ def hosted_chain(
     if not parts:
         raise HarnessMisused("wanted an operator, found an empty list")
     selectors = _selectors(keys)
-    operators = [_operator(part, keyed=bool(selectors), is_first=not index) for index, part in enumerate(parts)]
+    operators = [
+        _operator(part, keyed=bool(selectors), is_first=not index, beside_broadcast=broadcast_2 and not index)
+        for index, part in enumerate(parts)
+    ]
     first = operators[0]
     inputs = 0 if isinstance(first, Source) else first.inputs
     if isinstance(first, ColumnarAggregate) and not selectors:
         selectors = (KeySelector(*first._keys),)
+    if broadcast_2 and inputs != 2:
+        raise HarnessMisused(f"broadcast_2: {type(first).__name__} has one input, and no second one: leave it out")
     if inputs == 2 and len(selectors) == 1 and not broadcast_2:
+        _check_has_no_rules(first)
         selectors *= 2
     known = (*schemas, *[None] * inputs)[:inputs]
     return _chain(operators, _names(operators), inputs, selectors, known)
@@ -129,7 +136,7 @@ def _chain(
     return HostedChain(program, descriptions, inputs, selectors, schemas)
 
 
-def _operator(given: Any, *, keyed: bool, is_first: bool) -> Operator:
+def _operator(given: Any, *, keyed: bool, is_first: bool, beside_broadcast: bool) -> Operator:
     kind = given if isinstance(given, type) else type(given)
     if is_first and issubclass(kind, Source):
         return source_of(given)
@@ -138,7 +145,18 @@ def _operator(given: Any, *, keyed: bool, is_first: bool) -> Operator:
             f"{kind.__name__} is a KeyedOperator: say how a record's key is found, as in "
             f'OperatorHarness({kind.__name__}, key_by="column")'
         )
-    return operator_of(given, inputs=getattr(given, "inputs", 1) if is_first else 1, keyed=keyed)
+    inputs = getattr(given, "inputs", 1) if is_first else 1
+    return operator_of(given, inputs=inputs, keyed=keyed, beside_broadcast=beside_broadcast and keyed)
+
+
+def _check_has_no_rules(operator: Operator) -> None:
+    """A list for all subtasks is made of a broadcast stream, whose records have no key."""
+    for name, state in declared_states(type(operator)).items():
+        if isinstance(state, OperatorListState) and state.mode == "broadcast":
+            raise HarnessMisused(
+                f"{type(operator).__name__} has two inputs and a list for all subtasks, {name!r} (mode='broadcast'), "
+                "and one key: write broadcast_2=True, or key_by_2=... if the second input has a key, too"
+            )
 
 
 def _selectors(keys: Sequence[Keys | None]) -> tuple[KeySelector, ...]:

@@ -21,7 +21,7 @@ from understudy import (
     ValueState,
 )
 from understudy.actors.errors import UserCodeError
-from understudy.testing import OperatorHarness, assert_exactly_once, assert_survives_restore
+from understudy.testing import HarnessMisused, OperatorHarness, assert_exactly_once, assert_survives_restore
 
 LIMITS = [{"limit": 3}, {"limit": 2}]
 EVENTS = [("a", 1), ("b", 2), ("a", 3), ("a", 4)]
@@ -90,8 +90,16 @@ def test_there_is_no_key_where_a_rule_comes() -> None:
         def process_2(self, record: Any, out: Collector) -> None:
             self.seen.update(7)
 
-    assert "self.key was used in `process_2`, which is called without a key: only `process` has" in failure(Reads)
-    assert "keyed state 'seen' was used in `process_2`, which is called without a key" in failure(Writes)
+    class Remembers(Alerts):
+        by_name = MapState(str, dict)
+
+        def process_2(self, record: Any, out: Collector) -> None:
+            self.by_name.put("limit", record)
+
+    assert "self.key was used in `process_2`, which is called without a key: a broadcast " in failure(Reads)
+    said = "keep what every key needs in an OperatorListState(..., mode='broadcast'), which `process` reads, or go"
+    assert said in failure(Remembers)
+    assert "keyed state 'seen' was used in `process_2`, which is called without a key: a broadcast " in failure(Writes)
 
 
 def test_what_all_have_is_not_changed_where_there_is_a_key() -> None:
@@ -109,6 +117,7 @@ def test_what_all_have_is_not_changed_where_there_is_a_key() -> None:
 
     for kind in (Adds, AddsForEach):
         assert "list 'rules' is the same in all subtasks (mode='broadcast'), and was changed where" in failure(kind)
+        assert "change it in process_2 of keyed.connect(rules.broadcast()), which has no key" in failure(kind)
 
 
 def test_a_rule_may_go_through_all_keys() -> None:
@@ -164,12 +173,17 @@ def test_coroutines_are_refused() -> None:
         async def process(self, record: Any, out: Collector) -> None:  # type: ignore[override]
             out.collect(record)
 
-        process_2 = process
+    class AsksForBoth(Asks):
+        process_2 = Asks.process  # type: ignore[assignment]
 
     env = StreamEnvironment()
     rules = env.from_collection(LIMITS).broadcast()
-    with pytest.raises(InvalidOperator, match="Asks runs coroutines, which are ordered by key, and the broadcast str"):
-        env.from_collection(EVENTS).key_by(0).connect(rules).process(Asks)
+    for kind in (Asks, AsksForBoth):  # not "write both as `async def`", which would be refused, too
+        said = f"{kind.__name__} runs coroutines, which are ordered by key, and the broadcast stream has none"
+        with pytest.raises(InvalidOperator, match=said):
+            env.from_collection(EVENTS).key_by(0).connect(rules).process(kind)
+        with pytest.raises(InvalidOperator, match=said):
+            OperatorHarness(kind, key_by=0, broadcast_2=True)
 
 
 class Matched(KeyedOperator):
@@ -209,3 +223,17 @@ def test_each_rule_counts_once_for_every_key_whatever_fails(alignment_timeout_ms
 def test_a_restore_at_any_place_between_events_and_rules_changes_nothing() -> None:
     batches = [EVENTS[:1], (1, LIMITS[:1]), EVENTS[1:3], (1, LIMITS[1:]), EVENTS[3:]]
     assert_survives_restore(Alerts, batches, key_by=0, broadcast_2=True)
+
+
+def test_the_harness_asks_whether_rules_are_broadcast() -> None:
+    with pytest.raises(HarnessMisused, match=r"Alerts .*'rules'.*: write broadcast_2=True, or key_by_2="):
+        OperatorHarness(Alerts, key_by=0)
+    with OperatorHarness(Alerts, key_by=0, key_by_2="limit") as keyed_both:
+        keyed_both.process(EVENTS)
+    with pytest.raises(HarnessMisused, match="broadcast_2: Counts has one input"):
+        OperatorHarness(Counts, key_by=0, broadcast_2=True)
+
+
+class Counts(KeyedOperator):
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)

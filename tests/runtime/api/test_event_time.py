@@ -355,6 +355,16 @@ def test_so_are_those_that_one_of_two_inputs_holds_back_for_ever(
     assert "between it and source 'payments': event time does not advance there, so they never fire" in said
 
 
+def test_rules_without_times_get_one_that_holds_nothing_back(
+    env: StreamEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    timed = orders(env, None).assign_timestamps("at", monotonous()).key_by("id")
+    both = timed.connect(orders(env, None, "rules").broadcast()).process(RemindingOfTwo)
+    (said,) = said_at_submit(both, env, caplog)
+    assert "between it and source 'rules': event time does not advance there, so they never fire" in said
+    assert "write .assign_timestamps(lambda record: 0, monotonous(), idle_after_ms=1_000) before .broadcast()" in said
+
+
 def test_timers_whose_time_comes_are_no_surprise(env: StreamEnvironment, caplog: pytest.LogCaptureFixture) -> None:
     timed = orders(env, None).assign_timestamps("at", monotonous()).filter(bool).key_by("id")
     assert not said_at_submit(timed.process(Reminding), env, caplog)

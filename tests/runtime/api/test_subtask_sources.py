@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from understudy import DataStream, IndexShare, Operator, OperatorListState, Source, StreamEnvironment
+from understudy import DataStream, IndexShare, KeyedOperator, Operator, OperatorListState, Source, StreamEnvironment
 from understudy.runtime.api.translation import translate
 
 
@@ -44,6 +44,7 @@ class ByRescale(Numbers):
 def said(caplog: pytest.LogCaptureFixture, build: Callable[[StreamEnvironment], DataStream]) -> str:
     env = StreamEnvironment()
     build(env).collect()
+    caplog.clear()
     with caplog.at_level(logging.WARNING):
         translate(env, default_parallelism=2, task_managers=2, work_dir="work")
     return caplog.text
@@ -86,3 +87,54 @@ def test_a_list_for_all_that_each_subtask_makes_of_its_share_is_warned_of(caplog
 def test_one_that_all_make_of_the_same_is_not(caplog: pytest.LogCaptureFixture) -> None:
     assert said(caplog, lambda env: joined(env, DataStream.broadcast, parallelism=2)) == ""
     assert said(caplog, lambda env: joined(env, lambda rules: rules, parallelism=1)) == ""
+
+
+class Forgetting(Operator):
+    """Its list has no mode."""
+
+    inputs = 2
+    rules = OperatorListState(dict)
+
+    def process_batch(self, batch: Any, out: Any) -> None:
+        out.emit([rule["id"] for rule in self.rules.get()])
+
+    def process_batch_2(self, batch: Any, out: Any) -> None:
+        self.rules.update([*(rule for rule in self.rules.get() if rule["id"]), *batch])
+
+
+class ForgettingByKey(KeyedOperator):
+    inputs = 2
+    rules = OperatorListState(dict, mode="union")
+
+    def process(self, record: Any, out: Any) -> None:
+        out.collect(len(self.rules.get()))
+
+    def process_2(self, record: Any, out: Any) -> None:
+        self.rules.add(record)
+
+
+class OwnShare(Forgetting):
+    """Its list has what the subtask's own records have brought: docs/coming-from.md, Every five seconds."""
+
+    def process_batch(self, batch: Any, out: Any) -> None:
+        self.rules.add_all(batch)
+
+
+def test_a_list_of_rules_that_would_be_dealt_out_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    def beside(kind: type[Operator]) -> Callable[[StreamEnvironment], Any]:
+        def build(env: StreamEnvironment) -> Any:
+            rules = env.from_collection([{"id": 1}]).broadcast()
+            numbers = env.from_collection([1, 2])
+            first = numbers.key_by(abs) if issubclass(kind, KeyedOperator) else numbers
+            return first.connect(rules).process(kind, name="rated")
+
+        return build
+
+    text = said(caplog, beside(Forgetting))
+    assert "operator 'rated' puts into the list 'rules' only what its broadcast stream brings (" in text
+    assert f"{__file__}:" in text
+    assert "its mode is 'split': when the job goes on with another parallelism, its items are dealt out" in text
+    assert "Write OperatorListState(..., mode='broadcast')" in text
+    text = said(caplog, beside(ForgettingByKey))
+    assert "its mode is 'union': when the job goes on, each subtask has the items of all of them" in text
+    assert said(caplog, beside(OwnShare)) == ""
