@@ -48,18 +48,20 @@ class UserCodeError(ActorError):
 
     `record_key`: the idempotency key of a record in flight; `others_ended`: whether other records of its operator have
     been answered in this attempt, so that it is not the whole service that fails. `record_origin`: see FailureCause.
+    `hook`: the method that raised, where it is one without a key that takes records.
     """
 
     record_key = ""
     others_ended = False
     record_origin = ""
 
-    def __init__(self, operator_name: str, record_position: int | None) -> None:
+    def __init__(self, operator_name: str, record_position: int | None, hook: str = "") -> None:
         where = "" if record_position is None else f" at record {record_position} of this attempt"
         self.what = f"operator {operator_name!r} raised{where}"
         super().__init__(self.what)
         self.operator_name = operator_name
         self.record_position = record_position
+        self.hook = hook
 
     def __str__(self) -> str:
         cause = self.__cause__

@@ -305,10 +305,13 @@ class KeyedOperator(Operator[In, Out]):
                     self.timestamp = out.time_ms = time_ms
                 if (result := self.process_2(record, out)) is not None:
                     refuse(f"{type(self).__name__}.process_2", result)
+                if self._loop is not None:  # an iterator of self.keys() was kept
+                    self._leave_key()
                 if time_ms is not None and len(out) != len(out.stamps):
                     out.stamp()
         except Exception as error:
-            raise UserCodeError(self.context.name, self._taken + len(batch) - length_hint(left) - 1) from error
+            at = self._taken + len(batch) - length_hint(left) - 1
+            raise UserCodeError(self.context.name, at, hook="process_2") from error
         finally:
             self.watermark = watermark
             self._leave_time(out)

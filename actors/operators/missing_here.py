@@ -18,8 +18,6 @@ def missing_here(error: BaseException, operator: Operator, hook: str = "") -> Ba
     of the AttributeError of `self.key` a NoCurrentKey, of `self.timestamp` a NoEventTime, and of a method that a state
     has not the one that says which there are.
     """
-    if not hook and isinstance(operator, KeyedOperator) and operator._input_index and operator._second_is_broadcast:
-        hook = "process_2"
     if isinstance(error, NoCurrentKey):
         error.hook = error.hook or hook
     elif not isinstance(error, AttributeError):

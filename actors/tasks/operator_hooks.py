@@ -32,7 +32,7 @@ class blame:
     def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> None:
         if isinstance(error, UserCodeError):
             if error.__cause__ is not None:
-                error.__cause__ = missing_here(error.__cause__, self._operator)
+                error.__cause__ = missing_here(error.__cause__, self._operator, error.hook)
         elif error is not None:
             if self._emitter is not None and isinstance(error, UnsupportedValue):
                 raise RecordNotSent(self._emitter.context.name, error) from error

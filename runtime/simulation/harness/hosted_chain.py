@@ -71,6 +71,8 @@ def hosted_chain(
     InvalidProgram that the submission of such a job would raise.
     """
     if isinstance(given, DataStream | DataStreamSink):
+        if broadcast_2:
+            raise HarnessMisused("a stream knows whether its second input is broadcast: leave broadcast_2 out")
         return _of_stream(given, keys, schemas)
     if broadcast_2 and keys[1] is not None:
         raise HarnessMisused("broadcast_2: the second input has no key then, and found key_by_2")

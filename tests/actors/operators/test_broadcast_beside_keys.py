@@ -237,3 +237,35 @@ def test_the_harness_asks_whether_rules_are_broadcast() -> None:
 class Counts(KeyedOperator):
     def process(self, record: Any, out: Collector) -> None:
         out.collect(record)
+
+
+def test_an_iterator_of_keys_that_was_kept_leaves_no_key_to_the_next_rule() -> None:
+    class Keeps(Alerts):
+        def process_2(self, record: Any, out: Collector) -> None:
+            if record == LIMITS[0]:
+                self.kept = self.keys()
+                next(self.kept)
+            else:
+                self.seen.update(99)
+
+    assert "keyed state 'seen' was used in `process_2`, which is called without a key" in failure(Keeps)
+
+
+def test_what_another_method_does_wrong_afterwards_is_not_said_of_process_2() -> None:
+    class Batches(Alerts):
+        def process_batch(self, batch: Any, out: Collector) -> None:
+            if self.rules.get():
+                self.seen.value()
+
+    with OperatorHarness(Batches, key_by=0, broadcast_2=True) as harness:
+        harness.process(LIMITS, 1)
+        with pytest.raises(UserCodeError, match="keyed state 'seen' was used without a key: "):
+            harness.process([("a", 1)])
+
+
+def test_a_stream_knows_whether_its_second_input_is_broadcast() -> None:
+    env = StreamEnvironment()
+    rules = env.from_collection(LIMITS).broadcast()
+    stream = env.from_collection(EVENTS).key_by(0).connect(rules).process(Alerts)
+    with pytest.raises(HarnessMisused, match="leave broadcast_2 out"):
+        OperatorHarness(stream, broadcast_2=True)
