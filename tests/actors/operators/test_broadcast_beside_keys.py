@@ -237,3 +237,21 @@ def test_the_harness_asks_whether_rules_are_broadcast() -> None:
 class Counts(KeyedOperator):
     def process(self, record: Any, out: Collector) -> None:
         out.collect(record)
+
+
+class DealtOut(Alerts):
+    """Alerts as they were before somebody gave the list its mode."""
+
+    rules = OperatorListState(dict)
+
+
+def test_a_list_of_another_mode_than_the_stored_one_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with OperatorHarness(DealtOut, key_by=0, broadcast_2=True) as before:
+        before.process(LIMITS, 1)
+        snapshot = before.snapshot()
+    caplog.clear()
+    OperatorHarness(DealtOut, key_by=0, broadcast_2=True, restore_from=snapshot).close()
+    assert caplog.text == ""
+    OperatorHarness(Alerts, key_by=0, broadcast_2=True, restore_from=snapshot).close()
+    assert "list 'rules' was stored with mode 'split', and is declared with 'broadcast' now" in caplog.text
+    assert "go on at the old parallelism, and change it from the next savepoint on" in caplog.text
