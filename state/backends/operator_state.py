@@ -7,6 +7,7 @@ versions of the program too.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar, cast
@@ -30,6 +31,8 @@ from ..storage import inline_handle
 from .backend import ReadState
 from .read_only import ReadOnlySwitch
 from .unit_of_work import CURRENT
+
+log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=OperatorListState[Any])
 
@@ -91,17 +94,17 @@ class OperatorList(Misnamed, kind="OperatorListState"):
     def _check_writable(self) -> None:
         if self._backend.is_read_only:
             raise ReadOnlyState(self.declaration.name)
-        if self.declaration.mode == "broadcast" and self._backend.has_key():
-            raise InvalidState(
-                f"{of_operator(self._backend.operator_name)}list {self.declaration.name!r} is the same in all subtasks "
-                "(mode='broadcast'), and was changed where there is a key, which is in one of them alone: change it in "
-                "process_2 of keyed.connect(rules.broadcast()), which has no key"
-            )
         if CURRENT.get() is not None:
             raise InvalidState(
                 f"{of_operator(self._backend.operator_name)}list {self.declaration.name!r} was changed in a coroutine, "
                 "which a failed try, or a restart, could not undo: change it in on_checkpoint or another plain method, "
                 "or keep it by key, in a ListState of a KeyedOperator"
+            )
+        if self.declaration.mode == "broadcast" and self._backend.has_key():
+            raise InvalidState(
+                f"{of_operator(self._backend.operator_name)}list {self.declaration.name!r} must be the same in all "
+                "subtasks (mode='broadcast'), but was changed while there is a current key, which only one subtask "
+                "has: change it in process_2 of keyed.connect(rules.broadcast()), outside of loops over self.keys()"
             )
 
 
@@ -125,18 +128,30 @@ class OperatorStateBackend(ReadOnlySwitch):
         """The accessor of a declared list. Raises StateIncompatible when what was restored does not fit."""
         known = self._states.get(declaration.name)
         if known is None:
-            items = [
-                item
-                for name in (declaration.name, *declaration.former_names)
-                for _, packed in self._restored.pop(name, ())
-                for item in _decode(declaration, packed)
-            ]
+            names = (declaration.name, *declaration.former_names)
+            parts = [part for name in names for part in self._restored.pop(name, ())]
+            self._warn_of_another_mode(declaration, {handle.mode for handle, _ in parts})
+            items = [item for _, packed in parts for item in _decode(declaration, packed)]
             known = self._states[declaration.name] = OperatorList(declaration, self, items)
         return cast(S, known)
 
+    def _warn_of_another_mode(self, declaration: OperatorListState[Any], stored: set[str]) -> None:
+        """Lists are given to the subtasks by the mode that they were stored with."""
+        for mode in stored - {declaration.mode}:
+            log.warning(
+                "%slist %r was stored with mode %r, and is declared with %r now: its items are still given to the "
+                "subtasks as %r says, so at another parallelism some may have other items than you expect. If it "
+                "changes, go on at the old parallelism, and change it from the next savepoint on",
+                of_operator(self.operator_name),
+                declaration.name,
+                mode,
+                declaration.mode,
+                mode,
+            )
+
     def snapshot(self) -> tuple[OperatorListHandle, ...]:
-        """All lists as they are now, inline; those restored and not declared any more are carried along. An empty one
-        is left out, but of mode "broadcast", as a subtask without any gets another one's.
+        """All lists as they are now, inline; those restored and not declared any more are carried along. Empty ones
+        are left out, except those of mode "broadcast": a subtask that finds none is given another subtask's.
         """
         own = (list_handle(name, state.declaration.mode, state.pack()) for name, state in self._states.items())
         carried = (

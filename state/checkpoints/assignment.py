@@ -161,7 +161,9 @@ def _union(lists: Lists, shares: Shares) -> None:
 
 
 def _broadcast(lists: Lists, shares: Shares) -> None:
-    """Each subtask's own, as they differ where barriers have overtaken records; one without any gets another's."""
+    """Each subtask gets its own list back, as lists differ if barriers have overtaken records. One that had none gets
+    another's.
+    """
     own = dict(lists)
     for index, share in enumerate(shares):
         share.append(own.get(index, lists[index % len(lists)][1]))

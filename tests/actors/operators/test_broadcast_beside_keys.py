@@ -116,8 +116,9 @@ def test_what_all_have_is_not_changed_where_there_is_a_key() -> None:
             self.seen.update(1)
 
     for kind in (Adds, AddsForEach):
-        assert "list 'rules' is the same in all subtasks (mode='broadcast'), and was changed where" in failure(kind)
-        assert "change it in process_2 of keyed.connect(rules.broadcast()), which has no key" in failure(kind)
+        said = failure(kind)
+        assert "list 'rules' must be the same in all subtasks (mode='broadcast'), but was changed while" in said
+        assert "change it in process_2 of keyed.connect(rules.broadcast()), outside of loops over" in said
 
 
 def test_a_rule_may_go_through_all_keys() -> None:
@@ -269,3 +270,21 @@ def test_a_stream_knows_whether_its_second_input_is_broadcast() -> None:
     stream = env.from_collection(EVENTS).key_by(0).connect(rules).process(Alerts)
     with pytest.raises(HarnessMisused, match="leave broadcast_2 out"):
         OperatorHarness(stream, broadcast_2=True)
+
+
+class DealtOut(Alerts):
+    """Alerts as they were before somebody gave the list its mode."""
+
+    rules = OperatorListState(dict)
+
+
+def test_a_list_of_another_mode_than_the_stored_one_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with OperatorHarness(DealtOut, key_by=0, broadcast_2=True) as before:
+        before.process(LIMITS, 1)
+        snapshot = before.snapshot()
+    caplog.clear()
+    OperatorHarness(DealtOut, key_by=0, broadcast_2=True, restore_from=snapshot).close()
+    assert caplog.text == ""
+    OperatorHarness(Alerts, key_by=0, broadcast_2=True, restore_from=snapshot).close()
+    assert "list 'rules' was stored with mode 'split', and is declared with 'broadcast' now" in caplog.text
+    assert "go on at the old parallelism, and change it from the next savepoint on" in caplog.text
