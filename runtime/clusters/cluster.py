@@ -39,6 +39,7 @@ from ..output.delivery import OutputDelivery
 from ..system import ActorFuture, ActorSystem
 from .announcement import KEY_NAME, Announced, Announcement
 from .as_context import AsContext
+from .as_task_manager import check_may_start
 from .async_twin import async_twin
 from .client import Client
 from .closing import cancel_all, tidy_up
@@ -89,10 +90,12 @@ class Cluster(JobManagerSide, WebSide, AsContext):
 
     def start(self) -> Self:
         """Start the JobManager; entering the cluster as a context manager does it. Unless `recovery.mode` is standalone
-        it waits until this process leads, and goes on with the jobs of its predecessor.
+        it waits until this process leads, and goes on with the jobs of its predecessor. Raises InvalidProgram in a
+        TaskManager.
         """
         if self._system is not None:
             raise RuntimeError("this cluster has been started already: make a new one")
+        check_may_start()
         self._check_machine()
         self._work_dir = made_work_dir()
         self._system = system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)

@@ -71,6 +71,7 @@ from ..system.dispatcher import Dispatcher
 from ..system.remote.envelope import Envelope, WatchActor
 from ..system.stepping_dispatcher import SteppingDispatcher
 from ..transport import ZmqDataPlane
+from .as_task_manager import as_task_manager
 from .garbage import rare_collections, rarer_collections
 from .local_state import local_state_of
 from .module_path import search_first
@@ -154,6 +155,7 @@ def run_task_manager(
     bind, end = f"tcp://{launch.host}:0", _End()
     with ExitStack() as stack:
         stack.enter_context(rare_collections())
+        stack.enter_context(as_task_manager(launch.job_name))
         imports = stack.enter_context(WatchedImports())
         outbox = RelayOutbox(task_manager_id, launch.job_id, launch.job_name, os.getpid())
         stack.enter_context(relayed_logs(outbox, launch.log_levels))
