@@ -274,7 +274,7 @@ def _process(self: Any, record: Any, out: Collector) -> None:
 class TestConnect:
     def test_both_are_keyed_or_neither(self, env: StreamEnvironment) -> None:
         first, second = env.from_collection([1]), env.from_collection([2])
-        with pytest.raises(InvalidProgram, match="the second stream is keyed, the other is not"):
+        with pytest.raises(InvalidProgram, match="the second stream is keyed, the other not"):
             first.connect(second.key_by(0))
 
     def test_the_operator_declares_two_inputs(self, env: StreamEnvironment, program: Any) -> None:
