@@ -34,9 +34,9 @@ def _resolved(cls: type, name: str, hint: Any) -> Any:
         return hint
     alone = type(cls.__name__, (), {"__annotations__": {name: hint}})
     module = sys.modules.get(cls.__module__)
-    scope = {} if module is None else vars(module)
-    try:
-        return typing.get_type_hints(alone, scope, dict(vars(cls)), include_extras=True)[name]
+    names = {} if module is None else vars(module)
+    try:  # a name of the module comes before a field that is called like it
+        return typing.get_type_hints(alone, dict(vars(cls)), names, include_extras=True)[name]
     except Exception:  # noqa: BLE001 - an annotation is an expression of the user's, perhaps for type checkers only
         return hint
 

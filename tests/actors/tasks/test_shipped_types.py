@@ -18,6 +18,7 @@ from understudy.messages import pack_plain, record_types, record_types_of_script
 SCRIPT = """
 from __future__ import annotations
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Optional
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ class Basket:
     last: Optional[Item] = None
     before: Basket | None = None
     many: "list[Item]" = ()
+
+@dataclass
+class Bill:
+    date: Optional[date] = None
+    item: Item | None = None
 
 class Place(NamedTuple):
     item: Item
@@ -56,7 +62,7 @@ import cloudpickle
 from understudy.state.kinds.record_serializer import node_of
 from understudy.state.kinds.schema_fit import schema_text
 made = cloudpickle.load(open(sys.argv[1], "rb"))
-found = {name: schema_text(node_of(made[name]).schema) for name in ("Item", "Basket", "Place", "Half")}
+found = {name: schema_text(node_of(made[name]).schema) for name in ("Item", "Basket", "Bill", "Place", "Half")}
 half, plain = made["Half"].__annotations__, made["Plain"].__annotations__
 found["of Half"] = [half["item"].__name__, half["other"]]
 found["of Plain"] = plain
@@ -75,7 +81,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_a_record_knows_the_types_of_its_fields_where_it_arrives(script: dict[str, Any], tmp_path: Path) -> None:
-    names = ("Item", "Basket", "Place", "Half", "Plain")
+    names = ("Item", "Basket", "Bill", "Place", "Half", "Plain")
     before = {name: dict(script[name].__annotations__) for name in names}
     (tmp_path / "shipped").write_bytes(pickled({name: script[name] for name in names}))
     assert {name: script[name].__annotations__ for name in names} == before, "what is shipped is left as it was"
@@ -86,6 +92,7 @@ def test_a_record_knows_the_types_of_its_fields_where_it_arrives(script: dict[st
     assert json.loads(done.stdout) == {
         "Item": ITEM,
         "Basket": f"Basket(items: list[{ITEM}], last: {ITEM} | None, before: Basket | None, many: list[{ITEM}])",
+        "Bill": f"Bill(date: date | None, item: {ITEM} | None)",
         "Place": f"Place(item: {ITEM}, shelf: int)",
         "Half": "Half(item: Any, other: Any)",
         "of Half": ["Item", "Missing"],
