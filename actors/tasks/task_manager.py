@@ -106,10 +106,6 @@ class _Hosted:
 NO_OUTBOX = NoOutbox()
 
 
-NEVER_REACHED = "it never reached the JobManager"
-"""How the reason begins with which one ends that lost its connection before any JobManager had registered it."""
-
-
 class TaskManager(Actor):
     """One TaskManager. `on_ended(reason)` is called once, when it and all its tasks are done."""
 
@@ -123,6 +119,8 @@ class TaskManager(Actor):
         self._spec = spec
         self._services = services
         self._on_ended = on_ended
+        self.never_reached = False
+        """Whether it ends as the connection failed before any JobManager had registered it."""
         self._outbox = outbox
         self._tasks: dict[ExecutionAttemptId, _Hosted] = {}
         self._slots: defaultdict[int, SlotTasks] = defaultdict(SlotTasks)
@@ -226,7 +224,8 @@ class TaskManager(Actor):
     def _lost(self, reason: str) -> None:
         """There is no leader, as far as this TaskManager knows."""
         if self._ending is None and self._link.lost(reason):
-            self._give_up(reason if self._link.session is not None else f"{NEVER_REACHED}: {reason}")
+            self.never_reached = self._link.session is None
+            self._give_up(f"it never reached the JobManager: {reason}" if self.never_reached else reason)
 
     def _next_metrics(self) -> tuple[TaskMetrics, ...]:
         """Of the next tasks in turn: of thousands in each second the JobManager would do nothing but read them."""

@@ -49,7 +49,6 @@ LAST_LINE_SECONDS = 1.0
 _PYTHON = "they run in the Python that sys.executable names: set it to one that has Understudy"
 _KILLED = ("SIGKILL", "SIGTERM")
 _SAYS_ALL = ("exited with code 0", *_KILLED)
-_UNREACHED = f"exited with code {UNREACHED}"
 _UNREACHED_SAID = (
     "it could not connect to the JobManager at {}: see whether a firewall or a network namespace of a container stands "
     "between them, and for 127.0.0.1 whether the loopback interface is up (`ip link set lo up`)"
@@ -277,8 +276,8 @@ class LocalLauncher:
         match message:
             case Forked(token, pid):
                 log.info("TaskManager process %d is process %d", token, pid)
-            case Exited(token, reason, was_ordered):
-                self._child_exited(token, reason, was_ordered)
+            case Exited(token, reason, was_ordered, code):
+                self._child_exited(token, reason, was_ordered, code)
 
     def _template_gone(self, template: _TemplateProcess, how: str) -> None:
         """It takes its children with it, so they are gone too by now; `start` makes the next one."""
@@ -296,7 +295,7 @@ class LocalLauncher:
         for token in orphans:
             self._child_exited(token, f"its template process ended: {how}", was_ordered=False)
 
-    def _child_exited(self, token: int, reason: str, was_ordered: bool) -> None:
+    def _child_exited(self, token: int, reason: str, was_ordered: bool, code: int | None = None) -> None:
         with self._changed:
             child = self._children.pop(token)
             timer = None if self._has_children(child.job_id) else self._grace_timers.pop(child.job_id, None)
@@ -304,7 +303,7 @@ class LocalLauncher:
         if timer is not None:
             timer.cancel()
         launch = self._launches.get(child.job_id)
-        if reason == _UNREACHED and launch is not None:
+        if code == UNREACHED and launch is not None:
             reason = _UNREACHED_SAID.format(launch.job_manager_address)
         elif not reason.endswith(_SAYS_ALL) and self.output.drain(LAST_LINE_SECONDS) and child.last_line.text:
             reason = f"{reason}; {_with_remedy(child.last_line.text)}"

@@ -165,7 +165,7 @@ class _TaskManagerFunction:
         launch = replace(self._launch, index=self._launch.index + partition)
         rows = whole(batches, pipe_of_worker())
         named = rows if self._names is None else (batch.rename_columns(self._names) for batch in rows)
-        reason = run_task_manager(launch, named if self._reads else None, relay_prints=True)
+        reason = run_task_manager(launch, named if self._reads else None, relay_prints=True).reason
         yield pa.RecordBatch.from_pydict({"reason": [reason]})
 
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import cloudpickle
 import pyarrow as pa
@@ -27,7 +27,7 @@ from ...actors.stacks import NO_STACKS, Stacks
 from ...actors.tasks.job_program import JobProgram
 from ...actors.tasks.leader_link import TaskManagerSpec
 from ...actors.tasks.outbox import Outbox
-from ...actors.tasks.task_manager import NEVER_REACHED, NO_OUTBOX, TaskManager
+from ...actors.tasks.task_manager import NO_OUTBOX, TaskManager
 from ...actors.tasks.task_setup import TaskServices, WhenFailed, ignore_failure
 from ...actors.tasks.task_state import StateServices
 from ...actors.tasks.watched_collector import first_records_collector
@@ -143,10 +143,18 @@ class TaskManagerLaunch:
     """See TaskManagerSpec."""
 
 
+class Ending(NamedTuple):
+    """How a TaskManager has ended."""
+
+    reason: str
+    never_reached: bool
+    """Whether the connection failed before any JobManager had registered it."""
+
+
 def run_task_manager(
     launch: TaskManagerLaunch, partition: Iterator[pa.RecordBatch] | None = None, *, relay_prints: bool = False
-) -> str:
-    """Run until released, refused or orphaned; returns why. `partition` is the Spark partition it drives, if any.
+) -> Ending:
+    """Run until released, refused or orphaned. `partition` is the Spark partition it drives, if any.
 
     `relay_prints`: what is printed here goes to the user's process as messages, as logs do; no pipe leads there.
     """
@@ -178,29 +186,27 @@ def run_task_manager(
         system = stack.enter_context(
             ActorSystem(task_manager_id, bind=bind, curve=launch.curve, dispatchers=dispatchers)
         )
-        actor = system.spawn(
-            make_task_manager(
-                launch,
-                task_manager_id,
-                JobProgram.loads(launch.program, imports.watch),
-                data_plane,
-                CheckpointStorage(launch.checkpoints.directory, has_mark=True),  # the JobManager has made it
-                CheckpointStorage,
-                end.reached,
-                resources={} if feed is None else {RESOURCE: feed},
-                pid=os.getpid(),
-                call_loop=call_loop,
-                outbox=outbox,
-                local=local,
-                stacks=SlotStacks(),
-                process_figures=ProcessFigures(),
-            ),
-            name="task-manager",
+        task_manager = make_task_manager(
+            launch,
+            task_manager_id,
+            JobProgram.loads(launch.program, imports.watch),
+            data_plane,
+            CheckpointStorage(launch.checkpoints.directory, has_mark=True),  # the JobManager has made it
+            CheckpointStorage,
+            end.reached,
+            resources={} if feed is None else {RESOURCE: feed},
+            pid=os.getpid(),
+            call_loop=call_loop,
+            outbox=outbox,
+            local=local,
+            stacks=SlotStacks(),
+            process_figures=ProcessFigures(),
         )
+        actor = system.spawn(task_manager, name="task-manager")
         if feed is not None:
             end.then(feed.close)
             _drive(feed, actor, task_manager_id)
-        return end.wait()
+        return Ending(end.wait(), task_manager.never_reached)
 
 
 def make_task_manager(
@@ -272,7 +278,7 @@ def prepare_forks() -> None:
 
 def main_of_fork(launch: bytes) -> int:
     """Entry point of a forked process; returns its exit code."""
-    return UNREACHED if run_task_manager(cloudpickle.loads(launch)).startswith(NEVER_REACHED) else 0
+    return UNREACHED if run_task_manager(cloudpickle.loads(launch)).never_reached else 0
 
 
 def _watched(

@@ -71,6 +71,8 @@ class Exited:
     reason: str
     was_ordered: bool = False
     """It still ran when its cluster had it killed."""
+    code: int | None = None
+    """Its exit code, that of a signal negative; None: it could not be forked."""
 
 
 def send(peer: socket.socket, message: object) -> None:
@@ -225,7 +227,8 @@ class Template:
                 self._end_orphans()
                 was_ordered = pid in self._ordered
                 self._ordered.discard(pid)
-                self._tell(Exited(token, describe_exit_code(os.waitstatus_to_exitcode(status)), was_ordered))
+                code = os.waitstatus_to_exitcode(status)
+                self._tell(Exited(token, describe_exit_code(code), was_ordered, code))
 
     def _end_orphans(self) -> None:
         """What user code has forked in a TaskManager ends with that: it holds copies of its files and pipes, and nobody

@@ -68,7 +68,11 @@ def misfit(declared: Schema, stored: Schema) -> str:
             return problem and (problem if all(misfit(each, stored) for each in earlier) else "")
         case {"made by": rules, "values": inner}, _:
             return _rules_misfit(rules, stored) or misfit(inner, values_of(stored))
-        case _, str() if is_untyped(stored) and not (isinstance(declared, dict) and "serializer" in declared):
+        case {"list": item}, str() if is_untyped(stored):
+            return misfit(item, stored)
+        case {"map": [key, value]}, str() if is_untyped(stored):
+            return misfit(key, stored) or misfit(value, stored)
+        case ((str() | {"record": _} | {"enum": _}), str()) if is_untyped(stored):
             return ""
         case str(), str():
             return "" if _fits_plainly(declared, stored) else _refused(declared, stored)

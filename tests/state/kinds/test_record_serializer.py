@@ -19,7 +19,7 @@ from understudy.state.kinds.record_serializer import (
     TypeNode,
     node_of,
 )
-from understudy.state.kinds.schema_fit import schema_text
+from understudy.state.kinds.schema_fit import misfit, schema_text
 
 
 class Colour(Enum):
@@ -234,6 +234,13 @@ def test_what_is_of_another_type_is_refused_when_it_is_read(hint: Any, stored: A
     assert decode is not None
     with pytest.raises(SchemaMismatch, match="which was stored as Any, wanted "):
         decode(stored)
+
+
+@pytest.mark.parametrize("around", ["list", "map", "optional"])
+def test_what_a_serializer_has_to_make_is_refused_by_the_schema_wherever_it_stands(around: str) -> None:
+    schema = {"serializer": "reversed", "version": 1, "type": "str"}
+    declared = {around: ["str", schema] if around == "map" else schema}
+    assert "Any does not become str by serializer 'reversed'" in misfit(declared, "Any")
 
 
 def test_what_has_a_function_for_untyped_values_migrates_by_it() -> None:
