@@ -18,11 +18,12 @@ from understudy.state import DurableFiles, descriptor_patience
 
 @pytest.fixture
 def taken() -> Iterator[list[int]]:
-    """All descriptors that this process may have."""
+    """All descriptors that this process may have: some twenty at the least, whichever others are open."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     held = [os.open(os.devnull, os.O_RDONLY)]
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (held[0] + 10, before[1]))
+        held += [os.dup(held[0]) for _ in range(20)]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (held[-1] + 1, before[1]))
         with contextlib.suppress(OSError):
             while True:
                 held.append(os.dup(held[0]))
