@@ -9,7 +9,7 @@ done, is in the TaskLoop.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from ...messages import (
@@ -90,6 +90,8 @@ class Task(Actor):
         self._loop: TaskLoop | None = None
         self._closing_from: ExecutionState | None = None
         """Its state before, as long as it closes its operators: they may still fail, and it has not ended yet."""
+        self._last_metrics: TaskMetrics | None = None
+        """Once it has ended."""
 
     def on_start(self) -> None:
         self._guard(self._initialize)
@@ -106,6 +108,7 @@ class Task(Actor):
 
     def step(self) -> Step:
         if self.state.is_terminal:
+            self._loop = self._parts = None  # whoever keeps the task does not keep its operators and their state
             return Step.DONE
         if self.state is not ExecutionState.RUNNING:
             return Step.IDLE
@@ -114,7 +117,7 @@ class Task(Actor):
     @property
     def idle_ms(self) -> float | None:
         """How long the dispatcher may let it idle; None: until it is woken."""
-        return None if self._loop is None else self._loop.idle_ms
+        return None if (loop := self._loop) is None else loop.idle_ms
 
     def on_stop(self) -> None:
         """Stopped from outside, as when its TaskManager ends: let go of everything."""
@@ -123,26 +126,31 @@ class Task(Actor):
 
     def metrics(self) -> TaskMetrics:
         """What it has done so far. Called from the TaskManager's thread: plain reads of counters."""
-        event_time = None if self._loop is None else self._loop.time.event_time(self.counters.is_blocked)
+        if self._last_metrics is not None:
+            return replace(self._last_metrics, clock_ms=self.context.clock.now_ms())
         state = self.state
-        state = self._closing_from or state  # in this order, as they are set in the other one
-        figures = {} if self._parts is None else figures_of(self._parts)
+        return self._metrics(self._closing_from or state)  # in this order, as they are set in the other one
+
+    def _metrics(self, state: ExecutionState) -> TaskMetrics:
+        loop, parts = self._loop, self._parts
+        event_time = None if loop is None else loop.time.event_time(self.counters.is_blocked)
+        figures = {} if parts is None else figures_of(parts)
         return reported(self.counters, self.deployment, state, self.context.clock, event_time, **figures)
 
     @property
     def has_gauges(self) -> bool:
         """Whether ReadGauges is of use. From the TaskManager's thread, too."""
-        return self._is_running and self._running_parts().chain.has_gauges
+        return self._is_running and (parts := self._parts) is not None and parts.chain.has_gauges
 
     def watermark_report(self) -> ReportWatermark | None:
         """For sources that wait for each other. From the TaskManager's thread, too."""
-        return None if self._loop is None else self._loop.time.report()
+        return None if (loop := self._loop) is None else loop.time.report()
 
     def offered(self, *, is_stopping: bool) -> OfferedTask:
         """For a JobManager that may take it over as it is. From the TaskManager's thread, too."""
         newest, data_ended = CheckpointId(0), False
-        if self._loop is not None:
-            newest, data_ended = self._loop.checkpoints.newest, self._loop.data_ended
+        if (loop := self._loop) is not None:
+            newest, data_ended = loop.checkpoints.newest, loop.data_ended
         return offer_of(self.deployment, self.state, newest, data_ended=data_ended, is_stopping=is_stopping)
 
     # -- life cycle
@@ -200,6 +208,8 @@ class Task(Actor):
         return errors
 
     def _report(self, state: ExecutionState, failure: FailureCause | None = None) -> None:
+        if state.is_terminal:
+            self._last_metrics = self._metrics(state)
         self.state, self._closing_from = state, None
         self._owner.tell(UpdateTaskExecutionState(self.deployment.job_id, self.deployment.attempt_id, state, failure))
 

@@ -57,6 +57,7 @@ from ..context import Ref
 from ..failure import died_in_silence
 from .acknowledgements import Acknowledgements
 from .clock_jumps import ClockJumps
+from .ended_attempts import EndedAttempts, GarbageDue
 from .leader_link import AloneTooLong, BeatDue, LeaderLink, RegisterDue, TaskManagerSpec
 from .offers import AnotherLeads
 from .outbox import NoOutbox, Outbox
@@ -74,8 +75,6 @@ OUTPUT_DELAY_MS = 50
 """How long what was logged or printed waits for more, to be sent together; a task's end does not overtake it."""
 ACKNOWLEDGEMENT_DELAY_MS = 20
 """How long an acknowledgement waits at most for those of other tasks here, to be sent together; the last does not."""
-TERMINAL_REPORTS_KEPT = 64
-"""Terminal states stay in heartbeats for this many later attempts, in case the report itself was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +122,7 @@ class TaskManager(Actor):
         """Whether it ends as the connection failed before any JobManager had registered it."""
         self._outbox = outbox
         self._tasks: dict[ExecutionAttemptId, _Hosted] = {}
+        self._ended = EndedAttempts(services.collect_garbage)
         self._slots: defaultdict[int, SlotTasks] = defaultdict(SlotTasks)
         self._beats = 0
         self._to_report: deque[ExecutionAttemptId] = deque()
@@ -173,6 +173,8 @@ class TaskManager(Actor):
                 self._acknowledge(message)
             case _SendAcknowledgements():
                 self._send_acknowledgements()
+            case GarbageDue():
+                self._ended.delay_is_over()
             case SampleDue():
                 self._sample(message)
             case UpdateTaskExecutionState(attempt_id=attempt_id, state=state):
@@ -230,10 +232,15 @@ class TaskManager(Actor):
     def _next_metrics(self) -> tuple[TaskMetrics, ...]:
         """Of the next tasks in turn: of thousands in each second the JobManager would do nothing but read them."""
         if not self._to_report:
-            self._to_report.extend(self._tasks)
+            self._to_report.extend((*self._ended, *self._tasks))
         count = min(METRICS_PER_BEAT, len(self._to_report))
-        turn = [self._tasks.get(self._to_report.popleft()) for _ in range(count)]
-        return tuple(hosted.task.metrics() for hosted in turn if hosted is not None)
+        turn = [self._metrics_of(self._to_report.popleft()) for _ in range(count)]
+        return tuple(metrics for metrics in turn if metrics is not None)
+
+    def _metrics_of(self, attempt_id: ExecutionAttemptId) -> TaskMetrics | None:
+        if (hosted := self._tasks.get(attempt_id)) is not None:
+            return hosted.task.metrics()
+        return self._ended.metrics(attempt_id, self.context.clock.now_ms())
 
     # -- what the JobManager says
 
@@ -286,19 +293,15 @@ class TaskManager(Actor):
             hosted.ref.tell(order)
 
     def _deploy(self, deployment: TaskDeployment) -> None:
-        if deployment.attempt_id in self._tasks or self._ending is not None:
+        attempt_id = deployment.attempt_id
+        if attempt_id in self._tasks or attempt_id in self._ended or self._ending is not None:
             return
         task = Task(deployment, self._services, self.context.self_ref)
-        ref = self.context.spawn(task, name=deployment.attempt_id, dispatcher=f"stepping:slot-{deployment.slot}")
-        self._tasks[deployment.attempt_id] = _Hosted(task, ref)
+        ref = self.context.spawn(task, name=attempt_id, dispatcher=f"stepping:slot-{deployment.slot}")
+        self._tasks[attempt_id] = _Hosted(task, ref)
         self.context.watch(ref)
-        self._forget_old_attempts()
+        self._ended.forget_old()
         self._slots[deployment.slot].add(deployment, task.counters, ends_with(task))
-
-    def _forget_old_attempts(self) -> None:
-        ended = [attempt for attempt, hosted in self._tasks.items() if hosted.task.state.is_terminal]
-        for attempt in ended[:-TERMINAL_REPORTS_KEPT]:
-            del self._tasks[attempt]
 
     def _ask(self, attempt_id: ExecutionAttemptId, operator: str, question: Any) -> pykka.Future[Any]:
         """The answer of an operator of this attempt."""
@@ -354,19 +357,23 @@ class TaskManager(Actor):
         if self._link.is_from(address):
             self._lost(f"the JobManager is gone: {reason}")
             return
-        self._report_if_it_died(address, reason)
+        self._task_has_stopped(address, reason)
         self._end_if_all_stopped()
 
-    def _report_if_it_died(self, address: str, reason: str) -> None:
+    def _task_has_stopped(self, address: str, reason: str) -> None:
         """A task tells its end itself; one that could not, because its thread ended under it, has failed."""
-        for hosted in self._tasks.values():
-            if hosted.ref.address == address and not hosted.is_over:
-                hosted.is_over, hosted.task.state = True, ExecutionState.FAILED
-                deployment = hosted.task.deployment
-                failure = died_in_silence(deployment, self._spec.task_manager_id, reason)
-                self._to_leader(
-                    UpdateTaskExecutionState(deployment.job_id, deployment.attempt_id, ExecutionState.FAILED, failure)
-                )
+        attempt_id = next((each for each, hosted in self._tasks.items() if hosted.ref.address == address), None)
+        if attempt_id is None:
+            return
+        hosted = self._tasks.pop(attempt_id)
+        if not hosted.is_over:
+            hosted.task.state = ExecutionState.FAILED
+            deployment = hosted.task.deployment
+            failure = died_in_silence(deployment, self._spec.task_manager_id, reason)
+            self._to_leader(UpdateTaskExecutionState(deployment.job_id, attempt_id, ExecutionState.FAILED, failure))
+        self._ended.add(attempt_id, hosted.task.metrics())
+        if self._ending is None:
+            self._ended.leave_garbage(self.context, others_run=bool(self._tasks))
 
     def _give_up(self, reason: str) -> None:
         """End by its own decision. A leader that still lives is notified before its tasks report their end."""

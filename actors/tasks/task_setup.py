@@ -38,6 +38,10 @@ def ignore_failure(error: BaseException) -> None:
     """Failures are reported to the JobManager in any case."""
 
 
+def leave_garbage() -> None:
+    """Python looks for it now and then in any case."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskServices:
     """What a TaskManager lends to its tasks."""
@@ -59,6 +63,8 @@ class TaskServices:
     """Event time that stands still for so long while records come is logged; None: it is not."""
     make_collector: Callable[[Operator], Collector] = plain_collector
     threads: OtherThreads = no_threads
+    collect_garbage: Callable[[], object] = leave_garbage
+    """Called when tasks have ended: what they had may be in reference cycles."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ it stops: the process may be a Spark worker that is used again.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import threading
@@ -28,7 +29,7 @@ from ...actors.tasks.job_program import JobProgram
 from ...actors.tasks.leader_link import TaskManagerSpec
 from ...actors.tasks.outbox import Outbox
 from ...actors.tasks.task_manager import NO_OUTBOX, TaskManager
-from ...actors.tasks.task_setup import TaskServices, WhenFailed, ignore_failure
+from ...actors.tasks.task_setup import TaskServices, WhenFailed, ignore_failure, leave_garbage
 from ...actors.tasks.task_state import StateServices
 from ...actors.tasks.watched_collector import first_records_collector
 from ...messages import (
@@ -201,6 +202,7 @@ def run_task_manager(
             local=local,
             stacks=SlotStacks(),
             process_figures=ProcessFigures(),
+            collect_garbage=gc.collect,
         )
         actor = system.spawn(task_manager, name="task-manager")
         if feed is not None:
@@ -227,6 +229,7 @@ def make_task_manager(
     stacks: Stacks = NO_STACKS,
     process_figures: Callable[[], dict[str, float]] = dict,
     make_collector: Callable[[Operator], Collector] = first_records_collector,
+    collect_garbage: Callable[[], object] = leave_garbage,
 ) -> TaskManager:
     """The actor that a TaskManager process is there for; the simulator makes its own from the same launch. `storage`:
     that of the job's checkpoints.
@@ -254,6 +257,7 @@ def make_task_manager(
         process_figures=process_figures,
         make_collector=make_collector,
         threads=other_threads,
+        collect_garbage=collect_garbage,
     )
     spec = TaskManagerSpec(
         task_manager_id,

@@ -62,7 +62,10 @@ class Stage:
         self.context, self.ended = Context(), list[str]()
         spec = TaskManagerSpec(ME, JOB, 0, 1, FIRST, "here", 7, HOST if alone_ms else "", alone_ms)
         services: Any = SimpleNamespace(
-            data_plane=SimpleNamespace(endpoint="tcp://here:2"), stacks=NO_STACKS, process_figures=dict
+            data_plane=SimpleNamespace(endpoint="tcp://here:2"),
+            stacks=NO_STACKS,
+            process_figures=dict,
+            collect_garbage=list,
         )
         self.actor = TaskManager(spec, services, self.ended.append)
         self.actor.context = self.context  # type: ignore[assignment]
@@ -164,7 +167,8 @@ def test_one_that_ends_of_silence_says_so_to_a_leader_that_may_only_be_slow() ->
     """Else it receives reports of canceled tasks without a reason. It is said before the tasks end."""
     stage = Stage(alone_ms=0)
     stage.acknowledge(ONE)
-    task: Any = SimpleNamespace(state=ExecutionState.RUNNING, deployment=SimpleNamespace(job_id=JOB, attempt_id="a"))
+    deployed = SimpleNamespace(job_id=JOB, attempt_id="a")
+    task: Any = SimpleNamespace(state=ExecutionState.RUNNING, deployment=deployed, metrics=dict)
     canceled: list[Any] = []
 
     def cancel(order: Any) -> None:

@@ -68,7 +68,9 @@ class Stage:
         self.outbox, self.context, self.ended = Outbox(), Context(), []
         spec = TaskManagerSpec(ME, JOB, 0, 1, "tcp://there:1/job-manager", "here", 7)
         data_plane = SimpleNamespace(endpoint="tcp://here:2")
-        services: Any = SimpleNamespace(data_plane=data_plane, stacks=NO_STACKS, process_figures=dict)
+        services: Any = SimpleNamespace(
+            data_plane=data_plane, stacks=NO_STACKS, process_figures=dict, collect_garbage=list
+        )
         self.actor = TaskManager(spec, services, self.ended.append, self.outbox)
         self.actor.context = self.context  # type: ignore[assignment]
         self.actor.on_start()
