@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
-from types import FunctionType
 
 from ...actors.operators.operator import Operator
 from ...messages import Partitioning
-from ...messages.code_steps import codes_of, placed_steps
-from ...messages.whose_code import is_ours
+from ...messages.code_steps import placed_steps
 from ...state import OperatorListState, declared_states
 from .chaining import Size
 from .stream_graph import StreamNode
+from .users_code import users_codes
 
 log = logging.getLogger(__name__)
 
@@ -66,11 +64,9 @@ def warn_of_rules_dealt_out(nodes: Sequence[StreamNode]) -> None:
 
 def _changed_in(kind: type[Operator], name: str) -> Iterator[tuple[str, str]]:
     """The methods of the user's with a `self.name.add(...)` or the like, and its `file:line`."""
-    for cls in takewhile(lambda base: not is_ours(base), kind.__mro__):
-        for method, value in vars(cls).items():
-            for code in codes_of(value.__code__) if isinstance(value, FunctionType) else ():
-                last = ""
-                for step, place in placed_steps(code):
-                    if last == name and step.value in _CHANGES:
-                        yield method, place
-                    last = str(step.value)
+    for _, method, code in users_codes(kind):
+        last = ""
+        for step, place in placed_steps(code):
+            if last == name and step.value in _CHANGES:
+                yield method, place
+            last = str(step.value)
