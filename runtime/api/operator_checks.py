@@ -19,6 +19,7 @@ from ...actors.unrun import COLLECT
 from ...messages.whose_code import is_ours
 from ...state import refuse_keyed_state
 from .async_settings import check_settings
+from .broadcast_lists import check_lists_changed_by_key
 from .errors import InvalidOperator
 from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_function, check_hooks, check_runs
@@ -66,6 +67,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool, beside_broadcast: bool 
     check_names_set_by_us(type(operator))
     check_forgotten_lists(type(operator))
     check_uncalled_methods(type(operator))
+    check_lists_changed_by_key(type(operator))
     check_hooks(operator)
     if (
         isinstance(operator, KeyedOperator)

@@ -105,7 +105,8 @@ def test_there_is_no_key_where_a_rule_comes() -> None:
 def test_what_all_have_is_not_changed_where_there_is_a_key() -> None:
     class Adds(Alerts):
         def process(self, record: Any, out: Collector) -> None:
-            self.rules.add({"limit": 1})
+            rules = self.rules  # `self.rules.add(...)` is refused before the job runs
+            rules.add({"limit": 1})
 
     class AddsForEach(Alerts):
         def process_2(self, record: Any, out: Collector) -> None:
