@@ -26,8 +26,8 @@ from ...state.errors import CallIsOver, HasCurrentKey, NoCurrentKey
 from ..errors import EndlessTimers, UserCodeError
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, Times
 from ..flow.key_selector import KeySelectionFailed
+from ..flow.records import rows_of
 from ..unrun import refuse
-from .broadcast_input import process_broadcast
 from .collector import Collector
 from .of_records import In, Out
 from .operator import MayWait, Operator, Takes
@@ -231,7 +231,7 @@ class KeyedOperator(Operator[In, Out]):
 
     def process_batch_2(self, batch: Batch, out: Collector) -> None:
         if self._second_is_broadcast:
-            process_broadcast(self, batch, out)
+            self._process_broadcast(batch, out)
         else:
             self._process_keyed(self.process_2, 1, batch, out)
 
@@ -289,6 +289,32 @@ class KeyedOperator(Operator[In, Out]):
         except Exception as error:
             raise UserCodeError(self.context.name, self._taken + len(batch) - length_hint(left) - 1) from error
         finally:
+            self._leave_key()
+        self._taken += len(batch)
+
+    def _process_broadcast(self, batch: Batch, out: Collector) -> None:
+        """What comes to every subtask, of which no key is the current one."""
+        self._input_index = 1
+        left = iter(rows_of(batch) if isinstance(batch, pa.RecordBatch) else batch)
+        times: Iterable[int | None] = repeat(None) if self.timestamps is None else self.timestamps.tolist()
+        marks, watermark = self.split_watermarks, self.watermark
+        by_record = repeat(watermark) if marks is None else np.maximum(marks, watermark).tolist()
+        try:
+            for record, time_ms, self.watermark in zip(left, times, by_record):  # noqa: B905 - may repeat
+                if time_ms is not None:
+                    self.timestamp = out.time_ms = time_ms
+                if (result := self.process_2(record, out)) is not None:
+                    refuse(f"{type(self).__name__}.process_2", result)
+                if self._loop is not None:  # an iterator of self.keys() was kept
+                    self._leave_key()
+                if time_ms is not None and len(out) != len(out.stamps):
+                    out.stamp()
+        except Exception as error:
+            at = self._taken + len(batch) - length_hint(left) - 1
+            raise UserCodeError(self.context.name, at, hook="process_2") from error
+        finally:
+            self.watermark = watermark
+            self._leave_time(out)
             self._leave_key()
         self._taken += len(batch)
 
