@@ -39,7 +39,8 @@ def description_of(declared: StateDeclaration) -> StateDescription:
         schema = declared_schema(declared.stored_node())
     except LookupError:
         schema = None
-    return StateDescription(declared.name, declared.kind, schema, declared.former_names, declared.beside)
+    mode = declared.mode if isinstance(declared, OperatorListState) else ""
+    return StateDescription(declared.name, declared.kind, schema, declared.former_names, declared.beside, mode)
 
 
 def with_rules(states: Sequence[StateDescription], rules: Mapping[str, str]) -> tuple[StateDescription, ...]:
