@@ -12,7 +12,7 @@ from ...state.kinds.declared_states import declared_states
 from ...state.kinds.descriptors import KeyedStateDeclaration
 from ..operators.collector import Collector
 from ..operators.of_records import In, Out, TakesAndEmits
-from ..operators.operator import OperatorContext
+from ..operators.operator_context import OperatorContext
 from .window import Window
 
 if TYPE_CHECKING:
