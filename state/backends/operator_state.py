@@ -21,10 +21,11 @@ from ..errors import (
     WrongStateType,
     of_operator,
 )
-from ..kinds.descriptors import OperatorListState, describe_state
+from ..kinds.descriptors import OperatorListState
 from ..kinds.misnamed import Misnamed
 from ..kinds.record_serializer import Convert, packed_schema
 from ..kinds.schema_fit import SchemaMismatch
+from ..kinds.state_declaration import describe_state
 from ..kinds.value_fit import Misfit, first_misfit, plain_scalar
 from ..storage import inline_handle
 from .backend import ReadState

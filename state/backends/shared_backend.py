@@ -17,8 +17,8 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 
 from ...messages import CheckpointId, KeyedStateHandle
 from ..errors import CallIsOver, UpdateForgotten
-from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.misnamed import Misnamed
+from ..kinds.state_declaration import KeyedStateDeclaration
 from .backend import (
     NO_KEY,
     NO_NAMESPACE,

@@ -10,10 +10,11 @@ from ...messages import StateDescription
 from ..errors import InvalidState
 from .aggregation_fit import AGGREGATION, aggregation_misfit
 from .declared_states import declared_states
-from .descriptors import OperatorListState, StateDeclaration
+from .descriptors import OperatorListState
 from .record_serializer import declared_schema
 from .rows_fit import ROWS, rows_misfit
 from .schema_fit import is_converted, misfit, schema_text, values_of
+from .state_declaration import StateDeclaration
 
 LIST_KINDS = frozenset({OperatorListState.kind, "SourceOffset"})
 """State of an operator, not of its keys."""
