@@ -16,13 +16,13 @@ from ...messages.whose_code import is_ours
 from ...state import OperatorListState, declared_states
 from .chaining import Size
 from .errors import InvalidOperator
+from .other_hooks import OF_SECOND_INPUT
 from .stream_graph import StreamNode
 from .users_code import users_classes, users_codes
 
 log = logging.getLogger(__name__)
 
 _CHANGES = frozenset({"add", "add_all", "update", "clear"})
-_OF_SECOND = frozenset({"process_2", "process_batch_2"})
 _AFTERWARDS = {
     "split": "goes on with another parallelism, its items are dealt out, and each subtask has some of them",
     "union": "goes on, each subtask has the items of all of them, each item several times",
@@ -78,7 +78,7 @@ def warn_of_rules_dealt_out(nodes: Sequence[StreamNode]) -> None:
         for name, state in declared_states(type(node.operator)).items():
             if isinstance(state, OperatorListState) and state.mode != "broadcast":
                 places = dict(_changed_in(type(node.operator), name))
-                if places and set(places) <= _OF_SECOND:
+                if places and places.keys() <= set(OF_SECOND_INPUT):
                     log.warning(
                         "operator %r puts into the list %r only what its broadcast stream brings (%s), so it is the "
                         "same in all subtasks, and its mode is %r: when the job %s. Write OperatorListState(..., "

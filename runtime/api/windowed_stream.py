@@ -51,7 +51,7 @@ _FIRST = "say what becomes of its records first, with aggregate, reduce or proce
 
 @dataclass(frozen=True, slots=True)
 class Windows(Generic[S]):
-    """What a WindowedStream is and does. Made by `keyed.window(assigner)` and `stream.window_all(assigner)`."""
+    """All of a WindowedStream but the types. Made by `keyed.window(assigner)` and `stream.window_all(assigner)`."""
 
     _then: Callable[..., S]
     """Adds an operator of this kind to the stream."""
