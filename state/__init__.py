@@ -60,6 +60,7 @@ from .errors import (
     WrongSavepointStore,
     WrongStateType,
 )
+from .handle_bytes import inline_handle
 from .keys.key_groups import (
     InvalidKey,
     KeyGroupRange,
@@ -75,7 +76,7 @@ from .kinds.descriptors import FoldingState, ListState, MapState, OperatorListSt
 from .kinds.state_declaration import KeyedStateDeclaration, StateDeclaration
 from .kinds.ttl import Ttl
 from .record_log import LogWriter
-from .storage import CheckpointStorage, handle_reader, inline_handle
+from .storage import CheckpointStorage, handle_reader
 
 __all__ = [
     "NO_KEY",

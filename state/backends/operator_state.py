@@ -21,13 +21,13 @@ from ..errors import (
     WrongStateType,
     of_operator,
 )
+from ..handle_bytes import inline_handle
 from ..kinds.descriptors import OperatorListState
 from ..kinds.misnamed import Misnamed
 from ..kinds.record_serializer import Convert, packed_schema
 from ..kinds.schema_fit import SchemaMismatch
 from ..kinds.state_declaration import describe_state
 from ..kinds.value_fit import Misfit, first_misfit, plain_scalar
-from ..storage import inline_handle
 from .backend import ReadState
 from .read_only import ReadOnlySwitch
 from .unit_of_work import CURRENT
