@@ -36,6 +36,8 @@ class StateDescription:
     """Names that it was stored under before."""
     beside: str = ""
     """Another state of the same operator, whose values mean something only to an operator that declares this one."""
+    mode: str = ""
+    """Of an OperatorListState; empty where it is not known, as in savepoints of before it was kept."""
 
 
 @message

@@ -60,6 +60,7 @@ from .errors import (
     WrongSavepointStore,
     WrongStateType,
 )
+from .handle_bytes import inline_handle
 from .keys.key_groups import (
     InvalidKey,
     KeyGroupRange,
@@ -71,19 +72,11 @@ from .keys.key_groups import (
     operator_index_of,
 )
 from .kinds.declared_states import declared_states
-from .kinds.descriptors import (
-    FoldingState,
-    KeyedStateDeclaration,
-    ListState,
-    MapState,
-    OperatorListState,
-    ReducingState,
-    StateDeclaration,
-    ValueState,
-)
+from .kinds.descriptors import FoldingState, ListState, MapState, OperatorListState, ReducingState, ValueState
+from .kinds.state_declaration import KeyedStateDeclaration, StateDeclaration
 from .kinds.ttl import Ttl
 from .record_log import LogWriter
-from .storage import CheckpointStorage, handle_reader, inline_handle
+from .storage import CheckpointStorage, handle_reader
 
 __all__ = [
     "NO_KEY",

@@ -23,6 +23,7 @@ from .checkpoint_folders import inlets_directory, is_shared, job_directory, shar
 from .durable_files import special_kind
 from .errors import CorruptState, MissingState, OutsideRoot, UnreachableRoot, UnwritableRoot, WrongEncryptionKey
 from .file_locations import is_url, protocol_of
+from .handle_bytes import verified
 from .keyring import HEAD_BYTES, Keyring
 from .record_log import RecordLog
 from .root_mark import MARK, RootMark
@@ -33,22 +34,6 @@ from .store_requests import why_unusable
 _TEMPORARY = ".writing-"
 _TRIES = 5
 _PIECE_BYTES = 8 * 1024 * 1024
-
-
-def inline_handle(data: bytes) -> StateHandle:
-    """A handle that holds the bytes themselves."""
-    return StateHandle(path=None, data=data, size_bytes=len(data), checksum=zlib.crc32(data))
-
-
-def verified(data: bytes, handle: StateHandle) -> bytes:
-    """The bytes, if they are those that the handle was made for; else CorruptState."""
-    path = handle.path or "inline state"
-    if len(data) != handle.size_bytes:
-        raise CorruptState(path, f"{handle.size_bytes} bytes", f"{len(data)} bytes")
-    found = zlib.crc32(data)
-    if found != handle.checksum:
-        raise CorruptState(path, f"CRC-32 {handle.checksum:08x}", f"{found:08x}")
-    return data
 
 
 class CheckpointStorage:

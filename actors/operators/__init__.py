@@ -14,7 +14,8 @@ from .map import Map
 from .map_batches import MapBatches
 from .marker import Marker
 from .metrics import Counter, Gauge, Histogram, Meter, MetricGroup
-from .operator import Operator, OperatorContext
+from .operator import Operator
+from .operator_context import OperatorContext
 from .reduce import KeyedReduce
 from .source import END, FromSplit, Source, SourceState
 from .timers import KeyedTimer, Timers

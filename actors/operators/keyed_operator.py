@@ -7,30 +7,26 @@ BatchProcess that runs in its place. It compiles nothing itself: see `compiled`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from itertools import repeat
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from ...messages import StateDescription
 from ...messages.whose_code import is_ours
-from ...state.backends.backend import NO_KEY
-from ...state.backends.heap_state import HeapScope
-from ...state.backends.own_thread import OwnThread
 from ...state.backends.timer_queue import KIND as TIMERS
-from ...state.errors import CallIsOver, HasCurrentKey, NoCurrentKey
 from ..errors import EndlessTimers, UserCodeError
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, Times
 from ..flow.key_selector import KeySelectionFailed
 from ..flow.records import rows_of
 from ..unrun import refuse
 from .collector import Collector
+from .key_context import KeyContext
 from .of_records import In, Out
-from .operator import MayWait, Operator, Takes
+from .operator import MayWait, Takes
 from .restored_keys import compare
 from .timers import FIRED_AT_ONCE, Domain, KeyedTimer, Timers, new_timer
 
@@ -75,7 +71,7 @@ and tuples of a larger batch would not stay in the processor's cache.
 """
 
 
-class KeyedOperator(Operator[In, Out]):
+class KeyedOperator(KeyContext[In, Out]):
     """One actor per key: `process` runs with `self.key` set and keyed state scoped to that key.
 
     A question has the key that it was put with. All other methods run without a key, `process_2` of a broadcast stream
@@ -88,15 +84,8 @@ class KeyedOperator(Operator[In, Out]):
     compiled: ClassVar[bool] = False
     """True: `process`, and `on_timer` if there is one, are compiled by Numba (docs/compiled.md)."""
 
-    key: Any
-    """That of the record, of the question, or of the loop over `keys()`; elsewhere there is no such attribute."""
-    timestamp: int
-    """The event time, in ms, of the record, or of the timer. Where the records have none, and where there is neither,
-    there is no such attribute, and an operator that asks for it fails with NoEventTime.
-    """
     timers: Timers
     """Registers and deletes timers of the current key."""
-    _backend: KeyedStateBackend
     _selectors: tuple[KeySelector, ...]
     _kept_kinds: frozenset[str] = frozenset()
     """Of restored keys, until the first batch is compared with them."""
@@ -108,77 +97,12 @@ class KeyedOperator(Operator[In, Out]):
     _batch_process: BatchProcess | None = None
     """Of a compiled operator, from when its task has placed it."""
     _fired_at_once: ClassVar[int] = FIRED_AT_ONCE
-    _state_thread: OwnThread | None = None
-    """Of one without coroutines, from when its task opens it."""
-    _loop: object = None
-    """The loop over `keys()` whose key is the current one."""
     _reached_ms: int = NO_WATERMARK
     """The last watermark, but the end of time, of which all timers have fired; or the time of the last that has."""
     _parts_left: int | None = None
     """At the end of time: in how many more parts timers may fire."""
     _is_due: bool = False
     """Whether timers of processing time fire."""
-
-    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
-        """Without a default in the class: CPython finds an attribute quickly where the class has none of its name, and
-        where each object had it among the first, even if it was deleted since.
-        """
-        operator = super().__new__(cls)
-        operator.key = operator.timestamp = 0
-        del operator.key, operator.timestamp
-        return operator
-
-    def keys(self) -> Iterator[Any]:
-        """Every key that holds something in a state of this subtask, once each: `for key in self.keys():`.
-
-        In the body of the loop `self.key` and keyed state are those of this key, and state may be changed and cleared.
-        After the loop there is no key again. The keys are those at its begin, in no order to rely on. To be used where
-        there is no key; elsewhere, as in `process`, it raises HasCurrentKey.
-        """
-        backend = self._backend
-        if self._state_thread is not None:
-            self._state_thread.check("self.keys()", self.context.name)
-        self._check_no_key()
-        loop = self._loop = object()
-        try:
-            for key in backend.each_key():
-                self.key = key
-                yield key
-                if self._loop is not loop:  # the iterator was kept for longer than the hook
-                    self._check_no_key()
-                    raise NoCurrentKey("an iterator of self.keys() from an earlier call", self.context.name)
-        finally:
-            if self._loop is loop:
-                self._leave_key()
-
-    def _belong_here(self, misused: Callable[[CallIsOver], None]) -> None:
-        """Its state, if it has no coroutines, is that of this thread."""
-        if self._calls is None and hasattr(self, "_backend"):
-            self._state_thread = OwnThread(misused)
-            if isinstance(self._backend, HeapScope):
-                self._backend.owner = self._state_thread
-
-    def _has_key(self) -> bool:
-        return self._backend.current_key is not NO_KEY
-
-    def _check_no_key(self) -> None:
-        if self._has_key():
-            raise HasCurrentKey(self._backend.current_key, self.context.name)
-
-    def _enter_key(self, key: Any) -> None:
-        self._backend.current_key = self.key = key
-
-    def _leave_key(self) -> None:
-        self._loop = None
-        if hasattr(self, "_backend"):  # `close` is called even if state could not be restored
-            self._backend.current_key = NO_KEY
-        if hasattr(self, "key"):
-            del self.key
-
-    def _leave_time(self, out: Collector) -> None:
-        out.time_ms = None
-        with suppress(AttributeError):
-            del self.timestamp
 
     def process(self, record: In, out: Collector[Out]) -> MayWait:
         """Take one record of the first input. Never block: see Operator."""

@@ -1,4 +1,4 @@
-"""What type checkers know of the records of an operator: `class Total(KeyedOperator[Order, Row])`.
+"""What type checkers know of the records of an operator or a stream: `class Total(KeyedOperator[Order, Row])`.
 
 When a program runs there is nothing of it: `KeyedOperator[Order, Row]` is KeyedOperator itself. So the class of an
 operator, its pickled form and what it costs are those of one that says nothing, which to a type checker takes and emits
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     """A record that a collector takes."""
     Sent = WithDefault("Sent", default=Any)
     """A record that goes to a side output."""
+    Handle = WithDefault("Handle", default=Any)
+    """What a sink knows a transaction by."""
+    T = WithDefault("T", covariant=True, default=Any)
+    """A record of a stream."""
+    U = WithDefault("U", covariant=True, default=Any)
+    """One of the second of two streams."""
 
     class Records(list[Any], Generic[Given]):
         """The list behind a collector."""
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     class Tagged(Generic[Sent]): ...
 
 else:
-    In, Out, Given, Sent = (TypeVar(name) for name in ("In", "Out", "Given", "Sent"))
+    In, Out, Given, Sent, Handle, T, U = map(TypeVar, ("In", "Out", "Given", "Sent", "Handle", "T", "U"))
 
     class _Itself:
         """Named with types in brackets it is what it is without; a subclass with parameters of its own is generic."""

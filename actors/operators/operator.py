@@ -6,7 +6,6 @@ The task feeds it batches and barriers; a question put to it with `job.ask` reac
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Iterable
-from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -14,18 +13,12 @@ import pyarrow as pa
 
 from ...messages import (
     CheckpointId,
-    ExecutionAttemptId,
     GrantPermits,
-    JobId,
-    Message,
-    OperatorId,
     StateDescription,
-    SubtaskIndex,
 )
 from ...state.errors import CallIsOver
 from ...state.kinds.state_descriptions import CALLS, describe_states, with_rules
 from ..actor import Actor
-from ..context import Clock
 from ..flow.changelog import Changelog
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from ..flow.key_selector import KeyPart
@@ -33,50 +26,11 @@ from .collector import Collector
 from .metrics import MetricGroup, OwnMetrics
 from .of_call import OfCall, is_async
 from .of_records import In, Out, TakesAndEmits
-from .outlasting_threads import OtherThreads, no_threads
-from .task_access import TaskAccess
+from .operator_context import OperatorContext
 
 Takes = Literal["records", "columns", "any"]
 MayWait: TypeAlias = "Coroutine[Any, Any, None] | None"
 """Of a hook that may be `async def`."""
-
-
-def unheard(_report: Message) -> None:
-    """Where there is no JobManager."""
-
-
-@dataclass(slots=True)
-class OperatorContext:
-    """What an operator may know of where it runs. Set as `self.context` before `open`."""
-
-    job_id: JobId
-    operator_id: OperatorId
-    name: str
-    vertex_name: str
-    subtask_index: SubtaskIndex
-    parallelism: int
-    max_parallelism: int
-    attempt_id: ExecutionAttemptId
-    attempt_number: int
-    restored: bool
-    """Whether state of an earlier attempt was restored."""
-    clock: Clock
-    wake: Callable[[], None]
-    """From any thread: this operator has something to do; its task steps again."""
-    resources: dict[str, Any]
-    """What this TaskManager lends to operators by name: "spark-partition" is the feed of its Spark partition."""
-    task: TaskAccess | None = None
-    """For built-in operators; None without a task around them."""
-    is_failover: bool = False
-    """Whether that is the newest completed checkpoint of this very job, in which nothing has changed since: what comes
-    now goes on where it ended. False for a fresh start, a savepoint, an older checkpoint, or one of another job.
-    """
-    metrics: MetricGroup = field(default_factory=MetricGroup)
-    """What the operator measures."""
-    report: Callable[[Message], None] = unheard
-    """On the task's thread: says something to the job's JobManager, of the kinds that it knows."""
-    threads: OtherThreads = no_threads
-    """For warnings of those that outlast the data."""
 
 
 class RecordCalls(Protocol):

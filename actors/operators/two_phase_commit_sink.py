@@ -10,44 +10,36 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 from ...messages import CheckpointId
 from ...state import OperatorListState
 from ..errors import SuperNotCalled
 from ..unrun import result_of
 from .collector import Collector
+from .of_records import Handle
 from .operator import Operator
 
 log = logging.getLogger(__name__)
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    T = TypeVar("T", default=Any)  # so that `class Orders(TwoPhaseCommitSink)` is complete under mypy --strict
-else:
-    from typing import TypeVar
-
-    T = TypeVar("T")
 
 TRANSACTIONS = "two-phase-commit"
 """The name of the state. The handles in it mean something only to the kind of sink that made them."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Transaction(Generic[T]):
+class _Transaction(Generic[Handle]):
     """`checkpoint_id` is the barrier at which it was pre-committed; None while it is open."""
 
     checkpoint_id: CheckpointId | None
     began_ms: int
-    handle: T
+    handle: Handle
 
-    def to_plain(self) -> tuple[CheckpointId | None, int, T]:
+    def to_plain(self) -> tuple[CheckpointId | None, int, Handle]:
         return (self.checkpoint_id, self.began_ms, self.handle)
 
 
-class TwoPhaseCommitSink(Operator, Generic[T]):
-    """A sink whose transactions are known by a handle of type T: plain data, enough to commit or abort after a crash.
+class TwoPhaseCommitSink(Operator, Generic[Handle]):
+    """A sink whose transactions are known by handles, of one type: plain data, enough to commit or abort after a crash.
 
     After `pre_commit` has returned, `commit` must be able to succeed from any process, however often it is called.
     """
@@ -64,39 +56,39 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
     """
 
     _transactions = OperatorListState(tuple, name=TRANSACTIONS)
-    _current: _Transaction[T] | None = None
-    _pending: list[_Transaction[T]]
+    _current: _Transaction[Handle] | None = None
+    _pending: list[_Transaction[Handle]]
 
     # -- what a subclass supplies
 
-    def begin_transaction(self) -> T:
+    def begin_transaction(self) -> Handle:
         """Start a transaction. It may stay empty: keep what is costly or visible for the first `write`."""
         raise NotImplementedError(f"{type(self).__name__}.begin_transaction is not defined")  # abstract
 
-    def write(self, transaction: T, batch: Any) -> None:
+    def write(self, transaction: Handle, batch: Any) -> None:
         """Add a batch: a list of records or a `pa.RecordBatch`, as `takes` says."""
         raise NotImplementedError(f"{type(self).__name__}.write is not defined")  # abstract
 
-    def pre_commit(self, transaction: T) -> T | None:
+    def pre_commit(self, transaction: Handle) -> Handle | None:
         """Make all writes durable, still invisible. Nothing is written to it any more.
 
         Return a handle to remember instead, where more is known now; or None.
         """
         raise NotImplementedError(f"{type(self).__name__}.pre_commit is not defined")  # abstract
 
-    def commit(self, transaction: T) -> None:
+    def commit(self, transaction: Handle) -> None:
         """Make it visible. Called again after a restore, also when it had succeeded; raise when it cannot be done."""
         raise NotImplementedError(f"{type(self).__name__}.commit is not defined")  # abstract
 
-    def abort(self, transaction: T) -> None:
+    def abort(self, transaction: Handle) -> None:
         """Forget an open transaction and what was written to it."""
         raise NotImplementedError(f"{type(self).__name__}.abort is not defined")  # abstract
 
-    def recover_and_commit(self, transaction: T) -> None:
+    def recover_and_commit(self, transaction: Handle) -> None:
         """Commit a transaction of an earlier attempt."""
         self._transact("commit", transaction)
 
-    def recover_and_abort(self, transaction: T) -> None:
+    def recover_and_abort(self, transaction: Handle) -> None:
         """Abort a transaction that an earlier attempt had open. It may be committed by now, if this job goes on from a
         savepoint behind which the one before it went on: then leave it as it is.
         """
@@ -109,7 +101,7 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
 
     # -- what a subclass may ask
 
-    def transactions(self) -> list[T]:
+    def transactions(self) -> list[Handle]:
         """The handles of this attempt: those that wait for their checkpoint, oldest first, and the open one."""
         return [transaction.handle for transaction in self._uncommitted()]
 
@@ -117,7 +109,7 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
 
     def open(self) -> None:
         self._pending = []
-        recovered: list[_Transaction[T]] = [_Transaction(*item) for item in self._transactions.get()]
+        recovered: list[_Transaction[Handle]] = [_Transaction(*item) for item in self._transactions.get()]
         prepared = [transaction for transaction in recovered if transaction.checkpoint_id is not None]
         for transaction in sorted(prepared, key=lambda each: each.checkpoint_id or 0):
             self._recover_and_commit(transaction)
@@ -155,10 +147,10 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
         """One of the subclass's own; raises UnwantedResult when it returns in place of running."""
         return result_of(self, method, *args)
 
-    def _begin(self) -> _Transaction[T]:
+    def _begin(self) -> _Transaction[Handle]:
         return _Transaction(None, self.context.clock.wall_ms(), self._transact("begin_transaction"))
 
-    def _open_transaction(self) -> _Transaction[T]:
+    def _open_transaction(self) -> _Transaction[Handle]:
         if self._current is None:
             raise SuperNotCalled(type(self).__name__, "open()", "no transaction is open")
         return self._current
@@ -168,10 +160,10 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
         is_done = checkpoint_id in ids if method == "on_checkpoint" else not ids or min(ids) > checkpoint_id
         return "" if is_done else "nothing is committed"
 
-    def _uncommitted(self) -> list[_Transaction[T]]:
+    def _uncommitted(self) -> list[_Transaction[Handle]]:
         return self._pending + ([] if self._current is None else [self._current])
 
-    def _warn_of_age(self, transaction: _Transaction[T]) -> None:
+    def _warn_of_age(self, transaction: _Transaction[Handle]) -> None:
         limit_ms, part = self.transaction_timeout_ms, self.warn_after
         age_ms = self.context.clock.wall_ms() - transaction.began_ms
         if limit_ms is not None and part is not None and age_ms > part * limit_ms:
@@ -184,7 +176,7 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
                 limit_ms / 1000,
             )
 
-    def _recover_and_commit(self, transaction: _Transaction[T]) -> None:
+    def _recover_and_commit(self, transaction: _Transaction[Handle]) -> None:
         self._warn_of_age(transaction)
         try:
             self._transact("recover_and_commit", transaction.handle)
@@ -193,7 +185,7 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
                 raise
             log.exception("%s: gave up transaction %s, which timed out", self.context.name, transaction.handle)
 
-    def _may_be_lost(self, transaction: _Transaction[T]) -> bool:
+    def _may_be_lost(self, transaction: _Transaction[Handle]) -> bool:
         if not self.ignore_failures_after_timeout or self.transaction_timeout_ms is None:
             return False
         return self.context.clock.wall_ms() - transaction.began_ms > self.transaction_timeout_ms

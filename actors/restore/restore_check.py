@@ -27,7 +27,7 @@ from ...state.kinds.state_descriptions import (
     state_misfit,
 )
 from ..errors import StateDoesNotFit
-from .restore_notes import restore_notes
+from .restore_notes import other_modes, restore_notes
 from .restored_operators import FoundOperator, RestoredOperators, holds_something
 from .swapped_inputs import swapped_inputs
 
@@ -132,6 +132,7 @@ class _Check:
         stored = [each.operator_id for each in self._restored.found.values() if each.has_state or _stored(each)]
         kept = {operator.operator_id: operator for operator, _ in pairs}
         return [
+            *(note for pair in self._pairs for note in other_modes(*pair)),
             *restore_notes(pairs, (each for each in described if each.states), stored),
             *swapped_inputs(self._graph, self._checkpoint, kept),
         ]

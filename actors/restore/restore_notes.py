@@ -1,5 +1,5 @@
 """What a program that fits a checkpoint may not be meant to do with it: state that begins empty beside state that
-nobody declares, fields that are forgotten, operators that only a number distinguishes.
+nobody declares, fields that are forgotten, lists whose mode is another, operators that only a number distinguishes.
 
 Each note is a sentence for the user. Nothing of it keeps the job from starting.
 """
@@ -10,9 +10,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from ...messages import OperatorDescription, OperatorId, StateDescription
+from ...messages import JobVertex, OperatorDescription, OperatorId, StateDescription
 from ...state.kinds.schema_losses import losses
 from ...state.kinds.state_descriptions import CALLS, is_columnar, is_keyed, names_of, state_misfit
+from .restored_operators import FoundOperator
 
 _TIMERS = "timers"
 """The name of the state that an operator with `on_timer` describes."""
@@ -35,6 +36,38 @@ def restore_notes(
         *(note for now, _, states in found for note in _forgotten(now, states)),
         *_numbered({each.operator_id for each in program}, set(stored)),
     ]
+
+
+_SHARES = {
+    "split": "each has some of the items",
+    "union": "each has the items of all of them",
+    "broadcast": "each has the items of one of them",
+}
+"""By the mode that a list was stored with."""
+
+
+def other_modes(vertex: JobVertex, operator: OperatorDescription, found: FoundOperator) -> Iterator[str]:
+    """Lists are given to the subtasks by the mode that they were stored with. Of those that would not come otherwise by
+    the new one nothing is said.
+    """
+    was, now = found.vertex.parallelism, vertex.parallelism
+    declared = {name: state for state in operator.states if state.mode for name in names_of(state)}
+    held = {each.name: each.mode for state in found.states() for each in state.lists if len(each.offsets) > 1}
+    for name, stored in held.items():
+        wanted = declared.get(name)
+        if (
+            wanted is None
+            or stored == wanted.mode
+            or (was == now and (now == 1 or "union" not in (stored, wanted.mode)))
+        ):
+            continue
+        stays = f". At parallelism {was}, as before, each keeps its own: go on so, and change it from then on"
+        yield (
+            f"operator {operator.name!r}: the list {name!r} was stored with mode {stored!r}, and its mode is "
+            f"{wanted.mode!r} now, which counts from the next savepoint on. This time its items go to the subtasks, of "
+            f"which there were {was} and are {now}, as {stored!r} says: {_SHARES[stored]}"
+            f"{stays if was != now and stored != 'union' else ''}"
+        )
 
 
 def _begun_anew(operator: OperatorDescription, stored: Sequence[StateDescription]) -> Iterator[str]:

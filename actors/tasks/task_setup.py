@@ -22,7 +22,8 @@ from ..flow.outputs import OutputEdge, TaskOutputs
 from ..flow.partitioner import Partitioner, make_partitioner
 from ..operators.aggregate import ColumnarAggregate, LocalAggregate
 from ..operators.collector import Collector
-from ..operators.operator import Operator, OperatorContext, unheard
+from ..operators.operator import Operator
+from ..operators.operator_context import OperatorContext, unheard
 from ..operators.outlasting_threads import OtherThreads, no_threads
 from ..operators.task_access import TaskAccess
 from ..stacks import NO_STACKS, Stacks

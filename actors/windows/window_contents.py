@@ -11,7 +11,8 @@ from functools import partial, reduce
 from typing import Any, Final, Protocol, TypeAlias
 
 from ...state.backends.private_copy import CHANGEABLE, private_copy
-from ...state.kinds.descriptors import FoldingState, ListState, MergingStateDeclaration, ReducingState
+from ...state.kinds.descriptors import FoldingState, ListState, ReducingState
+from ...state.kinds.state_declaration import MergingStateDeclaration
 from ..operators.reduced_type import check_reduced
 from .errors import InvalidWindow
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from ...state.errors import InvalidState
 from ...state.kinds.declared_states import declared_states
-from ...state.kinds.descriptors import KeyedStateDeclaration
+from ...state.kinds.state_declaration import KeyedStateDeclaration
 from ..operators.collector import Collector
 from ..operators.of_records import In, Out, TakesAndEmits
-from ..operators.operator import OperatorContext
+from ..operators.operator_context import OperatorContext
 from .window import Window
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from ...messages import StateDescription
 from ...state.backends.backend import key_count
-from ...state.kinds.descriptors import KeyedStateDeclaration, ListState, MapState, MergingStateDeclaration
+from ...state.kinds.descriptors import ListState, MapState
+from ...state.kinds.state_declaration import KeyedStateDeclaration, MergingStateDeclaration
 from ...state.kinds.state_descriptions import description_of
 from ..errors import UnwantedResult
 from ..flow.changelog import AFTER, BEFORE, INSERT, Changelog

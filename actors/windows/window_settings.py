@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from inspect import isfunction
 from typing import Any, Final, Literal, TypeAlias
 
-from ...state.kinds.descriptors import MergingStateDeclaration
+from ...state.kinds.state_declaration import MergingStateDeclaration
 from ..flow.elements import END_OF_TIME
 from ..operators.collector import OutputTag
 from .assigners import WindowAssigner

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, Unpack
 
 from ...actors.operators.assign_timestamps import AssignTimestamps
+from ...actors.operators.of_records import T
 from ...actors.operators.operator import Operator
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...state.kinds.durations import Duration
@@ -14,7 +15,6 @@ from .event_time import checked_alignment, checked_ms, checked_strategy, checked
 from .known_options import Options, known_options
 from .samples import check_times
 from .stream_graph import StreamEdge
-from .typed import T
 
 S = TypeVar("S", covariant=True)
 """A stream of the same records."""

@@ -12,7 +12,7 @@ from ...actors.async_calls.settings import AsyncSettings
 from ...actors.operators.operator import Operator
 from ...messages.code_steps import codes_of
 from ...messages.whose_code import is_ours
-from ...state.kinds.descriptors import StateDeclaration
+from ...state.kinds.state_declaration import StateDeclaration
 from .errors import InvalidOperator, InvalidSetting
 
 _NAME: Final = "async_settings"

@@ -6,14 +6,13 @@ Found in an operator's methods when it is put into a stream. A list that is kept
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, takewhile
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
-from ...messages.code_steps import codes_of, placed_steps
-from ...messages.whose_code import is_ours
+from ...messages.code_steps import placed_steps
 from ...state.kinds.declared_states import declared_states
 from .errors import InvalidOperator
+from .users_code import users_codes
 
 _INSTEAD = {"append": "add(item)", "extend": "add_all(items)"}
 """By method of the list; for the others it is `update`."""
@@ -27,16 +26,14 @@ _KINDS = {"ListState": "a ListState", "OperatorListState": "an OperatorListState
 def check_forgotten_lists(kind: type) -> None:
     """Raises InvalidOperator, with the line, for a method of the user's that changes such a list and drops it."""
     lists = {name: state.kind for name, state in declared_states(kind).items() if state.kind in _KINDS}
-    for cls in takewhile(lambda base: not is_ours(base), kind.__mro__ if lists else ()):
-        for method, value in vars(cls).items():
-            codes = codes_of(value.__code__) if isinstance(value, FunctionType) else ()
-            for name, change, place in chain.from_iterable(map(_changed_in, codes)):
-                if name in lists:
-                    raise InvalidOperator(
-                        f"{place}: {cls.__name__}.{method} calls self.{name}.get().{change}(...): get() of "
-                        f"{_KINDS[lists[name]]} gives a list of your own, so the state would not change. Write "
-                        f"self.{name}.{_INSTEAD.get(change, 'update(items) with the changed list')}"
-                    )
+    for cls, method, code in users_codes(kind) if lists else ():
+        for name, change, place in _changed_in(code):
+            if name in lists:
+                raise InvalidOperator(
+                    f"{place}: {cls.__name__}.{method} calls self.{name}.get().{change}(...): get() of "
+                    f"{_KINDS[lists[name]]} gives a list of your own, so the state would not change. Write "
+                    f"self.{name}.{_INSTEAD.get(change, 'update(items) with the changed list')}"
+                )
 
 
 def _changed_in(code: CodeType) -> Iterator[tuple[str, str, str]]:

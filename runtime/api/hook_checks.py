@@ -28,7 +28,7 @@ from ...actors.windows.window_function import ProcessWindowFunction
 from ...messages.own_annotations import signature_of
 from ...state import InvalidState
 from ...state.kinds.declared_states import declared_states
-from ...state.kinds.descriptors import StateDeclaration
+from ...state.kinds.state_declaration import StateDeclaration
 from ..connectors.paced_source import PacedSource
 from .errors import InvalidOperator
 from .function_kinds import FunctionKind, found

@@ -14,6 +14,7 @@ import pyarrow as pa
 from ...actors.joins.joined_columns import How
 from ...actors.joins.tagged_records import Pairs
 from ...actors.operators.collector import Collector
+from ...actors.operators.of_records import T
 from ...actors.operators.operator import Operator
 from ...actors.windows.assigners import WindowAssigner
 from ...state.kinds.durations import Duration, duration_ms, take_units, whole_ms
@@ -33,7 +34,7 @@ from .joins import (
 )
 from .known_options import Options, OptionsAndUnits, known_options
 from .operator_checks import function_of
-from .typed import R, T
+from .typed import R
 
 S = TypeVar("S", covariant=True)
 """The stream of results."""

@@ -8,16 +8,15 @@ would say nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import takewhile
 
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.of_call import OfCall
 from ...actors.operators.operator import Operator
 from ...actors.windows.window_function import ProcessWindowFunction
-from ...messages.whose_code import is_ours
 from ...state.kinds.declared_states import declared_states
 from .errors import InvalidOperator
 from .private_names import assigned
+from .users_code import users_classes
 
 _SET = {
     "context": "where it runs",
@@ -44,7 +43,7 @@ def check_names_set_by_us(kind: type[Operator | ProcessWindowFunction]) -> None:
     """
     ours = _SET | _SET_BY_KEY if issubclass(kind, KeyedOperator) else _SET if issubclass(kind, Operator) else {}
     states = declared_states(kind)
-    for cls in takewhile(lambda base: not is_ours(base), kind.__mro__):
+    for cls in users_classes(kind):
         for name in (name for name, value in vars(cls).items() if name in ours and not isinstance(value, OfCall)):
             raise InvalidOperator(_of_ours(f"{cls.__name__} defines", name, ours[name]))
         for method, attribute, place in _assigned(cls):

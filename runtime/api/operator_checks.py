@@ -9,7 +9,6 @@ import inspect
 import logging
 from difflib import get_close_matches
 from inspect import iscoroutinefunction
-from itertools import takewhile
 from os import PathLike
 from typing import Any, TypeVar, get_origin
 
@@ -20,6 +19,7 @@ from ...actors.unrun import COLLECT
 from ...messages.whose_code import is_ours
 from ...state import refuse_keyed_state
 from .async_settings import check_settings
+from .broadcast_lists import check_lists_changed_by_key
 from .errors import InvalidOperator
 from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_function, check_hooks, check_runs
@@ -29,6 +29,7 @@ from .private_names import check_private_names
 from .state_declarations import check_declarations
 from .timer_methods import out_of_reach, sets_a_timer
 from .uncalled_methods import check_uncalled_methods
+from .users_code import users_classes
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool, beside_broadcast: bool 
     check_names_set_by_us(type(operator))
     check_forgotten_lists(type(operator))
     check_uncalled_methods(type(operator))
+    check_lists_changed_by_key(type(operator))
     check_hooks(operator)
     if (
         isinstance(operator, KeyedOperator)
@@ -232,7 +234,7 @@ def _warn_of_misspelt_hooks(operator: Operator) -> None:
     """A method with such a name may be the user's own, so it is no error."""
     kind = type(operator)
     known = sorted({name for each in filter(is_ours, kind.__mro__) for name in vars(each) if name.startswith(_HOOKS)})
-    for each in takewhile(lambda base: not is_ours(base), kind.__mro__):
+    for each in users_classes(kind):
         for name, value in vars(each).items():
             is_new = name.startswith(_HOOKS) and inspect.isfunction(value) and name not in known
             if is_new and (close := get_close_matches(name, known, 1, cutoff=0.85)):

@@ -33,7 +33,7 @@ _MEANT_BY_KEY: Mapping[str, str] = {
     "process_element1": "process(record, out)",
     "process_element2": "process_2(record, out)",
 }
-_OF_SECOND_INPUT = ("process_2", "process_batch_2")
+OF_SECOND_INPUT = ("process_2", "process_batch_2")
 _TWO_INPUTS = "`inputs = 2` in the class, with first.connect(second).process(...),"
 
 
@@ -48,8 +48,8 @@ def other_hooks(kind: type[Operator]) -> Iterator[tuple[str, str]]:
     methods = {name: each for name, each in own if isinstance(each, FunctionType)}
     found = methods.keys() & meant.keys() - ours
     if not any(vars(base).get("inputs") == 2 for base in kind.__mro__):
-        meant |= dict.fromkeys(_OF_SECOND_INPUT, _TWO_INPUTS)
-        found |= methods.keys() & set(_OF_SECOND_INPUT)
+        meant |= dict.fromkeys(OF_SECOND_INPUT, _TWO_INPUTS)
+        found |= methods.keys() & set(OF_SECOND_INPUT)
     if found:
         for name in sorted(found - set(_used(methods.values()))):
             yield name, meant[name]

@@ -21,10 +21,12 @@ def check_private_names(kind: type[Any]) -> None:
     """Raises InvalidOperator for a class of a user's that defines or assigns a private name of a base of ours."""
     for place, each in enumerate(kind.__mro__):
         if not is_ours(each):
-            for base in filter(is_ours, kind.__mro__[place + 1 :]):
+            ours = [base for base in kind.__mro__[place + 1 :] if is_ours(base)]
+            for base in ours:
                 for name in sorted(_taken_by(each) & _taken_by(base)):
+                    named = next(known for known in ours if issubclass(known, base))  # the one that the user wrote
                     raise InvalidOperator(
-                        f"{each.__name__} uses the name {name!r}, which its base {base.__name__} keeps something of "
+                        f"{each.__name__} uses the name {name!r}, which its base {named.__name__} keeps something of "
                         f"its own in: name it differently, for example `{_other(name, each)}`"
                     )
 

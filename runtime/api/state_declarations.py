@@ -6,14 +6,13 @@ Python takes all of these, and the operator has no such state. Found where the s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import takewhile
 from typing import Any, get_args, get_origin
 
 from ...actors.operators.operator import Operator
 from ...messages.own_annotations import own_annotations
-from ...messages.whose_code import is_ours
 from ...state import FoldingState, ListState, MapState, OperatorListState, ReducingState, ValueState
 from .errors import InvalidOperator
+from .users_code import users_classes
 
 _KINDS = {
     kind.__name__: kind for kind in (ValueState, ListState, MapState, ReducingState, FoldingState, OperatorListState)
@@ -28,7 +27,7 @@ _EXAMPLES = {
 def check_declarations(operator: Operator) -> None:
     """Raises InvalidOperator for a class of a user's that names a state without a declaration."""
     kind = type(operator)
-    for cls in takewhile(lambda base: not is_ours(base), kind.__mro__):
+    for cls in users_classes(kind):
         for attribute, found, what in (*_values(cls), *_annotations(cls, operator)):
             name, types = found
             wanted = _EXAMPLES.get(name, f"{name}({{types}})").format(types=types or "type")

@@ -26,6 +26,7 @@ from ...actors.operators.filter import Filter
 from ...actors.operators.flat_map import FlatMap
 from ...actors.operators.map import Map
 from ...actors.operators.map_batches import MapBatches
+from ...actors.operators.of_records import T, U
 from ...actors.operators.operator import Operator
 from ...actors.operators.reduce import KeyedReduce
 from ...actors.windows.assigners import WindowAssigner
@@ -54,7 +55,7 @@ from .side_outputs import SideOutputs
 from .sql_sinks import SqlSinks
 from .stream_base import DataStreamSink, StreamBase, add_node
 from .stream_graph import StreamEdge, StreamGraph
-from .typed import AnyTuple, Expression, R, Record, Schema, T, Tuple, U, WindowClass, WindowFunction
+from .typed import AnyTuple, Expression, R, Record, Schema, Tuple, WindowClass, WindowFunction
 from .unstable_keys import warn_of_unstable_keys
 from .windowed_stream import Windows
 from .zoneless_times import warn_of_zoneless_times

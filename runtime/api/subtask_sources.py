@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from types import CodeType
 
 from ...actors.operators.source import Source
@@ -16,6 +16,7 @@ from ...messages.code_steps import Step, codes_of, steps
 from ...messages.whose_code import is_ours
 from .chaining import Size
 from .stream_graph import StreamNode
+from .users_code import users_classes
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ def warn_of_sources_read_twice(nodes: Sequence[StreamNode], sizes: Mapping[int, 
 
 def knows_subtasks(kind: type[Source]) -> bool:
     """Whether its class may read a share only; of a class of ours: yes."""
-    own = list(takewhile(lambda base: not is_ours(base), kind.__mro__))
+    own = list(users_classes(kind))
     if not own or kind.rescale is not Source.rescale or kind.current_splits is not Source.current_splits:
         return True
     if next(base for base in kind.__mro__ if is_ours(base)) is not Source:

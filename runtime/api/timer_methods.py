@@ -8,12 +8,12 @@ way, as by a function elsewhere, are refused when they are set (actors/operators
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from itertools import takewhile
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
 from ...messages.code_steps import Step, placed_steps
 from ...messages.whose_code import is_ours
+from .users_code import users_classes
 
 OF_EVENT_TIME = frozenset({"at_event_time"})
 _SET = OF_EVENT_TIME | {"at_processing_time"}
@@ -24,7 +24,7 @@ _Placed: TypeAlias = "tuple[Step, str]"
 
 def sets_a_timer(kind: type, by: Set[str] = _SET) -> str | None:
     """Where an operator of this class sets one, `file:line`; None: nowhere to be seen. `by`: the methods for it."""
-    bases = list(takewhile(lambda base: not is_ours(base), kind.__mro__))
+    bases = list(users_classes(kind))
     hooks = {name for base in kind.__mro__ if is_ours(base) for name in vars(base) if not name.startswith("_")}
     waiting, seen = sorted(hooks), set(hooks)
     while waiting:

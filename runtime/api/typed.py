@@ -8,10 +8,10 @@ right. See docs/decisions/0066.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ...actors.operators.collector import Collector
-from ...actors.operators.of_records import In, Out
+from ...actors.operators.of_records import In, Out, T
 from ...actors.windows.window import Window
 from ...actors.windows.window_function import ProcessWindowFunction
 
@@ -23,18 +23,6 @@ Tuple = TypeVar("Tuple", bound=AnyTuple)
 """What a reduce of tuples makes of two. To pyright `lambda word: (word, 1)` gives `tuple[str, Literal[1]]`, and sums of
 the second are no Literal[1].
 """
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar as WithDefault
-
-    T = WithDefault("T", covariant=True, default=Any)
-    """A record of the stream."""
-    U = WithDefault("U", covariant=True, default=Any)
-    """One of the second stream."""
-else:
-    T = TypeVar("T", covariant=True)
-    U = TypeVar("U", covariant=True)
-
 
 WindowFunction: TypeAlias = "Callable[[Any, Window, list[T], Collector[Any]], None]"
 """Of the key, the window, its records and `out`."""

@@ -6,13 +6,12 @@ Found in an operator's methods when it is put into a stream.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, takewhile
-from types import CodeType, FunctionType
+from types import CodeType
 
-from ...messages.code_steps import codes_of, placed_steps
-from ...messages.whose_code import is_ours
+from ...messages.code_steps import placed_steps
 from ...state.backends.shared_backend import WRITES
 from .errors import InvalidOperator
+from .users_code import users_codes
 
 _METHODS = WRITES | {"collect", "collect_to", "emit", "emit_to", "at_event_time", "at_processing_time"}
 """Of states, `out` and timers: those that are called for what they do."""
@@ -20,14 +19,12 @@ _METHODS = WRITES | {"collect", "collect_to", "emit", "emit_to", "at_event_time"
 
 def check_uncalled_methods(kind: type) -> None:
     """Raises InvalidOperator, with the line, for a method of the user's that only names one of these."""
-    for cls in takewhile(lambda base: not is_ours(base), kind.__mro__):
-        for method, value in vars(cls).items():
-            codes = codes_of(value.__code__) if isinstance(value, FunctionType) else ()
-            for name, place in chain.from_iterable(map(_only_named, codes)):
-                raise InvalidOperator(
-                    f"{place}: {cls.__name__}.{method} names {name}, and does not call it: brackets are missing, as in "
-                    f"{name}(...)"
-                )
+    for cls, method, code in users_codes(kind):
+        for name, place in _only_named(code):
+            raise InvalidOperator(
+                f"{place}: {cls.__name__}.{method} names {name}, and does not call it: brackets are missing, as in "
+                f"{name}(...)"
+            )
 
 
 def _only_named(code: CodeType) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,6 @@
-"""WindowedStream: windows over a stream, until it is said what becomes of their records. Flink: WindowedStream.
+"""Windows over a stream, until it is said what becomes of their records. Flink: WindowedStream.
+
+WindowedStream, beside DataStream in `stream.py`, adds only what type checkers know of the records.
 
 Each method but the last returns a stream of windows with one thing more decided; `reduce`, `aggregate` and `process`
 add the operator and return the stream of its results, whose time is the window's last moment, end - 1.
@@ -49,7 +51,7 @@ _FIRST = "say what becomes of its records first, with aggregate, reduce or proce
 
 @dataclass(frozen=True, slots=True)
 class Windows(Generic[S]):
-    """A WindowedStream, made by `keyed.window(assigner)` and `stream.window_all(assigner)`."""
+    """All of a WindowedStream but the types. Made by `keyed.window(assigner)` and `stream.window_all(assigner)`."""
 
     _then: Callable[..., S]
     """Adds an operator of this kind to the stream."""

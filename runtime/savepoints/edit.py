@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from ...messages import OperatorId, operator_id_of
 from ...state.backends.timer_queue import EVENT_TIMERS, KIND, PROCESSING_TIMERS
 from ...state.kinds.declared_states import declared_states
-from ...state.kinds.descriptors import KeyedStateDeclaration
 from ...state.kinds.schema_fit import Schema
+from ...state.kinds.state_declaration import KeyedStateDeclaration
 from ...state.kinds.state_descriptions import LIST_KINDS, description_of
 from ...state.storage import CheckpointStorage
 from .edited_rows import Columns, pairs_of

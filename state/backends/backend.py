@@ -23,7 +23,7 @@ from ...messages import (
     VertexId,
 )
 from ..checkpoint_folders import checkpoint_directory, shared_directory
-from ..kinds.descriptors import KeyedStateDeclaration
+from ..kinds.state_declaration import KeyedStateDeclaration
 from ..storage import CheckpointStorage
 
 if TYPE_CHECKING:

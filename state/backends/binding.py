@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..errors import InvalidState
 from ..kinds.declared_states import declared_states
-from ..kinds.descriptors import KeyedStateDeclaration, OperatorListState
+from ..kinds.descriptors import OperatorListState
+from ..kinds.state_declaration import KeyedStateDeclaration
 from .backend import KeyedStateBackend, StateClock
 from .operator_state import OperatorStateBackend
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from ..kinds.descriptors import KeyedStateDeclaration
+from ..kinds.state_declaration import KeyedStateDeclaration
 from .backend import NO_TIME
 from .changed_keys import ChangedKeys
 from .expiring_view import ExpiringView

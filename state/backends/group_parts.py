@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from ...messages import StateHandle
 from ..checksum import joined_crc32
 from ..errors import CorruptState
-from ..storage import inline_handle
+from ..handle_bytes import inline_handle
 
 HEADER: Final = -1
 """Where the header stands among the key groups of a handle's offsets."""

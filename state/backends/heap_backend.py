@@ -14,8 +14,8 @@ from itertools import chain
 from typing import Any, TypeVar, cast
 
 from ...messages import CheckpointId, KeyedStateHandle
-from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.record_serializer import Convert, node_of
+from ..kinds.state_declaration import KeyedStateDeclaration
 from .backend import NO_NAMESPACE, KeyedSnapshot, ReadState
 from .changed_keys import ChangedKeys, NotingTimerQueue, RunKeys
 from .expiring_accessors import EXPIRING_ACCESSORS

@@ -19,8 +19,8 @@ from typing import Any, Final, TypeVar
 from ...messages.shown import place_of_function, shown
 from ..errors import InvalidState, NoCurrentKey, ReadOnlyState, UpdateForgotten, WrongStateType, of_operator
 from ..keys.key_hash import java_hash
-from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.misnamed import Misnamed
+from ..kinds.state_declaration import KeyedStateDeclaration
 from ..kinds.value_fit import Fit, Misfit, plain_scalar
 from .backend import NO_KEY, NO_NAMESPACE, StateClock
 from .changed_keys import ChangedKeys

@@ -33,9 +33,9 @@ from ..columns.packed_columns import chosen, unpacked
 from ..errors import CorruptState, StateIncompatible, StateNotStorable, WrongStateType
 from ..keys.key_hash import with_same_nans
 from ..keys.moved_keys import moved_group
-from ..kinds.descriptors import KeyedStateDeclaration, describe_state
 from ..kinds.record_serializer import Convert, TypeNode
 from ..kinds.schema_fit import Schema, SchemaMismatch, schema_text
+from ..kinds.state_declaration import KeyedStateDeclaration, describe_state
 from ..kinds.value_fit import Misfit
 from .backend import ReadState, SnapshotTarget
 from .frozen_state import FrozenState

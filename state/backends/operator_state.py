@@ -7,7 +7,6 @@ versions of the program too.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar, cast
@@ -22,17 +21,16 @@ from ..errors import (
     WrongStateType,
     of_operator,
 )
-from ..kinds.descriptors import OperatorListState, describe_state
+from ..handle_bytes import inline_handle
+from ..kinds.descriptors import OperatorListState
 from ..kinds.misnamed import Misnamed
 from ..kinds.record_serializer import Convert, packed_schema
 from ..kinds.schema_fit import SchemaMismatch
+from ..kinds.state_declaration import describe_state
 from ..kinds.value_fit import Misfit, first_misfit, plain_scalar
-from ..storage import inline_handle
 from .backend import ReadState
 from .read_only import ReadOnlySwitch
 from .unit_of_work import CURRENT
-
-log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=OperatorListState[Any])
 
@@ -129,25 +127,10 @@ class OperatorStateBackend(ReadOnlySwitch):
         known = self._states.get(declaration.name)
         if known is None:
             names = (declaration.name, *declaration.former_names)
-            parts = [part for name in names for part in self._restored.pop(name, ())]
-            self._warn_of_another_mode(declaration, {handle.mode for handle, _ in parts})
+            parts = (part for name in names for part in self._restored.pop(name, ()))
             items = [item for _, packed in parts for item in _decode(declaration, packed)]
             known = self._states[declaration.name] = OperatorList(declaration, self, items)
         return cast(S, known)
-
-    def _warn_of_another_mode(self, declaration: OperatorListState[Any], stored: set[str]) -> None:
-        """Lists are given to the subtasks by the mode that they were stored with."""
-        for mode in stored - {declaration.mode}:
-            log.warning(
-                "%slist %r was stored with mode %r, and is declared with %r now: its items are still given to the "
-                "subtasks as %r says, so at another parallelism some may have other items than you expect. If it "
-                "changes, go on at the old parallelism, and change it from the next savepoint on",
-                of_operator(self.operator_name),
-                declaration.name,
-                mode,
-                declaration.mode,
-                mode,
-            )
 
     def snapshot(self) -> tuple[OperatorListHandle, ...]:
         """All lists as they are now, inline; those restored and not declared any more are carried along. Empty ones

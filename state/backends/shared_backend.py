@@ -17,8 +17,8 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 
 from ...messages import CheckpointId, KeyedStateHandle
 from ..errors import CallIsOver, UpdateForgotten
-from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.misnamed import Misnamed
+from ..kinds.state_declaration import KeyedStateDeclaration
 from .backend import (
     NO_KEY,
     NO_NAMESPACE,
@@ -30,10 +30,11 @@ from .backend import (
     is_sampled,
     is_sharing,
 )
-from .frozen_state import FrozenState, KeptState
+from .frozen_state import KeptState
 from .heap_accessors import forgotten
 from .private_copy import IMMUTABLE, is_changed, private_copy
-from .timer_queue import PendingTimers, PlacesAt, TimerEntry, TimerQueues
+from .shared_timers import SharedTimers
+from .timer_queue import TimerQueues
 from .unit_of_work import CURRENT, UnitOfWork
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
@@ -166,7 +167,9 @@ class SharedBackend:
     def timers(self) -> TimerQueues:
         if self._timers is None:
             own = self.inner.timers()
-            self._timers = TimerQueues(SharedTimers(own.event, self), SharedTimers(own.processing, self))
+            self._timers = TimerQueues(
+                *(SharedTimers(each, self.lock, self.refuse) for each in (own.event, own.processing))
+            )
         return self._timers
 
     def keep(self, part: KeptState) -> None:
@@ -358,64 +361,3 @@ class SharedState(Misnamed):
                 method(*args, **named)
 
         return write
-
-
-class SharedTimers:
-    """Stands before one queue: what a unit adds or removes is kept with the unit."""
-
-    def __init__(self, inner: PendingTimers, backend: SharedBackend) -> None:
-        self._inner = inner
-        self._backend = backend
-        self._lock = backend.lock
-        self.name = inner.name
-
-    def places_at(self, time_ms: int) -> PlacesAt:
-        return PlacesAt(self, time_ms)
-
-    def __len__(self) -> int:
-        return len(self._inner)
-
-    def __contains__(self, timer: object) -> bool:
-        unit = CURRENT.get()
-        if unit is not None and unit.timers is not None:
-            changed = unit.timers.get((self._inner, timer))
-            if changed is not None:
-                return changed
-        return timer in self._inner
-
-    def __iter__(self) -> Iterator[TimerEntry]:
-        return iter(self._inner)
-
-    def add(self, timer: TimerEntry) -> bool:
-        return self._change(timer, is_added=True)
-
-    def remove(self, timer: TimerEntry) -> bool:
-        return self._change(timer, is_added=False)
-
-    def next_ms(self) -> int | None:
-        with self._lock:
-            return self._inner.next_ms()
-
-    def pop(self, until_ms: int) -> TimerEntry | None:
-        with self._lock:
-            return self._inner.pop(until_ms)
-
-    def due(self, until_ms: int) -> Iterator[TimerEntry]:
-        """With the lock in hand."""
-        return self._inner.due(until_ms)
-
-    def freeze(self) -> FrozenState:
-        return self._inner.freeze()
-
-    def _change(self, timer: TimerEntry, *, is_added: bool) -> bool:
-        unit = CURRENT.get()
-        if unit is None:
-            with self._lock:
-                return self._inner.add(timer) if is_added else self._inner.remove(timer)
-        if unit.is_over:
-            self._backend.refuse(unit, "self.timers")
-        was_there = timer in self
-        if unit.timers is None:
-            unit.timers = {}
-        unit.timers[self._inner, timer] = is_added
-        return was_there != is_added

@@ -24,7 +24,7 @@ from ...messages import (
     unpack_plain,
 )
 from ..errors import CorruptState
-from ..storage import inline_handle
+from ..handle_bytes import inline_handle
 from .backend import ReadState, SnapshotTarget
 from .group_parts import HEADER
 

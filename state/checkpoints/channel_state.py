@@ -12,7 +12,7 @@ from typing import TypeVar
 from ...messages import ChannelStateHandle, MalformedMessage, SubtaskIndex
 from ..backends.backend import ReadState
 from ..errors import CorruptState
-from ..storage import inline_handle
+from ..handle_bytes import inline_handle
 
 T = TypeVar("T")
 

@@ -20,8 +20,9 @@ from urllib.parse import quote
 from ...messages import CheckpointId, StateHandle, SubtaskIndex, SubtaskState, VertexId
 from ..errors import CorruptState, WrongEncryptionKey
 from ..full_disk import named
+from ..handle_bytes import verified
 from ..keyring import Keyring, is_sealed, opened
-from ..storage import CheckpointStorage, handle_reader, verified
+from ..storage import CheckpointStorage, handle_reader
 from .snapshot_file import state_handles
 
 log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ from ..keys.key_index import keys_in
 from ..keys.word_table import Slots
 from ..kinds.aggregates import Aggregate
 from ..kinds.aggregation_fit import describe_aggregation
-from ..kinds.descriptors import KeyedStateDeclaration
+from ..kinds.state_declaration import KeyedStateDeclaration
 from .columnar_table import ColumnarTable, FrozenRows, FrozenTable
 from .group_sections import read_header, read_sections, sections_handle, sections_of, write_sections
 from .kept_sections import KeptSections, can_be_kept

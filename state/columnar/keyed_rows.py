@@ -20,7 +20,7 @@ from ..backends.timer_queue import TimerQueues
 from ..errors import InvalidState
 from ..keys.key_groups import KeyGroupRange
 from ..keys.word_table import Slots
-from ..kinds.descriptors import KeyedStateDeclaration
+from ..kinds.state_declaration import KeyedStateDeclaration
 from .row_store import RowStore
 from .rows_format import KeptRows, RowsFormat
 from .slot_keys import SlotKeys

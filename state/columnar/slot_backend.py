@@ -21,8 +21,8 @@ from ..backends.run_ledger import PlannedRuns, RunLedger, write_runs
 from ..backends.timer_queue import EVENT_TIMERS, PROCESSING_TIMERS, TimerQueues
 from ..errors import InvalidState
 from ..keys.word_table import Slots
-from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.record_serializer import node_of
+from ..kinds.state_declaration import KeyedStateDeclaration
 from .slot_keys import SlotKeys
 from .slot_restore import load_into
 from .slot_snapshot import KeyOrders, SlotView, SomeKeys

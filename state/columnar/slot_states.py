@@ -26,7 +26,8 @@ from ..errors import (
     of_operator,
 )
 from ..keys.word_table import Slots
-from ..kinds.descriptors import KeyedStateDeclaration, ReducingState, ValueState
+from ..kinds.descriptors import ReducingState, ValueState
+from ..kinds.state_declaration import KeyedStateDeclaration
 from .slot_keys import SlotKeys
 from .value_kinds import Columns, ValueKinds
 

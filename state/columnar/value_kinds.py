@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from ...messages.named_types import meant
 from ..errors import InvalidState
-from ..kinds.descriptors import KeyedStateDeclaration, ReducingState, ValueState
+from ..kinds.descriptors import ReducingState, ValueState
+from ..kinds.state_declaration import KeyedStateDeclaration
 
 Kind: TypeAlias = "type[int] | type[float] | type[bool]"
 Columns: TypeAlias = "tuple[npt.NDArray[Any], ...]"

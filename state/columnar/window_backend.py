@@ -25,7 +25,7 @@ from ..keys.key_index import keys_in
 from ..keys.word_table import Slots
 from ..kinds.aggregates import Aggregate
 from ..kinds.aggregation_fit import describe_aggregation
-from ..kinds.descriptors import KeyedStateDeclaration
+from ..kinds.state_declaration import KeyedStateDeclaration
 from .group_progress import GroupProgress, Progress
 from .group_sections import read_header, read_sections, schema_of, write_sections
 from .section_runs import rows_left

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import InvalidState
-from .descriptors import StateDeclaration
+from .state_declaration import StateDeclaration
 
 
 def declared_states(cls: type) -> dict[str, StateDeclaration]:

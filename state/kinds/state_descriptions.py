@@ -10,10 +10,11 @@ from ...messages import StateDescription
 from ..errors import InvalidState
 from .aggregation_fit import AGGREGATION, aggregation_misfit
 from .declared_states import declared_states
-from .descriptors import OperatorListState, StateDeclaration
+from .descriptors import OperatorListState
 from .record_serializer import declared_schema
 from .rows_fit import ROWS, rows_misfit
 from .schema_fit import is_converted, misfit, schema_text, values_of
+from .state_declaration import StateDeclaration
 
 LIST_KINDS = frozenset({OperatorListState.kind, "SourceOffset"})
 """State of an operator, not of its keys."""
@@ -39,7 +40,8 @@ def description_of(declared: StateDeclaration) -> StateDescription:
         schema = declared_schema(declared.stored_node())
     except LookupError:
         schema = None
-    return StateDescription(declared.name, declared.kind, schema, declared.former_names, declared.beside)
+    mode = declared.mode if isinstance(declared, OperatorListState) else ""
+    return StateDescription(declared.name, declared.kind, schema, declared.former_names, declared.beside, mode)
 
 
 def with_rules(states: Sequence[StateDescription], rules: Mapping[str, str]) -> tuple[StateDescription, ...]:

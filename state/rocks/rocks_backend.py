@@ -21,9 +21,9 @@ from ..backends.shared_files import UploadedFiles
 from ..backends.timer_queue import EVENT_TIMERS, KIND, PROCESSING_TIMERS, TimerQueues
 from ..errors import StateError
 from ..keys.moved_keys import may_move, moved_group, moved_text
-from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.record_serializer import node_of
 from ..kinds.schema_fit import Schema, SchemaMismatch
+from ..kinds.state_declaration import KeyedStateDeclaration
 from .rocks_accessors import EXPIRING, LASTING, RocksExpiring
 from .rocks_restore import Restored, restore_into
 from .rocks_snapshot import MainPart, RocksSnapshot, StateEntry

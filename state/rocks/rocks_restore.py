@@ -16,16 +16,10 @@ from ..backends.backend import NO_TIME, ReadState
 from ..backends.keyed_snapshot import StoredState, read_snapshots
 from ..backends.timer_queue import KIND as TIMERS
 from ..errors import StateIncompatible
-from ..kinds.descriptors import (
-    FoldingState,
-    ListState,
-    MapState,
-    ReducingState,
-    ValueState,
-    describe_state,
-)
+from ..kinds.descriptors import FoldingState, ListState, MapState, ReducingState, ValueState
 from ..kinds.record_serializer import TypeNode
 from ..kinds.schema_fit import SchemaMismatch, schema_text
+from ..kinds.state_declaration import describe_state
 from .rocks_snapshot import FORMAT_NAME, MainPart, StateEntry, fetch
 from .rocks_timers import timer_of
 from .row_codec import packed_parts

@@ -20,8 +20,8 @@ from ..backends.heap_state import HeapScope, HeapState
 from ..backends.keyed_snapshot import WrongValue
 from ..backends.private_copy import MISSING
 from ..errors import StateNotStorable, WrongStateType
-from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.schema_fit import Schema
+from ..kinds.state_declaration import KeyedStateDeclaration
 from ..kinds.value_fit import first_misfit
 from .cached_rows import CachedRows
 from .memory import RocksMemory

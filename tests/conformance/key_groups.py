@@ -12,6 +12,7 @@ from typing import Any
 
 from understudy.messages import OperatorListHandle
 from understudy.state.checkpoints.assignment import intersection, redistribute_lists
+from understudy.state.handle_bytes import inline_handle
 from understudy.state.keys.key_groups import (
     KeyGroupRange,
     default_max_parallelism,
@@ -21,7 +22,6 @@ from understudy.state.keys.key_groups import (
     mix,
     operator_index_of,
 )
-from understudy.state.storage import inline_handle
 
 from .scenario import REMARKS, Difference, Scenario, Skipped, UnknownWord, Words, compare, said, scenarios_of
 

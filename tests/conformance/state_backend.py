@@ -11,14 +11,8 @@ from weakref import WeakSet
 from understudy.messages import CheckpointId, KeyedStateHandle
 from understudy.state.backends.backend import KeyedStateBackend
 from understudy.state.checkpoints.state_backends import backend_named, backend_names
-from understudy.state.kinds.descriptors import (
-    FoldingState,
-    KeyedStateDeclaration,
-    ListState,
-    MapState,
-    ReducingState,
-    ValueState,
-)
+from understudy.state.kinds.descriptors import FoldingState, ListState, MapState, ReducingState, ValueState
+from understudy.state.kinds.state_declaration import KeyedStateDeclaration
 from understudy.state.storage import CheckpointStorage
 
 from ..contracts.fewer_examples import with_fewer_examples

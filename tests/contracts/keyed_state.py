@@ -30,14 +30,8 @@ from understudy.state.checkpoints.assignment import cut_handle
 from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot, store_in_file
 from understudy.state.errors import InvalidState, NoCurrentKey, ReadOnlyState, StateIncompatible, WrongStateType
 from understudy.state.keys.key_groups import key_group
-from understudy.state.kinds.descriptors import (
-    FoldingState,
-    KeyedStateDeclaration,
-    ListState,
-    MapState,
-    ReducingState,
-    ValueState,
-)
+from understudy.state.kinds.descriptors import FoldingState, ListState, MapState, ReducingState, ValueState
+from understudy.state.kinds.state_declaration import KeyedStateDeclaration
 from understudy.state.storage import CheckpointStorage, handle_reader
 
 MAX_PARALLELISM = 16

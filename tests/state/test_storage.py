@@ -17,8 +17,9 @@ import pytest
 from understudy.messages import JobId, StateHandle
 from understudy.state.durable_files import DurableFiles
 from understudy.state.errors import CorruptState, MissingState, OutsideRoot, UnwritableRoot
+from understudy.state.handle_bytes import inline_handle
 from understudy.state.root_mark import MARK
-from understudy.state.storage import CheckpointStorage, handle_reader, inline_handle
+from understudy.state.storage import CheckpointStorage, handle_reader
 from understudy.state.store_requests import why_unusable
 
 JOB = JobId("job-1")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from ....actors.operators.operator import OperatorContext
+from ....actors.operators.operator_context import OperatorContext
 from ....actors.operators.task_access import TaskAccess
 from ....messages import JobId, OperatorId
 from ....state import CorruptState, LogWriter, inlets_directory

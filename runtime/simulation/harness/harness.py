@@ -20,11 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Self
 
-import numpy as np
 import pyarrow as pa
 
-from ....actors.flow.elements import AnyBatch, Batch, TimedBatch, Times
-from ....actors.flow.records import rows_of
+from ....actors.flow.elements import Batch, TimedBatch
 from ....actors.operators.collector import OutputTag
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import END, Source, SourceState, offset_of
@@ -39,6 +37,7 @@ from ....messages import (
     encode,
     tag_of,
 )
+from .given import batch_of, records_of, snapshots_of, times_of
 from .harness_clock import HarnessClock
 from .harness_snapshot import HarnessMisused, HarnessSnapshot
 from .hosted_attempt import HostedAttempt, HostedJob
@@ -78,7 +77,7 @@ class OperatorHarness:
         """
         chain = hosted_chain(operator, (key_by, key_by_2), schemas, broadcast_2=broadcast_2)
         self._job = HostedJob(JobId(job_id), chain, max_parallelism, state_backend, dict(resources or {}))
-        self._attempt = HostedAttempt(self._job, _sequence(restore_from), parallelism, subtask_index, is_start=True)
+        self._attempt = HostedAttempt(self._job, snapshots_of(restore_from), parallelism, subtask_index, is_start=True)
 
     def restored(
         self,
@@ -93,7 +92,7 @@ class OperatorHarness:
         each from all snapshots. This harness is over by then, or stands for a zombie. It is a failover
         (`context.is_failover`) unless a newer checkpoint is complete here, or the parallelism changes.
         """
-        snapshots = _sequence(snapshot)
+        snapshots = snapshots_of(snapshot)
         if not snapshots:
             raise HarnessMisused("wanted a snapshot, or one of each subtask, found none")
         before = self._attempt.deployment
@@ -151,12 +150,12 @@ class OperatorHarness:
         Under a parallelism above 1 a keyed batch must be this subtask's own, as it would be in a job: see `share_of`.
         """
         self._check_input(input_index)
-        batch = _batch(records)
+        batch = batch_of(records)
         self._check_own_keys(batch, input_index)
         if timestamps is not None and len(timestamps) != len(batch):
             raise HarnessMisused(f"timestamps: wanted one for each of {len(batch)} records, found {len(timestamps)}")
         if len(batch):
-            timed = batch if timestamps is None else TimedBatch(batch, _times("timestamps", timestamps))
+            timed = batch if timestamps is None else TimedBatch(batch, times_of("timestamps", timestamps))
             self._attempt.process(timed, input_index)
 
     def watermark(self, watermark_ms: int, input_index: int = 0) -> None:
@@ -164,11 +163,11 @@ class OperatorHarness:
         Of two inputs the slower one counts.
         """
         self._check_input(input_index)
-        self._attempt.receive(int(_times("watermark", [watermark_ms])[0]), input_index)
+        self._attempt.receive(int(times_of("watermark", [watermark_ms])[0]), input_index)
 
     def share_of(self, records: Batch | Iterable[Any], input_index: int = 0) -> Batch:
         """Those of the records whose keys this subtask owns; all of them when there are no keys."""
-        batch = _batch(records)
+        batch = batch_of(records)
         own = self._attempt.own(batch, input_index)
         if own is None:
             return batch
@@ -219,18 +218,18 @@ class OperatorHarness:
 
     def output(self) -> list[Any]:
         """The records emitted since the last take, in order; those of columns as Rows."""
-        return [record for batch in self._attempt.emitted for record in _records(batch)]
+        return [record for batch in self._attempt.emitted for record in records_of(batch)]
 
     def take_output(self) -> list[Any]:
         """The same, and forget them."""
-        return [record for batch in self.take_batches() for record in _records(batch)]
+        return [record for batch in self.take_batches() for record in records_of(batch)]
 
     def timed_output(self) -> list[tuple[Any, int | None]]:
         """As `output`, each record with its event time; None for one that has none."""
         found: list[tuple[Any, int | None]] = []
         for batch in self._attempt.emitted:
             times = batch.times.tolist() if isinstance(batch, TimedBatch) else [None] * len(batch)
-            found += zip(_records(batch), times, strict=True)
+            found += zip(records_of(batch), times, strict=True)
         return found
 
     def side_output(self, tag: OutputTag) -> list[Any]:
@@ -239,7 +238,7 @@ class OperatorHarness:
             raise HarnessMisused(
                 f"side_output: wanted an OutputTag, such as OutputTag({str(tag)!r:.60}), found {tag!r:.60}"
             )
-        return [record for batch in self._attempt.sides.get(tag.name, ()) for record in _records(batch)]
+        return [record for batch in self._attempt.sides.get(tag.name, ()) for record in records_of(batch)]
 
     def watermarks(self) -> list[int]:
         """The watermarks that went on behind the operator, in order."""
@@ -338,7 +337,7 @@ class OperatorHarness:
         where = self._attempt.deployment
         own = self._attempt.own(batch, input_index) if where.parallelism > 1 else None
         if own is not None and not own.all():
-            record = _records(batch)[own.tolist().index(False)]
+            record = records_of(batch)[own.tolist().index(False)]
             raise HarnessMisused(
                 f"record {record!r:.80} belongs to another subtask by its key, and this is subtask "
                 f"{where.subtask_index} of {where.parallelism}: process(harness.share_of(records))"
@@ -376,34 +375,3 @@ def _question(job_id: JobId, operator: str, message: Any, key: Any) -> AskOperat
         question, plain = None, message
     has_key = key is not _NO_KEY
     return AskOperator(job_id, operator, has_key, key if has_key else None, question, plain)
-
-
-def _sequence(snapshots: HarnessSnapshot | Sequence[HarnessSnapshot]) -> tuple[HarnessSnapshot, ...]:
-    return (snapshots,) if isinstance(snapshots, HarnessSnapshot) else tuple(snapshots)
-
-
-def _times(what: str, given: Sequence[Any]) -> Times:
-    """Raises HarnessMisused for what are no whole milliseconds."""
-    for each in given:
-        if isinstance(each, bool) or not hasattr(each, "__index__"):
-            raise HarnessMisused(
-                f"{what}: wanted whole milliseconds since 1970, found {type(each).__name__} {each!r:.60}: of a "
-                "datetime with a time zone, int(moment.timestamp() * 1000)"
-            )
-    return np.array(given, np.int64)
-
-
-def _batch(records: Any) -> Batch:
-    """A batch of its own. A single record, given by mistake, is refused."""
-    if isinstance(records, pa.RecordBatch):
-        return records
-    if isinstance(records, str | bytes | dict | tuple) or not isinstance(records, Iterable):
-        found = f"{records!r:.80}: a single record is given as [record]"
-        raise HarnessMisused(f"wanted a list of records or a pyarrow.RecordBatch, found {found}")
-    return list(records)
-
-
-def _records(batch: AnyBatch) -> list[Any]:
-    if isinstance(batch, TimedBatch):
-        batch = batch.records
-    return rows_of(batch) if isinstance(batch, pa.RecordBatch) else batch

@@ -41,7 +41,7 @@ from understudy.state.checkpoints.shared_state import DoomedMetadata, SavepointA
 from understudy.state.checkpoints.snapshot_file import state_handles, state_size_bytes
 from understudy.state.checkpoints.state_backends import FILESYSTEM
 from understudy.state.errors import StateNotStorable
-from understudy.state.storage import inline_handle
+from understudy.state.handle_bytes import inline_handle
 
 JOB, MAP, OPERATOR, FIRST = JobId("job"), VertexId("map"), OperatorId("op"), SubtaskIndex(0)
 A, B, C = SharedFileId("a"), SharedFileId("b"), SharedFileId("c")

@@ -14,7 +14,7 @@ from understudy.actors.flow.key_selector import KeySelector
 from understudy.actors.flow.records import rows_of
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.keyed_operator import KeyedOperator
-from understudy.actors.operators.operator import OperatorContext
+from understudy.actors.operators.operator_context import OperatorContext
 from understudy.actors.operators.timers import Timers
 from understudy.actors.tasks.operator_hooks import blame
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, KeyedStateHandle, OperatorId, SubtaskIndex

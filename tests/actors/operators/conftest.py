@@ -13,7 +13,8 @@ from understudy.actors.operators.aggregate import ColumnarAggregate
 from understudy.actors.operators.assign_timestamps import AssignTimestamps
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.keyed_operator import KeyedOperator
-from understudy.actors.operators.operator import Operator, OperatorContext
+from understudy.actors.operators.operator import Operator
+from understudy.actors.operators.operator_context import OperatorContext
 from understudy.actors.operators.timers import Timers
 from understudy.messages import ExecutionAttemptId, JobId, KeyedStateHandle, OperatorId, SubtaskIndex
 from understudy.state import HeapBackend, OperatorStateBackend, bind_states, handle_reader

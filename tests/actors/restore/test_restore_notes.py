@@ -12,11 +12,11 @@ import pytest
 from tests.state.kinds.test_evolution import called
 from understudy.actors.restore.restore_check import check_restore
 from understudy.messages import StateDescription
-from understudy.state.kinds.descriptors import ListState, MapState, ValueState
+from understudy.state.kinds.descriptors import ListState, MapState, OperatorListState, ValueState
 from understudy.state.kinds.state_descriptions import description_of
 
 from ..graphs import graph
-from ..savepoints import chain, checkpoint, keyed_state, operator
+from ..savepoints import chain, checkpoint, keyed_state, list_state, operator
 
 ALL = range(128)
 TOTAL = description_of(ValueState(int, name="total"))
@@ -52,6 +52,39 @@ def test_only_what_may_be_a_renamed_state_is_noted(
     was: list[StateDescription], now: list[StateDescription], is_noted: bool
 ) -> None:
     assert bool(notes(was, now)) == is_noted
+
+
+def mode_notes(stored: str, was: int, declared: str, now: int, held: int = 2) -> tuple[str, ...]:
+    """Of a list `rules`, which its program may know by another name today."""
+    rules = description_of(OperatorListState(int, name="rules now", mode=declared).formerly("rules"))  # type: ignore[arg-type]
+    saved = checkpoint((chain(operator("rate"), parallelism=was), [{"rate": list_state("rules", held, stored)}] * was))
+    return check_restore(saved, graph(chain(operator("rate", rules), parallelism=now))).notes
+
+
+def test_a_list_of_another_mode_than_the_stored_one_is_noted_also_where_the_savepoint_describes_no_mode() -> None:
+    assert mode_notes("split", 2, "broadcast", 3) == (
+        "operator 'rate': the list 'rules' was stored with mode 'split', and its mode is 'broadcast' now, which counts "
+        "from the next savepoint on. This time its items go to the subtasks, of which there were 2 and are 3, as "
+        "'split' says: each has some of the items. At parallelism 2, as before, each keeps its own: go on so, and "
+        "change it from then on",
+    )
+    (note,) = mode_notes("union", 2, "broadcast", 2)
+    assert note.endswith("as 'union' says: each has the items of all of them")
+
+
+@pytest.mark.parametrize(
+    ("stored", "was", "declared", "now", "held"),
+    [
+        ("split", 2, "split", 3, 2),
+        ("split", 2, "broadcast", 2, 2),
+        ("broadcast", 2, "split", 2, 2),
+        ("union", 1, "broadcast", 1, 2),
+        ("split", 2, "broadcast", 3, 0),
+    ],
+    ids=["the same mode", "each keeps its own", "each keeps its own, too", "one subtask", "nothing is held"],
+)
+def test_a_mode_that_changes_nothing_is_not_noted(stored: str, was: int, declared: str, now: int, held: int) -> None:
+    assert mode_notes(stored, was, declared, now, held) == ()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from understudy.actors.operators.collector import Collector
-from understudy.actors.operators.operator import Operator, OperatorContext
+from understudy.actors.operators.operator import Operator
+from understudy.actors.operators.operator_context import OperatorContext
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, OperatorListHandle, SubtaskIndex
 from understudy.state.backends.binding import bind_states
 from understudy.state.backends.operator_state import OperatorStateBackend

@@ -14,8 +14,8 @@ from understudy.messages import KeyedStateHandle, OperatorId, SharedFileId, Shar
 from understudy.state.backends.group_parts import lay_out
 from understudy.state.backends.stored_runs import StoredRun, manifest_of
 from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot
+from understudy.state.handle_bytes import inline_handle
 from understudy.state.root_mark import MARK
-from understudy.state.storage import inline_handle
 
 from .made import ALL, Subtask, aggregation, declared_states, joined_rows, lists, savepoint
 

@@ -11,8 +11,9 @@ from understudy.messages import OperatorListHandle
 from understudy.state.backends.operator_state import OperatorStateBackend
 from understudy.state.checkpoints.assignment import redistribute_lists
 from understudy.state.errors import CorruptState, ReadOnlyState, StateIncompatible, StateNotStorable
+from understudy.state.handle_bytes import inline_handle
 from understudy.state.kinds.descriptors import OperatorListState
-from understudy.state.storage import handle_reader, inline_handle
+from understudy.state.storage import handle_reader
 
 READ = handle_reader(None)
 PENDING = OperatorListState(str, name="pending")

@@ -11,7 +11,7 @@ import pytest
 from understudy.messages import CheckpointId, SharedFileId, SharedStateHandle
 from understudy.state.backends.run_ledger import MOST_OF_A_LEVEL, RunLedger, RunPlan
 from understudy.state.backends.stored_runs import StoredRun
-from understudy.state.storage import inline_handle
+from understudy.state.handle_bytes import inline_handle
 
 SLOTS = 20_000
 STORED = StoredRun(SharedStateHandle(SharedFileId("run"), inline_handle(b"")), 0, "heap")

@@ -18,8 +18,8 @@ from understudy.messages import (
     SubtaskState,
 )
 from understudy.state.checkpoints.assignment import assign_state, assign_watermarks, cut_handle, redistribute_lists
+from understudy.state.handle_bytes import inline_handle
 from understudy.state.keys.key_groups import key_group_range
-from understudy.state.storage import inline_handle
 
 from ...conformance.key_groups import list_handle, named
 

@@ -38,10 +38,10 @@ from understudy.state.checkpoints.assignment import assign_state
 from understudy.state.columnar import columnar_table
 from understudy.state.columnar.columnar_backend import ColumnarBackend
 from understudy.state.columnar.columnar_table import ColumnarTable
+from understudy.state.handle_bytes import inline_handle, verified
 from understudy.state.keys.key_groups import KeyGroupRange, key_group, key_group_range, key_groups_of
 from understudy.state.keys.key_index import KeyIndex
 from understudy.state.kinds.aggregates import Aggregate, Avg, Count, Max, Min, Sum
-from understudy.state.storage import inline_handle, verified
 
 pytestmark = pytest.mark.every_run
 

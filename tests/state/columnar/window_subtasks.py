@@ -29,10 +29,11 @@ from understudy.state import SnapshotTarget
 from understudy.state.checkpoints.assignment import assign_state
 from understudy.state.columnar.window_backend import WindowBackend
 from understudy.state.columnar.window_rows import Results, Stored, WindowRows
+from understudy.state.handle_bytes import verified
 from understudy.state.keys.key_groups import key_group_range, key_groups_of, operator_index_of
 from understudy.state.kinds.aggregates import Aggregate, Count, Max, Sum
 from understudy.state.kinds.aggregation_fit import STATE_NAME
-from understudy.state.storage import CheckpointStorage, verified
+from understudy.state.storage import CheckpointStorage
 
 from .window_model import Result, Row
 

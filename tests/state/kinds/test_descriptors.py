@@ -16,9 +16,9 @@ from understudy.state.kinds.descriptors import (
     MapState,
     OperatorListState,
     ReducingState,
-    StateDeclaration,
     ValueState,
 )
+from understudy.state.kinds.state_declaration import StateDeclaration
 
 
 class Base:

@@ -16,13 +16,13 @@ from understudy.state.errors import InvalidState, StateIncompatible
 from understudy.state.kinds.declared_states import declared_states
 from understudy.state.kinds.descriptors import (
     FoldingState,
-    KeyedStateDeclaration,
     ListState,
     MapState,
     OperatorListState,
     ReducingState,
     ValueState,
 )
+from understudy.state.kinds.state_declaration import KeyedStateDeclaration
 from understudy.state.kinds.state_descriptions import description_of, state_change, state_misfit
 
 TARGET = SnapshotTarget(

@@ -25,12 +25,13 @@ from understudy.state.checkpoints.assignment import cut_handle
 from understudy.state.checkpoints.local_copies import LocalCopies
 from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot, state_size_bytes, store_in_file
 from understudy.state.errors import CorruptState, LocalStateFailed, MissingState, StateIncompatible
+from understudy.state.handle_bytes import verified
 from understudy.state.kinds.descriptors import ValueState
 from understudy.state.rocks.memory import RocksMemory
 from understudy.state.rocks.rocks_backend import RocksBackend
 from understudy.state.rocks.rocks_snapshot import FORMAT_NAME
 from understudy.state.rocks.store import StoreOptions
-from understudy.state.storage import CheckpointStorage, handle_reader, verified
+from understudy.state.storage import CheckpointStorage, handle_reader
 
 MAX_PARALLELISM = 16
 ALL = range(MAX_PARALLELISM)

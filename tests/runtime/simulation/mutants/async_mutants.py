@@ -21,7 +21,8 @@ from understudy.actors.operators.operator import Operator
 from understudy.runtime.coroutines.call_runner import LoopRunner
 from understudy.runtime.simulation.histories import mix
 from understudy.runtime.simulation.histories.scenario import Scenario
-from understudy.state.backends.shared_backend import SharedBackend, SharedTimers
+from understudy.state.backends.shared_backend import SharedBackend
+from understudy.state.backends.shared_timers import SharedTimers
 from understudy.state.backends.unit_of_work import CURRENT, UnitOfWork
 
 from .mutant import CUT, LIVENESS, OUTPUT, Patch, Scenarios, mutant, nothing
