@@ -147,7 +147,7 @@ def test_a_task_manager_that_ends_meanwhile_decides_at_once(stage: TakenOverJob)
     stage.begin()
     stage.links.on(stage.offers[0])
     stage.links.on(TaskManagerExited(JOB, 1, "killed"))
-    assert stage.job.done == ["abandoned", "started"], "and the job, which begins anew, is not told of the process of before"
+    assert stage.job.done == ["abandoned", "started"], "the job, which begins anew, is not told of the process before"
     assert len(stage.told(stage.offers[0])) == 1
 
 
