@@ -1,4 +1,4 @@
-"""RepeatedCommits: whether a sink of the user's was told to commit a transaction that it had committed before.
+"""RepeatedCommits: whether a sink of the user's commits a transaction that it has committed before.
 
 That is no mistake of the job: who dies behind a commit commits again when it is restored. But a commit that appends, or
 adds up, does it twice. Of a sink that writes to a TransactionalLog it is seen whether it has.
@@ -49,7 +49,7 @@ class RepeatedCommits:
     def _say(self, name: str, transaction: Any) -> None:
         self.found.setdefault(
             name,
-            f"sink {name!r} was told to commit {transaction!r:.60} again, as after each failure between a commit and "
+            f"sink {name!r} commits {transaction!r:.60} again, as after each failure between a commit and "
             "the next checkpoint: commit must change nothing then. Let it look whether that is there already, as under "
             "the transaction's own name, or replace what is there in place of adding to it",
         )

@@ -154,7 +154,7 @@ def _appending(sink: type[Appends]) -> StreamEnvironment:
 def test_a_commit_that_adds_each_time_it_is_called_is_named() -> None:
     told = _told(_appending(Appends))
     assert told.startswith("exactly-once: sink 'appended' has committed ")
-    assert "Likely cause: sink 'appends-1' was told to commit [" in told
+    assert "Likely cause: sink 'appends-1' commits [" in told
     assert "again, as after each failure between a commit and the next checkpoint: commit must change nothing" in told
 
 
