@@ -5,7 +5,8 @@ may have been restored. Output that is visible too early: a TransactionalLog gro
 barrier, when the checkpoint may still fail. An offset that does not say what comes next: other records follow on it
 than did before. Where nothing of that was found, the clock, and then the moments of checkpoints; where not even that,
 calls that give something else in each run, and variables of the program that a function changes; and last, generators
-and caches, whose contents nobody can compare, and state that expires by the clock. All are likely causes, and no more.
+and caches, whose contents nobody can compare, state that expires by the clock, and transactions that are committed
+again. All are likely causes, and no more.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from ...api.captured_changes import changes, changes_of
 from ...api.stream_graph import StreamNode
 from ..harness.attribute_watch import Held, is_generator, same_data, what_is_held, what_was_lost
 from ..world.transactional_log import logs_of_this_world
-from .reached_functions import caches_reached_by, functions_reached_by
+from .reached_functions import caches_reached_by, functions_reached_by, methods_reached_by
+from .repeated_commits import RepeatedCommits
 from .unsteady_calls import FILES, unsteady_calls
 
 _OF_THE_RECORD = "Make random numbers from the record: random.Random(record_id), or numpy's default_rng(record_id)"
@@ -61,18 +63,21 @@ class Causes:
         self._memories: dict[str, str] = {}
         self._sets: dict[str, str] = {}
         """And the same again, in this order."""
+        self._commits = RepeatedCommits()
         self._after: dict[tuple[object, ...], dict[bytes, Any]] = defaultdict(dict)
         """By source, of whichever job of the history, and offset, the first record that came then."""
 
     @property
     def found(self) -> tuple[str, ...]:
         seen, in_code = (self._found, self._clocks, self._paced), (self._unsteady, self._variables)
-        return tuple(next(filter(None, (*seen, *in_code, self._memories, self._sets)), {}).values())
+        last = self._memories, self._commits.found, self._sets
+        return tuple(next(filter(None, (*seen, *in_code, *last)), {}).values())
 
     def begin_again(self) -> None:
         """Another history follows: nothing in it is a restore of what was before."""
         self._at_barriers.clear()
         self._sizes.clear()
+        self._commits.begin_again()
 
     def look_at(self, operator: Operator) -> None:
         """Stand before what a new operator is called with."""
@@ -89,7 +94,9 @@ class Causes:
                 ("on_checkpoint", "at a barrier"),
             ):
                 self._look_at_output(operator, name, moment)
-            if not isinstance(operator, TwoPhaseCommitSink):  # that one commits what was prepared
+            if isinstance(operator, TwoPhaseCommitSink):  # in open it commits what was prepared
+                self._commits.look_at(operator)
+            else:
                 self._look_at_output(operator, "open", _IN_OPEN)
 
     def look_at_code(self, operator: Operator) -> None:
@@ -113,7 +120,8 @@ class Causes:
 
     def _look_at_variables(self, operator: Operator) -> None:
         helpers = (change for function in functions_reached_by(operator) for change in changes(function))
-        for function, what, file, line in (*changes_of(operator), *helpers):
+        objects = (change for method, itself in methods_reached_by(operator) for change in changes(method, itself))
+        for function, what, file, line in (*changes_of(operator), *helpers, *objects):
             self._variables.setdefault(
                 what,
                 f"{function} changes {what} of your program ({file}:{line}): no checkpoint holds it, and what it is "
@@ -122,17 +130,9 @@ class Causes:
             )
 
     def _look_at_calls(self, operator: Operator) -> None:
-        for function, asks, file, line in unsteady_calls(operator):
-            where = f" ({file}:{line})" if file else ""
-            told = f"{function} calls {asks}{where}, which gives something else in each run"
-            if asks in FILES:
-                told = (
-                    f"{function} calls {asks}{where}: such a file outlives failures and earlier runs, and no restore "
-                    "takes back what is in it. Keep what later records need in state, and write files with a FileSink"
-                )
-                self._memories.setdefault(f"{function} {asks}", told)
-                continue
-            self._unsteady.setdefault(f"{function} {asks}", told)
+        for each in unsteady_calls(operator):
+            into = self._memories if each.asks in FILES else self._unsteady
+            into.setdefault(f"{each.function} {each.asks}", each.told)
 
     def _look_at_offsets(self, source: Any) -> None:
         """Whether the same records follow on an offset, each time."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from types import FunctionType, MethodType, ModuleType
+from inspect import getattr_static
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ....actors.operators.operator import Operator
@@ -36,7 +37,24 @@ def caches_reached_by(operator: Operator) -> Iterator[Any]:
     return (each for each in _reached_by(operator) if isinstance(each, _CACHE) and _is_the_users(each.__wrapped__))
 
 
+def methods_reached_by(operator: Operator) -> Iterator[tuple[FunctionType, object]]:
+    """Methods that these functions name, and objects of the user's that they name too, as in `CACHE.add(record)`."""
+    for function in functions_reached_by(operator):
+        captured = captured_by(function)
+        for code in codes_of(function.__code__):
+            named = (captured["GLOBAL"].get(name, captured["DEREF"].get(name)) for name in _names_in(code))
+            for value in named:
+                if isinstance(value, type | ModuleType | FunctionType) or not _is_the_users(type(value)):
+                    continue
+                methods = (getattr_static(value, name, None) for name in code.co_names)
+                yield from ((each, value) for each in methods if isinstance(each, FunctionType) and _is_the_users(each))
+
+
 # ---- inside
+
+
+def _names_in(code: CodeType) -> tuple[str, ...]:
+    return (*code.co_names, *code.co_freevars)
 
 
 def _reached_by(operator: Operator) -> Iterator[Any]:

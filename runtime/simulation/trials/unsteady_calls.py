@@ -1,4 +1,5 @@
-"""UnsteadyCalls: where a user's functions ask for what is another one in each run: the time, random numbers, ids.
+"""UnsteadyCalls: where a user's functions ask for what is another one in each run: the time, random numbers, ids; or in
+each process: the hash of a text.
 
 Known from their bytecode, so a call through a variable of a function or an attribute is not seen.
 """
@@ -30,7 +31,7 @@ _CALLS: dict[Callable[..., Any], str] = {
         (time, "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns"),
         (uuid, "uuid1 uuid4"),
         (os, "urandom getpid"),
-        (builtins, "open"),
+        (builtins, "open hash"),
         (pathlib, "Path"),
         (sqlite3, "connect"),
         (secrets, "token_bytes token_hex token_urlsafe randbelow choice"),
@@ -44,6 +45,18 @@ _WRITES = frozenset({"write_text", "write_bytes"})
 FILES = frozenset({"open", "pathlib.Path", "sqlite3.connect", *(f"Path.{name}" for name in _WRITES)})
 """What is not another one in each run, but what the run before has left there."""
 _NOW = frozenset({"now", "today", "utcnow"})
+_OF_FILES = (
+    ": such a file outlives failures and earlier runs, and no restore takes back what is in it. Keep what later "
+    "records need in state, and write files with a FileSink"
+)
+_OF_HASHES = (
+    ": of a text it is another number in each process, so after a restart nothing is found under it again, in state or "
+    "elsewhere. zlib.crc32(text.encode()) is always the same"
+)
+_OF_TIMES = (
+    ", which gives something else in each run. Take the time from the record, or in an operator from "
+    "self.context.clock.wall_ms(): timers of processing time go by that clock, which is virtual in tests"
+)
 
 
 class UnsteadyCall(NamedTuple):
@@ -54,6 +67,21 @@ class UnsteadyCall(NamedTuple):
     file: str
     line: int
 
+    @property
+    def told(self) -> str:
+        """With what to do."""
+        where = f" ({self.file}:{self.line})" if self.file else ""
+        return f"{self.function} calls {self.asks}{where}{self._what_of_it}"
+
+    @property
+    def _what_of_it(self) -> str:
+        if self.asks in FILES:
+            return _OF_FILES
+        if self.asks == "hash":
+            return _OF_HASHES
+        owner, _, name = self.asks.rpartition(".")
+        return _OF_TIMES if owner == "time" or name in _NOW else ", which gives something else in each run"
+
 
 def unsteady_calls(operator: Operator) -> Iterator[UnsteadyCall]:
     """Of all functions of the user's that it has, and that these call. An attribute that is such a function itself has
@@ -63,6 +91,8 @@ def unsteady_calls(operator: Operator) -> Iterator[UnsteadyCall]:
         if not isinstance(value, FunctionType) and (asks := _asks(value)):
             yield UnsteadyCall(f"attribute {name!r} of {type(operator).__name__}", asks, "", 0)
     for function in functions_reached_by(operator):
+        if function.__name__ == "__hash__":  # a record may be a key of a dict that lives no longer than its process
+            continue
         named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"
         for code in codes_of(function.__code__):
             for line, asks in _found(code, {**vars(builtins), **function.__globals__}):

@@ -93,6 +93,20 @@ def test_a_snapshot_that_is_written_later_holds_what_was_when_it_was_taken() -> 
     assert all(each.identity for each in written), "one that has begun meanwhile is asked with the same key again"
 
 
+def test_results_that_leave_before_a_snapshot_is_written_are_in_it_all_the_same() -> None:
+    stage = Stage(Asking(), ordered=True)
+    stage.take("a", "b")
+    stage.hand.end("b", "result")
+    stage.turn()
+    frozen = stage.calls.freeze()
+    stage.hand.end("a")
+    stage.turn()
+    assert stage.emitted() == ["result"]
+
+    written = [*frozen.calls, *frozen.later()]
+    assert [(each.record, each.results) for each in written] == [("a", None), ("b", [("", ["result"])])]
+
+
 def test_a_barrier_settles_some_and_what_is_left_runs_still_with_its_key() -> None:
     """The task stands still for a barrier, however many have ended."""
     operator = ByKey()

@@ -88,6 +88,17 @@ def test_each_record_has_the_version_of_its_time(lag_ms: int | None) -> None:
     assert found == [(f"0 {time_ms}", f"1 {time_ms}") for time_ms in range(RECORDS)]
 
 
+def test_a_version_that_comes_out_of_order_has_its_place_among_many() -> None:
+    with OperatorHarness(RecordTemporalJoin(False), key_by=lambda _: 0, key_by_2=lambda _: 0) as harness:
+        times = [*range(0, 1_000, 10), 505, 995]
+        for time_ms in times:
+            harness.process([time_ms], 1, timestamps=[time_ms])
+        harness.process([504, 507, 999], timestamps=[504, 507, 999])
+        for side in (0, 1):
+            harness.watermark(END, side)
+        assert harness.output() == [(504, 500), (507, 505), (999, 995)]
+
+
 @pytest.mark.parametrize("lag_ms", [None, 0, 300])
 def test_what_found_no_match_comes_at_its_time(lag_ms: int | None) -> None:
     with OperatorHarness(interval("left", 20)(), key_by=lambda _: 0, key_by_2=lambda _: 0) as harness:

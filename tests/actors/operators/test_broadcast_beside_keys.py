@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -21,6 +22,7 @@ from understudy import (
     ValueState,
 )
 from understudy.actors.errors import UserCodeError
+from understudy.actors.flow.elements import TimedBatch
 from understudy.testing import HarnessMisused, OperatorHarness, assert_exactly_once, assert_survives_restore
 
 LIMITS = [{"limit": 3}, {"limit": 2}]
@@ -155,6 +157,27 @@ def test_a_record_gets_the_time_of_its_rule_and_timers_wait_for_both() -> None:
         assert harness.take_output() == [("rule", 6), ("rule", 9)]
         harness.watermark(20, 1)
         assert harness.take_output() == [("a", 15)]
+
+
+class Reached(KeyedOperator):
+    """How far event time has come where each record is taken."""
+
+    inputs = 2
+
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect(("event", self.watermark))
+
+    def process_2(self, record: Any, out: Collector) -> None:
+        out.collect(("rule", self.watermark))
+
+
+def test_how_far_the_split_of_a_rule_has_come_says_nothing_of_the_events_after_it() -> None:
+    with OperatorHarness(Reached, key_by=0, broadcast_2=True) as harness:
+        for index in range(2):
+            harness.watermark(5, index)
+        harness._attempt.process(TimedBatch(["one", "two"], np.array([30, 40]), None, np.array([2, 20])), 1)
+        harness.process([("a", 1)], timestamps=[10])
+        assert harness.take_output() == [("rule", 5), ("rule", 20), ("event", 5)]
 
 
 def test_which_streams_can_be_connected() -> None:

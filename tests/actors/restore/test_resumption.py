@@ -92,6 +92,12 @@ def test_what_a_deposed_run_has_stored_after_its_successor_looked_is_passed_over
     assert past.found() == "job-1/3"
 
 
+def test_a_savepoint_that_is_gone_is_taken_where_its_own_run_has_stored_it(past: Past) -> None:
+    past.run(3, 4, 5)
+    past.claim().start(CheckpointId(4), "jobmanager://savepoints/of-a-process-that-is-dead")
+    assert past.found() == "job-1/4"
+
+
 def test_of_spoilt_ones_the_next_older_one_is_taken_in_earlier_runs_too(
     past: Past, caplog: pytest.LogCaptureFixture
 ) -> None:

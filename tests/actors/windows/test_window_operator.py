@@ -165,6 +165,15 @@ def test_a_record_whose_own_session_is_over_joins_an_open_one() -> None:
     assert stage.advance(30) == [("a", (3, 22), 3)]
 
 
+def test_of_a_key_with_many_sessions_one_that_is_over_takes_no_more() -> None:
+    """What is kept of a crowded key beside its state goes with the state."""
+    stage = summed(session(10))
+    stage.put(*[("a", 1)] * 20, at=list(range(0, 2_000, 100)))
+    assert stage.advance(9) == [("a", (0, 10), 1)]
+    stage.put(("a", 5), at=[10])
+    assert stage.advance(19) == [("a", (10, 20), 5)]
+
+
 def test_triggers_of_sessions_that_merge_are_merged_too() -> None:
     """Flink: WindowOperatorTest.testSessionWindowsWithCountTrigger."""
     stage = summed(session(3000), trigger=purging(count(4)))

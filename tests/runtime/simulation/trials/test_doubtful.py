@@ -6,6 +6,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,38 @@ def routed(number: int) -> int:
     return number
 
 
+class Seen:
+    """As programs have one in a module."""
+
+    def __init__(self) -> None:
+        self._numbers: set[int] = set()
+
+    def is_new(self, number: int) -> bool:
+        self._numbers.add(number)
+        return True
+
+
+SEEN = Seen()
+
+
+def remembered(number: int) -> int:
+    return number if SEEN.is_new(number) else -1
+
+
+def bucket(number: int) -> int:
+    return number + 0 * hash(str(number))
+
+
+@dataclass(frozen=True)
+class Hashable:
+    number: int
+
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+
 def plain(number: int) -> int:
-    return number
+    return Hashable(number).number
 
 
 def _survived(function: Callable[[int], Any]) -> Any:
@@ -60,12 +91,19 @@ def _survived(function: Callable[[int], Any]) -> Any:
         (stored, "stored calls sqlite3.connect ("),
         (drawn, "drawn calls random.random ("),
         (routed, "routed changes the dict 'ROUTES' of your program ("),
+        (remembered, "is_new changes the set 'self._numbers' of your program ("),
+        (bucket, "bucket calls hash ("),
     ],
 )
 def test_it_is_named(function: Callable[[int], Any], told: str) -> None:
     survived = _survived(function)
     assert survived.doubtful[0].startswith(told)
     assert f"; not found wrong, but doubtful (.doubtful): {told}{__file__}:" in str(survived)
+
+
+def test_what_to_do_is_said() -> None:
+    assert "zlib.crc32(text.encode()) is always the same" in _survived(bucket).doubtful[0]
+    assert "from self.context.clock.wall_ms()" in _survived(elapsed).doubtful[0]
 
 
 def by_route(number: int) -> int:

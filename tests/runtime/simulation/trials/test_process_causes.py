@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from understudy import Collector, KeyedOperator, Operator, StreamEnvironment
+from understudy import Collector, KeyedOperator, Operator, StreamEnvironment, TwoPhaseCommitSink
 from understudy.testing import KillProcess, TransactionalLog, assert_exactly_once
 
 KILL = KillProcess(at_ms=3_300, who=0)
@@ -120,3 +120,43 @@ def test_a_file_that_a_function_opens_is_named(tmp_path: Path) -> None:
     assert told.startswith("unrepeatable: ")
     assert "Likely cause: counted calls open (" in told
     assert "no restore takes back what is in it" in told
+
+
+class Appends(TwoPhaseCommitSink[list[int]]):
+    """Without a look at what is there."""
+
+    def begin_transaction(self) -> list[int]:
+        return []
+
+    def write(self, transaction: list[int], batch: Any) -> None:
+        transaction += batch
+
+    def pre_commit(self, transaction: list[int]) -> None: ...
+
+    def commit(self, transaction: list[int]) -> None:
+        TransactionalLog("appended").write(transaction)
+
+    def abort(self, transaction: list[int]) -> None: ...
+
+
+class AppendsOnce(Appends):
+    def commit(self, transaction: list[int]) -> None:
+        there = TransactionalLog("appended").committed()
+        TransactionalLog("appended").write([number for number in transaction if number not in there])
+
+
+def _appending(sink: type[Appends]) -> StreamEnvironment:
+    env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=1_000)
+    env.from_collection(range(30)).sink_to(sink)
+    return env
+
+
+def test_a_commit_that_adds_each_time_it_is_called_is_named() -> None:
+    told = _told(_appending(Appends))
+    assert told.startswith("exactly-once: sink 'appended' has committed ")
+    assert "Likely cause: sink 'appends-1' commits [" in told
+    assert "again, as after each failure between a commit and the next checkpoint: commit must change nothing" in told
+
+
+def test_a_commit_that_looks_what_is_there_survives() -> None:
+    assert_exactly_once(_appending(AppendsOnce), faults=[KILL], histories=2, task_managers=1)
