@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from ...messages import JobId, SubmitJob, TaskManagerExited
 from .spark_batch_limit import unmeasured_batches
-from .spark_failure import told
+from .spark_failure import told, was_cancelled, why_tasks_failed
 from .spark_input import pipe_of_worker, whole
 from .spark_session_use import why_gone
 from .task_manager_process import NEVER_REACHED, TaskManagerLaunch, run_task_manager
@@ -134,10 +134,18 @@ class SparkLauncher:
             reason = _last_word(jvm.PythonRDD.runJob(context._jsc.sc(), rdd, partitions))
         except Exception as error:  # noqa: BLE001 - supervision boundary: whatever ended it, the JobManager decides
             reason, repeatable = told(error)
+            if was_cancelled(reason):
+                reason = self._why_cancelled(f"{job.group}-{index}")
         gone = None
         with contextlib.suppress(Exception):  # what cannot be asked may be there
             gone = why_gone(self._spark)
         self._tell(TaskManagerExited(job_id, index, gone or reason, repeatable, is_last=gone is not None))
+
+    def _why_cancelled(self, group: str) -> str:
+        with contextlib.suppress(Exception):  # Spark's books are of an interface that is its own
+            if said := why_tasks_failed(self._spark.sparkContext, group):
+                return said
+        return "Understudy has ended its Spark job, as it was lost"
 
     def _cancel(self, job: _SparkJob, index: int, thread: threading.Thread | None) -> None:
         if thread is not None:
