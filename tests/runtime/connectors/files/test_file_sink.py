@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -388,6 +389,21 @@ def test_a_collect_sink_needs_a_directory_at_last(tmp_path: Path) -> None:
     sink.path = str(tmp_path)
     Running(sink)
     assert read_collected(str(tmp_path / "absent")) == []
+
+
+@pytest.mark.parametrize("is_moved", [True, False], ids=["moved", "copied"])
+def test_a_checkpoint_dir_that_was_moved_takes_what_was_collected_below_it_along(
+    is_moved: bool, tmp_path: Path
+) -> None:
+    """A savepoint in it could not be restored, as `collect` looked for its pre-committed files in the old place."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    running = start(old / "collected" / "job-a" / "out", job="job-a")
+    running.take("a")
+    snapshot = running.checkpoint(1)
+    (shutil.move if is_moved else shutil.copytree)(old, new)
+    start(new / "collected" / "job-b" / "out", snapshot, job="job-b")
+    assert read_collected(str(new / "collected" / "job-a" / "out")) == ["a"]
+    assert read_collected(str(old / "collected" / "job-a" / "out")) == []
 
 
 def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
