@@ -110,15 +110,17 @@ class FileSource(SplitSource):
 
     def _check_version(self, fs: AbstractFileSystem, path: str) -> None:
         was, found = self._versions[path], version_now(fs, path)
-        if found != was:
-            change = (
-                f"was changed: it was {version_shown(was)}, and is {version_shown(found)}," if found else "was removed"
-            )
-            raise InputChanged(
-                f"{path} {change} after the stream had been built, so rows of two versions would be mixed: put it back "
-                f"as it was{time_advice(was)}, or submit the job again to read that one, and leave files alone "
-                "while a job reads them; watch_ms= takes up files that come later, under names of their own"
-            )
+        if found == was:
+            return
+        what = "was removed after the stream had been built, and before all of its rows had been read"
+        if found is not None:
+            versions = f"it was {version_shown(was)}, and is {version_shown(found)}"
+            what = f"was changed: {versions}, after the stream had been built, so rows of two versions would be mixed"
+        raise InputChanged(
+            f"{path} {what}: put it back as it was{time_advice(was)}, or submit the job again to read what is there now, "
+            "and leave files alone while a job reads them; watch_ms= takes up files that come later, under names of "
+            "their own"
+        )
 
 
 def find_files(url: str) -> tuple[AbstractFileSystem, list[str]]:
