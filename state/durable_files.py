@@ -164,10 +164,13 @@ class DurableFiles:
 
     # ---- writing
 
-    def create(self, path: str) -> BinaryIO:
-        """A new, empty file, open for writing, in place of another one if there is one."""
+    def create(self, path: str, local: Callable[[str], BinaryIO] | None = None) -> BinaryIO:
+        """A new, empty file, open for writing, in place of another one if there is one. `local`: what opens it on the
+        local disk, if not Python's `open`.
+        """
         with self._named(path):
-            file: Any = with_a_descriptor(lambda: self.fs.open(path, "wb"))
+            opened = local if self._is_local and local is not None else lambda path: self.fs.open(path, "wb")
+            file: Any = with_a_descriptor(lambda: opened(path))
         return file  # type: ignore[no-any-return]
 
     def write(self, path: str, parts: Iterable[bytes]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -18,8 +19,9 @@ import cloudpickle
 
 from ...messages import JobId, SubmitJob, TaskManagerExited
 from ..output.pipes import LastLine, OutputPipes
+from .memory_events import MemoryEvents
 from .module_path import searched_folders
-from .task_manager_process import UNREACHED, TaskManagerLaunch
+from .task_manager_process import NEVER_REACHED, TaskManagerLaunch
 from .template import Exited, Fork, Forked, Kill, describe_exit_code, receive, send, send_streams
 from .work_dir import see_work_dir
 
@@ -47,18 +49,22 @@ LAST_LINE_SECONDS = 1.0
 """How long what a process wrote before its end may take to come to the user, before its end is reported without it."""
 
 _PYTHON = "they run in the Python that sys.executable names: set it to one that has Understudy"
-_KILLED = ("SIGKILL", "SIGTERM")
-_SAYS_ALL = ("exited with code 0", *_KILLED)
-_UNREACHED_SAID = (
-    "it could not connect to the JobManager at {}: see whether a firewall or a network namespace of a container stands "
-    "between them, and for 127.0.0.1 whether the loopback interface is up (`ip link set lo up`)"
+_KILLED = (-signal.SIGKILL, -signal.SIGTERM)
+_SAYS_ALL = (0, *_KILLED)
+_ENOUGH_MEMORY = (
+    'give it more memory, or hold less: fewer slots or less state in each TaskManager (state_backend="rocksdb" keeps '
+    "state on disk), or smaller batches"
 )
 _BY_OTHERS = (
     ", and not by Understudy: if nobody did it, memory ran out, and the kernel ended it (`dmesg`, or oom_kill in "
-    "memory.events of its container, says so); give it more memory, or run more TaskManagers with less state each"
+    f"memory.events of its container, says so); {_ENOUGH_MEMORY}"
+)
+_NOT_FOR_MEMORY = (
+    ", and neither by Understudy nor by the kernel for want of memory (oom_kill has not changed): somebody did it, "
+    "or a service that watches memory (systemd-oomd, earlyoom)"
 )
 _MORE_MEMORY = "it got no more memory, or no more threads: see `ulimit -v`, `ulimit -u` and the limits of its container"
-_BY_ITSELF = {"killed by SIGINT": _MORE_MEMORY}
+_BY_ITSELF = {-signal.SIGINT: _MORE_MEMORY}
 """OpenBLAS does so where it gets no thread; Ctrl-C does not reach a template."""
 _REMEDIES = {
     "MemoryError": _MORE_MEMORY,
@@ -116,7 +122,7 @@ class _TemplateProcess:
         work_dir: str,
         output: OutputPipes,
         hear: Callable[[object], None],
-        gone: Callable[[_TemplateProcess, str], None],
+        gone: Callable[[_TemplateProcess, int], None],
     ) -> None:
         self._control, theirs = socket.socketpair()
         with theirs, output.for_process() as (stdout, stderr):
@@ -164,7 +170,7 @@ class _TemplateProcess:
         while (message := receive(self._control)) is not None:
             self.has_forked = True
             self._hear(message)
-        self._gone(self, describe_exit_code(self._process.wait()))
+        self._gone(self, self._process.wait())
 
 
 @dataclass(slots=True)
@@ -193,6 +199,7 @@ class LocalLauncher:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._is_closed = False
+        self._memory = MemoryEvents()
         self.output = OutputPipes()
         """What the processes print."""
         try:
@@ -276,14 +283,17 @@ class LocalLauncher:
         match message:
             case Forked(token, pid):
                 log.info("TaskManager process %d is process %d", token, pid)
-            case Exited(token, reason, was_ordered, code):
-                self._child_exited(token, reason, was_ordered, code)
+            case Exited():
+                self._child_exited(message)
 
-    def _template_gone(self, template: _TemplateProcess, how: str) -> None:
+    def _template_gone(self, template: _TemplateProcess, code: int) -> None:
         """It takes its children with it, so they are gone too by now; `start` makes the next one."""
+        how = describe_exit_code(code)
         if not template.has_forked:
-            advice = "" if how.endswith(_KILLED) else f"; {_BY_ITSELF.get(how, _PYTHON)}"
+            advice = "" if code in _KILLED else f"; {_BY_ITSELF.get(code, _PYTHON)}"
             how += f", before it had started anything ({sys.executable}){advice}"
+        if code == -signal.SIGKILL and not self._is_closed:
+            how += self._who_killed()
         with self._lock:
             template.close()
             orphans = [token for token, child in self._children.items() if child.template is template]
@@ -293,23 +303,30 @@ class LocalLauncher:
                     *(how, len(orphans)),
                 )
         for token in orphans:
-            self._child_exited(token, f"its template process ended: {how}", was_ordered=False)
+            self._child_exited(Exited(token, f"its template process ended: {how}"))
 
-    def _child_exited(self, token: int, reason: str, was_ordered: bool, code: int | None = None) -> None:
+    def _child_exited(self, exited: Exited) -> None:
         with self._changed:
-            child = self._children.pop(token)
+            child = self._children.pop(exited.token)
             timer = None if self._has_children(child.job_id) else self._grace_timers.pop(child.job_id, None)
             self._changed.notify_all()
         if timer is not None:
             timer.cancel()
-        launch = self._launches.get(child.job_id)
-        if code == UNREACHED and launch is not None:
-            reason = _UNREACHED_SAID.format(launch.job_manager_address)
-        elif not reason.endswith(_SAYS_ALL) and self.output.drain(LAST_LINE_SECONDS) and child.last_line.text:
+        launch, reason = self._launches.get(child.job_id), exited.reason
+        if exited.never_reached and launch is not None:
+            reason = NEVER_REACHED.format(launch.job_manager_address)
+        elif exited.code == -signal.SIGKILL and not exited.was_ordered and not self._is_closed:
+            reason += self._who_killed()
+        elif exited.code not in _SAYS_ALL and self.output.drain(LAST_LINE_SECONDS) and child.last_line.text:
             reason = f"{reason}; {_with_remedy(child.last_line.text)}"
-        if reason == "killed by SIGKILL" and not was_ordered and not self._is_closed:
-            reason += _BY_OTHERS
         self._tell(TaskManagerExited(child.job_id, child.index, reason))
+
+    def _who_killed(self) -> str:
+        """What to say behind "killed by SIGKILL" of a process that nobody here has had killed."""
+        kills = self._memory.kills()
+        if kills is None:
+            return _BY_OTHERS
+        return f": memory ran out, and the kernel ended it ({kills}); {_ENOUGH_MEMORY}" if kills else _NOT_FOR_MEMORY
 
 
 def _with_remedy(line: str) -> str:

@@ -21,7 +21,7 @@ from ..high_availability.kept_jobs import TakenOver
 from .cluster import Cluster
 from .cluster_settings import ClusterOptions, ClusterSettings, known_settings
 from .spark_launcher import SparkLauncher
-from .spark_session_use import check_frame, check_is_session, check_session, local_slots
+from .spark_session_use import check_frame, check_is_session, check_session, check_speculation, local_slots
 from .task_manager_process import TaskManagerLaunch
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class SparkCluster(Cluster):
     def _start_launcher(self) -> Launcher:
         check_session(self._spark)
         self._check_slots()
+        check_speculation(self._spark)
         use_this_python(self._spark)
         preload_workers(self._spark)
         ship_package(self._spark)

@@ -1,10 +1,15 @@
 """How a Spark job that a TaskManager lived in has ended: of the TaskManager, or of the rows that it read.
 
 Spark computes a DataFrame while the TaskManager reads it. What fails there, as a division by zero or a Python function,
-ends the process, which sees a broken pipe; only Spark's error says why.
+ends the process, which sees a broken pipe; only Spark's error says why. A job that was cancelled has no error but that:
+then Spark's books say why its tasks had failed before.
 """
 
 from __future__ import annotations
+
+import re
+import sys
+from typing import Any
 
 _OF_ROWS = frozenset(
     {
@@ -21,20 +26,69 @@ _OF_ROWS = frozenset(
 
 _PASSING = ("Connection", "Timeout", "OSError", "Unavailable")
 _LENGTH = 300
+_CANCELLED = "SPARK_JOB_CANCELLED"
+_TASK = re.compile(r".*Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \((?P<host>\S+) executor (?P<executor>\S+)\): ")
+"""What Spark writes before the reason, and is longer than it."""
+_OF_SURROUNDINGS = re.compile(r"PYTHON_VERSION_MISMATCH|PACKAGE_NOT_INSTALLED|(?:ModuleNotFound|Import)Error\b")
+_SAME_PYTHON = (
+    f"; wanted on each executor: Python {sys.version_info.major}.{sys.version_info.minor}, as here, with the packages "
+    "that Understudy and your program import; PYSPARK_PYTHON names it, before the session is made"
+)
 
 
 def told(error: Exception) -> tuple[str, bool]:
     """What to say of it, in a line; and whether it is the rows, so that the next TaskManager ends of them too."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    is_pythons = type(error).__name__ == "PythonException"
+    said = _raised(str(error)) if is_pythons else lines[0]
+    if is_pythons and _OF_SURROUNDINGS.search(said) is not None:
+        return f"Spark's Python cannot run TaskManagers: {said[:_LENGTH]}{_SAME_PYTHON}", False
     if not any(kind.__name__ in _OF_ROWS for kind in type(error).__mro__) or _is_of_a_task_manager(lines):
         telling = [line for line in lines if "Python worker" in line or "SIGKILL" in line or "Exception:" in line]
-        return (telling or lines)[0].lstrip(": ")[:_LENGTH], False
-    said = lines[0]
-    if type(error).__name__ == "PythonException":  # its last lines are those of the traceback
-        said = next((line for line in reversed(lines) if not line.startswith("SQLSTATE")), said)
+        return _plain(said if is_pythons else (telling or lines)[0]), False
     return f"Spark cannot compute the DataFrame: {said}"[:_LENGTH], not any(each in said for each in _PASSING)
+
+
+def was_cancelled(reason: str) -> bool:
+    """Whether nothing else is known of a Spark job's end."""
+    return _CANCELLED in reason
+
+
+def why_tasks_failed(context: Any, group: str) -> str:
+    """What Spark knows of the last task that has failed in this group's newest Spark job; empty: of none."""
+    jobs = list(context.statusTracker().getJobIdsForGroup(group))
+    if not jobs:
+        return ""
+    books = context._jsc.sc().statusStore()
+    reasons = []
+    for stage in context.statusTracker().getJobInfo(max(jobs)).stageIds:
+        tasks = books.taskList(stage, 0, 1000)
+        for place in range(tasks.size()):
+            task = tasks.apply(place)
+            if task.errorMessage().isDefined() and _CANCELLED not in (said := str(task.errorMessage().get())):
+                reasons.append((int(task.taskId()), str(task.executorId()), str(task.host()), said))
+    if not reasons:
+        return ""
+    _, executor, host, said = max(reasons)
+    return f"{told(Exception(said))[0]} (executor {executor} on {host})"
+
+
+def _raised(text: str) -> str:
+    """The line that names the exception in the text of a traceback: the first one behind the last frame."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    last = max((place for place, line in enumerate(lines) if line.startswith('  File "')), default=-1)
+    behind = [line.strip() for line in lines[last + 1 :] if not line.startswith("  ")]
+    return behind[0] if behind else lines[-1].strip()
+
+
+def _plain(line: str) -> str:
+    """Without what Java and Spark write before the reason."""
+    line = line.lstrip(": ")
+    if (place := _TASK.match(line)) is not None:
+        line = f"{line[place.end() :]} (executor {place['executor']} on {place['host']})"
+    return line[:_LENGTH]
 
 
 def _is_of_a_task_manager(lines: list[str]) -> bool:
     """Whether it is the traceback of our own function, or of a session that was stopped."""
-    return any("spark_launcher" in line or "SPARK_JOB_CANCELLED" in line for line in lines)
+    return any("spark_launcher" in line or _CANCELLED in line for line in lines)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,10 +22,10 @@ import pyarrow as pa
 
 from ...messages import JobId, SubmitJob, TaskManagerExited
 from .spark_batch_limit import unmeasured_batches
-from .spark_failure import told
+from .spark_failure import told, was_cancelled, why_tasks_failed
 from .spark_input import pipe_of_worker, whole
 from .spark_session_use import why_gone
-from .task_manager_process import TaskManagerLaunch, run_task_manager
+from .task_manager_process import NEVER_REACHED, TaskManagerLaunch, run_task_manager
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +36,12 @@ GRACE_SECONDS = 3.0
 
 LAST_WORD_SECONDS = 1.0
 """How long a Spark job whose TaskManager is lost may take to end by itself, which says more than a cancelled one."""
+
+_NEVER_REACHED = (
+    NEVER_REACHED
+    + "; its Spark task ran on {}: if that is another machine, give SparkCluster host=, an address of this "
+    "one that it can reach"
+)
 
 _PLAIN = re.compile(r"\w+")
 """Names of columns that Spark takes for nothing else."""
@@ -118,19 +125,27 @@ class SparkLauncher:
     def _run(self, job_id: JobId, job: _SparkJob, index: int) -> None:
         context = self._spark.sparkContext
         rdd, partition = job.plans[index]
-        reason, repeatable = "its Spark job ended", False
+        reason, repeatable = "", False
         try:
             context.setJobGroup(f"{job.group}-{index}", f"Understudy TaskManager {index} of {job_id}", True)
             jvm: Any = context._jvm
             partitions = jvm.java.util.ArrayList()
             partitions.append(partition)
-            _drain(jvm.PythonRDD.runJob(context._jsc.sc(), rdd, partitions))
+            reason = _last_word(jvm.PythonRDD.runJob(context._jsc.sc(), rdd, partitions))
         except Exception as error:  # noqa: BLE001 - supervision boundary: whatever ended it, the JobManager decides
             reason, repeatable = told(error)
+            if was_cancelled(reason):
+                reason = self._why_cancelled(f"{job.group}-{index}")
         gone = None
         with contextlib.suppress(Exception):  # what cannot be asked may be there
             gone = why_gone(self._spark)
         self._tell(TaskManagerExited(job_id, index, gone or reason, repeatable, is_last=gone is not None))
+
+    def _why_cancelled(self, group: str) -> str:
+        with contextlib.suppress(Exception):  # Spark's books are of an interface that is its own
+            if said := why_tasks_failed(self._spark.sparkContext, group):
+                return said
+        return "Understudy has ended its Spark job, as it was lost"
 
     def _cancel(self, job: _SparkJob, index: int, thread: threading.Thread | None) -> None:
         if thread is not None:
@@ -165,7 +180,9 @@ class _TaskManagerFunction:
         launch = replace(self._launch, index=self._launch.index + partition)
         rows = whole(batches, pipe_of_worker())
         named = rows if self._names is None else (batch.rename_columns(self._names) for batch in rows)
-        reason = run_task_manager(launch, named if self._reads else None, relay_prints=True).reason
+        reason, never_reached = run_task_manager(launch, named if self._reads else None, relay_prints=True)
+        if never_reached:
+            reason = _NEVER_REACHED.format(launch.job_manager_address, os.uname().nodename)
         yield pa.RecordBatch.from_pydict({"reason": [reason]})
 
 
@@ -202,12 +219,14 @@ def _rdd_of(mapped: DataFrame) -> Any:
     return mapped._jdf.javaToPython()
 
 
-def _drain(result: Any) -> None:
-    """Read the Spark job's result to its end; an error on the Spark side is raised here."""
+def _last_word(result: Any) -> str:
+    """How the TaskManager says that it has ended: the one row of its Spark job, which is read to its end. An error on
+    the Spark side is raised here.
+    """
     from pyspark.serializers import CPickleSerializer
     from pyspark.util import _load_from_socket
 
     loaded: Any = _load_from_socket(result, CPickleSerializer())
-    with loaded if hasattr(loaded, "__enter__") else contextlib.nullcontext(loaded) as rows:
-        for _ in rows:
-            pass
+    with loaded if hasattr(loaded, "__enter__") else contextlib.nullcontext(loaded) as batches:
+        words = [row[0] for rows in batches for row in rows]
+    return words[-1] if words else "its Spark job ended without a word"

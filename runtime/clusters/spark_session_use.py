@@ -75,6 +75,23 @@ def check_frame(source_name: str, dataframe: Any, spark: Any) -> None:
         )
 
 
+def check_speculation(spark: Any) -> None:
+    """Raises InvalidSetting where Spark starts a task a second time because it takes long, also one that is alone in
+    its stage: a TaskManager takes as long as its job, and each of the two would take the other one's place.
+    """
+    context = spark.sparkContext
+    settings = context.getConf()
+    after = settings.get("spark.speculation.task.duration.threshold")
+    is_local = str(context.master) == "local" or str(context.master).startswith("local[")  # nothing is speculated there
+    if after is None or is_local or str(settings.get("spark.speculation", "false")).lower() != "true":
+        return
+    raise InvalidSetting(
+        f"SparkCluster: spark.speculation.task.duration.threshold={after} has Spark start each TaskManager a second "
+        f"time after {after}, on another host, and the two would end each other for as long as the job runs: make the "
+        "session without that setting (spark.speculation=true alone is fine), or with spark.speculation=false"
+    )
+
+
 def local_slots(spark: Any) -> int | None:
     """How many tasks a local master of a number of threads runs at a time; None for every other master."""
     context = spark.sparkContext

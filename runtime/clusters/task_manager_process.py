@@ -100,8 +100,11 @@ USUAL_MESSAGES = (
 )
 """What a TaskManager hears and says in a job without failures, by itself and inside one another."""
 
-UNREACHED = os.EX_UNAVAILABLE
-"""The exit code of one that never reached its JobManager, and so could not tell it."""
+NEVER_REACHED = (
+    "it could not connect to the JobManager at {}: see whether a firewall or a network namespace of a container stands "
+    "between them, and for 127.0.0.1 whether the loopback interface is up (`ip link set lo up`)"
+)
+"""The end of a TaskManager that could not tell the JobManager of it."""
 
 _MAX_SOCKET_PATH_BYTES = 100
 """Linux takes 107, macOS 103."""
@@ -280,9 +283,9 @@ def prepare_forks() -> None:
     prepare(USUAL_MESSAGES)
 
 
-def main_of_fork(launch: bytes) -> int:
-    """Entry point of a forked process; returns its exit code."""
-    return UNREACHED if run_task_manager(cloudpickle.loads(launch)).never_reached else 0
+def main_of_fork(launch: bytes) -> Ending:
+    """Entry point of a forked process."""
+    return run_task_manager(cloudpickle.loads(launch))
 
 
 def _watched(

@@ -15,6 +15,7 @@ import ctypes
 import errno
 import gc
 import io
+import mmap
 import os
 import pickle
 import select
@@ -31,6 +32,7 @@ _FLAGS, _PF_EXITING = 5, 0x4
 """The place of `flags` in /proc/<pid>/stat, counted behind the state (proc(5)), and one of them (linux/sched.h)."""
 _LENGTH = struct.Struct("!I")
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_NEVER_REACHED = 1
 _LINE_BUFFERED = 1
 """C's _IOLBF."""
 
@@ -73,6 +75,8 @@ class Exited:
     """It still ran when its cluster had it killed."""
     code: int | None = None
     """Its exit code, that of a signal negative; None: it could not be forked."""
+    never_reached: bool = False
+    """See `task_manager_process.Ending`."""
 
 
 def send(peer: socket.socket, message: object) -> None:
@@ -136,6 +140,8 @@ class Template:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._children: dict[int, int] = {}
+        self._last_words: dict[int, mmap.mmap] = {}
+        """By token: a page that is shared with the child. An exit code is its user's code's to choose."""
         self._ordered: set[int] = set()
         """Of them, those that were killed here."""
         self._warm: set[str] = set()
@@ -205,13 +211,14 @@ class Template:
         template = os.getpid()
         _flush()
         try:
+            last_word = mmap.mmap(-1, 1)
             pid = os.fork()
         except OSError as error:  # too many processes, or too little memory: the others go on
             self._tell(Exited(token, f"could not be forked: {error}"))
             return
         if pid == 0:
-            self._become_task_manager(launch, template, streams)
-        self._children[pid] = token
+            self._become_task_manager(launch, template, streams, last_word)
+        self._children[pid], self._last_words[token] = token, last_word
         self._tell(Forked(token, pid))
 
     def _reap(self, options: int) -> None:
@@ -228,7 +235,9 @@ class Template:
                 was_ordered = pid in self._ordered
                 self._ordered.discard(pid)
                 code = os.waitstatus_to_exitcode(status)
-                self._tell(Exited(token, describe_exit_code(code), was_ordered, code))
+                with self._last_words.pop(token) as last_word:
+                    never_reached = last_word[0] == _NEVER_REACHED
+                self._tell(Exited(token, describe_exit_code(code), was_ordered, code, never_reached))
 
     def _end_orphans(self) -> None:
         """What user code has forked in a TaskManager ends with that: it holds copies of its files and pipes, and nobody
@@ -243,7 +252,9 @@ class Template:
         with contextlib.suppress(OSError):  # the cluster is gone: what it wanted last is read first, and then its end
             send(self._control, message)
 
-    def _become_task_manager(self, launch: bytes, template: int, streams: tuple[int, int]) -> NoReturn:
+    def _become_task_manager(
+        self, launch: bytes, template: int, streams: tuple[int, int], last_word: mmap.mmap
+    ) -> NoReturn:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
@@ -255,7 +266,9 @@ class Template:
                 os.close(stream)
             from .task_manager_process import main_of_fork
 
-            code = main_of_fork(launch)
+            if main_of_fork(launch).never_reached:
+                last_word[0] = _NEVER_REACHED
+            code = 0
         except BaseException:  # noqa: BLE001 - the last frame of this process
             sys.excepthook(*sys.exc_info())
         finally:

@@ -46,7 +46,14 @@ def summary(each: JobSummary) -> Json:
         "running": each.tasks_running,
         "total": each.tasks_total,
         "why": each.last_failure,
-    }
+    } | _recent(each)
+
+
+def _recent(each: JobSummary) -> Json:
+    """Of a job that runs again: what it has failed of last, and when."""
+    if each.status.is_terminal or each.last_failure or not each.latest_failure_ms:
+        return {}
+    return {"last": each.latest_failure, "lastAt": each.latest_failure_ms}
 
 
 def timeline(samples: Sequence[TimelineSample], marks: Iterable[TimelineMark]) -> Json:

@@ -6,12 +6,16 @@ import os
 from typing import Any
 
 from ....messages import CheckpointId, unpack_plain
+from ....state import DurableFiles
 from ....state.file_locations import file_system_at
 from ....state.keyring import Keyring, is_sealed, opened
 from ..errors import UnreadableInput
 from .committed_files import OutputOf, checkpoint_of
-from .file_sink import FileSink
+from .file_sink import Directory, FileSink
 from .file_writers import RECORDS_LENGTH_BYTES, WRITE_FORMATS
+
+_LEVELS = 3
+"""The directory of a sink is `collected/<job>/<operator>` below the `checkpoint_dir`."""
 
 
 class CollectSink(FileSink):
@@ -28,6 +32,20 @@ class CollectSink(FileSink):
         if not self.path:
             raise ValueError(f"sink {self.context.name!r} was given no directory: CollectSink(directory)")
         super().open()
+
+    def _directory_of(self, path: str) -> Directory:
+        return super()._directory_of(self._where_it_is(path))
+
+    def _where_it_is(self, path: str) -> str:
+        """An earlier job of the lineage has collected below its `checkpoint_dir`. Where that was moved as a whole, or
+        copied, its directory is beside this one.
+        """
+        own, earlier = self.path.rsplit("/", _LEVELS), path.rsplit("/", _LEVELS)
+        if len(own) != len(earlier) or own[0] == earlier[0] or own[1] != earlier[1]:
+            return path
+        beside = "/".join((own[0], *earlier[1:]))
+        files, there = DurableFiles.at(beside)
+        return beside if files.exists(there) else path
 
 
 def read_collected(directory: str, *, until: CheckpointId | None = None, of: OutputOf | None = None) -> list[Any]:

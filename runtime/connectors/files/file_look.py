@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -49,6 +49,25 @@ def version_now(fs: Any, name: str) -> str | None:
         return _found(fs.info(name)).version
     except FileNotFoundError:
         return None
+
+
+def version_shown(version: str) -> str:
+    """With the moment in words: on a disk a version is the size, and when the file was written, in seconds."""
+    size, _, mark = version.partition(", ")
+    if not _is_time(mark):
+        return version
+    return f"{size}, written at {datetime.fromtimestamp(float(mark), UTC):%Y-%m-%d %H:%M:%S.%f} UTC"
+
+
+def time_advice(version: str) -> str:
+    """How a file of this version gets its time again, after it was put back; empty for an object."""
+    mark = version.partition(", ")[2]
+    return f", with its time, too (`touch -d @{mark}`)" if _is_time(mark) else ""
+
+
+def _is_time(mark: str) -> bool:
+    """Whether it is a modification time, and no tag of a store."""
+    return "." in mark and mark.replace(".", "", 1).isdecimal()
 
 
 def fingerprint_of(text: str) -> int:

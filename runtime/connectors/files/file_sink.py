@@ -61,7 +61,7 @@ _COMMITTED = re.compile(r"(\d+)-([0-9a-f]{16})-(\d+)-")
 """Checkpoint, job and attempt number in a visible file's name, after its operator and subtask."""
 
 
-_Directory: TypeAlias = OutputDirectory | UploadDirectory
+Directory: TypeAlias = OutputDirectory | UploadDirectory
 
 
 class FileTransaction(TypedDict):
@@ -109,11 +109,11 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         self.schema = schema
         self.shared = shared
         self._format_problem(schema)
-        self._directory: _Directory | None = None
+        self._directory: Directory | None = None
         self._owner: FolderOwner | None = None
         self._looks_for_others = False
         """Whether all subtasks have this folder is still to be seen."""
-        self._earlier_directories: dict[str, _Directory] = {}
+        self._earlier_directories: dict[str, Directory] = {}
         self._file: BinaryIO | None = None
         self._writer: BatchWriter | None = None
         self._begun = 0
@@ -301,11 +301,11 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         """
         return self._final_name(self._checkpoint_id + 1)
 
-    def _opened_directory(self) -> _Directory:
+    def _opened_directory(self) -> Directory:
         assert self._directory is not None, "the sink is not open"
         return self._directory
 
-    def _directory_of(self, path: str) -> _Directory:
+    def _directory_of(self, path: str) -> Directory:
         """This sink's, or one that an earlier job of the lineage wrote to."""
         if path == self.path:
             return self._opened_directory()

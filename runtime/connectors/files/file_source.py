@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -17,12 +17,13 @@ from fsspec import AbstractFileSystem
 from ....actors.flow.records import column_problem, conform
 from ....messages import those_there_are
 from ....messages.shown import columns_shown
+from ....state import DurableFiles
 from ....state.file_locations import absolute
 from ..errors import InputChanged, NoInput, UnreadableFile, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS
 from .csv_guess import as_text, check_guess, csv_form, warn_of_texts
 from .file_heads import check_head
-from .file_look import version_now
+from .file_look import time_advice, version_now, version_shown
 from .file_readers import (
     BLOCK_BYTES,
     READ_FORMATS,
@@ -64,7 +65,7 @@ class FileSource(SplitSource):
         self.path = absolute(path)
         self.format = format
         fs, files = find_files(self.path)
-        self._versions = {file: version_now(fs, file) for file in files}  # before they are looked into
+        self._versions = {file: version_now(fs, file) or "" for file in files}  # before they are looked into
         found, texts = _without_texts(_describe(fs, files, format, form))
         if schema is None:
             for path, (_, one) in found.items():
@@ -98,15 +99,28 @@ class FileSource(SplitSource):
             self._check_version(fs, split.path)
             raise unreadable(split.path, self.format, error, self.schema) from None
 
+    def versions(self, paths: Collection[str]) -> dict[str, str]:
+        """On a disk the file that is being read is looked at, so that no checkpoint covers rows of two versions. A
+        store sees to that itself: it is asked for a certain version.
+        """
+        fs, _ = located(self.path)
+        if self._batches is not None and DurableFiles(fs).is_local:
+            self._check_version(fs, self.splits[self._begun[0][0]].path)
+        return {path: self._versions[path] for path in paths if path in self._versions}
+
     def _check_version(self, fs: AbstractFileSystem, path: str) -> None:
         was, found = self._versions[path], version_now(fs, path)
-        if found != was:
-            what = "was removed" if found is None else f"was changed: it was {was}, and is {found},"
-            raise InputChanged(
-                f"{path} {what} after the stream had been built, so rows of two versions would be mixed: put it back, "
-                "or submit the job again to read what is there now, and leave files alone while a job reads them; "
-                "watch_ms= takes up files that come later, under names of their own"
-            )
+        if found == was:
+            return
+        what = "was removed after the stream had been built, and before all of its rows had been read"
+        if found is not None:
+            versions = f"it was {version_shown(was)}, and is {version_shown(found)}"
+            what = f"was changed: {versions}, after the stream had been built, so rows of two versions would be mixed"
+        raise InputChanged(
+            f"{path} {what}: put it back as it was{time_advice(was)}, or submit the job again to read what is there "
+            "now, and leave files alone while a job reads them; watch_ms= takes up files that come later, under names "
+            "of their own"
+        )
 
 
 def find_files(url: str) -> tuple[AbstractFileSystem, list[str]]:

@@ -19,13 +19,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputChanged
-from .file_look import FoundFile, fingerprint_of
+from .file_look import FoundFile, fingerprint_of, version_shown
 
 
 @dataclass(slots=True)
@@ -147,16 +146,8 @@ def changed(name: str, was: str, found: str | None) -> InputChanged:
             "it back. A file may be removed when a checkpoint has completed after it was read"
         )
     return InputChanged(
-        f"{name} was changed after it had been found: it was {_shown(was)}, and is {_shown(found)}. "
+        f"{name} was changed after it had been found: it was {version_shown(was)}, and is {version_shown(found)}. "
         "A file is read once, so what was added would be lost, or the rest read wrongly: put the old content back, and "
         "the new one under another name. If it was still being written when it was found, write it under a hidden name "
         "(.name) and rename it, or give a longer settle_ms"
     )
-
-
-def _shown(version: str) -> str:
-    """With the moment in words: on a disk a version is the size, and when the file was written, in seconds."""
-    size, between, mark = version.partition(" bytes, ")
-    if not between or not mark.replace(".", "", 1).isdecimal() or "." not in mark:
-        return version
-    return f"{size} bytes, written at {datetime.fromtimestamp(float(mark), UTC):%Y-%m-%d %H:%M:%S.%f} UTC"

@@ -9,15 +9,21 @@ Any fsspec URL will do; in S3 there is a better way, see `UploadDirectory`.
 from __future__ import annotations
 
 import contextlib
+import os
 import posixpath
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, NamedTuple
+from io import BufferedWriter, FileIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from ....actors.passing_errors import is_lasting
 from ....state import DurableFiles
 from ..errors import LostTransaction, UnusableOutput
 from .locations import located
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+_BUFFER_BYTES = 1 << 16
 _TRIES = 5
 """Another subtask that ends may remove the hidden folder between its making and the file's."""
 
@@ -148,10 +154,7 @@ class OutputDirectory:
             if found == size_bytes:
                 return
             what = f"has {found} bytes, and {size_bytes} were written"
-        raise UnusableOutput(
-            f"the file {path} {what}: somebody has changed it while it was written, so the checkpoint fails, and its "
-            f"records are written again. {_WANTED}"
-        )
+        raise _changed(path, what)
 
     def _check_size(self, source: str, size_bytes: int) -> None:
         found = self._files.opened_size_bytes(source)
@@ -178,4 +181,29 @@ class OutputDirectory:
         if not self._is_root_synced:  # whoever made the folders above may have failed, or died, before they were synced
             self._files.sync_up(posixpath.dirname(self.root), "/")
             self._is_root_synced = True
-        return self._files.create(path)
+        return self._files.create(path, lambda path: BufferedWriter(_Growing(path), _BUFFER_BYTES))
+
+
+class _Growing(FileIO):
+    """A file that only grows, and only by what is written here. Cut short by somebody else it would have a hole then,
+    in front of the next bytes, and in the end the size that it should have.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "wb")
+        self._path, self._end = path, 0
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Raises UnusableOutput."""
+        if (found := os.fstat(self.fileno()).st_size) != self._end:
+            raise _changed(self._path, f"has {found} bytes, and {self._end} were written")
+        written = super().write(data)
+        self._end += written
+        return written
+
+
+def _changed(path: str, what: str) -> UnusableOutput:
+    return UnusableOutput(
+        f"the file {path} {what}: somebody has changed it while it was written, so the checkpoint fails, and its "
+        f"records are written again. {_WANTED}"
+    )

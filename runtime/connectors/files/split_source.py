@@ -22,6 +22,7 @@ from ....messages.shown_url import path_shown
 from ..errors import OffsetMismatch
 from ..index_share import IndexShare
 from ..paced_source import COLUMN_BATCH_ROWS, PacedSource, divided
+from .file_look import time_advice, version_shown
 from .file_readers import FileSplit
 
 _FILES_NAMED = 3
@@ -66,6 +67,12 @@ class SplitSource(PacedSource):
         """All rows of the split, in the same order each time, as batches of `schema`."""
         raise NotImplementedError(f"{type(self).__name__}.open_split is not defined")  # abstract
 
+    def versions(self, paths: Collection[str]) -> dict[str, str]:
+        """What tells the content of these files from another one, as of when the stream was built; of a file that is
+        not named, the splits say all. It is asked for each offset, and may raise for a file that has changed.
+        """
+        return {}
+
     def open(self) -> None:
         super().open()
         self._begun = []
@@ -82,12 +89,15 @@ class SplitSource(PacedSource):
         return batch
 
     def offset(self) -> dict[str, Any]:
-        """`begun`: index among all splits, and rows of it that were emitted; `splits`: an IndexShare of the others."""
+        """`begun`: index among all splits, and rows of it that were emitted; `splits`: an IndexShare of the others;
+        `versions`: of the files that were begun.
+        """
         return {
             "begun": [list(each) for each in self._begun],
             "splits": self._share.to_plain(),
             "inputs": self._inputs,
             "files": self._files_text(),
+            "versions": self.versions({self.splits[index].path for index, _ in self._begun}),
         }
 
     def seek(self, offset: dict[str, Any]) -> None:
@@ -138,6 +148,16 @@ class SplitSource(PacedSource):
                 f"{had}; it has {self._files_text()}. Start it on the files it had, and read new ones in another job, "
                 "or by a source of another name"
             )
+        had_versions = offset.get("versions", {})  # earlier releases had none
+        for path, version in self.versions(had_versions).items():
+            if version != had_versions[path]:
+                was = had_versions[path]
+                raise OffsetMismatch(
+                    f"source {self.context.name!r} had read a part of {path_shown(path)}, and it is another one now: "
+                    f"it was {version_shown(was)}, and is {version_shown(version)}; so rows of two versions would be "
+                    f"mixed. Start it with the file put back as it was{time_advice(was)}, or read the new one in "
+                    "another job, or by a source of another name"
+                )
 
     def _files_text(self) -> str:
         """How many there are, and the names of the first ones."""

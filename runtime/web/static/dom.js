@@ -104,4 +104,6 @@ export function moment(ms) {
   return new Date().toDateString() === at.toDateString() ? clock(ms) : `${day} ${clock(ms)}`;
 }
 export const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+// The ends of a long chain of operators, and how many there are.
+export const chainEnds = (name) => { const all = name.split(" -> "); return all.length > 6 ? `${all[0]} → … → ${all.at(-1)}, ${all.length} operators` : chainName(name); };
 export const chainName = (name) => name.split(" -> ").join(" → ");

@@ -1,6 +1,6 @@
 // The graph: vertices as cards, coloured by how busy they are and how much they wait; edges with watermarks.
 import { layout } from "./layout.js";
-import { chainName, count, cut, h, percent, rate, span } from "./dom.js";
+import { chainEnds, chainName, count, cut, h, percent, rate, span } from "./dom.js";
 
 const WIDTH = 216, HEIGHT = 84;
 
@@ -43,10 +43,10 @@ export function state(vertex) {
   return vertex.states.running ? "running" : Object.keys(vertex.states)[0] || "created";
 }
 
-function card(vertex, node, chosen, choose, i) {
+function card(vertex, node, chosen, choose, i, failing) {
   const x = node.x - WIDTH / 2, y = node.y - HEIGHT / 2, now = state(vertex);
   const spread = vertex.skew != null && vertex.skew > 1.5 ? ` · skew ${vertex.skew}×` : "";
-  const said = `${vertex.name}: ${now}, parallelism ${vertex.p}, ${rate(vertex.in)} in, ${rate(vertex.out)} out, busy ${percent(vertex.busy)}, back-pressured ${percent(vertex.waits)}`;
+  const said = `${chainEnds(vertex.name)}: ${failing && `operator ${failing} failed last, `}${now}, parallelism ${vertex.p}, ${rate(vertex.in)} in, ${rate(vertex.out)} out, busy ${percent(vertex.busy)}, back-pressured ${percent(vertex.waits)}`;
   return h("g", {
     key: vertex.id, class: `vertex ${level(vertex)} is-${now}${chosen ? " chosen" : ""}`, transform: `translate(${x} ${y})`, tabindex: 0, role: "button",
     "aria-label": said, "aria-pressed": String(chosen), onclick: () => choose(i),
@@ -57,13 +57,13 @@ function card(vertex, node, chosen, choose, i) {
   h("rect", { class: "edge", width: 4, height: HEIGHT - 16, x: 0, y: 8, rx: 2 }),
   h("text", { x: 14, y: 21, class: "name" }, cut(chainName(vertex.name), 21)),
   h("text", { x: WIDTH - 10, y: 21, class: "par" }, `×${vertex.p}`),
-  h("text", { x: 14, y: 40, class: "sub" }, now === "running" ? `${rate(vertex.in)} → ${rate(vertex.out)}${spread}` : `${now} · ${count(vertex.totalIn)} in`),
+  h("text", { x: 14, y: 40, class: failing ? "sub failing" : "sub" }, failing ? cut(`failed: ${failing}`, 30) : now === "running" ? `${rate(vertex.in)} → ${rate(vertex.out)}${spread}` : `${now} · ${count(vertex.totalIn)} in`),
   bar(14, 52, 118, vertex.busy, "busy"), bar(14, 66, 118, vertex.waits, "wait"),
   h("text", { x: 140, y: 57, class: "tiny" }, `busy ${percent(vertex.busy)}`),
   h("text", { x: 140, y: 71, class: "tiny" }, `waits ${percent(vertex.waits)}`));
 }
 
-export function graph(plan, view, chosen, choose, upright) {
+export function graph(plan, view, chosen, choose, upright, failedLast) {
   plan.place(view, upright);
   const fastest = Math.max(1, ...view.vertices.map((vertex) => vertex.out));
   const edges = view.edges.map((edge, i) => {
@@ -78,5 +78,5 @@ export function graph(plan, view, chosen, choose, upright) {
   const { width, height } = plan.size;
   return h("svg", { class: "plan", viewBox: `0 0 ${width} ${height}`, width, vars: { "--w": `${width}px` }, role: "group", "aria-label": "the job's graph" },
     h("defs", {}, h("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto" }, h("path", { d: "M0 0L8 4L0 8z" }))),
-    edges, view.vertices.map((vertex, i) => card(vertex, plan.nodes[i], chosen === i, choose, i)));
+    edges, view.vertices.map((vertex, i) => card(vertex, plan.nodes[i], chosen === i, choose, i, failedLast(view, vertex.name))));
 }

@@ -10,7 +10,7 @@ import * as panels from "./panels.js";
 
 const TABS = [["", "Overview"], ["checkpoints", "Checkpoints"], ["exceptions", "Exceptions"], ["time", "Event time"], ["flame", "Flame graph"], ["state", "State"], ["workers", "TaskManagers"], ["settings", "Settings"]];
 const root = document.getElementById("app");
-const s = { rights: {}, notes: [], order: "graph", flameKind: "full" };
+const s = { rights: {}, notes: [], only: "", order: "graph", flameKind: "full" };
 let unfollow = null, due = false;
 
 function draw() {
@@ -234,7 +234,7 @@ function head(view) {
     s.rights.orders && h("p", { class: "buttons" }, !view.ended && [["checkpoint", "Checkpoint…"], ["savepoint", "Savepoint…"], ["stop", "Stop…"], ["cancel", "Cancel…"]].map(([verb, text]) =>
       h("button", { class: verb === "cancel" ? "danger" : "", disabled: !may, onclick: () => choose_order(verb) }, text)), h("button", { disabled: !!s.away, onclick: () => choose_restart() }, "Restart…")),
     view.next && h("p", { class: "facts" }, h("span", {}, view.ended ? "It was restarted from a savepoint, and goes on as " : "It is restarted from a savepoint, as ", h("a", { href: `#/${view.next}` }, `job-${view.next}`))),
-    view.why && h("p", { class: "alert" }, view.why));
+    view.why ? h("p", { class: "alert" }, view.why) : panels.recent(view, view.at) && h("p", { class: "alert past" }, `It runs again; it ${panels.recent(view, view.at)}`));
 }
 
 function overview(view) {
@@ -243,7 +243,7 @@ function overview(view) {
   return h("div", { key: "overview" },
     h("section", { class: "card" }, h("h2", {}, "Timeline", h("small", {}, view.ended ? `${moment(view.from)} to ${moment(view.to)}` : `since ${moment(s.timeline.columns.at[0] || view.from)}`)), legend(),
       h("div", { class: "charts", own: true, key: s.job, ref: (host) => queueMicrotask(() => { s.charts?.close(); s.charts = new Charts(host, s.timeline); }) })),
-    h("section", { class: "card" }, h("h2", {}, "Graph", h("small", {}, `${view.vertices.length} vertices, ${view.total} tasks`)), h("div", { class: "scroll plan-box", tabindex: 0, "aria-label": "graph" }, graph(s.plan, view, s.chosen, choose, upright))),
+    h("section", { class: "card" }, h("h2", {}, "Graph", h("small", {}, `${view.vertices.length} vertices, ${view.total} tasks`)), h("div", { class: "scroll plan-box", tabindex: 0, "aria-label": "graph" }, graph(s.plan, view, s.chosen, choose, upright, panels.failedLast))),
     s.chosen != null && view.vertices[s.chosen] && panels.vertexPanel(view, s.chosen, s.sizes, () => choose(s.chosen)),
     h("div", { class: "two" }, panels.suspects(view, choose), panels.eventList(s.timeline)));
 }
@@ -266,7 +266,7 @@ function page() {
   if (!s.view || s.tab) { s.charts?.close(); s.charts = null; }
   return [header(),
     s.away && !wantsToken && h("p", { class: "away", role: "alert" }, h("b", {}, missing ? "Not found. " : s.away.status === 403 ? "Refused. " : `Not connected since ${moment(s.away.since)}. `), s.away.why),
-    h("main", { class: s.away && s.view ? "stale" : "" }, wantsToken ? askToken() : !s.job ? panels.jobList(s.list, (id) => { location.hash = `#/${id}`; })
+    h("main", { class: s.away && s.view ? "stale" : "" }, wantsToken ? askToken() : !s.job ? panels.jobList(s.list, (id) => { location.hash = `#/${id}`; }, s.only, (status) => { s.only = status; draw(); })
       : !s.view ? h("p", { class: "empty" }, missing ? "" : "Asking…")
         : [head(s.view), h("nav", { class: "tabs", "aria-label": "views" }, TABS.map(([name, text]) => h("a", { href: `#/${s.job}/${name}`, "aria-current": s.tab === name ? "page" : null }, text,
           name === "exceptions" && s.view.failures.length > 0 && h("small", {}, s.view.failures.length)))), tab(s.view)]),

@@ -1,5 +1,5 @@
 // Tables and lists of one job, and the list of jobs.
-import { bytes, chainName, clock, count, cut, h, moment, percent, rate, span } from "./dom.js";
+import { bytes, chainEnds, chainName, clock, count, cut, h, moment, percent, rate, span } from "./dom.js";
 import { state } from "./graph.js";
 import { told } from "./timeline.js";
 
@@ -7,13 +7,26 @@ export const pill = (status) => h("span", { class: `pill is-${status}` }, h("i",
 
 const meter = (share, kind) => h("span", { class: "meter", title: percent(share) }, h("i", { class: kind, vars: { "--share": `${Math.min(100, 100 * share)}%` } }));
 
-export function jobList(found, open) {
+// What a job that runs again has failed of, if that is not long ago: it may fail again at once.
+const RECENT_MS = 600_000;
+export const recent = (job, at) => (job.last && at - job.lastAt < RECENT_MS ? `failed ${span(at - job.lastAt)} ago: ${job.last}` : "");
+
+// One button for each status that there is, and one for all.
+function statuses(jobs, only, choose) {
+  const found = [...new Set(jobs.map((job) => job.status))].sort();
+  return found.length > 1 && h("div", { class: "chips" }, ["", ...found].map((one) => h("button", { key: one, class: "chip", "aria-pressed": String(one === only), onclick: () => choose(one) },
+    `${one || "all"} ${jobs.filter((job) => !one || job.status === one).length}`)));
+}
+
+export function jobList(found, open, only, choose) {
   if (!found) return h("p", { class: "empty" }, "Asking…");
   if (!found.jobs.length) return h("section", { class: "card" }, h("h2", {}, "Jobs"), h("p", { class: "empty" }, "No job yet: `understudy submit` sends one. Jobs from before the JobManager was started are known only with recovery.mode or history_dir."));
-  return h("section", { class: "card" }, h("h2", {}, "Jobs", h("small", {}, `${found.jobs.filter((job) => !job.ended).length} running, ${found.jobs.length} in all`)),
+  if (!found.jobs.some((job) => job.status === only)) only = "";
+  const shown = found.jobs.filter((job) => !only || job.status === only).map((job) => ({ ...job, why: job.why || recent(job, found.at) }));
+  return h("section", { class: "card" }, h("h2", {}, "Jobs", h("small", {}, `${found.jobs.filter((job) => !job.ended).length} running, ${found.jobs.length} in all`)), statuses(found.jobs, only, choose),
     h("div", { class: "scroll" }, h("table", { class: "rows" },
       h("thead", {}, h("tr", {}, ["job", "status", "started", "duration", "tasks", "restarts", ""].map((name, i) => h("th", { class: i > 2 && i < 6 ? "n" : "" }, name)))),
-      h("tbody", {}, found.jobs.map((job) => h("tr", { key: job.id, onclick: () => open(job.id) },
+      h("tbody", {}, shown.map((job) => h("tr", { key: job.id, onclick: () => open(job.id) },
         h("td", {}, h("a", { href: `#/${job.id}` }, job.name), h("code", {}, job.id.slice(0, 8)), job.why && h("p", { class: "narrow" }, job.why)), h("td", {}, pill(job.status)), h("td", {}, moment(job.from)),
         h("td", { class: "n" }, span((job.to || found.at) - job.from)), h("td", { class: "n" }, job.ended ? job.total : `${job.running}/${job.total}`),
         h("td", { class: "n" }, job.restarts), h("td", { class: "why wide" }, job.why)))))));
@@ -28,16 +41,23 @@ export function suspects(view, choose) {
       })));
 }
 
+// The operator of this vertex whose failure was the job's last one, as long as that is not long ago.
+export function failedLast(view, name) {
+  if (!view.why && !recent(view, view.at)) return "";
+  return view.failures.at(-1)?.chain.find((each) => each.vertex === name)?.operator || "";
+}
+
 export function vertexPanel(view, chosen, sizes, close) {
   const vertex = view.vertices[chosen], s = view.subtasks;
   const rows = s.v.flatMap((v, i) => (v === chosen ? [i] : []));
+  const failing = failedLast(view, vertex.name);
   const timed = rows.some((i) => s.watermark[i] != null);
   return h("section", { class: "card" },
-    h("h2", {}, chainName(vertex.name), h("small", {}, `×${vertex.p}, ${state(vertex)}`), h("button", { class: "quiet", "aria-label": "close", onclick: close }, "✕")),
+    h("h2", {}, chainEnds(vertex.name), h("small", {}, `×${vertex.p}, ${state(vertex)}`), h("button", { class: "quiet", "aria-label": "close", onclick: close }, "✕")),
     h("p", { class: "facts" }, h("span", {}, h("b", {}, count(vertex.totalIn)), " records in"), h("span", {}, h("b", {}, count(vertex.totalOut)), " out"),
       vertex.late > 0 && h("span", {}, h("b", {}, count(vertex.late)), " late"), vertex.lag != null && h("span", {}, h("b", {}, span(vertex.lag)), " behind"), vertex.skew != null && h("span", {}, "skew ", h("b", {}, `${vertex.skew}×`)),
       h("span", {}, "key groups ", h("b", {}, vertex.maxP))),
-    h("p", { class: "operators" }, vertex.operators.map((each) => h("span", { class: `op ${each.kind}` }, each.name, each.states.length > 0 && h("small", {}, each.states.map((one) => `${one.name}: ${one.kind}`).join(", "))))),
+    h("p", { class: "operators" }, vertex.operators.map((each) => h("span", { class: `op ${each.kind}${each.name === failing ? " failing" : ""}` }, each.name, each.name === failing && h("small", {}, "failed last"), each.states.length > 0 && h("small", {}, each.states.map((one) => `${one.name}: ${one.kind}`).join(", "))))),
     (sizes || []).filter((each) => each.vertex === vertex.name && each.spread).map((each) => keyGroups(each)),
     h("div", { class: "scroll tall" }, h("table", { class: "rows" },
       h("thead", {}, h("tr", {}, ["", "state", "records in", "in", "out", "busy", "waits", timed && "behind", "attempt", "TaskManager"].map((name) => name !== false && h("th", { class: ["records in", "in", "out", "behind", "attempt"].includes(name) ? "n" : "" }, name)))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -18,7 +19,7 @@ from understudy.messages import CheckpointConfig, JobId
 from understudy.runtime.clusters import local_launcher
 from understudy.runtime.clusters.local_launcher import LocalLauncher
 from understudy.runtime.clusters.task_manager_process import TaskManagerLaunch
-from understudy.runtime.clusters.template import Exited, is_ending, send
+from understudy.runtime.clusters.template import Exited, describe_exit_code, is_ending, send
 
 from .jobs import eventually
 
@@ -137,7 +138,7 @@ def test_a_task_manager_that_cannot_be_started_is_known_to_have_ended_once(
 @pytest.mark.parametrize(
     ("number", "advice"),
     [
-        (signal.SIGKILL, ""),
+        (signal.SIGKILL, ", and "),
         (signal.SIGINT, "; it got no more memory, or no more threads: see `ulimit -v`, `ulimit -u` and the limits of"),
     ],
 )
@@ -164,12 +165,52 @@ def test_of_a_template_that_was_killed_no_other_python_is_advised(
     killed = f"its template process ended: killed by {number.name}, before it had started anything ({sys.executable})"
     [reason] = [each.reason for each in ended]
     assert reason.startswith(killed + advice)
-    assert advice or reason == killed
+    assert number == signal.SIGINT or "run in the Python" not in reason
 
 
-def test_of_a_kill_that_is_none_of_its_own_the_launcher_says_that_memory_may_be_short(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@dataclass
+class Counted:
+    """What the kernel says of those that it has ended for want of memory."""
+
+    said: str | None
+
+    def kills(self) -> str | None:
+        return self.said
+
+
+@pytest.mark.parametrize(
+    ("kills", "said"),
+    [
+        (
+            None,
+            "killed by SIGKILL, and not by Understudy: if nobody did it, memory ran out, and the kernel ended it (`dm",
+        ),
+        (
+            "",
+            "killed by SIGKILL, and neither by Understudy nor by the kernel for want of memory (oom_kill has not",
+        ),
+        (
+            "oom_kill went",
+            "killed by SIGKILL: memory ran out, and the kernel ended it (oom_kill went); give it more memory",
+        ),
+    ],
+)
+def test_of_a_kill_that_is_none_of_its_own_the_launcher_says_what_the_kernel_has_counted(
+    kills: str | None, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    by_index = ended_as(monkeypatch, tmp_path, kills, code=-signal.SIGKILL)
+    assert by_index[1].startswith(said)
+    assert by_index[2] == "killed by SIGKILL"
+
+
+def test_an_exit_code_is_the_users_to_choose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`os._exit(69)` in an operator was said to be a network that is down."""
+    by_index = ended_as(monkeypatch, tmp_path, None, code=os.EX_UNAVAILABLE)
+    assert by_index == {1: "exited with code 69", 2: "exited with code 69"}
+
+
+def ended_as(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kills: str | None, code: int) -> dict[int, str]:
+    """What is told of two TaskManagers whose template reports this end; of 2, that it was ordered."""
     lines: list[socket.socket] = []
 
     def start(control: socket.socket, *_: Any) -> NoProcess:
@@ -177,6 +218,7 @@ def test_of_a_kill_that_is_none_of_its_own_the_launcher_says_that_memory_may_be_
         return NoProcess()
 
     monkeypatch.setattr(local_launcher, "start_template", start)
+    monkeypatch.setattr(local_launcher, "MemoryEvents", lambda: Counted(kills))
     ended: list[Any] = []
     launcher = LocalLauncher(ended.append, str(tmp_path))
     try:
@@ -186,16 +228,12 @@ def test_of_a_kill_that_is_none_of_its_own_the_launcher_says_that_memory_may_be_
         for index in (1, 2):
             launcher.kill(LAUNCH.job_id, index)  # as soon as its connection has broken, before it is known why
         for token, child in launcher._children.copy().items():
-            send(lines[0], Exited(token, "killed by SIGKILL", was_ordered=child.index == 2))
+            send(lines[0], Exited(token, describe_exit_code(code), was_ordered=child.index == 2, code=code))
     finally:
         lines[0].close()
         launcher._template._reader.join()
         launcher.close()
-    by_index = {each.index: each.reason for each in ended}
-    assert by_index[1].startswith("killed by SIGKILL, and not by Understudy: ")
-    assert "memory" in by_index[1]
-    assert "dmesg" in by_index[1]
-    assert by_index[2] == "killed by SIGKILL"
+    return {each.index: each.reason for each in ended}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not say it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -289,6 +290,80 @@ def test_a_file_that_was_removed_is_named(tmp_path: Path) -> None:
     (tmp_path / "1.csv").unlink()
     with pytest.raises(InputChanged, match=r"1\.csv was removed after the stream had been built"):
         source.poll()
+
+
+def rest(source: Source) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    while (batch := source.poll()) is not END:
+        assert isinstance(batch, pa.RecordBatch)
+        rows += batch.to_pylist()
+    return rows
+
+
+def test_no_checkpoint_covers_rows_of_a_file_that_has_changed_meanwhile(tmp_path: Path) -> None:
+    """It was seen at the end of the file only, when checkpoints had published rows of both versions."""
+    path = tmp_path / "1.jsonl"
+    path.write_text("".join(f'{{"n": {number}}}\n' for number in range(9_000)))
+    source = opened(FileSource(str(path), "jsonl", batch_rows=1_000))
+    source.poll()
+    source.offset()
+    path.write_text("".join(f'{{"n": {number}}}\n' for number in range(9_000, 18_000)))
+    source.poll()
+    with pytest.raises(InputChanged, match=r"1\.jsonl was changed: "):
+        source.offset()
+
+
+@pytest.mark.parametrize("read", [1, 3], ids=["within a row group", "between two row groups"])
+def test_a_stream_that_is_built_again_does_not_go_on_in_another_version_of_a_file(read: int, tmp_path: Path) -> None:
+    """As a driver does that is started again with resume="latest": as many rows, and the same row groups."""
+    path = tmp_path / "prices.parquet"
+    pq.write_table(pa.table({"n": [1] * 9_000}), path, row_group_size=3_000)
+    source = opened(FileSource(str(path), batch_rows=1_000))
+    for _ in range(read):
+        source.poll()
+    offset = source.offset()
+    written = path.stat()
+    pq.write_table(pa.table({"n": [2] * 9_000}), path, row_group_size=3_000)
+    built_again = opened(FileSource(str(path), batch_rows=1_000))
+    said = (
+        r"had read a part of .*prices\.parquet, and it is another one now: it was \d+ bytes, written at 20.*, and is "
+        r".* bytes, .*file put back as it was, with its time, too \(`touch -d @[\d.]+`\), or"
+    )
+    with pytest.raises(OffsetMismatch, match=said):
+        built_again.seek(offset)
+    with pytest.raises(OffsetMismatch, match=said):
+        built_again.rescale([offset])
+    pq.write_table(pa.table({"n": [1] * 9_000}), path, row_group_size=3_000)
+    os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))
+    put_back = opened(FileSource(str(path), batch_rows=1_000))
+    put_back.seek(offset)
+    assert rest(put_back) == [{"n": 1}] * (9_000 - read * 1_000)
+
+
+def test_files_that_were_read_to_their_end_or_not_begun_may_be_others(tmp_path: Path) -> None:
+    for name in ("1.csv", "2.csv", "3.csv"):
+        (tmp_path / name).write_text("n\n1\n2\n")
+    source = opened(FileSource(str(tmp_path), "csv", batch_rows=1))
+    for _ in range(3):
+        source.poll()
+    offset = source.offset()
+    assert list(offset["versions"]) == [str(tmp_path / "2.csv")]
+    for name in ("1.csv", "3.csv"):
+        os.utime(tmp_path / name, (1, 1))
+    built_again = opened(FileSource(str(tmp_path), "csv", batch_rows=1))
+    built_again.seek(offset)
+    assert len(rest(built_again)) == 3
+
+
+def test_an_offset_of_an_earlier_release_says_no_versions(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("n\n1\n2\n")
+    source = opened(FileSource(str(tmp_path), "csv", batch_rows=1))
+    source.poll()
+    offset = source.offset()
+    del offset["versions"]
+    again = opened(FileSource(str(tmp_path), "csv", batch_rows=1))
+    again.seek(offset)
+    assert len(rest(again)) == 1
 
 
 def test_the_source_in_the_documentation_keeps_the_contract() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,7 @@ from understudy.runtime.api.restart import fixed_delay
 from understudy.runtime.clusters.job_handle import JobHandle
 from understudy.runtime.clusters.spark_cluster import DAEMON, DAEMON_SETTING, preload_workers
 from understudy.runtime.clusters.spark_launcher import SparkLauncher
+from understudy.runtime.clusters.task_manager_process import TaskManagerLaunch
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_run]
 
@@ -120,6 +123,25 @@ def test_an_outlet_is_followed_through_a_kill(spark: Any) -> None:
         assert job.wait(timeout=WAIT_S).restarts == 1
     assert killer.killed.is_set()
     assert sorted(found) == list(range(ROWS))
+
+
+def test_a_task_manager_that_cannot_reach_the_driver_says_so(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on an executor of another machine without `host=`; "its Spark job ended" was all that was said."""
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        address = f"tcp://127.0.0.1:{nobody.getsockname()[1]}/job-manager"
+    launch = SparkCluster._launch
+
+    def astray(cluster: SparkCluster, *given: Any) -> TaskManagerLaunch:
+        return replace(launch(cluster, *given), job_manager_address=address)
+
+    monkeypatch.setattr(SparkCluster, "_launch", astray)
+    env = StreamEnvironment()
+    env.from_collection([1]).collect(name="out")
+    with SparkCluster(spark, task_managers=1) as cluster:
+        job = cluster.submit(env)
+        said = rf"it could not connect to the JobManager at {address}: .*another machine, give SparkCluster host="
+        with pytest.raises(JobFailed, match=said):
+            job.wait(timeout=2 * WAIT_S)
 
 
 @pytest.mark.parametrize("reads", [True, False], ids=["with a DataFrame", "without"])

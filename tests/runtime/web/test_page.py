@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from understudy.messages import ExecutionState, JobStatus
+from understudy.messages import ExecutionState, FailureAt, FailureCause, JobStatus
 from understudy.runtime.web.app import App, _compressed, _files
 
 from .browser import needs_chromium, page_of, served
@@ -391,6 +391,46 @@ def test_it_is_read_on_a_phone_and_steered_by_the_keyboard() -> None:
             page.get_by_role("button", name="2", exact=True).focus()
             page.keyboard.press("Enter")
             page.get_by_role("heading", name="savepoint 2").wait_for()
+
+
+@pytest.mark.slow
+def test_of_many_jobs_those_of_one_status_are_shown() -> None:
+    """Three that failed among three hundred that are finished."""
+    few = dict.fromkeys(range(3), JobStatus.FAILED)
+    views = [
+        job_view(vertices=1, status=few.get(n, JobStatus.FINISHED), name=f"job {n}", job_id=f"job-{n:032x}")
+        for n in range(30)
+    ]
+    with served(App(AnsweringJobs(*views))) as server, page_of(server.url) as page:
+        page.get_by_role("button", name="failed 3").click()
+        page.get_by_role("button", name="failed 3", pressed=True).wait_for()
+        assert page.locator("tbody tr").count() == 3
+        page.get_by_role("button", name="all 30").click()
+        page.get_by_role("button", name="all 30", pressed=True).wait_for()
+        assert page.locator("tbody tr").count() == 30
+
+
+@pytest.mark.slow
+def test_the_operator_that_failed_last_is_found_among_two_hundred_of_its_chain() -> None:
+    view = job_view(vertices=1, parallelism=1)
+    (vertex,) = view.graph.vertices
+    (one, *_) = vertex.operators
+    names = [f"step-{n}" for n in range(200)]
+    vertex = replace(vertex, name=" -> ".join(names), operators=tuple(replace(one, name=name) for name in names))
+    cause = FailureCause("KeyError", "'delya'", vertex_name=vertex.name, operator_name="step-137")
+    failed_ms, said = view.at_ms - 5_000, "KeyError: 'delya' (in operator 'step-137')"
+    view = replace(
+        view,
+        graph=replace(view.graph, vertices=(vertex,)),
+        failures=(FailureAt(failed_ms, cause),),
+        summary=replace(view.summary, latest_failure=said, latest_failure_ms=failed_ms),
+    )
+    with served(App(AnsweringJobs(view))) as server, page_of(f"{server.url}#/{HEX}") as page:
+        page.get_by_text("It runs again; it failed 5.0 s ago: KeyError: 'delya' (in operator 'step-137')").wait_for()
+        page.get_by_text("failed: step-137").wait_for()
+        page.locator("g.vertex").click()
+        page.get_by_role("heading", name="step-0 → … → step-199, 200 operators").wait_for()
+        assert page.locator(".op.failing").inner_text().startswith("step-137")
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from understudy.messages import TimelineMark
+from understudy.messages import JobStatus, TimelineMark
 from understudy.runtime.web import page_view
 
 from .views import history_of, job_view
@@ -16,6 +16,16 @@ def test_the_page_says_in_words_why_there_is_no_checkpoint() -> None:
     assert page_view.checkpoint(view, failed)["failure"] == "its metadata could not be written: disk full"
     mark = TimelineMark(7, "checkpoint failed", "checkpoint 7: task_failed")
     assert page_view.timeline((), [mark])["marks"][0]["text"] == "checkpoint 7: a task has failed"
+
+
+def test_a_job_that_runs_again_says_what_it_failed_of_last() -> None:
+    """Else one that fails every five seconds is a green "running" in between."""
+    view = job_view().summary
+    failed = replace(view, latest_failure="KeyError: 'delya'", latest_failure_ms=1_000)
+    found = page_view.summary(failed)
+    assert (found["why"], found["last"], found["lastAt"]) == ("", "KeyError: 'delya'", 1_000)
+    for other in (view, replace(failed, last_failure="KeyError"), replace(failed, status=JobStatus.FINISHED)):
+        assert "last" not in page_view.summary(other)
 
 
 def test_the_page_has_no_path_of_a_checkpoint_whose_files_are_gone() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,9 +18,11 @@ from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointId
 from understudy.runtime.connectors import (
     CollectSink,
+    FileSink,
     LostTransaction,
     PrintSink,
     UnreadableInput,
+    UnusableOutput,
     read_collected,
 )
 
@@ -386,6 +391,21 @@ def test_a_collect_sink_needs_a_directory_at_last(tmp_path: Path) -> None:
     assert read_collected(str(tmp_path / "absent")) == []
 
 
+@pytest.mark.parametrize("is_moved", [True, False], ids=["moved", "copied"])
+def test_a_checkpoint_dir_that_was_moved_takes_what_was_collected_below_it_along(
+    is_moved: bool, tmp_path: Path
+) -> None:
+    """A savepoint in it could not be restored, as `collect` looked for its pre-committed files in the old place."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    running = start(old / "collected" / "job-a" / "out", job="job-a")
+    running.take("a")
+    snapshot = running.checkpoint(1)
+    (shutil.move if is_moved else shutil.copytree)(old, new)
+    start(new / "collected" / "job-b" / "out", snapshot, job="job-b")
+    assert read_collected(str(new / "collected" / "job-a" / "out")) == ["a"]
+    assert read_collected(str(old / "collected" / "job-a" / "out")) == []
+
+
 def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
     running = start(tmp_path)
     running.take("a")
@@ -395,6 +415,21 @@ def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(UnreadableInput, match=f"{file.name} is cut off"):
         read_collected(str(tmp_path))
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv"])
+def test_a_file_that_is_cut_short_while_it_is_written_is_not_published_with_a_hole(format: str, tmp_path: Path) -> None:
+    """What came after it lay where it should, so that the file had its size, and zeros where its rows had been."""
+    running = Running(FileSink(str(tmp_path), format=format))
+    running.take(*({"n": number} for number in range(50_000)))
+    (file,) = tmp_path.glob(f".understudy-*/*.{format}")
+    os.truncate(file, 0)
+    with pytest.raises(UnusableOutput, match=r"has 0 bytes, and .* were written: somebody has changed it"):
+        running.take(*({"n": number} for number in range(50_000)))
+    with suppress(UnusableOutput):  # Arrow's writer tries it once more
+        running.operator.close()
+    assert list(tmp_path.glob("part-*")) == []
+    assert not file.exists()
 
 
 def test_printed_lines_say_the_subtask_when_there_are_several(capsys: pytest.CaptureFixture[str]) -> None:

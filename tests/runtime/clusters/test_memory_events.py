@@ -1,0 +1,66 @@
+"""What is known of processes that the kernel has ended for want of memory, by files as a kernel writes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from understudy.runtime.clusters.memory_events import MemoryEvents
+
+V2 = "sys/fs/cgroup/app/memory.events"
+V2_ROOT = "sys/fs/cgroup/memory.events"
+V1 = "sys/fs/cgroup/memory/docker/7f/memory.oom_control"
+V1_ROOT = "sys/fs/cgroup/memory/memory.oom_control"
+MACHINE = "proc/vmstat"
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("group", "counter", "limit"),
+    [
+        ("0::/app\n", V2, "sys/fs/cgroup/app/memory.max"),
+        ("0::/\n", V2_ROOT, "sys/fs/cgroup/memory.max"),
+        ("0::/../../elsewhere\n", V2_ROOT, "sys/fs/cgroup/memory.max"),
+        ("4:memory:/docker/7f\n0::/\n", V1, "sys/fs/cgroup/memory/docker/7f/memory.limit_in_bytes"),
+        ("4:cpu,memory:/docker/7f\n", V1_ROOT, "sys/fs/cgroup/memory/memory.limit_in_bytes"),
+    ],
+    ids=["v2", "v2 in a container", "v2 outside of the mount", "v1", "v1 in a container"],
+)
+def test_the_count_of_the_processes_own_group_decides(tmp_path: Path, group: str, counter: str, limit: str) -> None:
+    write(tmp_path, {"proc/self/cgroup": group, MACHINE: "oom_kill 9\n", counter: "oom 4\noom_kill 3\n"})
+    write(tmp_path, {limit: f"{512 << 20}\n"})
+    events = MemoryEvents(tmp_path)
+    assert events.kills() == ""
+    write(tmp_path, {MACHINE: "oom_kill 10\n"})
+    assert events.kills() == "", "somebody else's"
+    write(tmp_path, {counter: "oom 4\noom_kill 5\n"})
+    kills = events.kills()
+    assert kills is not None
+    assert kills.startswith("oom_kill of its container (")
+    assert kills.endswith(" went from 3 to 5; its limit is 512 MiB")
+    assert events.kills() == ""
+
+
+@pytest.mark.parametrize("limit", ["max", str((1 << 63) - 4096)])
+def test_where_there_is_no_limit_none_is_named(tmp_path: Path, limit: str) -> None:
+    write(tmp_path, {"proc/self/cgroup": "0::/app\n", V2: "oom_kill 0\n", "sys/fs/cgroup/app/memory.max": limit})
+    events = MemoryEvents(tmp_path)
+    write(tmp_path, {V2: "oom_kill 1\n"})
+    assert str(events.kills()).endswith("went from 0 to 1")
+
+
+def test_without_a_group_the_machine_counts(tmp_path: Path) -> None:
+    write(tmp_path, {MACHINE: "pgfault 7\noom_kill 0\n"})
+    events = MemoryEvents(tmp_path)
+    write(tmp_path, {MACHINE: "pgfault 8\noom_kill 2\n"})
+    assert events.kills() == "oom_kill of this machine (/proc/vmstat) went from 0 to 2"
+
+
+def test_where_the_system_does_not_count_nothing_is_known(tmp_path: Path) -> None:
+    assert MemoryEvents(tmp_path).kills() is None
