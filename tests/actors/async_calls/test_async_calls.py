@@ -65,6 +65,20 @@ def test_no_more_run_than_may_and_no_more_are_held_than_there_is_room_for() -> N
     assert [each.record for each in stage.frozen()] == [*"abcde"]
 
 
+def test_records_take_room_until_they_have_left() -> None:
+    stage = Stage(Asking(), max_in_flight_bytes=3_000)
+    records = [letter * 1_000 for letter in "abcdefgh"]
+    stage.take(*records)
+    begun = []
+    while running := stage.hand.records():
+        begun.append(len(running))
+        for each in running:
+            stage.hand.end(each, each)
+        stage.turn()
+    assert begun == [3, 3, 2]
+    assert stage.emitted() == records
+
+
 def test_of_records_that_could_not_begin_no_calls_are_made() -> None:
     """They would only make a checkpoint stand still for longer. Those behind a key are passed."""
     stage = Stage(ByKey(), max_in_flight=2)

@@ -159,6 +159,15 @@ def test_a_record_gets_the_time_of_its_rule_and_timers_wait_for_both() -> None:
         assert harness.take_output() == [("a", 15)]
 
 
+def test_the_number_of_a_record_that_fails_counts_rules_too() -> None:
+    """As in the task's figures of what came in."""
+    with OperatorHarness(Alerts, key_by=0, broadcast_2=True) as harness:
+        harness.process(LIMITS, 1)
+        with pytest.raises(UserCodeError) as failed:
+            harness.process([*EVENTS[:1], ()])
+        assert failed.value.record_position == 3
+
+
 class Reached(KeyedOperator):
     """How far event time has come where each record is taken."""
 

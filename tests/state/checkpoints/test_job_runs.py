@@ -72,6 +72,14 @@ def test_names_that_no_file_system_takes_as_they_are_do_not_concern_each_other(m
         assert len(claim.runs.place.rpartition("/")[2]) <= 255
 
 
+def test_the_next_leader_of_a_job_has_its_name_at_once_unless_the_job_has_ended(machines: Machines) -> None:
+    """One leader after the other runs the same job; the last may have died before it could forget that it has ended."""
+    machines.runs(1).claim(JobId("job"))
+    machines.runs(2).claim(JobId("job")).end(RunOutcome.FINISHED)
+    with pytest.raises(AlreadyFinished):
+        machines.runs(3).claim(JobId("job"))
+
+
 def test_a_dead_process_has_no_name_at_once(machines: Machines) -> None:
     machines.claim(1)
     machines.dead.add(1)

@@ -188,6 +188,21 @@ def test_a_restore_from_an_older_checkpoint_forks(system: ActorSystem, tmp_path:
     assert stage.records()[0] == ["a", "b"]
 
 
+def test_readers_go_on_under_another_job_manager(system: ActorSystem, tmp_path: Path) -> None:
+    """It knows nothing of the outlet before the sink says it again."""
+    before = Stage(system, tmp_path)
+    running = before.start()
+    before.commit(running, 1, "a", "b")
+    _, cursor = before.records()
+    after = Stage(system, tmp_path)
+    after.side.current = running.operator.context.attempt_id
+    running.operator._say_again()
+    after.hear(running)
+    assert after.records()[0] == ["a", "b"]
+    after.commit(running, 2, "c")
+    assert after.records(cursor)[0] == ["c"]
+
+
 def test_what_an_earlier_attempt_says_is_not_believed(system: ActorSystem, tmp_path: Path) -> None:
     stage = Stage(system, tmp_path)
     zombie = stage.start()
