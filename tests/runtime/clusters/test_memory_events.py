@@ -47,6 +47,17 @@ def test_the_count_of_the_processes_own_group_decides(tmp_path: Path, group: str
     assert events.kills() == ""
 
 
+def test_of_several_that_were_killed_at_once_each_is_explained(tmp_path: Path) -> None:
+    """They are asked about one by one; somebody's own kill, later, is none of them."""
+    now_s = 0.0
+    write(tmp_path, {MACHINE: "oom_kill 0\n"})
+    events = MemoryEvents(tmp_path, lambda: now_s)
+    write(tmp_path, {MACHINE: "oom_kill 3\n"})
+    assert events.kills() == events.kills() == "oom_kill of this machine (/proc/vmstat) went from 0 to 3"
+    now_s = 60.0
+    assert events.kills() == ""
+
+
 @pytest.mark.parametrize("limit", ["max", str((1 << 63) - 4096)])
 def test_where_there_is_no_limit_none_is_named(tmp_path: Path, limit: str) -> None:
     write(tmp_path, {"proc/self/cgroup": "0::/app\n", V2: "oom_kill 0\n", "sys/fs/cgroup/app/memory.max": limit})
