@@ -204,7 +204,7 @@ def tell_story(failure: FailureCause) -> str:
             place.append(f"on {step.task_manager}")
         prefix = "" if not lines else "caused by "
         where = f" ({', '.join(place)})" if place else ""
-        lines.append(f"{prefix}{step.error_type}: {step.error_message}{where}")
+        lines.append(f"{prefix}{step.headline}{where}")
         if step.traceback:
             lines += [f"    {line}" for line in step.traceback.rstrip().splitlines()]
         step = step.cause

@@ -60,6 +60,12 @@ _OF_TYPES = {
 }
 
 
+HOLD_LESS = (
+    'give it more memory, or hold less: fewer slots or less state in each TaskManager (state_backend="rocksdb" keeps '
+    "state on disk), or smaller batches"
+)
+
+
 def remedy(error: BaseException) -> str:
     """A clause that follows the error's text; empty where there is nothing to add."""
     if isinstance(error, ModuleNotFoundError):
@@ -70,6 +76,8 @@ def remedy(error: BaseException) -> str:
         )
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         return "raise the limit of open files (ulimit -n) where TaskManagers start, or give each fewer slots"
+    if isinstance(error, MemoryError):
+        return f"this TaskManager gets no more (see `ulimit -v`, and the limit of its container): {HOLD_LESS}"
     if isinstance(error, AttributeError) and "attribute 'value' is read-only" in str(error):
         return "write self.x.update(value) in place of self.x.value = value"
     if isinstance(error, AttributeError):

@@ -67,6 +67,11 @@ class FailureCause:
         return tell_line(self)
 
     @property
+    def headline(self) -> str:
+        """Type and text; the type alone where there is no text, as of a bare `assert`."""
+        return f"{self.error_type}: {self.error_message}" if self.error_message else self.error_type
+
+    @property
     def is_secondhand(self) -> bool:
         """Whether the failure came to this task from another one."""
         return self.kind is FailureKind.CHANNEL_BROKEN
@@ -83,7 +88,7 @@ def raised(failure: FailureCause) -> FailureCause:
 def tell_line(failure: FailureCause) -> str:
     """The failure in one line: what was raised, and where."""
     error = raised(failure)
-    text = " ".join(f"{error.error_type}: {error.error_message}".split())
+    text = " ".join(error.headline.split())
     if len(text) > LONGEST_LINE:
         text = f"{text[: LONGEST_LINE - _LONGEST_END]}…{text[-_LONGEST_END:]}"
     where = tell_place(failure)

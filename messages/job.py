@@ -222,7 +222,7 @@ class JobDetails:
         ]
         if self.failures:
             last = self.failures[-1]
-            said.append(f"last failure: {last.error_type}: {last.error_message.partition(chr(10))[0]:.200}")
+            said.append(f"last failure: {last.headline.partition(chr(10))[0]:.220}")
         if self.retained_checkpoint_path:
             said.append(f"kept checkpoint: {self.retained_checkpoint_path}")
         if self.restarted_as:

@@ -281,7 +281,7 @@ class FailureLog:
         what = raised(root)
         if not is_repeated:
             return f"failed: {_told_shortly(root).removesuffix(_AS_LOGGED)}{_AS_LOGGED}"
-        return f"{failure.error_message.partition(f': {what.error_type}: ')[0]}: {what.error_type}, as logged above"
+        return f"{failure.error_message.partition(f': {what.error_type}')[0]}: {what.error_type}, as logged above"
 
     def _counted(self, failure: FailureCause) -> _Told:
         symptom = symptom_of(failure)
@@ -328,7 +328,7 @@ def _tracebacks(failure: FailureCause) -> list[str]:
     step: FailureCause | None = failure
     while step is not None:
         if step is not failure:
-            lines.append(f"  caused by {step.error_type}: {step.error_message}")
+            lines.append(f"  caused by {step.headline}")
         lines += [f"    {line}" for line in step.traceback.rstrip().splitlines()]
         step = step.cause
     return lines

@@ -17,6 +17,7 @@ from typing import Protocol
 
 import cloudpickle
 
+from ...actors.remedies import HOLD_LESS
 from ...messages import JobId, SubmitJob, TaskManagerExited
 from ..output.pipes import LastLine, OutputPipes
 from .memory_events import MemoryEvents
@@ -51,13 +52,9 @@ LAST_LINE_SECONDS = 1.0
 _PYTHON = "they run in the Python that sys.executable names: set it to one that has Understudy"
 _KILLED = (-signal.SIGKILL, -signal.SIGTERM)
 _SAYS_ALL = (0, *_KILLED)
-_ENOUGH_MEMORY = (
-    'give it more memory, or hold less: fewer slots or less state in each TaskManager (state_backend="rocksdb" keeps '
-    "state on disk), or smaller batches"
-)
 _BY_OTHERS = (
     ", and not by Understudy: if nobody did it, memory ran out, and the kernel ended it (`dmesg`, or oom_kill in "
-    f"memory.events of its container, says so); {_ENOUGH_MEMORY}"
+    f"memory.events of its container, says so); {HOLD_LESS}"
 )
 _NOT_FOR_MEMORY = (
     ", and neither by Understudy nor by the kernel for want of memory (oom_kill has not changed): somebody did it, "
@@ -326,7 +323,7 @@ class LocalLauncher:
         kills = self._memory.kills()
         if kills is None:
             return _BY_OTHERS
-        return f": memory ran out, and the kernel ended it ({kills}); {_ENOUGH_MEMORY}" if kills else _NOT_FOR_MEMORY
+        return f": memory ran out, and the kernel ended it ({kills}); {HOLD_LESS}" if kills else _NOT_FOR_MEMORY
 
 
 def _with_remedy(line: str) -> str:

@@ -7,11 +7,13 @@ It counts them (`oom_kill`): per control group in `memory.events` (v2) or `memor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
+_TOGETHER_S = 10.0
 _NO_LIMIT_BYTES = 1 << 60
 """Of v1: without a limit it says a number just below 2 ** 63."""
 
@@ -23,24 +25,29 @@ class _Counter(NamedTuple):
 
 
 class MemoryEvents:
-    """Looks first when it is made. `root` is another one than / in tests."""
+    """Looks first when it is made. `root` is another one than / in tests, and the clock theirs, in seconds."""
 
-    def __init__(self, root: Path = Path("/")) -> None:
+    def __init__(self, root: Path = Path("/"), clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._counter = next((each for each in _counters(root) if _count(each.file) is not None), None)
-        self._seen = 0
-        self.kills()
+        self._seen = 0 if self._counter is None else _count(self._counter.file) or 0
+        self._left, self._said, self._until_s = 0, "", 0.0
+        """Others that were killed at the same time are asked about next."""
 
     def kills(self) -> str | None:
         """What the kernel has ended for want of memory since the last time, in words, with whose memory it was and its
-        limit; empty: nothing; None: that is not known.
+        limit; empty: nothing; None: that is not known. To be asked once for each process that was killed.
         """
         now = None if self._counter is None else _count(self._counter.file)
         if self._counter is None or now is None:
             return None
         seen, self._seen = self._seen, now
         if now <= seen:
-            return ""
-        return f"oom_kill of {self._counter.whose} went from {seen} to {now}{_limit(self._counter.limit)}"
+            self._left -= 1
+            return self._said if self._left >= 0 and self._clock() < self._until_s else ""
+        self._left, self._until_s = now - seen - 1, self._clock() + _TOGETHER_S
+        self._said = f"oom_kill of {self._counter.whose} went from {seen} to {now}{_limit(self._counter.limit)}"
+        return self._said
 
 
 def _counters(root: Path) -> Iterator[_Counter]:

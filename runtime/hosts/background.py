@@ -32,7 +32,8 @@ def start_in_background(role: Role, loaded: LoadedSettings) -> ProcessState:
     settings = loaded.settings
     out = made_folder("log.dir", settings.log_dir) / f"{role}.start"
     with folder_named(str(out), is_local=True):
-        file = out.open("ab")
+        file = out.open("ab", 0)
+        file.write(b"\n")  # a full disk lets a file be made
     with file as output:
         began = output.tell()
         process = subprocess.Popen(

@@ -334,8 +334,7 @@ def exceptions(view: JobView, most: int) -> Json:
 def stack_of(cause: FailureCause) -> str:
     """As Java has it, so that Flink's clients show the chain: each cause after what it has caused."""
     return "\nCaused by: ".join(
-        f"{each.error_type}: {each.error_message}" + (f"\n{each.traceback}" if each.traceback else "")
-        for each in chain_of(cause)
+        each.headline + (f"\n{each.traceback}" if each.traceback else "") for each in chain_of(cause)
     )
 
 

@@ -12,6 +12,7 @@ from bdb import BdbQuit
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from understudy import Collector, KeyedOperator, Operator, OperatorContext, ValueState
@@ -249,6 +250,14 @@ def test_a_mistake_with_what_a_task_gives_is_hinted_at(operator: type[KeyedOpera
 class _CallsTheKey(KeyedOperator):
     def process(self, record: Any, out: Collector) -> None:
         out.collect((self.key(), record))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("error", [MemoryError(), pa.ArrowMemoryError("malloc of size 8 failed")], ids=repr)
+def test_where_memory_ran_out_the_text_says_what_can_be_done(error: MemoryError) -> None:
+    """Python's own MemoryError says nothing at all."""
+    said = describe(error).error_message
+    assert "ulimit -v" in said
+    assert 'state_backend="rocksdb"' in said
 
 
 class _CallsTheTimestamp(KeyedOperator):

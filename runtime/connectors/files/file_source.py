@@ -117,9 +117,9 @@ class FileSource(SplitSource):
             versions = f"it was {version_shown(was)}, and is {version_shown(found)}"
             what = f"was changed: {versions}, after the stream had been built, so rows of two versions would be mixed"
         raise InputChanged(
-            f"{path} {what}: put it back as it was{time_advice(was)}, or submit the job again to read what is there "
-            "now, and leave files alone while a job reads them; watch_ms= takes up files that come later, under names "
-            "of their own"
+            f"{path} {what}: put it back as it was{time_advice(was)}, or submit the job again for what is there now, "
+            "and leave files alone while a job reads them; watch_ms= takes up files that come later, under names of "
+            "their own"
         )
 
 

@@ -85,7 +85,7 @@ export function exceptions(view) {
   const found = [...view.failures].reverse();
   if (!found.length) return h("section", { class: "card" }, h("h2", {}, "Exceptions"), h("p", { class: "empty" }, "Nothing has failed."));
   return found.map((failure, n) => h("section", { class: "card failure", key: `${failure.at} ${n}` },
-    h("h2", {}, h("i", { class: "dot bad" }), `${failure.chain.at(-1).type}: ${cut(failure.chain.at(-1).text, 140)}`, h("small", {}, `${moment(failure.at)}${n === 0 && !view.ended && view.status !== "running" ? ", the job is down because of it" : ""}`)),
+    h("h2", {}, h("i", { class: "dot bad" }), [failure.chain.at(-1).type, cut(failure.chain.at(-1).text, 140)].filter(Boolean).join(": "), h("small", {}, `${moment(failure.at)}${n === 0 && !view.ended && view.status !== "running" ? ", the job is down because of it" : ""}`)),
     failure.chain.map((each, depth) => h("div", { class: "cause" },
       failure.chain.length > 1 && h("h3", {}, depth > 0 && h("small", {}, "caused by "), each.type),
       h("p", { class: "said" }, each.text), place(each), each.trace && trace(each.trace, depth === failure.chain.length - 1)))));

@@ -20,6 +20,7 @@ from understudy.messages import (
     JobStatus,
     RestartStrategyConfig,
     RestartStrategyKind,
+    SubtaskIndex,
     TaskManagerChanged,
 )
 
@@ -216,6 +217,21 @@ def test_a_failed_job_ends_with_its_reason_in_one_line(told: FailureLog, caplog:
     assert lines(caplog)[2] == (
         "job 'flights' (job-1) has ended after 1 restarts: it failed 2 times at record 17 of operator 'worst' "
         "(subtask 0): KeyError, as logged above"
+    )
+
+
+def test_a_failure_without_a_text_is_told_by_its_type(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    """As of a bare `assert`: "AssertionError:; no checkpoint ...", with the rest of the text once more behind it."""
+    bare = FailureCause("AssertionError", "", operator_name="worst", subtask_index=SubtaskIndex(0), repeatable=True)
+    limited = RepeatedFailures(2)
+    limited.add(bare)
+    end = limited.add(bare)
+    assert end is not None
+    assert end.error_message.startswith("failed 2 times in operator 'worst' (subtask 0): AssertionError; no checkpoint")
+    told.failed(FailureKnown(bare, SOON))
+    told.job_ended(JobStatus.FAILED, end, 1)
+    assert lines(caplog)[1].endswith(
+        "it failed 2 times in operator 'worst' (subtask 0): AssertionError, as logged above"
     )
 
 

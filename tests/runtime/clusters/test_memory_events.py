@@ -39,11 +39,22 @@ def test_the_count_of_the_processes_own_group_decides(tmp_path: Path, group: str
     assert events.kills() == ""
     write(tmp_path, {MACHINE: "oom_kill 10\n"})
     assert events.kills() == "", "somebody else's"
-    write(tmp_path, {counter: "oom 4\noom_kill 5\n"})
+    write(tmp_path, {counter: "oom 4\noom_kill 4\n"})
     kills = events.kills()
     assert kills is not None
     assert kills.startswith("oom_kill of its container (")
-    assert kills.endswith(" went from 3 to 5; its limit is 512 MiB")
+    assert kills.endswith(" went from 3 to 4; its limit is 512 MiB")
+    assert events.kills() == ""
+
+
+def test_of_several_that_were_killed_at_once_each_is_explained(tmp_path: Path) -> None:
+    """They are asked about one by one; somebody's own kill, later, is none of them."""
+    now_s = 0.0
+    write(tmp_path, {MACHINE: "oom_kill 0\n"})
+    events = MemoryEvents(tmp_path, lambda: now_s)
+    write(tmp_path, {MACHINE: "oom_kill 3\n"})
+    assert events.kills() == events.kills() == "oom_kill of this machine (/proc/vmstat) went from 0 to 3"
+    now_s = 60.0
     assert events.kills() == ""
 
 

@@ -13,6 +13,16 @@ from understudy.runtime.hosts.settings_sources import load_settings
 from understudy.state.errors import UnwritableFolder
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no file takes nothing here")
+def test_a_disk_of_logs_that_takes_no_bytes_is_named_and_nothing_is_started(tmp_path: Path) -> None:
+    """The file was made, took nothing, and "(nothing)" was all that was said of why the process had ended."""
+    (tmp_path / "understudy.yaml").write_text(f"log.dir: {tmp_path}/log\nrun.dir: {tmp_path}/run\n")
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "jobmanager.start").symlink_to("/dev/full")
+    with pytest.raises(UnwritableFolder, match=f"cannot write to {tmp_path}/log: its disk "):
+        start_in_background("jobmanager", load_settings(str(tmp_path / "understudy.yaml")))
+
+
 @pytest.mark.parametrize(
     ("number", "said"),
     [(errno.EACCES, "let that user write there"), (errno.ENOSPC, "its disk is full"), (errno.EROFS, "read-only")],
