@@ -21,7 +21,7 @@ from .test_standing import Yard
 
 __all__ = ["faulty", "s3", "s3_server"]
 
-SESSION_MS = 6_000
+SESSION_MS = 12_000
 ASKS_AGAIN = "this JobManager waits to lead, and asks again"
 
 
