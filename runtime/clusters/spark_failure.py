@@ -30,6 +30,11 @@ _CANCELLED = "SPARK_JOB_CANCELLED"
 _TASK = re.compile(r".*Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \((?P<host>\S+) executor (?P<executor>\S+)\): ")
 """What Spark writes before the reason, and is longer than it."""
 _OF_SURROUNDINGS = re.compile(r"PYTHON_VERSION_MISMATCH|PACKAGE_NOT_INSTALLED|(?:ModuleNotFound|Import)Error\b")
+_CODE_OF_SIGKILL = re.compile(r"(?:code|status:?) 137\b")
+_KILLED = (
+    "; 137 is SIGKILL: if nobody did it, memory ran out: raise spark.executor.memoryOverhead, which has the Python of "
+    "TaskManagers, or spark.executor.memory"
+)
 _SAME_PYTHON = (
     f"; wanted on each executor: Python {sys.version_info.major}.{sys.version_info.minor}, as here, with the packages "
     "that Understudy and your program import; PYSPARK_PYTHON names it, before the session is made"
@@ -70,7 +75,9 @@ def why_tasks_failed(context: Any, group: str) -> str:
     if not reasons:
         return ""
     _, executor, host, said = max(reasons)
-    return f"{told(Exception(said))[0]} (executor {executor} on {host})"
+    return (
+        f"{told(Exception(said))[0]} (executor {executor} on {host}){_KILLED if _CODE_OF_SIGKILL.search(said) else ''}"
+    )
 
 
 def _raised(text: str) -> str:

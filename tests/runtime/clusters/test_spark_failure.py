@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from understudy.runtime.clusters.spark_failure import told
+from understudy.runtime.clusters.spark_failure import told, why_tasks_failed
 
 FUNCTION = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -107,6 +109,48 @@ def test_which_executor_it_was_stands_behind_the_reason() -> None:
     )
     said = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed) (executor 7 on 192.0.2.2)"
     assert told(error) == (said, False)
+
+
+class Books:
+    """What Spark has kept of its jobs, by the interface that py4j shows."""
+
+    def __init__(self, *errors: str | None) -> None:
+        self._errors = errors
+        self._jsc = SimpleNamespace(sc=lambda: SimpleNamespace(statusStore=lambda: self))
+
+    def statusTracker(self) -> Any:
+        info = SimpleNamespace(stageIds=[3])
+        return SimpleNamespace(getJobIdsForGroup=lambda _: [4, 7] if self._errors else [], getJobInfo=lambda _: info)
+
+    def taskList(self, _stage: int, _attempt: int, _most: int) -> Any:
+        return SimpleNamespace(size=lambda: len(self._errors), apply=self._task)
+
+    def _task(self, place: int) -> Any:
+        said = self._errors[place]
+        error = SimpleNamespace(isDefined=lambda: said is not None, get=lambda: said)
+        return SimpleNamespace(
+            errorMessage=lambda: error, taskId=lambda: place, executorId=lambda: "1", host=lambda: "192.0.2.2"
+        )
+
+
+LOST = "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: Command exited with code {}"
+
+
+@pytest.mark.parametrize(
+    ("errors", "said"),
+    [
+        ((LOST.format(1),), f"{LOST.format(1)} (executor 1 on 192.0.2.2)"),
+        ((LOST.format(137),), "code 137 (executor 1 on 192.0.2.2); 137 is SIGKILL: if nobody did it, memory ran out: "),
+        (("older", LOST.format(1), "[SPARK_JOB_CANCELLED] Job 7", None), f"{LOST.format(1)} (executor 1 on 192.0.2.2)"),
+        ((None,), ""),
+        ((), ""),
+    ],
+)
+def test_why_a_task_had_failed_before_its_job_was_cancelled(errors: tuple[str | None, ...], said: str) -> None:
+    """Of the last one that has; the texts are Spark 4.3's."""
+    found = why_tasks_failed(Books(*errors), "group")
+    assert said in found
+    assert bool(said) == bool(found)
 
 
 def test_nothing_stands_before_what_java_says() -> None:
