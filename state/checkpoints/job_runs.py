@@ -143,6 +143,11 @@ class JobRuns:
         claimant.claims.append(claim)
         return claim
 
+    def outcome_of(self, job_id: JobId) -> RunOutcome:
+        """How the newest run has ended, if it was this job; else NONE. Raises CorruptState, OSError."""
+        newest = next(self._read(), None)
+        return newest[1].outcome if newest is not None and newest[1].job_id == job_id else RunOutcome.NONE
+
     def write(self, number: int, run: JobRun) -> None:
         self.storage.write_sealed(self._path(number), encode(run))
 

@@ -12,6 +12,8 @@ from understudy.actors.errors import CannotRestore, StateDoesNotFit
 from understudy.actors.restore.found_origin import find_origin
 from understudy.actors.restore.job_submissions import JobSubmissions
 from understudy.messages import (
+    JobId,
+    JobStatus,
     OperatorId,
     OperatorSubtaskState,
     StateDescription,
@@ -19,14 +21,16 @@ from understudy.messages import (
     SubtaskIndex,
     SubtaskState,
 )
-from understudy.state import CheckpointStorage, WrongEncryptionKey
+from understudy.state import AlreadyEnded, CheckpointStorage, WrongEncryptionKey
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from understudy.state.checkpoints.job_runs import Claimant, JobRuns, RunOutcome, RunOwner
 from understudy.state.checkpoints.savepoint_store import HeapSavepointStore
 from understudy.state.checkpoints.savepoints import Savepoints
 
 from ..graphs import graph
 from ..savepoints import chain, checkpoint, list_state, operator
+from ..tasks.task_stage import StageContext
 
 STATE_FILE = "old/chk-7/a-0-attempt"
 METADATA = "old/chk-7/_metadata"
@@ -184,3 +188,53 @@ def test_metadata_in_the_folder_of_another_checkpoint_are_told(saved: Saved) -> 
     other.mkdir(parents=True)
     (other / "_metadata").write_bytes((saved.root / METADATA).read_bytes())
     saved.refused("found those of checkpoint 7 of job", str(other))
+
+
+class _Kept:
+    """What an earlier leader has kept: one job."""
+
+    may_block = True
+
+    def __init__(self) -> None:
+        self.removed: list[tuple[str, JobStatus]] = []
+
+    def is_kept(self, _job_id: JobId) -> bool:
+        return True
+
+    def remove_job(self, job_id: JobId, status: JobStatus) -> None:
+        self.removed.append((job_id, status))
+
+    def add_job(self, _wanted: SubmitJob) -> Any:
+        raise OSError("goes on")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [
+        (RunOutcome.FINISHED, JobStatus.FINISHED),
+        (RunOutcome.STOPPED, JobStatus.FINISHED),
+        (RunOutcome.CANCELED, JobStatus.CANCELED),
+        (RunOutcome.FAILED, JobStatus.FAILED),
+    ],
+)
+def test_a_job_whose_end_its_leader_has_stored_is_not_taken_over(
+    saved: Saved, outcome: RunOutcome, status: JobStatus
+) -> None:
+    """It died before it could forget the job: without its successor nobody would, and the name would stay taken."""
+    wanted, kept, context = replace(saved.wanted(), restore_from=None, resume=True), _Kept(), StageContext()
+    job_id = wanted.graph.job_id
+    claimant = Claimant(RunOwner("here", 1, "app.py", "machine", "1"), lambda _: False, lambda: 0)
+    claim = JobRuns(CheckpointStorage(str(saved.root)), wanted.graph.name, claimant).claim(job_id)
+    submissions: Any = JobSubmissions(context, saved.savepoints, kept, claimant)  # type: ignore[arg-type]
+
+    def read() -> BaseException:
+        submissions.submit(wanted, None)
+        answer: Any = context.inbox.popleft()
+        submissions._promises.clear()
+        return answer.result
+
+    assert isinstance(read(), OSError), "it runs, as far as anybody knows"
+    claim.end(outcome)
+    assert isinstance(ended := read(), AlreadyEnded)
+    assert str(ended) == f"job {wanted.graph.name!r} ({job_id}) has ended under an earlier leader: {outcome.value}"
+    assert kept.removed == [(job_id, status)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from understudy.runtime.high_availability.kept_jobs import TakenOver
 from understudy.runtime.high_availability.settings import HighAvailabilitySettings
 from understudy.runtime.high_availability.submissions import StoredProgram
 from understudy.state import CheckpointStorage
-from understudy.state.errors import UnreachableRoot
+from understudy.state.errors import AlreadyEnded, UnreachableRoot
 
 from ...contracts.high_availability import submitted
 from ..high_availability.clusters import config
@@ -73,6 +74,19 @@ def test_one_that_cannot_go_on_is_refused_by_its_name_and_harms_no_other(leaders
     with pytest.raises(CannotTakeOver, match=r"job 'one' .* cannot go on: its checkpoints are gone"):
         second.job_of("one")
     assert second.job_of("other") == "other"
+
+
+def test_one_that_had_ended_leaves_its_name_free(leaders: Leaders, caplog: pytest.LogCaptureFixture) -> None:
+    keep(leaders.next(), "one")
+    second = leaders.next()
+
+    def start(left: TakenOver) -> None:
+        raise AlreadyEnded("job 'one' has ended under an earlier leader: finished")
+
+    with caplog.at_level(logging.INFO, "understudy.job"):
+        second.inherited(start)
+    assert second.job_of("one") is None
+    assert "job 'one' has ended under an earlier leader: finished" in caplog.messages
 
 
 def test_one_whose_program_was_not_signed_is_refused_too_and_left(leaders: Leaders) -> None:
