@@ -27,7 +27,6 @@ from .checkpoints.state_backends import ROCKSDB, StateBackend, WorkingState, bac
 from .columns.batch_codec import pack_batch, unpack_batch
 from .durable_files import DurableFiles, DurableFileSystem
 from .errors import (
-    AlreadyEnded,
     AlreadyFinished,
     AlreadyRunning,
     CallIsOver,
@@ -83,7 +82,6 @@ __all__ = [
     "NO_KEY",
     "NO_NAMESPACE",
     "ROCKSDB",
-    "AlreadyEnded",
     "AlreadyFinished",
     "AlreadyRunning",
     "CallIsOver",

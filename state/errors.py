@@ -19,7 +19,6 @@ StateError
 ├── LostLeadership         another JobManager leads
 ├── AlreadyRunning         a job of this name is to go on, and somebody else's runs
 ├── AlreadyFinished        a job of this name is to go on, and has finished
-├── AlreadyEnded           a job of an earlier leader has ended, and is not taken over
 ├── LostOwnership          another process has taken a job's name over
 └── StorageError           something is wrong with the checkpoint storage
     ├── CorruptState       a file is not what was written: length or checksum differ
@@ -290,10 +289,6 @@ class AlreadyRunning(StateError):
 
 class AlreadyFinished(StateError):
     """With `resume`: the job of this name has processed all its data; nothing was changed."""
-
-
-class AlreadyEnded(StateError):
-    """A job of an earlier leader: it has ended, so there is nothing to take over, and nothing is kept of it now."""
 
 
 class LostOwnership(StateError):

@@ -32,7 +32,6 @@ NO_PUBLIC_ERRORS = {
     "NotRestartable": "the same",
     "JobManagerAway": "the same",
     "UserCodeError": "wraps what user code raised; JobFailed shows that, and has it as its cause with debug=True",
-    "AlreadyEnded": "lets a JobManager leave a job of an earlier one alone; nobody waits for an answer",
     "LostLeadership": "stops a JobManager that does not lead any more; clients are answered by the one that does",
     "ForgedSubmission": "its text is that of CannotTakeOver",
     "NoZooKeeperHere": "the command line shows its text",

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import pykka
 
 from ...messages import CheckpointId, JobId, JobStatus, JobSubmitted, SubmitJob
-from ...state import AlreadyEnded, StateError
+from ...state import AlreadyFinished, StateError
 from ...state.checkpoints.checkpoint_ids import FIRST_CHECKPOINT_ID
 from ...state.checkpoints.high_availability import HighAvailability, KeptJob
 from ...state.checkpoints.job_runs import Claimant, JobRuns, RunClaim, RunOutcome
@@ -24,13 +24,6 @@ from ...state.checkpoints.savepoints import Savepoints
 from ..context import ActorContext
 from .found_origin import FoundOrigin, cannot_restore, find_origin
 from .resumption import Resumption, path_to_keep, say_what_is_resumed
-
-_ENDED = {
-    RunOutcome.FINISHED: JobStatus.FINISHED,
-    RunOutcome.STOPPED: JobStatus.FINISHED,
-    RunOutcome.CANCELED: JobStatus.CANCELED,
-    RunOutcome.FAILED: JobStatus.FAILED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +123,15 @@ class JobSubmissions:
         return self._begin(wanted)
 
     def _take_over(self, wanted: SubmitJob) -> JobKept:
-        """An earlier leader has had the job: it goes on from its newest checkpoint; without any it begins again. Raises
-        AlreadyEnded for one whose end that leader has stored, before it died: then nothing is kept of it any more.
+        """An earlier leader has had the job: it goes on from its newest checkpoint; without any it begins again. One
+        that has finished is kept no more: that leader died after it had stored that, and before it forgot the job.
         """
         if wanted.resume:
-            self._check_goes_on(wanted)
+            try:
+                self._runs(wanted).check_unfinished(wanted.graph.job_id)
+            except AlreadyFinished:
+                self._high_availability.remove_job(wanted.graph.job_id, JobStatus.FINISHED)
+                raise
         kept = self._high_availability.add_job(wanted)
         newest = next(kept.checkpoints.restorable(), None)
         if newest is None:
@@ -144,15 +141,6 @@ class JobSubmissions:
             claim = self._claim(wanted)
             claim.start(newest.checkpoint_id, newest.metadata_path)
         return JobKept(kept, None, claim, is_taken_over=True)
-
-    def _check_goes_on(self, wanted: SubmitJob) -> None:
-        graph = wanted.graph
-        outcome = self._runs(wanted).outcome_of(graph.job_id)
-        if (status := _ENDED.get(outcome)) is not None:
-            self._high_availability.remove_job(graph.job_id, status)
-            raise AlreadyEnded(
-                f"job {graph.name!r} ({graph.job_id}) has ended under an earlier leader: {outcome.value}"
-            )
 
     def _runs(self, wanted: SubmitJob) -> JobRuns:
         storage = self._savepoints.open_storage(wanted.graph.checkpoints.directory)

@@ -18,8 +18,8 @@ REPORTS_KEPT = 64
 lost.
 """
 GARBAGE_DELAY_MS = 1000
-"""How long what an ended task leaves behind waits for that of others, while tasks still run here: to look for it
-interrupts them.
+"""While other tasks run here, garbage waits this long, so that one collection, which stops every thread, serves several
+ended tasks.
 """
 
 
@@ -29,7 +29,7 @@ class GarbageDue:
 
 
 class EndedAttempts:
-    """See the module. `collect_garbage` returns when all that nothing refers to is gone."""
+    """See the module. `collect_garbage` returns when unreachable objects are freed; their finalizers run in it."""
 
     def __init__(self, collect_garbage: Callable[[], object]) -> None:
         self._metrics: dict[ExecutionAttemptId, TaskMetrics] = {}

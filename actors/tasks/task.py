@@ -126,13 +126,12 @@ class Task(Actor):
 
     def metrics(self) -> TaskMetrics:
         """What it has done so far. Called from the TaskManager's thread: plain reads of counters."""
+        loop, parts, state = self._loop, self._parts, self.state  # before the next line: at its end it lets go of them
         if self._last_metrics is not None:
             return replace(self._last_metrics, clock_ms=self.context.clock.now_ms())
-        state = self.state
-        return self._metrics(self._closing_from or state)  # in this order, as they are set in the other one
+        return self._metrics(loop, parts, self._closing_from or state)  # in this order: they are set in the other one
 
-    def _metrics(self, state: ExecutionState) -> TaskMetrics:
-        loop, parts = self._loop, self._parts
+    def _metrics(self, loop: TaskLoop | None, parts: TaskParts | None, state: ExecutionState) -> TaskMetrics:
         event_time = None if loop is None else loop.time.event_time(self.counters.is_blocked)
         figures = {} if parts is None else figures_of(parts)
         return reported(self.counters, self.deployment, state, self.context.clock, event_time, **figures)
@@ -209,7 +208,7 @@ class Task(Actor):
 
     def _report(self, state: ExecutionState, failure: FailureCause | None = None) -> None:
         if state.is_terminal:
-            self._last_metrics = self._metrics(state)
+            self._last_metrics = self._metrics(self._loop, self._parts, state)
         self.state, self._closing_from = state, None
         self._owner.tell(UpdateTaskExecutionState(self.deployment.job_id, self.deployment.attempt_id, state, failure))
 

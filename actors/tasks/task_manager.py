@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pykka
@@ -38,6 +38,7 @@ from ...messages import (
     RefuseRegistration,
     ReleaseTaskManager,
     RequestThreadDump,
+    StackTraceSample,
     StopTask,
     SubmitTask,
     SwitchToUnaligned,
@@ -259,13 +260,15 @@ class TaskManager(Actor):
             case TriggerStackTraceSample():
                 if (hosted := self._tasks.get(message.attempt_id)) is not None:
                     self._sample(self._sampler.begin(message, hosted.task))
+                elif message.attempt_id in self._ended:
+                    self._to_leader(StackTraceSample(message.job_id, message.attempt_id, message.number, (), ()))
             case RequestThreadDump():
                 return ThreadDump(self._services.stacks.dump())
             case AskTask(attempt_id, question):
                 return self._ask(attempt_id, question.operator, question)
             case PutIntoInlet(attempt_id, sent):
                 return self._ask(attempt_id, sent.inlet, message)
-            case CancelTask() if message.attempt_id not in self._tasks:
+            case CancelTask(attempt_id=attempt_id) if attempt_id not in self._tasks and attempt_id not in self._ended:
                 self._to_leader(UpdateTaskExecutionState(message.job_id, message.attempt_id, ExecutionState.CANCELED))
             case (
                 CancelTask()
@@ -371,7 +374,7 @@ class TaskManager(Actor):
             deployment = hosted.task.deployment
             failure = died_in_silence(deployment, self._spec.task_manager_id, reason)
             self._to_leader(UpdateTaskExecutionState(deployment.job_id, attempt_id, ExecutionState.FAILED, failure))
-        self._ended.add(attempt_id, hosted.task.metrics())
+        self._ended.add(attempt_id, replace(hosted.task.metrics(), status=hosted.task.state.value))
         if self._ending is None:
             self._ended.leave_garbage(self.context, others_run=bool(self._tasks))
 

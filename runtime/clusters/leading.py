@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 from ...messages import JobGraph, JobId, LeaderSessionId
 from ...state.checkpoints.high_availability import HighAvailability, StandaloneHighAvailability
-from ...state.errors import AlreadyEnded, CorruptState, LostLeadership, MissingState, StorageError
+from ...state.errors import AlreadyFinished, CorruptState, LostLeadership, MissingState, StorageError
 from ..api.errors import InvalidSetting
 from ..high_availability.errors import CannotTakeOver
 from ..high_availability.kept_jobs import KeptJobs, TakenOver
@@ -140,7 +140,7 @@ class OneOfSeveral:
                 self._patiently(lambda taken=kept: start(taken))  # type: ignore[misc]
             except LostLeadership:
                 raise
-            except AlreadyEnded as error:
+            except AlreadyFinished as error:
                 log.info("%s", error)
             except Exception as error:  # noqa: BLE001 - supervision boundary: one job that cannot go on stops no other
                 why = f"job {graph.name!r} ({graph.job_id}) of an earlier leader cannot go on: {error}"

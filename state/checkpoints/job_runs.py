@@ -143,10 +143,14 @@ class JobRuns:
         claimant.claims.append(claim)
         return claim
 
-    def outcome_of(self, job_id: JobId) -> RunOutcome:
-        """How the newest run has ended, if it was this job; else NONE. Raises CorruptState, OSError."""
+    def check_unfinished(self, job_id: JobId) -> None:
+        """Raises AlreadyFinished if the newest run was this job, and has finished; CorruptState, OSError.
+
+        Other ends say less: a JobManager that is stopped gives up the names of jobs that its successor goes on with.
+        """
         newest = next(self._read(), None)
-        return newest[1].outcome if newest is not None and newest[1].job_id == job_id else RunOutcome.NONE
+        if newest is not None and newest[1].job_id == job_id and newest[1].outcome is RunOutcome.FINISHED:
+            self._check_over(*newest)
 
     def write(self, number: int, run: JobRun) -> None:
         self.storage.write_sealed(self._path(number), encode(run))

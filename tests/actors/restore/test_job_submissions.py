@@ -21,7 +21,7 @@ from understudy.messages import (
     SubtaskIndex,
     SubtaskState,
 )
-from understudy.state import AlreadyEnded, CheckpointStorage, WrongEncryptionKey
+from understudy.state import AlreadyFinished, CheckpointStorage, WrongEncryptionKey
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from understudy.state.checkpoints.job_runs import Claimant, JobRuns, RunOutcome, RunOwner
@@ -208,33 +208,19 @@ class _Kept:
         raise OSError("goes on")
 
 
-@pytest.mark.parametrize(
-    ("outcome", "status"),
-    [
-        (RunOutcome.FINISHED, JobStatus.FINISHED),
-        (RunOutcome.STOPPED, JobStatus.FINISHED),
-        (RunOutcome.CANCELED, JobStatus.CANCELED),
-        (RunOutcome.FAILED, JobStatus.FAILED),
-    ],
-)
-def test_a_job_whose_end_its_leader_has_stored_is_not_taken_over(
-    saved: Saved, outcome: RunOutcome, status: JobStatus
-) -> None:
-    """It died before it could forget the job: without its successor nobody would, and the name would stay taken."""
+@pytest.mark.parametrize("outcome", RunOutcome)
+def test_only_a_job_that_has_finished_is_not_taken_over(saved: Saved, outcome: RunOutcome) -> None:
+    """Its leader died before it could forget the job: without its successor the name would stay taken."""
     wanted, kept, context = replace(saved.wanted(), restore_from=None, resume=True), _Kept(), StageContext()
     job_id = wanted.graph.job_id
     claimant = Claimant(RunOwner("here", 1, "app.py", "machine", "1"), lambda _: False, lambda: 0)
-    claim = JobRuns(CheckpointStorage(str(saved.root)), wanted.graph.name, claimant).claim(job_id)
+    JobRuns(CheckpointStorage(str(saved.root)), wanted.graph.name, claimant).claim(job_id).end(outcome)
     submissions: Any = JobSubmissions(context, saved.savepoints, kept, claimant)  # type: ignore[arg-type]
-
-    def read() -> BaseException:
-        submissions.submit(wanted, None)
-        answer: Any = context.inbox.popleft()
-        submissions._promises.clear()
-        return answer.result
-
-    assert isinstance(read(), OSError), "it runs, as far as anybody knows"
-    claim.end(outcome)
-    assert isinstance(ended := read(), AlreadyEnded)
-    assert str(ended) == f"job {wanted.graph.name!r} ({job_id}) has ended under an earlier leader: {outcome.value}"
-    assert kept.removed == [(job_id, status)]
+    submissions.submit(wanted, None)
+    answer: Any = context.inbox.popleft()
+    if outcome is RunOutcome.FINISHED:
+        assert isinstance(answer.result, AlreadyFinished)
+        assert kept.removed == [(job_id, JobStatus.FINISHED)]
+    else:
+        assert isinstance(answer.result, OSError), "it is taken over"
+        assert kept.removed == []

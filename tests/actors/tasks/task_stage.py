@@ -36,12 +36,25 @@ from understudy.messages import (
     SubtaskIndex,
     TaskDeployment,
     TaskManagerId,
+    TaskMetrics,
     VertexId,
 )
 from understudy.state import CheckpointStorage, backend_named
 
 ATTEMPT = ExecutionAttemptId("attempt")
 JOB = JobId("job")
+FIGURES = TaskMetrics(
+    attempt_id=ATTEMPT,
+    vertex_id=VertexId("v"),
+    vertex_name="v",
+    subtask_index=SubtaskIndex(0),
+    records_in=2,
+    records_out=1,
+    batches_in=1,
+    backpressured_ms=0,
+    busy_ms=1,
+    status="finished",
+)
 MAX_STEPS = 1000
 
 

@@ -14,23 +14,17 @@ from understudy.actors.actor import Terminated
 from understudy.actors.operators.collector import Collector
 from understudy.actors.tasks.ended_attempts import GARBAGE_DELAY_MS, REPORTS_KEPT, EndedAttempts, GarbageDue
 from understudy.actors.tasks.task_manager import _Hosted
-from understudy.messages import CancelTask, ExecutionAttemptId, ExecutionState, SubtaskIndex, TaskMetrics, VertexId
-
-from .task_stage import ATTEMPT, JOB, TaskStage, deployment
-from .test_leader_link import ONE, Stage
-
-FIGURES = TaskMetrics(
-    attempt_id=ATTEMPT,
-    vertex_id=VertexId("v"),
-    vertex_name="v",
-    subtask_index=SubtaskIndex(0),
-    records_in=2,
-    records_out=1,
-    batches_in=1,
-    backpressured_ms=0,
-    busy_ms=1,
-    status="finished",
+from understudy.messages import (
+    CancelTask,
+    ExecutionAttemptId,
+    ExecutionState,
+    LeaderSessionMessage,
+    StackTraceSample,
+    TriggerStackTraceSample,
 )
+
+from .task_stage import ATTEMPT, FIGURES, JOB, TaskStage, deployment
+from .test_leader_link import ONE, Stage
 
 
 class Echo(Operator):
@@ -134,4 +128,27 @@ def test_a_task_whose_thread_died_has_failed(tmp_path: Path) -> None:
     manager.actor._tasks[ATTEMPT] = _Hosted(stage.task, ref)
     (said,) = [each.message for _, each in manager.tell(Terminated("task", "SystemExit"))]
     assert (said.attempt_id, said.state) == (ATTEMPT, ExecutionState.FAILED)
+    assert [each.status for each in manager.actor._next_metrics()] == ["failed"]
+
+
+def test_of_an_attempt_that_has_ended_a_stack_is_empty_and_a_cancellation_nothing_new(tmp_path: Path) -> None:
+    """The end may be on its way to the leader: it is not said to be another one."""
+    stage = TaskStage(Echo(), deployment(inputs=1), str(tmp_path))
+    manager = Stage()
+    manager.acknowledge(ONE)
+    manager.actor._tasks[ATTEMPT] = _Hosted(stage.task, SimpleNamespace(address="task"))  # type: ignore[arg-type]
+    manager.tell(Terminated("task", "SystemExit"))
+    wanted = TriggerStackTraceSample(JOB, ATTEMPT, 7, 3, 10, 5)
+    ((_, sample),) = manager.tell(LeaderSessionMessage(ONE, wanted))
+    assert sample.message == StackTraceSample(JOB, ATTEMPT, 7, (), ())
+    assert manager.tell(LeaderSessionMessage(ONE, CancelTask(JOB, ATTEMPT))) == []
+
+
+def test_a_task_that_dies_while_it_closes_has_failed_in_heartbeats(tmp_path: Path) -> None:
+    stage = TaskStage(Echo(), deployment(inputs=1), str(tmp_path))
+    manager = Stage()
+    manager.acknowledge(ONE)
+    manager.actor._tasks[ATTEMPT] = _Hosted(stage.task, SimpleNamespace(address="task"))  # type: ignore[arg-type]
+    stage.task._closing_from = ExecutionState.RUNNING
+    manager.tell(Terminated("task", "OSError"))
     assert [each.status for each in manager.actor._next_metrics()] == ["failed"]

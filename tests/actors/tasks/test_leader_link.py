@@ -30,6 +30,8 @@ from understudy.messages import (
     UpdateTaskExecutionState,
 )
 
+from .task_stage import FIGURES
+
 ME, JOB = TaskManagerId("tm-0"), JobId("job-1")
 ONE, TWO = LeaderSessionId("session-1"), LeaderSessionId("session-2")
 FIRST, SECOND = "tcp://one:1/job-manager", "tcp://two:1/job-manager"
@@ -168,7 +170,7 @@ def test_one_that_ends_of_silence_says_so_to_a_leader_that_may_only_be_slow() ->
     stage = Stage(alone_ms=0)
     stage.acknowledge(ONE)
     deployed = SimpleNamespace(job_id=JOB, attempt_id="a")
-    task: Any = SimpleNamespace(state=ExecutionState.RUNNING, deployment=deployed, metrics=dict)
+    task: Any = SimpleNamespace(state=ExecutionState.RUNNING, deployment=deployed, metrics=lambda: FIGURES)
     canceled: list[Any] = []
 
     def cancel(order: Any) -> None:

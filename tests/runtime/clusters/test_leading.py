@@ -15,7 +15,7 @@ from understudy.runtime.high_availability.kept_jobs import TakenOver
 from understudy.runtime.high_availability.settings import HighAvailabilitySettings
 from understudy.runtime.high_availability.submissions import StoredProgram
 from understudy.state import CheckpointStorage
-from understudy.state.errors import AlreadyEnded, UnreachableRoot
+from understudy.state.errors import AlreadyFinished, UnreachableRoot
 
 from ...contracts.high_availability import submitted
 from ..high_availability.clusters import config
@@ -76,17 +76,17 @@ def test_one_that_cannot_go_on_is_refused_by_its_name_and_harms_no_other(leaders
     assert second.job_of("other") == "other"
 
 
-def test_one_that_had_ended_leaves_its_name_free(leaders: Leaders, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_that_had_finished_leaves_its_name_free(leaders: Leaders, caplog: pytest.LogCaptureFixture) -> None:
     keep(leaders.next(), "one")
     second = leaders.next()
 
     def start(left: TakenOver) -> None:
-        raise AlreadyEnded("job 'one' has ended under an earlier leader: finished")
+        raise AlreadyFinished("job 'one' has finished")
 
     with caplog.at_level(logging.INFO, "understudy.job"):
         second.inherited(start)
     assert second.job_of("one") is None
-    assert "job 'one' has ended under an earlier leader: finished" in caplog.messages
+    assert "job 'one' has finished" in caplog.messages
 
 
 def test_one_whose_program_was_not_signed_is_refused_too_and_left(leaders: Leaders) -> None:
@@ -130,3 +130,15 @@ def test_a_job_without_a_folder_that_outlives_its_process_is_refused(leaders: Le
     env.from_collection([1]).print()
     with LocalCluster(config=leaders.config) as cluster, pytest.raises(InvalidSetting, match="has no checkpoint_dir"):
         cluster.submit(env, "job")
+
+
+def test_a_job_that_is_handed_over_has_not_ended(tmp_path: Path) -> None:
+    """Its JobManager gives up the job's name, so that the next one has it at once."""
+    env = StreamEnvironment(checkpoint_dir=str(tmp_path / "checkpoints"), checkpoint_interval_ms=100)
+    env.generate(lambda index: index, records_per_second=50).collect(name="numbers")
+    settings = config(tmp_path)
+    with LocalCluster(1, config=settings) as first:
+        job = first.submit(env, name="service", resume="latest")
+        first.hand_over()
+    with LocalCluster(1, config=settings) as second:
+        assert second.submit(env, name="service", resume="latest").job_id == job.job_id
