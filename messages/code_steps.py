@@ -11,6 +11,7 @@ import dis
 import re
 import weakref
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -102,6 +103,16 @@ def _steps(code: CodeType) -> Iterator[Step]:
 def placed_steps(code: CodeType) -> Iterator[tuple[Step, str]]:
     """Each with where it stands: `file:line`."""
     return ((each, f"{code.co_filename}:{each.line}") for each in steps(code))
+
+
+def certain_steps(code: CodeType) -> Iterator[tuple[Step, str]]:
+    """What each call does, whatever it is given: the placed steps before the first branch, loop, `await`, `try` or
+    `with`, which may be `suppress`.
+    """
+    entries = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+    handlers = {each.offset for each in steps(code) if each.name == "PUSH_EXC_INFO"}
+    tried = min((each.start for each in entries if each.target in handlers), default=len(code.co_code))
+    return takewhile(lambda each: each[0].jumps_to is None and each[0].offset < tried, placed_steps(code))
 
 
 class _Inlined:

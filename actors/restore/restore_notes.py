@@ -47,8 +47,8 @@ _SHARES = {
 
 
 def other_modes(vertex: JobVertex, operator: OperatorDescription, found: FoundOperator) -> Iterator[str]:
-    """Lists are given to the subtasks by the mode that they were stored with. Of those that would not come otherwise by
-    the new one nothing is said.
+    """Lists are given to the subtasks by the mode that they were stored with. Nothing is said of those that come as by
+    the new one, unless that takes the share of each subtask for the list of all from the next savepoint on.
     """
     was, now = found.vertex.parallelism, vertex.parallelism
     declared = {name: state for state in operator.states if state.mode for name in names_of(state)}
@@ -58,16 +58,34 @@ def other_modes(vertex: JobVertex, operator: OperatorDescription, found: FoundOp
         if (
             wanted is None
             or stored == wanted.mode
-            or (was == now and (now == 1 or "union" not in (stored, wanted.mode)))
+            or (was == now and (now == 1 or (stored, wanted.mode) == ("broadcast", "split")))
         ):
             continue
-        stays = f". At parallelism {was}, as before, each keeps its own: go on so, and change it from then on"
         yield (
             f"operator {operator.name!r}: the list {name!r} was stored with mode {stored!r}, and its mode is "
             f"{wanted.mode!r} now, which counts from the next savepoint on. This time its items go to the subtasks, of "
-            f"which there were {was} and are {now}, as {stored!r} says: {_SHARES[stored]}"
-            f"{stays if was != now and stored != 'union' else ''}"
+            f"which there were {was} and are {now}, as {stored!r} says: "
+            f"{'one has all the items' if now == 1 and stored == 'split' else _SHARES[stored]}"
+            f"{_what_to_do(stored, wanted.mode, was, now)}"
         )
+
+
+def _what_to_do(stored: str, wanted: str, was: int, now: int) -> str:
+    if stored == "split" and wanted == "broadcast" and was > 1:
+        later = (
+            ". If the lists differ, a later change of the parallelism, which gives each subtask the list of one of "
+            "them, loses items or doubles them"
+        )
+        return (
+            f"{later if now > 1 else ''}. If all have the same list, restore at parallelism {was}, where each keeps "
+            f"its own; else at parallelism 1, where one subtask has all the items{_CHANGE_LATER}"
+        )
+    if was == now or stored == "union":
+        return ""
+    return f". Restore at parallelism {was}, where each subtask keeps its own items{_CHANGE_LATER}"
+
+
+_CHANGE_LATER = ". Change the parallelism only after the next savepoint, which stores the new mode"
 
 
 def _begun_anew(operator: OperatorDescription, stored: Sequence[StateDescription]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from types import CodeType, FunctionType
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...messages import Partitioning
-from ...messages.code_steps import placed_steps, steps
+from ...messages.code_steps import certain_steps, placed_steps, steps
 from ...messages.whose_code import is_ours
 from ...state import OperatorListState, declared_states
 from .chaining import Size
@@ -33,7 +33,8 @@ def check_lists_changed_by_key(kind: type[Operator]) -> None:
     """Raises InvalidOperator, with the line, for a `process` or `on_timer` of the user's that changes a list of mode
     "broadcast": the first record to come there would fail the job.
 
-    Only where it writes `self.rules.add(...)` itself, and nothing else of the class calls it, as where there is no key.
+    Only direct changes (`self.rules.add(...)`) that each call makes are found. A hook that another method of the class
+    calls is passed over: it may be called without a key.
     """
     if not issubclass(kind, KeyedOperator):
         return
@@ -42,7 +43,7 @@ def check_lists_changed_by_key(kind: type[Operator]) -> None:
     for hook in ("process", "on_timer") if lists else ():
         method = getattr(kind, hook)
         if isinstance(method, FunctionType) and not is_ours(method) and not _has_other_callers(kind, hook):
-            for name, place in _own_changes(method.__code__, whole=hook in vars(kind)):
+            for name, place in _certain_changes(method.__code__):
                 if name in lists:
                     raise InvalidOperator(
                         f"{place}: {kind.__name__}.{hook} changes the list {name!r}, which must be the same in all "
@@ -109,15 +110,13 @@ def _has_other_callers(kind: type[Operator], hook: str) -> bool:
     return any(each is itself for each in others) or any(step.value == hook for code in codes for step in steps(code))
 
 
-def _own_changes(code: CodeType, *, whole: bool) -> Iterator[tuple[str, str]]:
-    """Attribute and place of each `self.attribute.add(...)` or the like, but in functions within it; if not `whole`, as
-    a base may leave it to its subclasses, those before the first condition.
+def _certain_changes(code: CodeType) -> Iterator[tuple[str, str]]:
+    """Attribute and place of each `self.attribute.add(...)` or the like before the first branch, loop or `try`: what
+    follows may never run. Functions defined inside are left out.
     """
     itself = code.co_varnames[:1] if code.co_argcount else ()
     last = ("", "")
-    for step, place in placed_steps(code):
-        if not whole and "JUMP" in step.name and "_IF_" in step.name:
-            return
+    for step, place in certain_steps(code):
         if last[0] in itself and step.value in _CHANGES:
             yield last[1], place
         last = (last[1], str(step.value))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from understudy.messages.code_steps import placed_steps, steps
+from understudy.messages.code_steps import certain_steps, placed_steps, steps
 
 VOCABULARY = {"LOAD_CONST", "LOAD_FAST", "LOAD_ATTR", "LOAD_GLOBAL", "STORE_FAST", "STORE_ATTR", "CALL", "RETURN_VALUE"}
 
@@ -78,6 +78,49 @@ def test_each_step_has_its_line() -> None:
     first = two_at_once.__code__.co_firstlineno
     stored = [place for each, place in placed_steps(two_at_once.__code__) if each.name == "STORE_ATTR"]
     assert stored == [f"{__file__}:{first + 1}", f"{__file__}:{first + 3}"]
+
+
+def branches(a: Any) -> None:
+    a.first()
+    if a.second():
+        a.third()
+
+
+def loops(a: Any) -> None:
+    a.first()
+    for each in a.second():
+        each.third()
+
+
+def tries(a: Any) -> None:
+    a.first(a.second())
+    try:
+        a.third()
+    finally:
+        a.fourth()
+
+
+def suppresses(a: Any) -> None:
+    a.first()
+    with a.second():
+        a.third()
+
+
+async def awaits(a: Any) -> None:
+    a.first()
+    await a.second()
+    a.third()
+
+
+def yields(a: Any) -> Any:
+    a.first()
+    yield a.second
+
+
+@pytest.mark.parametrize("function", [branches, loops, tries, suppresses, awaits, yields])
+def test_certain_are_the_steps_before_a_branch_a_loop_or_a_try(function: Callable[..., Any]) -> None:
+    certain = [each.value for each, _ in certain_steps(function.__code__) if each.name == "LOAD_ATTR"]
+    assert certain == ["first", "second"]
 
 
 def test_the_steps_of_equal_codes_are_each_ones_own() -> None:

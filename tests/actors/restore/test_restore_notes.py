@@ -62,26 +62,48 @@ def mode_notes(stored: str, was: int, declared: str, now: int, held: int = 2) ->
 
 
 def test_a_list_of_another_mode_than_the_stored_one_is_noted_also_where_the_savepoint_describes_no_mode() -> None:
-    assert mode_notes("split", 2, "broadcast", 3) == (
-        "operator 'rate': the list 'rules' was stored with mode 'split', and its mode is 'broadcast' now, which counts "
+    assert mode_notes("split", 2, "union", 3) == (
+        "operator 'rate': the list 'rules' was stored with mode 'split', and its mode is 'union' now, which counts "
         "from the next savepoint on. This time its items go to the subtasks, of which there were 2 and are 3, as "
-        "'split' says: each has some of the items. At parallelism 2, as before, each keeps its own: go on so, and "
-        "change it from then on",
+        "'split' says: each has some of the items. Restore at parallelism 2, where each subtask keeps its own items. "
+        "Change the parallelism only after the next savepoint, which stores the new mode",
     )
     (note,) = mode_notes("union", 2, "broadcast", 2)
     assert note.endswith("as 'union' says: each has the items of all of them")
+
+
+WAYS_OUT = (
+    ". If all have the same list, restore at parallelism 2, where each keeps its own; else at parallelism 1, where one "
+    "subtask has all the items. Change the parallelism only after the next savepoint, which stores the new mode"
+)
+
+
+@pytest.mark.parametrize("now", [2, 3])
+def test_shares_that_become_one_list_are_noted_at_the_same_parallelism_too(now: int) -> None:
+    (note,) = mode_notes("split", 2, "broadcast", now)
+    assert note.endswith(
+        "as 'split' says: each has some of the items. If the lists differ, a later change of the parallelism, which "
+        f"gives each subtask the list of one of them, loses items or doubles them{WAYS_OUT}"
+    )
+
+
+def test_of_one_subtask_no_items_are_lost() -> None:
+    (note,) = mode_notes("split", 2, "broadcast", 1)
+    assert note.endswith(f"as 'split' says: one has all the items{WAYS_OUT}")
+    (note,) = mode_notes("split", 1, "broadcast", 3)
+    assert "loses" not in note
+    assert ". Restore at parallelism 1, where each subtask keeps its own items. Change the parallelism only" in note
 
 
 @pytest.mark.parametrize(
     ("stored", "was", "declared", "now", "held"),
     [
         ("split", 2, "split", 3, 2),
-        ("split", 2, "broadcast", 2, 2),
         ("broadcast", 2, "split", 2, 2),
         ("union", 1, "broadcast", 1, 2),
         ("split", 2, "broadcast", 3, 0),
     ],
-    ids=["the same mode", "each keeps its own", "each keeps its own, too", "one subtask", "nothing is held"],
+    ids=["the same mode", "each keeps its own", "one subtask", "nothing is held"],
 )
 def test_a_mode_that_changes_nothing_is_not_noted(stored: str, was: int, declared: str, now: int, held: int) -> None:
     assert mode_notes(stored, was, declared, now, held) == ()

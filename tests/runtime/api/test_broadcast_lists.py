@@ -1,7 +1,8 @@
-"""A list that all subtasks have the same of, and that `process` or `on_timer` changes, is refused at once."""
+"""A list of mode "broadcast" that each call of `process` or `on_timer` changes is refused at once."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -24,8 +25,11 @@ class Rules(KeyedOperator):
 
 class Adding(Rules):
     def process(self, record: Any, out: Any) -> None:
-        if record == 7:
-            self.rules.add(record)
+        self.rules.add(record)
+        try:
+            out.collect(min(each for each in self.rules.get() if each > record))
+        except ValueError:
+            out.collect(record)
 
 
 class Clearing(Rules):
@@ -82,16 +86,14 @@ class ForBoth(Rules):
     """Its records with a key are no rules."""
 
     def process(self, record: Any, out: Any) -> None:
-        if record < 0:
-            self.rules.add(record)
+        self.rules.add(record)
 
     process_2 = process
 
 
 class Calling(Rules):
     def process(self, record: Any, out: Any) -> None:
-        if record < 0:
-            self.rules.add(record)
+        self.rules.add(record)
 
     def process_2(self, record: Any, out: Any) -> None:
         self.process(-record, out)
@@ -103,7 +105,48 @@ class MayLearn(Rules):
             self.rules.add(record)
 
 
-class DoesNotLearn(MayLearn): ...
+class OnTime(Rules):
+    def on_timer(self, timer: Any, out: Any) -> None:
+        _ = self.learns and self.rules.clear()
+
+
+class FromRecords(Rules):
+    def process(self, record: Any, out: Any) -> None:
+        for each in self.new_rules(record):
+            self.rules.add(each)
+
+    def new_rules(self, record: Any) -> list[int]:
+        return [record]
+
+
+class FromNone(FromRecords):
+    def new_rules(self, record: Any) -> list[int]:
+        return []
+
+
+class AtOnce(Rules):
+    def process(self, record: Any, out: Any) -> None:
+        [self.rules.add(each) for each in record.rules]
+
+
+class WhileThereAre(Rules):
+    def process(self, record: Any, out: Any) -> None:
+        while record.rules:
+            self.rules.add(record.rules.pop())
+
+
+class Trying(Rules):
+    def process(self, record: Any, out: Any) -> None:
+        try:
+            self.rules.add(record)
+        except RuntimeError:
+            out.collect(record)
+
+
+class Suppressing(Rules):
+    def process(self, record: Any, out: Any) -> None:
+        with suppress(RuntimeError):
+            self.rules.add(record)
 
 
 class Otherwise(Adding):
@@ -111,6 +154,10 @@ class Otherwise(Adding):
         """It reads them, too."""
 
 
-@pytest.mark.parametrize("kind", [Rules, OwnList, OtherName, Helper, Later, ForBoth, Calling, DoesNotLearn, Otherwise])
+IN_ANOTHER_WAY = [Rules, OwnList, OtherName, Helper, Later, ForBoth, Calling, Otherwise]
+ONLY_SOMETIMES = [MayLearn, OnTime, FromRecords, FromNone, AtOnce, WhileThereAre, Trying, Suppressing]
+
+
+@pytest.mark.parametrize("kind", [*IN_ANOTHER_WAY, *ONLY_SOMETIMES])
 def test_what_may_be_right_is_not(kind: type[KeyedOperator]) -> None:
     put_in(kind)
