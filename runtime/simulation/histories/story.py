@@ -204,7 +204,7 @@ def told_failure(failure: FailureCause) -> str:
     root = failure
     while root.cause is not None:
         root = root.cause
-    return f"{where}{root.error_type}: {root.error_message}"
+    return f"{where}{root.headline}"
 
 
 def _short(text: str) -> str:

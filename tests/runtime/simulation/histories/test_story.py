@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from understudy.messages import CheckpointCompleted, CheckpointId, JobId
+from understudy.messages import CheckpointCompleted, CheckpointId, FailureCause, JobId
 from understudy.runtime.simulation.histories.history import run_history
 from understudy.runtime.simulation.histories.scenario import Scenario, random_faults, random_slow_process
-from understudy.runtime.simulation.histories.story import tell, told_fault
+from understudy.runtime.simulation.histories.story import tell, told_failure, told_fault
 from understudy.runtime.simulation.histories.topologies import Workload
 from understudy.runtime.simulation.world.faults import (
     FAULTS,
@@ -135,3 +135,7 @@ def test_a_commit_is_a_rename_out_of_a_hidden_folder(what: str, told: list[str])
 
 def test_other_renames_are_not_told() -> None:
     assert not list(tell(trace_of((1, "job-manager", "rename", ("/chk-1/.writing", "/chk-1/_metadata")))))
+
+
+def test_a_failure_without_a_text_is_told_by_its_type() -> None:
+    assert told_failure(FailureCause("AssertionError", "", vertex_name="map")) == "map AssertionError"
