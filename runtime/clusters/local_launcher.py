@@ -300,7 +300,7 @@ class LocalLauncher:
                     *(how, len(orphans)),
                 )
         for token in orphans:
-            self._child_exited(Exited(token, f"its template process ended: {how}"))
+            self._child_exited(Exited(token, f"its template process ended: {how}", was_ordered=True, code=code))
 
     def _child_exited(self, exited: Exited) -> None:
         with self._changed:

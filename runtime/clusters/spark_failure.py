@@ -28,7 +28,7 @@ _PASSING = ("Connection", "Timeout", "OSError", "Unavailable")
 _LENGTH = 300
 _CANCELLED = "SPARK_JOB_CANCELLED"
 _TASK = re.compile(r".*Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \((?P<host>\S+) executor (?P<executor>\S+)\): ")
-"""What Spark writes before the reason, and is longer than it."""
+"""Spark's prefix, longer than the reason itself."""
 _OF_SURROUNDINGS = re.compile(r"PYTHON_VERSION_MISMATCH|PACKAGE_NOT_INSTALLED|(?:ModuleNotFound|Import)Error\b")
 _CODE_OF_SIGKILL = re.compile(r"(?:code|status:?) 137\b")
 _KILLED = (
