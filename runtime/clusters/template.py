@@ -141,8 +141,8 @@ class Template:
         self._control = control
         self._children: dict[int, int] = {}
         self._last_words: dict[int, mmap.mmap] = {}
-        """By token: a page that is shared with the child. Exit codes belong to user code, so the child's last word is left
-        here.
+        """By token: a page that is shared with the child. Exit codes belong to user code, so the child's last word is
+        left here.
         """
         self._ordered: set[int] = set()
         """Of them, those that were killed here."""
