@@ -323,7 +323,9 @@ class LocalLauncher:
         kills = self._memory.kills()
         if kills is None:
             return _BY_OTHERS
-        return f": memory ran out, and the kernel ended it ({kills}); {HOLD_LESS}" if kills else _NOT_FOR_MEMORY
+        return (
+            f": probably memory ran out, and the kernel ended it ({kills}); {HOLD_LESS}" if kills else _NOT_FOR_MEMORY
+        )
 
 
 def _with_remedy(line: str) -> str:

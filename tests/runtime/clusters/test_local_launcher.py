@@ -193,7 +193,7 @@ class Counted:
         ),
         (
             "oom_kill went",
-            "killed by SIGKILL: memory ran out, and the kernel ended it (oom_kill went); give it more memory",
+            "killed by SIGKILL: probably memory ran out, and the kernel ended it (oom_kill went); give it more memory",
         ),
     ],
 )
