@@ -28,13 +28,6 @@ _OF_EVENT_LOOPS = {
     "attached to a different loop": "what belongs to an event loop is made in `async def open(self)`, where it runs",
 }
 """By what Python says about them."""
-_OF_THREADS = {
-    "can't start new thread": (
-        "this user may have no more threads, or the machine no more memory: raise the limit (ulimit -u, pids.max of a "
-        "container) where TaskManagers start, or use fewer TaskManagers"
-    )
-}
-"""The same, outside of event loops."""
 _OF_SPARK = {
     "SESSION_OR_CONTEXT_NOT_EXISTS": (
         "a function of pyspark.sql makes columns of a DataFrame, in the program that has the session: a stream takes "
@@ -64,6 +57,17 @@ HOLD_LESS = (
     'give it more memory, or hold less: fewer slots or less state in each TaskManager (state_backend="rocksdb" keeps '
     "state on disk), or smaller batches"
 )
+NO_MORE_MEMORY = f"this TaskManager gets no more memory (see `ulimit -v`, and the limit of its container): {HOLD_LESS}"
+NO_MORE_THREADS = (
+    "this user may have no more threads, or the machine no more memory: raise the limit (ulimit -u, pids.max of a "
+    "container) where TaskManagers start, or use fewer TaskManagers"
+)
+NO_MORE_OF_EITHER = (
+    "it got no more memory, or no more threads: see `ulimit -v`, `ulimit -u` and the limits of its container"
+)
+"""Of a process that does not say which."""
+_OF_THREADS = {"can't start new thread": NO_MORE_THREADS}
+"""As of event loops, outside of them."""
 
 
 def remedy(error: BaseException) -> str:
@@ -77,7 +81,7 @@ def remedy(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         return "raise the limit of open files (ulimit -n) where TaskManagers start, or give each fewer slots"
     if isinstance(error, MemoryError):
-        return f"this TaskManager gets no more (see `ulimit -v`, and the limit of its container): {HOLD_LESS}"
+        return NO_MORE_MEMORY
     if isinstance(error, AttributeError) and "attribute 'value' is read-only" in str(error):
         return "write self.x.update(value) in place of self.x.value = value"
     if isinstance(error, AttributeError):

@@ -17,7 +17,7 @@ from typing import Protocol
 
 import cloudpickle
 
-from ...actors.remedies import HOLD_LESS
+from ...actors.remedies import HOLD_LESS, NO_MORE_MEMORY, NO_MORE_OF_EITHER, NO_MORE_THREADS
 from ...messages import JobId, SubmitJob, TaskManagerExited
 from ..output.pipes import LastLine, OutputPipes
 from .memory_events import MemoryEvents
@@ -60,15 +60,14 @@ _NOT_FOR_MEMORY = (
     ", and neither by Understudy nor by the kernel for want of memory (oom_kill has not changed): somebody did it, "
     "or a service that watches memory (systemd-oomd, earlyoom)"
 )
-_MORE_MEMORY = "it got no more memory, or no more threads: see `ulimit -v`, `ulimit -u` and the limits of its container"
-_BY_ITSELF = {-signal.SIGINT: _MORE_MEMORY}
+_BY_ITSELF = {-signal.SIGINT: NO_MORE_OF_EITHER}
 """OpenBLAS does so where it gets no thread; Ctrl-C does not reach a template."""
 _REMEDIES = {
-    "MemoryError": _MORE_MEMORY,
-    "bad_alloc": _MORE_MEMORY,
-    "Cannot allocate memory": _MORE_MEMORY,
-    "Resource temporarily unavailable": _MORE_MEMORY,
-    "can't start new thread": _MORE_MEMORY,
+    "MemoryError": NO_MORE_MEMORY,
+    "bad_alloc": NO_MORE_MEMORY,
+    "Cannot allocate memory": NO_MORE_MEMORY,
+    "Resource temporarily unavailable": NO_MORE_OF_EITHER,
+    "can't start new thread": NO_MORE_THREADS,
     "Too many open files": "raise the number of files that a process may open (`ulimit -n`)",
 }
 """By what a process or the system says."""
@@ -300,7 +299,7 @@ class LocalLauncher:
                     *(how, len(orphans)),
                 )
         for token in orphans:
-            self._child_exited(Exited(token, f"its template process ended: {how}"))
+            self._child_exited(Exited(token, f"its template process ended: {how}", was_ordered=True, code=code))
 
     def _child_exited(self, exited: Exited) -> None:
         with self._changed:
@@ -323,7 +322,9 @@ class LocalLauncher:
         kills = self._memory.kills()
         if kills is None:
             return _BY_OTHERS
-        return f": memory ran out, and the kernel ended it ({kills}); {HOLD_LESS}" if kills else _NOT_FOR_MEMORY
+        return (
+            f": probably memory ran out, and the kernel ended it ({kills}); {HOLD_LESS}" if kills else _NOT_FOR_MEMORY
+        )
 
 
 def _with_remedy(line: str) -> str:

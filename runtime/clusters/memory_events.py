@@ -25,28 +25,40 @@ class _Counter(NamedTuple):
 
 
 class MemoryEvents:
-    """Looks first when it is made. `root` is another one than / in tests, and the clock theirs, in seconds."""
+    """Takes its first count when made. Tests pass a `root` other than / and a clock of their own, in seconds."""
 
     def __init__(self, root: Path = Path("/"), clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._counter = next((each for each in _counters(root) if _count(each.file) is not None), None)
         self._seen = 0 if self._counter is None else _count(self._counter.file) or 0
+        self._looked_s = self._since_s = clock()
+        self._from = self._seen
+        """The count, and when it was taken, before the first of the kills that are left."""
         self._left, self._said, self._until_s = 0, "", 0.0
-        """Others that were killed at the same time are asked about next."""
+        """Kills of the last count that nobody has asked about, what to say of them, and until when."""
 
     def kills(self) -> str | None:
-        """What the kernel has ended for want of memory since the last time, in words, with whose memory it was and its
-        limit; empty: nothing; None: that is not known. To be asked once for each process that was killed.
+        """What the kernel has ended for want of memory since the last time, in words, with whose memory it was, its
+        limit, and how long ago the last time was; empty: nothing; None: that is not known. To be asked once for each
+        process that was killed. It may have been another process of the same container or machine.
         """
         now = None if self._counter is None else _count(self._counter.file)
         if self._counter is None or now is None:
             return None
+        now_s = self._clock()
         seen, self._seen = self._seen, now
-        if now <= seen:
-            self._left -= 1
-            return self._said if self._left >= 0 and self._clock() < self._until_s else ""
-        self._left, self._until_s = now - seen - 1, self._clock() + _TOGETHER_S
-        self._said = f"oom_kill of {self._counter.whose} went from {seen} to {now}{_limit(self._counter.limit)}"
+        looked_s, self._looked_s = self._looked_s, now_s
+        if now_s >= self._until_s:
+            self._left = 0
+        if now > seen:
+            if not self._left:
+                self._from, self._since_s = seen, looked_s
+            self._left, self._until_s = self._left + now - seen, now_s + _TOGETHER_S
+            span, limit = _span(now_s - self._since_s), _limit(self._counter.limit)
+            self._said = f"oom_kill of {self._counter.whose} went from {self._from} to {now} in the last {span}{limit}"
+        if not self._left:
+            return ""
+        self._left -= 1
         return self._said
 
 
@@ -70,6 +82,12 @@ def _counters(root: Path) -> Iterator[_Counter]:
 def _count(file: Path) -> int | None:
     found = _COUNT.search(_text(file))
     return None if found is None else int(found[1])
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def _limit(file: Path | None) -> str:

@@ -28,8 +28,17 @@ _PASSING = ("Connection", "Timeout", "OSError", "Unavailable")
 _LENGTH = 300
 _CANCELLED = "SPARK_JOB_CANCELLED"
 _TASK = re.compile(r".*Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \((?P<host>\S+) executor (?P<executor>\S+)\): ")
-"""What Spark writes before the reason, and is longer than it."""
-_OF_SURROUNDINGS = re.compile(r"PYTHON_VERSION_MISMATCH|PACKAGE_NOT_INSTALLED|(?:ModuleNotFound|Import)Error\b")
+"""Spark's prefix, longer than the reason itself."""
+_OF_SURROUNDINGS = re.compile(
+    r"[\w.]+: \[(?:PYTHON_VERSION_MISMATCH|PACKAGE_NOT_INSTALLED)\]|(?:ModuleNotFound|Import)Error\b"
+)
+_FRAME = re.compile(r'^\s*File "([^"]+)", line ', re.MULTILINE)
+_FILE_OF_SPARKS = re.compile(
+    r"<frozen |(?:(?:site|dist)-packages|python|pyspark\.zip)/(?:pyspark|pyarrow|pandas|numpy|cloudpickle)/"
+    r"|/lib/python3\.\d+/(?!site-packages/|dist-packages/)"
+    r"|(?:^|/)understudy/(?:(?:actors|messages|runtime|state)/|__init__\.py)"
+)
+"""Of Python, PySpark, Understudy or what these import, and not the user's own."""
 _CODE_OF_SIGKILL = re.compile(r"(?:code|status:?) 137\b")
 _KILLED = (
     "; 137 is SIGKILL: if nobody did it, memory ran out: raise spark.executor.memoryOverhead, which has the Python of "
@@ -46,11 +55,10 @@ def told(error: Exception) -> tuple[str, bool]:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     is_pythons = type(error).__name__ == "PythonException"
     said = _raised(str(error)) if is_pythons else lines[0]
-    if is_pythons and _OF_SURROUNDINGS.search(said) is not None:
+    if is_pythons and _OF_SURROUNDINGS.match(said) is not None and not _is_of_the_user(str(error)):
         return f"Spark's Python cannot run TaskManagers: {said[:_LENGTH]}{_SAME_PYTHON}", False
     if not any(kind.__name__ in _OF_ROWS for kind in type(error).__mro__) or _is_of_a_task_manager(lines):
-        telling = [line for line in lines if "Python worker" in line or "SIGKILL" in line or "Exception:" in line]
-        return _plain(said if is_pythons else (telling or lines)[0]), False
+        return _plain(said if is_pythons else _telling(lines)), False
     return f"Spark cannot compute the DataFrame: {said}"[:_LENGTH], not any(each in said for each in _PASSING)
 
 
@@ -75,9 +83,8 @@ def why_tasks_failed(context: Any, group: str) -> str:
     if not reasons:
         return ""
     _, executor, host, said = max(reasons)
-    return (
-        f"{told(Exception(said))[0]} (executor {executor} on {host}){_KILLED if _CODE_OF_SIGKILL.search(said) else ''}"
-    )
+    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["a task failed without a reason"]
+    return _plain(_telling(lines), f" (executor {executor} on {host})")
 
 
 def _raised(text: str) -> str:
@@ -88,12 +95,23 @@ def _raised(text: str) -> str:
     return behind[0] if behind else lines[-1].strip()
 
 
-def _plain(line: str) -> str:
-    """Without what Java and Spark write before the reason."""
+def _is_of_the_user(traceback: str) -> bool:
+    """Whether one of its frames is in a file of the user's."""
+    return any(_FILE_OF_SPARKS.search(file) is None for file in _FRAME.findall(traceback))
+
+
+def _telling(lines: list[str]) -> str:
+    signs = ("Python worker", "SIGKILL", "Exception:")
+    return next((line for line in lines if any(sign in line for sign in signs)), lines[0])
+
+
+def _plain(line: str, where: str = "") -> str:
+    """Without what Java and Spark write before the reason; with what to do about a process that was killed."""
     line = line.lstrip(": ")
+    advice = _KILLED if _CODE_OF_SIGKILL.search(line) else ""
     if (place := _TASK.match(line)) is not None:
-        line = f"{line[place.end() :]} (executor {place['executor']} on {place['host']})"
-    return line[:_LENGTH]
+        line, where = line[place.end() :], f" (executor {place['executor']} on {place['host']})"
+    return f"{line[:_LENGTH]}{where}{advice}"
 
 
 def _is_of_a_task_manager(lines: list[str]) -> bool:

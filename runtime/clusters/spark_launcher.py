@@ -145,7 +145,7 @@ class SparkLauncher:
         with contextlib.suppress(Exception):  # Spark's books are of an interface that is its own
             if said := why_tasks_failed(self._spark.sparkContext, group):
                 return said
-        return "Understudy has ended its Spark job, as it was lost"
+        return "the TaskManager was lost, so Understudy cancelled its Spark job; Spark gives no other reason"
 
     def _cancel(self, job: _SparkJob, index: int, thread: threading.Thread | None) -> None:
         if thread is not None:

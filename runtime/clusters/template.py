@@ -141,7 +141,9 @@ class Template:
         self._control = control
         self._children: dict[int, int] = {}
         self._last_words: dict[int, mmap.mmap] = {}
-        """By token: a page that is shared with the child. An exit code is its user's code's to choose."""
+        """By token: a page that is shared with the child. Exit codes belong to user code, so the child's last word is
+        left here.
+        """
         self._ordered: set[int] = set()
         """Of them, those that were killed here."""
         self._warm: set[str] = set()

@@ -6,14 +6,14 @@ import os
 from typing import Any
 
 from ....messages import CheckpointId, unpack_plain
-from ....state import DurableFiles
 from ....state.file_locations import file_system_at
 from ....state.keyring import Keyring, is_sealed, opened
 from ..errors import UnreadableInput
 from .committed_files import OutputOf, checkpoint_of
-from .file_sink import Directory, FileSink
+from .file_sink import Directory, FileSink, FileTransaction
 from .file_writers import RECORDS_LENGTH_BYTES, WRITE_FORMATS
 
+_COLLECTED = "collected"
 _LEVELS = 3
 """The directory of a sink is `collected/<job>/<operator>` below the `checkpoint_dir`."""
 
@@ -33,19 +33,27 @@ class CollectSink(FileSink):
             raise ValueError(f"sink {self.context.name!r} was given no directory: CollectSink(directory)")
         super().open()
 
-    def _directory_of(self, path: str) -> Directory:
-        return super()._directory_of(self._where_it_is(path))
-
-    def _where_it_is(self, path: str) -> str:
+    def _directory_of(self, transaction: FileTransaction) -> Directory:
         """An earlier job of the lineage has collected below its `checkpoint_dir`. Where that was moved as a whole, or
-        copied, its directory is beside this one.
+        copied, its directory is beside this one; an older copy has not got the file.
         """
+        beside = self._beside(transaction["directory"])
+        if beside and _has(directory := self._directory_at(beside), transaction):
+            return directory
+        return super()._directory_of(transaction)
+
+    def _beside(self, path: str) -> str:
+        """Where this directory of an earlier job is if it was moved as this one was; empty: this cannot be."""
         own, earlier = self.path.rsplit("/", _LEVELS), path.rsplit("/", _LEVELS)
-        if len(own) != len(earlier) or own[0] == earlier[0] or own[1] != earlier[1]:
-            return path
-        beside = "/".join((own[0], *earlier[1:]))
-        files, there = DurableFiles.at(beside)
-        return beside if files.exists(there) else path
+        if len(own) != len(earlier) or own[0] == earlier[0] or not own[1] == earlier[1] == _COLLECTED:
+            return ""
+        return "/".join((own[0], *earlier[1:]))
+
+
+def _has(directory: Directory, transaction: FileTransaction) -> bool:
+    """Whether its file is there, in progress or visible."""
+    name, final = transaction["in_progress"], transaction["final"]
+    return name in directory.in_progress(final) or final in directory.committed(final)
 
 
 def read_collected(directory: str, *, until: CheckpointId | None = None, of: OutputOf | None = None) -> list[Any]:

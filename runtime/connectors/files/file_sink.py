@@ -259,7 +259,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
 
     def commit(self, transaction: FileTransaction) -> None:
         if transaction["final"]:
-            directory = self._directory_of(transaction["directory"])
+            directory = self._directory_of(transaction)
             parts, size_bytes = transaction.get("parts", ()), transaction.get("size_bytes")
             directory.publish(transaction["in_progress"], transaction["final"], parts, size_bytes=size_bytes)
 
@@ -305,7 +305,10 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         assert self._directory is not None, "the sink is not open"
         return self._directory
 
-    def _directory_of(self, path: str) -> Directory:
+    def _directory_of(self, transaction: FileTransaction) -> Directory:
+        return self._directory_at(transaction["directory"])
+
+    def _directory_at(self, path: str) -> Directory:
         """This sink's, or one that an earlier job of the lineage wrote to."""
         if path == self.path:
             return self._opened_directory()

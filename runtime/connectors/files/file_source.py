@@ -112,7 +112,7 @@ class FileSource(SplitSource):
         was, found = self._versions[path], version_now(fs, path)
         if found == was:
             return
-        what = "was removed after the stream had been built, and before all of its rows had been read"
+        what = "was removed after the stream had been built, and before its end was read"
         if found is not None:
             versions = f"it was {version_shown(was)}, and is {version_shown(found)}"
             what = f"was changed: {versions}, after the stream had been built, so rows of two versions would be mixed"

@@ -41,7 +41,10 @@ function hear(kind, said) {
     s.away = { ...said, since: s.away?.since || Date.now() };
   } else {
     s.away = null;
-    if (kind === "jobs") s.list = said;
+    if (kind === "jobs") {
+      s.list = said;
+      if (!said.jobs.some((job) => job.status === s.only)) s.only = "";
+    }
     else { s.view = said.view; s.timeline.add(said.timeline); s.charts?.update(); look(); }
   }
   document.title = s.view ? `${s.view.name}: ${s.view.status} · Understudy` : "Understudy";

@@ -13,6 +13,7 @@ V2_ROOT = "sys/fs/cgroup/memory.events"
 V1 = "sys/fs/cgroup/memory/docker/7f/memory.oom_control"
 V1_ROOT = "sys/fs/cgroup/memory/memory.oom_control"
 MACHINE = "proc/vmstat"
+OF_MACHINE = "oom_kill of this machine (/proc/vmstat)"
 
 
 def write(root: Path, files: dict[str, str]) -> None:
@@ -35,7 +36,7 @@ def write(root: Path, files: dict[str, str]) -> None:
 def test_the_count_of_the_processes_own_group_decides(tmp_path: Path, group: str, counter: str, limit: str) -> None:
     write(tmp_path, {"proc/self/cgroup": group, MACHINE: "oom_kill 9\n", counter: "oom 4\noom_kill 3\n"})
     write(tmp_path, {limit: f"{512 << 20}\n"})
-    events = MemoryEvents(tmp_path)
+    events = MemoryEvents(tmp_path, lambda: 0.0)
     assert events.kills() == ""
     write(tmp_path, {MACHINE: "oom_kill 10\n"})
     assert events.kills() == "", "somebody else's"
@@ -43,7 +44,7 @@ def test_the_count_of_the_processes_own_group_decides(tmp_path: Path, group: str
     kills = events.kills()
     assert kills is not None
     assert kills.startswith("oom_kill of its container (")
-    assert kills.endswith(" went from 3 to 4; its limit is 512 MiB")
+    assert kills.endswith(" went from 3 to 4 in the last 0 s; its limit is 512 MiB")
     assert events.kills() == ""
 
 
@@ -53,24 +54,46 @@ def test_of_several_that_were_killed_at_once_each_is_explained(tmp_path: Path) -
     write(tmp_path, {MACHINE: "oom_kill 0\n"})
     events = MemoryEvents(tmp_path, lambda: now_s)
     write(tmp_path, {MACHINE: "oom_kill 3\n"})
-    assert events.kills() == events.kills() == "oom_kill of this machine (/proc/vmstat) went from 0 to 3"
+    assert events.kills() == events.kills() == f"{OF_MACHINE} went from 0 to 3 in the last 0 s"
     now_s = 60.0
     assert events.kills() == ""
+
+
+def test_of_those_that_were_killed_one_after_the_other_none_is_forgotten(tmp_path: Path) -> None:
+    """The third was said to be killed by somebody else."""
+    write(tmp_path, {MACHINE: "oom_kill 0\n"})
+    events = MemoryEvents(tmp_path, lambda: 0.0)
+    write(tmp_path, {MACHINE: "oom_kill 2\n"})
+    assert events.kills() == f"{OF_MACHINE} went from 0 to 2 in the last 0 s"
+    write(tmp_path, {MACHINE: "oom_kill 3\n"})
+    assert events.kills() == events.kills() == f"{OF_MACHINE} went from 0 to 3 in the last 0 s"
+    assert events.kills() == ""
+
+
+@pytest.mark.parametrize(("passed_s", "span"), [(70.0, "70 s"), (600.0, "10 min"), (10_800.0, "3 h")])
+def test_how_long_ago_the_count_may_have_changed_is_said(passed_s: float, span: str, tmp_path: Path) -> None:
+    """A kill hours ago, of whichever process, was said to be the cause of today's."""
+    now_s = 0.0
+    write(tmp_path, {MACHINE: "oom_kill 0\n"})
+    events = MemoryEvents(tmp_path, lambda: now_s)
+    write(tmp_path, {MACHINE: "oom_kill 1\n"})
+    now_s = passed_s
+    assert events.kills() == f"{OF_MACHINE} went from 0 to 1 in the last {span}"
 
 
 @pytest.mark.parametrize("limit", ["max", str((1 << 63) - 4096)])
 def test_where_there_is_no_limit_none_is_named(tmp_path: Path, limit: str) -> None:
     write(tmp_path, {"proc/self/cgroup": "0::/app\n", V2: "oom_kill 0\n", "sys/fs/cgroup/app/memory.max": limit})
-    events = MemoryEvents(tmp_path)
+    events = MemoryEvents(tmp_path, lambda: 0.0)
     write(tmp_path, {V2: "oom_kill 1\n"})
-    assert str(events.kills()).endswith("went from 0 to 1")
+    assert str(events.kills()).endswith("went from 0 to 1 in the last 0 s")
 
 
 def test_without_a_group_the_machine_counts(tmp_path: Path) -> None:
     write(tmp_path, {MACHINE: "pgfault 7\noom_kill 0\n"})
-    events = MemoryEvents(tmp_path)
+    events = MemoryEvents(tmp_path, lambda: 0.0)
     write(tmp_path, {MACHINE: "pgfault 8\noom_kill 2\n"})
-    assert events.kills() == "oom_kill of this machine (/proc/vmstat) went from 0 to 2"
+    assert events.kills() == f"{OF_MACHINE} went from 0 to 2 in the last 0 s"
 
 
 def test_where_the_system_does_not_count_nothing_is_known(tmp_path: Path) -> None:

@@ -18,6 +18,13 @@ Traceback (most recent call last):
 {}
  SQLSTATE: 39000"""
 
+PACKAGE = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "understudy/runtime/clusters/spark_launcher.py", line 19, in <module>
+    import pyarrow as pa
+ModuleNotFoundError: No module named 'pyarrow'
+"""
+
 
 class CapturedException(Exception): ...
 
@@ -40,6 +47,13 @@ class AnalysisException(CapturedException): ...
             True,
         ),
         (PythonException(FUNCTION.format("ZeroDivisionError: division by zero")), "ZeroDivisionError: division", True),
+        (PythonException(FUNCTION.format("ModuleNotFoundError: No module named 'geolib'")), "ModuleNotFound", True),
+        (PythonException(FUNCTION.format("ValueError: row 7 says ImportError")), "ValueError: row 7 says", True),
+        (
+            PythonException(PACKAGE.replace("understudy/runtime/clusters/spark_launcher", "me/understudy/job")),
+            "ModuleNotFoundError: No",
+            True,
+        ),
         (PythonException(FUNCTION.format("ConnectionError: no route")), "ConnectionError: no route", False),
     ],
 )
@@ -68,21 +82,19 @@ def test_how_a_task_manager_ended_does_not_count(error: Exception, said: str) ->
 
 VERSION = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
-  File "worker.py", line 3312, in main
+  File "/opt/spark/python/lib/pyspark.zip/pyspark/worker.py", line 3312, in main
     check_python_version(infile)
-  File "worker_util.py", line 81, in check_python_version
+  File "/opt/spark/python/lib/pyspark.zip/pyspark/worker_util.py", line 81, in check_python_version
     raise PySparkRuntimeError(
 pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run with different minor versions.
 Please check environment variables PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON are correctly set.
 
 """  # noqa: E501
 
-PACKAGE = """An exception was thrown from the Python worker:
-Traceback (most recent call last):
-  File "understudy/runtime/clusters/spark_launcher.py", line 19, in <module>
-    import pyarrow as pa
-ModuleNotFoundError: No module named 'pyarrow'
-"""
+
+def test_a_word_of_the_users_does_not_make_it_sparks_python() -> None:
+    text = PACKAGE.replace("ModuleNotFoundError: No module named 'pyarrow'", "ValueError: row 7 says ImportError")
+    assert not told(PythonException(text))[0].startswith("Spark's Python")
 
 
 @pytest.mark.parametrize(("text", "said"), [(VERSION, "worker has different version: 3.12"), (PACKAGE, "'pyarrow'")])
@@ -109,6 +121,16 @@ def test_which_executor_it_was_stands_behind_the_reason() -> None:
     )
     said = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed) (executor 7 on 192.0.2.2)"
     assert told(error) == (said, False)
+
+
+def test_an_executor_that_was_killed_is_told_with_what_to_do_about_its_memory() -> None:
+    error = Exception(
+        "An error occurred\n: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 23.0 "
+        "failed 4 times, most recent failure: Lost task 0.3 in stage 23.0 (TID 23) (192.0.2.2 executor 7): "
+        f"{LOST.format(137)}"
+    )
+    said = f"{LOST.format(137)} (executor 7 on 192.0.2.2); 137 is SIGKILL: if nobody did it, memory ran out: raise sp"
+    assert told(error)[0].startswith(said)
 
 
 class Books:

@@ -401,13 +401,20 @@ def test_of_many_jobs_those_of_one_status_are_shown() -> None:
         job_view(vertices=1, status=few.get(n, JobStatus.FINISHED), name=f"job {n}", job_id=f"job-{n:032x}")
         for n in range(30)
     ]
-    with served(App(AnsweringJobs(*views))) as server, page_of(server.url) as page:
+    jobs = AnsweringJobs(*views)
+    with served(App(jobs)) as server, page_of(server.url) as page:
         page.get_by_role("button", name="failed 3").click()
         page.get_by_role("button", name="failed 3", pressed=True).wait_for()
         assert page.locator("tbody tr").count() == 3
         page.get_by_role("button", name="all 30").click()
         page.get_by_role("button", name="all 30", pressed=True).wait_for()
         assert page.locator("tbody tr").count() == 30
+        page.get_by_role("button", name="failed 3").click()
+        failed = {id: jobs.views.pop(id) for id in [view.summary.job_id for view in views[:3]]}
+        page.get_by_role("heading", name="27 in all").wait_for()
+        jobs.views.update(failed)
+        page.get_by_role("button", name="all 30", pressed=True).wait_for()
+        assert page.locator("tbody tr").count() == 30, "it does not narrow by itself"
 
 
 @pytest.mark.slow

@@ -406,6 +406,30 @@ def test_a_checkpoint_dir_that_was_moved_takes_what_was_collected_below_it_along
     assert read_collected(str(old / "collected" / "job-a" / "out")) == []
 
 
+def test_an_old_copy_of_a_checkpoint_dir_does_not_hide_what_was_collected_since(tmp_path: Path) -> None:
+    """The sink looked into the copy, as the folder was there, and failed with `LostTransaction`."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    running = start(old / "collected" / "job-a" / "out", job="job-a")
+    running.take("a")
+    running.checkpoint(1)
+    shutil.copytree(old, new)
+    running.complete(1)
+    running.take("b")
+    start(new / "collected" / "job-b" / "out", running.checkpoint(2), job="job-b")
+    assert read_collected(str(old / "collected" / "job-a" / "out")) == ["a", "b"]
+    assert read_collected(str(new / "collected" / "job-a" / "out")) == []
+
+
+def test_a_folder_of_the_users_own_is_not_taken_for_a_moved_checkpoint_dir(tmp_path: Path) -> None:
+    old, new = tmp_path / "old" / "results" / "0" / "x", tmp_path / "new" / "results" / "1" / "x"
+    running = start(old, job="job-a")
+    running.take("a")
+    snapshot = running.checkpoint(1)
+    shutil.copytree(tmp_path / "old", tmp_path / "new")
+    start(new, snapshot, job="job-b")
+    assert read_collected(str(old)) == ["a"]
+
+
 def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
     running = start(tmp_path)
     running.take("a")
