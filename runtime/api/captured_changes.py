@@ -58,6 +58,11 @@ class _Variable(NamedTuple):
         kind = "variable" if self.is_assigned else type(self.value).__name__
         return f"the {'default ' * self.is_default}{kind} {self.name!r}"
 
+    def of(self, inside: str, elsewhere: str) -> _Variable:
+        """By the name that its object, called `inside` in a method, has elsewhere."""
+        holder, dot, rest = self.name.partition(".")
+        return self._replace(name=f"{elsewhere}{dot}{rest}") if holder == inside else self
+
 
 _looked_at: WeakSet[CodeType] = WeakSet()
 """A program that is submitted again, or simulated, is not warned of again."""
@@ -89,20 +94,23 @@ def changes_of(operator: Operator) -> Iterator[Change]:
         yield from changes(function, itself)
 
 
-def changes(function: FunctionType, itself: object = None) -> Iterator[Change]:
+def changes(function: FunctionType, itself: object = None, its_name: str = "") -> Iterator[Change]:
     """Of variables that are not its own, in the order of its code; what Python has compiled twice counts once.
-    `itself`: of a method, the object that each call gets.
+    `itself`: of a method, the object that each call gets, and how it is called elsewhere; if not given, as in the
+    method.
     """
-    return iter(dict.fromkeys(_changes(function, itself)))
+    return iter(dict.fromkeys(_changes(function, itself, its_name)))
 
 
-def _changes(function: FunctionType, itself: object) -> Iterator[Change]:
+def _changes(function: FunctionType, itself: object, its_name: str) -> Iterator[Change]:
     named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"
     captured = captured_by(function)
     arguments = _lasting_arguments(function, itself)
     for code in codes_of(function.__code__):
         lasting = arguments if code is function.__code__ else {}
         for line, variable in _changed(code, {**captured, "FAST": lasting}):
+            if its_name and arguments:
+                variable = variable.of(function.__code__.co_varnames[0], its_name)
             yield Change(named, variable.told, code.co_filename, line)
 
 

@@ -120,7 +120,7 @@ class Causes:
 
     def _look_at_variables(self, operator: Operator) -> None:
         helpers = (change for function in functions_reached_by(operator) for change in changes(function))
-        objects = (change for method, itself in methods_reached_by(operator) for change in changes(method, itself))
+        objects = (change for method in methods_reached_by(operator) for change in changes(*method))
         for function, what, file, line in (*changes_of(operator), *helpers, *objects):
             self._variables.setdefault(
                 what,

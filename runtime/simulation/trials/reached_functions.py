@@ -10,17 +10,20 @@ import sys
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from inspect import getattr_static
-from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
 
 from ....actors.operators.operator import Operator
-from ....messages.code_steps import codes_of
+from ....messages.code_steps import codes_of, steps
 from ....messages.whose_code import is_ours
 from ...api.captured_changes import captured_by, functions_of, methods_of_objects
 
 _CACHE = type(lru_cache(int))
 
 _WRAPPED = {partial: "func", MethodType: "__func__", staticmethod: "__func__", classmethod: "__func__"}
+
+_VARIABLES = {"LOAD_GLOBAL": "GLOBAL", "LOAD_NAME": "GLOBAL", "LOAD_DEREF": "DEREF"}
+"""Steps that load one, as `captured_by` has them; LOAD_NAME stands in a class within a function."""
 
 _LIBRARIES = frozenset({__name__.partition(".")[0], *sys.stdlib_module_names}) - {"__main__"}
 
@@ -37,24 +40,45 @@ def caches_reached_by(operator: Operator) -> Iterator[Any]:
     return (each for each in _reached_by(operator) if isinstance(each, _CACHE) and _is_the_users(each.__wrapped__))
 
 
-def methods_reached_by(operator: Operator) -> Iterator[tuple[FunctionType, object]]:
-    """Methods that these functions name, and objects of the user's that they name too, as in `CACHE.add(record)`."""
+def methods_reached_by(operator: Operator) -> Iterator[tuple[FunctionType, object, str]]:
+    """Methods of objects of the user's that these functions name, as in `CACHE.add(record)`, with the object and its
+    name.
+    """
     for function in functions_reached_by(operator):
-        captured = captured_by(function)
-        for code in codes_of(function.__code__):
-            named = (captured["GLOBAL"].get(name, captured["DEREF"].get(name)) for name in _names_in(code))
-            for value in named:
-                if isinstance(value, type | ModuleType | FunctionType) or not _is_the_users(type(value)):
-                    continue
-                methods = (getattr_static(value, name, None) for name in code.co_names)
-                yield from ((each, value) for each in methods if isinstance(each, FunctionType) and _is_the_users(each))
+        for each in _named_in(function):
+            if each.holder is None or isinstance(each.holder, type | ModuleType | FunctionType):
+                continue
+            is_method = isinstance(each.value, FunctionType) and _is_the_users(each.value)
+            if is_method and _is_the_users(type(each.holder)):
+                yield each.value, each.holder, each.path.rpartition(".")[0]
 
 
 # ---- inside
 
 
-def _names_in(code: CodeType) -> tuple[str, ...]:
-    return (*code.co_names, *code.co_freevars)
+class _Named(NamedTuple):
+    """`path`: as "CONFIG.values". `holder`: whose attribute it is; None, if it is a variable."""
+
+    path: str
+    holder: Any
+    value: Any
+
+
+def _named_in(function: FunctionType) -> Iterator[_Named]:
+    """Variables that are not the function's own, and what its code takes from them by attributes alone."""
+    captured = captured_by(function)
+    for code in codes_of(function.__code__):
+        last: _Named | None = None
+        for each in steps(code):
+            if each.name in _VARIABLES:
+                value = captured[_VARIABLES[each.name]].get(each.value)
+                last = _Named(each.value, None, value)
+            elif each.name == "LOAD_ATTR" and last is not None and last.value is not None:
+                last = _Named(f"{last.path}.{each.value}", last.value, getattr_static(last.value, each.value, None))
+            else:
+                last = None
+            if last is not None and last.value is not None:
+                yield last
 
 
 def _reached_by(operator: Operator) -> Iterator[Any]:
@@ -80,14 +104,9 @@ def _within(value: Any) -> Iterator[Any]:
     elif isinstance(value, FunctionType) and not _is_the_users(value):
         yield getattr(value, "__wrapped__", None)
     elif isinstance(value, FunctionType):
-        captured = captured_by(value)
-        yield from captured["DEREF"].values()
-        for code in codes_of(value.__code__):
-            for found in (captured["GLOBAL"].get(name) for name in code.co_names):
-                if isinstance(found, ModuleType):
-                    yield from (vars(found).get(name) for name in code.co_names)
-                else:
-                    yield found
+        yield from captured_by(value)["DEREF"].values()
+        named = (each for each in _named_in(value) if each.holder is None or isinstance(each.holder, ModuleType))
+        yield from (each.value for each in named if not isinstance(each.value, ModuleType))
 
 
 def _is_the_users(value: Any) -> bool:
