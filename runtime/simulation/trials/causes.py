@@ -31,10 +31,10 @@ from ....state import OperatorListState, StateDeclaration, declared_states
 from ...api.captured_changes import changes, changes_of
 from ...api.stream_graph import StreamNode
 from ..harness.attribute_watch import Held, is_generator, same_data, what_is_held, what_was_lost
-from ..world.transactional_log import logs_of_this_world
+from ..world.transactional_log import sizes_of_logs
 from .reached_functions import caches_reached_by, functions_reached_by, methods_reached_by
 from .repeated_commits import RepeatedCommits
-from .unsteady_calls import FILES, unsteady_calls
+from .unsteady_calls import FILES, HASH, unsteady_calls
 
 _OF_THE_RECORD = "Make random numbers from the record: random.Random(record_id), or numpy's default_rng(record_id)"
 
@@ -58,6 +58,7 @@ class Causes:
         self._paced: dict[str, str] = {}
         """By operator, where nothing of these is found."""
         self._unsteady: dict[str, str] = {}
+        self._hashes: dict[str, str] = {}
         self._variables: dict[str, str] = {}
         """The same, where nothing else is found."""
         self._memories: dict[str, str] = {}
@@ -69,7 +70,7 @@ class Causes:
 
     @property
     def found(self) -> tuple[str, ...]:
-        seen, in_code = (self._found, self._clocks, self._paced), (self._unsteady, self._variables)
+        seen, in_code = (self._found, self._clocks, self._paced), ({**self._unsteady, **self._hashes}, self._variables)
         last = self._memories, self._commits.found, self._sets
         return tuple(next(filter(None, (*seen, *in_code, *last)), {}).values())
 
@@ -131,7 +132,7 @@ class Causes:
 
     def _look_at_calls(self, operator: Operator) -> None:
         for each in unsteady_calls(operator):
-            into = self._memories if each.asks in FILES else self._unsteady
+            into = self._memories if each.asks in FILES else self._hashes if each.asks == HASH else self._unsteady
             into.setdefault(f"{each.function} {each.asks}", each.told)
 
     def _look_at_offsets(self, source: Any) -> None:
@@ -337,9 +338,8 @@ class Causes:
 
     def _grown(self) -> list[str]:
         """The logs in which more is visible than the last time."""
-        sizes = {log.name: len(log.committed()) for log in logs_of_this_world()}
-        before, self._sizes = self._sizes, sizes
-        return [name for name, size in sizes.items() if size > before.get(name, 0)]
+        before, self._sizes = self._sizes, sizes_of_logs()
+        return [name for name, size in self._sizes.items() if size > before.get(name, 0)]
 
 
 def _place(operator: Operator) -> _Place:

@@ -12,7 +12,7 @@ import cloudpickle
 
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages.whose_code import is_ours
-from ..world.transactional_log import logs_of_this_world
+from ..world.transactional_log import sizes_of_logs
 
 
 class RepeatedCommits:
@@ -28,9 +28,9 @@ class RepeatedCommits:
         self._done.clear()
 
     def look_at(self, operator: TwoPhaseCommitSink[Any]) -> None:
-        if is_ours(type(operator)):
-            return
         sink: Any = operator
+        if is_ours(type(sink).commit):
+            return
         commit = sink.commit
 
         def commit_(transaction: Any) -> object:
@@ -38,9 +38,9 @@ class RepeatedCommits:
             known = name, cloudpickle.dumps(transaction)
             is_again = bool(transaction) and known in self._done  # empty ones are all alike
             self._done.add(known)
-            before = _visible()
+            before = sizes_of_logs()
             result = commit(transaction)
-            if is_again and not (before and _visible() == before):
+            if is_again and not (before and sizes_of_logs() == before):
                 self._say(name, transaction)
             return result
 
@@ -49,11 +49,7 @@ class RepeatedCommits:
     def _say(self, name: str, transaction: Any) -> None:
         self.found.setdefault(
             name,
-            f"sink {name!r} commits {transaction!r:.60} again, as after each failure between a commit and "
-            "the next checkpoint: commit must change nothing then. Let it look whether that is there already, as under "
-            "the transaction's own name, or replace what is there in place of adding to it",
+            f"sink {name!r} committed {transaction!r:.60} twice. This happens whenever a failure falls between a "
+            "commit and the next completed checkpoint, so commit must be idempotent: look first whether the "
+            "transaction is there (for example under its own name), or replace it instead of adding",
         )
-
-
-def _visible() -> dict[str, int]:
-    return {log.name: len(log.committed()) for log in logs_of_this_world()}

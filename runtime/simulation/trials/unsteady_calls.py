@@ -44,14 +44,16 @@ _WRITES = frozenset({"write_text", "write_bytes"})
 """Methods of a path, whatever holds it."""
 FILES = frozenset({"open", "pathlib.Path", "sqlite3.connect", *(f"Path.{name}" for name in _WRITES)})
 """What is not another one in each run, but what the run before has left there."""
+HASH = "hash"
+"""Of numbers it is the same in each process: no fault, as far as the code says."""
 _NOW = frozenset({"now", "today", "utcnow"})
 _OF_FILES = (
     ": such a file outlives failures and earlier runs, and no restore takes back what is in it. Keep what later "
     "records need in state, and write files with a FileSink"
 )
 _OF_HASHES = (
-    ": of a text it is another number in each process, so after a restart nothing is found under it again, in state or "
-    "elsewhere. zlib.crc32(text.encode()) is always the same"
+    ", and hash() of str or bytes differs between processes: state stored under it is not found after a restart. Use "
+    "zlib.crc32(text.encode())"
 )
 _OF_TIMES = (
     ", which gives something else in each run. Take the time from the record, or in an operator from "
@@ -77,7 +79,7 @@ class UnsteadyCall(NamedTuple):
     def _what_of_it(self) -> str:
         if self.asks in FILES:
             return _OF_FILES
-        if self.asks == "hash":
+        if self.asks == HASH:
             return _OF_HASHES
         owner, _, name = self.asks.rpartition(".")
         return _OF_TIMES if owner == "time" or name in _NOW else ", which gives something else in each run"

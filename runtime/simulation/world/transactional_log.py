@@ -112,6 +112,11 @@ def logs_of_this_world() -> Sequence[TransactionalLog]:
     return [TransactionalLog(name) for name in sorted(_logs())]
 
 
+def sizes_of_logs() -> dict[str, int]:
+    """How many records of each are visible."""
+    return {log.name: len(log.committed()) for log in logs_of_this_world()}
+
+
 def _logs() -> dict[str, _Contents]:
     return _worlds.setdefault(current_disk(), {})
 

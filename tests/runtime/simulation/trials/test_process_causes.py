@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from understudy import Collector, KeyedOperator, Operator, StreamEnvironment, TwoPhaseCommitSink
+from understudy import Collector, FileSink, KeyedOperator, Operator, StreamEnvironment, TwoPhaseCommitSink
+from understudy.runtime.simulation.trials.repeated_commits import RepeatedCommits
 from understudy.testing import KillProcess, TransactionalLog, assert_exactly_once
 
 KILL = KillProcess(at_ms=3_300, who=0)
@@ -154,8 +155,17 @@ def _appending(sink: type[Appends]) -> StreamEnvironment:
 def test_a_commit_that_adds_each_time_it_is_called_is_named() -> None:
     told = _told(_appending(Appends))
     assert told.startswith("exactly-once: sink 'appended' has committed ")
-    assert "Likely cause: sink 'appends-1' commits [" in told
-    assert "again, as after each failure between a commit and the next checkpoint: commit must change nothing" in told
+    assert "Likely cause: sink 'appends-1' committed [" in told
+    assert "twice. This happens whenever a failure falls between a commit and the next completed checkpoint" in told
+
+
+def test_a_class_of_ours_that_somebody_derives_from_commits_as_before(tmp_path: Path) -> None:
+    class Mine(FileSink):
+        """Changes nothing."""
+
+    sink = Mine(str(tmp_path))
+    RepeatedCommits().look_at(sink)
+    assert "commit" not in vars(sink)
 
 
 def test_a_commit_that_looks_what_is_there_survives() -> None:
