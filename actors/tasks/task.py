@@ -37,7 +37,6 @@ from ...messages import (
 )
 from ..actor import Actor, Step
 from ..context import Ref
-from ..errors import UserCodeError
 from ..failure import describe_in_task
 from ..flow.elements import CheckpointBarrier
 from .offers import AnotherLeads, offer_of
@@ -194,16 +193,23 @@ class Task(Actor):
         self._report(state, failure)
         self.context.wake()
 
-    def _release(self, state: ExecutionState) -> list[UserCodeError]:
+    def _release(self, state: ExecutionState) -> list[Exception]:
         self._closing_from = self.state  # first: the TaskManager's thread reads both
         self.state = state
         self.counters.rests()
-        if self._parts is None:
-            return []
-        self._parts.gate.close()
-        errors = self._parts.chain.close()
-        self._parts.outputs.close()
-        self._parts.state.close()
+        errors: list[Exception] = []
+        if (parts := self._parts) is None:
+            return errors
+        for close in (
+            parts.gate.close,
+            lambda: errors.extend(parts.chain.close()),
+            parts.outputs.close,
+            parts.state.close,
+        ):
+            try:
+                close()
+            except Exception as error:  # noqa: BLE001 - the others are closed too, and the first error stays
+                errors.append(error)
         return errors
 
     def _report(self, state: ExecutionState, failure: FailureCause | None = None) -> None:

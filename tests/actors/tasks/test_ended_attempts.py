@@ -9,6 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from understudy import Operator
 from understudy.actors.actor import Terminated
 from understudy.actors.operators.collector import Collector
@@ -21,6 +23,7 @@ from understudy.messages import (
     LeaderSessionMessage,
     StackTraceSample,
     TriggerStackTraceSample,
+    UpdateTaskExecutionState,
 )
 
 from .task_stage import ATTEMPT, FIGURES, JOB, TaskStage, deployment
@@ -30,6 +33,11 @@ from .test_leader_link import ONE, Stage
 class Echo(Operator):
     def process_batch(self, batch: list[Any], out: Collector) -> None:
         out.emit(batch)
+
+
+class Failing(Operator):
+    def process_batch(self, batch: list[Any], out: Collector) -> None:
+        raise ValueError("on purpose")
 
 
 def attempt(number: int) -> ExecutionAttemptId:
@@ -152,3 +160,21 @@ def test_a_task_that_dies_while_it_closes_has_failed_in_heartbeats(tmp_path: Pat
     stage.task._closing_from = ExecutionState.RUNNING
     manager.tell(Terminated("task", "OSError"))
     assert [each.status for each in manager.actor._next_metrics()] == ["failed"]
+
+
+def test_what_cannot_be_closed_does_not_hide_why_the_task_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = TaskStage(Failing(), deployment(inputs=1), str(tmp_path))
+    parts, closed = stage.task._running_parts(), list[str]()
+
+    def unclosable() -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(parts.outputs, "close", unclosable)
+    monkeypatch.setattr(parts.state, "close", lambda: closed.append("state"))
+    stage.arrives(0, [1])
+    failed = stage.said(UpdateTaskExecutionState)[-1]
+    assert failed.state is ExecutionState.FAILED
+    assert "on purpose" in str(failed.failure)
+    assert closed == ["state"]

@@ -42,7 +42,7 @@ spark.stop()
 """
 
 
-@pytest.mark.parametrize(("files", "kills"), [(12, 1), pytest.param(40, 3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("files", "kills"), [(6, 1), pytest.param(40, 3, marks=pytest.mark.slow)])
 def test_a_killed_program_goes_on_exactly(tmp_path: Path, mark: str, files: int, kills: int) -> None:
     inbox, script, log = tmp_path / "inbox", tmp_path / "script.py", tmp_path / "log"
     inbox.mkdir()
