@@ -31,8 +31,12 @@ def ends_with(task: Attempt) -> Callable[[], bool]:
 
 
 class _Member(NamedTuple):
+    """Without its deployment, which may hold all of the state that it began with."""
+
     counters: TaskCounters
-    deployment: TaskDeployment
+    inputs: frozenset[int]
+    outputs: tuple[int, ...]
+    """Edges."""
     is_over: Callable[[], bool]
 
 
@@ -54,7 +58,9 @@ class SlotTasks:
         """An attempt begins; `is_over` says when it has ended."""
         if len(self._members) >= self._room:
             self._forget()
-        self._enter(_Member(counters, deployment, is_over))
+        inputs = frozenset(each.edge for each in deployment.inputs)
+        outputs = tuple(each.edge for each in deployment.outputs)
+        self._enter(_Member(counters, inputs, outputs, is_over))
         counters.neighbours = self
         self.changes += 1
 
@@ -65,11 +71,11 @@ class SlotTasks:
         left = [] if first is None else [first]
         asked: set[int] = set()
         while left:
-            for output in left.pop().deployment.outputs:
-                if output.edge in asked:
+            for edge in left.pop().outputs:
+                if edge in asked:
                     continue
-                asked.add(output.edge)
-                for each in takers.get(output.edge, ()):
+                asked.add(edge)
+                for each in takers.get(edge, ()):
                     if id(each.counters) not in found and not each.is_over():
                         found[id(each.counters)] = each.counters
                         left.append(each)
@@ -78,7 +84,7 @@ class SlotTasks:
 
     def _enter(self, member: _Member) -> None:
         self._members[id(member.counters)] = member
-        for edge in {each.edge for each in member.deployment.inputs}:
+        for edge in member.inputs:
             self._takers.setdefault(edge, []).append(member)
 
     def _forget(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -73,6 +75,11 @@ def test_who_comes_later_is_known_and_who_has_ended_is_not() -> None:
 def test_a_chain_of_a_thousand_is_deployed_with_a_look_at_each() -> None:
     """Each deployment looked at all pairs of tasks there were: 128 tasks of a slot took three seconds."""
     looks: list[int] = []
+    asked: list[int] = []
+
+    def still_runs() -> bool:
+        asked.append(1)
+        return False
 
     class Outputs(tuple[OutputDescriptor, ...]):
         def __iter__(self) -> Iterator[OutputDescriptor]:
@@ -82,12 +89,12 @@ def test_a_chain_of_a_thousand_is_deployed_with_a_look_at_each() -> None:
     slot, counters = SlotTasks(), [TaskCounters() for _ in range(1_000)]
     for place, each in enumerate(counters):
         made = with_edges(f"{place}", (place,), (place + 1,))
-        slot.add(replace(made, outputs=Outputs(made.outputs)), each, runs)
+        slot.add(replace(made, outputs=Outputs(made.outputs)), each, still_runs)
     assert len(looks) <= 1_000
-    looks.clear()
+    asked.clear()
     steps(counters[0])
     assert len(counters[0].behind) == 999
-    assert len(looks) == 1_000
+    assert len(asked) == 999, "each of the others, once"
 
 
 def test_attempts_that_have_ended_are_not_kept() -> None:
@@ -95,3 +102,16 @@ def test_attempts_that_have_ended_are_not_kept() -> None:
     for _ in range(1_000):
         slot.add(with_edges("again", (0,), (1,)), TaskCounters(), has_ended)
     assert len(slot) <= 50
+
+
+class Name(str):
+    """One that shows whether it is kept."""
+
+
+def test_a_deployment_and_the_state_in_it_are_not_kept() -> None:
+    name, counters, slot = Name("sink"), TaskCounters(), SlotTasks()
+    kept = weakref.ref(name)
+    slot.add(replace(with_edges("sink", (1,), ()), vertex_name=name), counters, has_ended)
+    del name
+    gc.collect()
+    assert kept() is None
