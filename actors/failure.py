@@ -13,7 +13,7 @@ from types import TracebackType
 from ..messages import FailureCause, FailureKind, MissingColumn, Row, TaskDeployment
 from ..messages.error_frames import is_the_librarys_word
 from ..state.errors import CorruptState, MissingState, OutsideRoot, StateError
-from .errors import ChannelBroken, UserCodeError
+from .errors import ChannelBroken, UnusableRecord, UserCodeError
 from .passing_errors import is_repeatable
 from .remedies import remedy
 from .traceback_text import traceback_text
@@ -34,7 +34,8 @@ def describe(error: BaseException) -> FailureCause:
     """The exception and all that caused it, outermost first, each with its own traceback text.
 
     A traceback begins at the first frame that is not this package's own machinery, so that the user's line is near.
-    What this package says of stored state has none: its text says what was found, and no line of the user led there.
+    What this package says of stored state or of a record has none: its text says what was found, and no line of the
+    user led there.
     """
     told: FailureCause | None = None
     chain = chain_of(error)
@@ -52,10 +53,12 @@ def describe(error: BaseException) -> FailureCause:
 
 
 def _told_by_their_texts(chain: Sequence[BaseException]) -> Iterator[BaseException]:
-    """Errors of stored state that passed no code of the user, each with what the system said of the file."""
+    """Errors of stored state, or of a record, that passed no code of the user, each with what the system said of the
+    file.
+    """
     above: BaseException | None = None
     for step in chain:
-        if isinstance(step, StateError):
+        if isinstance(step, StateError | UnusableRecord):
             is_told = is_the_librarys_word(step)
         else:
             is_told = above is not None and isinstance(step, OSError)

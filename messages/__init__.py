@@ -208,7 +208,7 @@ from .serializers import (
     registered_serializers,
     serializer_for,
 )
-from .shown import full_name, printable, shown
+from .shown import full_name, one_of_kind, printable, shown
 from .state_handles import (
     NO_EDGE,
     ChannelStateHandle,
@@ -445,6 +445,7 @@ __all__ = [
     "full_name",
     "make_rows",
     "message",
+    "one_of_kind",
     "operator_id_of",
     "own_record",
     "pack_plain",

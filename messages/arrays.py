@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .errors import MalformedMessage, UnsupportedValue
-from .shown import full_name
+from .shown import one_of_kind
 
 _KINDS = "biufcSUMm"
 _MAX_ITEM_BYTES = {"f": 8, "c": 16}
@@ -59,7 +59,7 @@ def is_carried(dtype: np.dtype[Any]) -> bool:
 
 def refuse_subclass(array: np.ndarray[Any, Any]) -> None:
     raise UnsupportedValue(
-        f"a {full_name(type(array))} cannot be sent or stored: a subclass of numpy.ndarray would lose what it adds; "
+        f"{one_of_kind(type(array))} cannot be sent or stored: a subclass of numpy.ndarray would lose what it adds; "
         "convert it with numpy.asarray()"
     )
 

@@ -38,7 +38,7 @@ from .refusal import MAX_NESTED, not_carried, where_refused
 from .registry import Plain, is_message
 from .row import Row, row_type
 from .serializers import CARRIED, deserialized, serialized, serializer_for
-from .shown import full_name
+from .shown import one_of_kind
 
 MAX_FRACTION_BITS = 65_536
 """Of a numerator or a denominator: whoever reads a fraction has to reduce it."""
@@ -145,7 +145,7 @@ def _simpler(value: Any) -> Any:
 
 def _item_of(scalar: np.generic[Any]) -> Any:
     """The Python value of a NumPy scalar, if there is one that holds as much. None for a time that is NaT."""
-    item, refused = python_value(scalar), f"a {full_name(type(scalar))} cannot be sent or stored"
+    item, refused = python_value(scalar), f"{one_of_kind(type(scalar))} cannot be sent or stored"
     if isinstance(scalar, np.void):
         raise UnsupportedValue(f"{refused}: make it a tuple with item() first")
     if not isinstance(item, np.generic):

@@ -18,7 +18,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 from .errors import UnsupportedValue
-from .shown import full_name
+from .shown import one_of_kind
 
 Make: TypeAlias = Callable[[dict[str, Any], Any], Any]
 """From values by field and what is beside them to a record; raises whatever the class raises."""
@@ -47,7 +47,7 @@ class RecordShape:
             return {name: getattr(record, name) for name in self.fields}
         except AttributeError:
             unset = next(name for name in self.fields if not hasattr(record, name))
-            raise UnsupportedValue(f"field {unset!r} of a {full_name(type(record))} is not set") from None
+            raise UnsupportedValue(f"field {unset!r} of {one_of_kind(type(record))} is not set") from None
 
 
 @lru_cache(maxsize=1024)

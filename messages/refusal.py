@@ -19,7 +19,7 @@ from .record_types import is_record, record_parts
 from .registry import is_message
 from .row import Row
 from .serializers import serializer_for
-from .shown import full_name, shown
+from .shown import one_of_kind, shown
 from .whose_code import is_ours
 
 ALLOWED = (
@@ -114,7 +114,7 @@ def not_carried(value: Any) -> str:
     """The text for a value of a type that does not travel."""
     if is_ours(type(value)):
         return f"{value!r:.120} is an object of this library, and no record: emit or store what you need of it"
-    refused = f"a {full_name(type(value))} cannot be sent or stored: {shown(value)}"
+    refused = f"{one_of_kind(type(value))} cannot be sent or stored: {shown(value)}"
     remedy = next((told for kind, told in _REMEDIES.items() if isinstance(value, kind)), None)
     if any(f"{kind.__module__}.{kind.__qualname__}" in _OF_ITS_PROCESS for kind in type(value).__mro__):
         remedy = _IN_OPEN
@@ -161,7 +161,7 @@ def _too_deep(place: _Place) -> tuple[_Place, str] | None:
     seen: set[int] = set()
     for outer in reversed(list(place.line())):
         if id(outer.value) in seen:
-            return outer, f"a {full_name(type(outer.value))} contains itself, which cannot be sent or stored"
+            return outer, f"{one_of_kind(type(outer.value))} contains itself, which cannot be sent or stored"
         seen.add(id(outer.value))
     if place.nested > MAX_NESTED:
         return place, f"tuples, sets or records are nested deeper than {MAX_NESTED}"

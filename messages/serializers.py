@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from .errors import MalformedMessage, UnsupportedValue
-from .shown import full_name, shown
+from .shown import one_of_kind, shown
 
 
 class Serializer(Protocol):
@@ -87,7 +87,7 @@ def serialized(serializer: Serializer, value: Any) -> list[Any]:
         data = serializer.serialize(value)
     except Exception as error:
         raise UnsupportedValue(
-            f"serializer {serializer.name!r} cannot write a {full_name(type(value))}: {type(error).__name__}: {error}"
+            f"serializer {serializer.name!r} cannot write {one_of_kind(type(value))}: {type(error).__name__}: {error}"
         ) from error
     if not isinstance(data, bytes):
         raise UnsupportedValue(f"serializer {serializer.name!r}: serialize returned a {type(data).__name__}, not bytes")
@@ -129,5 +129,5 @@ def _checked(serializer: Any) -> type | None:
     if kind is not None and not isinstance(kind, type):
         raise TypeError(f"register_serializer: type of serializer {name!r} is a class, found {shown(kind)}")
     if kind is not None and kind in CARRIED:
-        raise TypeError(f"register_serializer: a {full_name(kind)} needs no serializer, and cannot have one")
+        raise TypeError(f"register_serializer: {one_of_kind(kind)} needs no serializer, and cannot have one")
     return kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from types import CodeType
+from types import CodeType, NoneType
 from typing import Any
 
 
@@ -12,7 +12,7 @@ def shown(value: Any, limit: int = 80) -> str:
     try:
         return reprlib.repr(value)[:limit]
     except Exception:  # noqa: BLE001 - the user's own __repr__, too deep a nesting, an integer of too many digits
-        return f"<a {full_name(type(value))}>"
+        return f"<{one_of_kind(type(value))}>"
 
 
 def printable(text: str) -> str:
@@ -22,7 +22,15 @@ def printable(text: str) -> str:
 
 def full_name(cls: type) -> str:
     """The class by module and name, as in `socket.socket`; a builtin by its name."""
-    return f"{cls.__module__}.{cls.__qualname__}"
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def one_of_kind(cls: type) -> str:
+    """An instance of the class, as in `a socket.socket`, `an int` and `None`."""
+    if cls is NoneType:
+        return "None"
+    name = full_name(cls)
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 def columns_shown(schema: Any) -> str:

@@ -154,7 +154,7 @@ def _check_keys(part: KeyPart, column: list[Any], batch: Batch) -> None:
         try:
             java_hash(column[position])
         except InvalidKey as error:
-            raise UnusableKey(position, f"{_told(part)} {_at(batch, position)}: {error}") from error
+            raise UnusableKey(position, f"{_told(part)} {_at(batch, position)}: {error}") from error.__cause__
 
 
 def _changing(function: Any, first: Any, then: Any, batch: Batch) -> str:

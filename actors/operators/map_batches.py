@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
+from ...messages import one_of_kind
 from ..flow.elements import TimedBatch
 from ..unrun import UNRUN, refuse
 from .collector import Collector
@@ -53,8 +54,7 @@ def _batches(result: Any) -> Iterable[Any]:
 
 
 def _unwanted(result: Any) -> TypeError:
-    found = type(result)
     return TypeError(
         f"map_batches: wanted a pyarrow.RecordBatch, a pyarrow.Table or several record batches from the function; "
-        f"found a {found.__module__}.{found.__qualname__}"
+        f"found {one_of_kind(type(result))}"
     )

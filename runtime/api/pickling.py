@@ -16,6 +16,7 @@ from ...actors.operators.record_function import RecordFunction
 from ...actors.operators.source import Source
 from ...actors.tasks.shipping import pickled
 from ...messages.code_outline import ANNOTATE, members_of
+from ...messages.shown import one_of_kind
 from ...messages.whose_code import PACKAGE
 from .errors import NotPicklable
 from .warned import warn
@@ -39,7 +40,7 @@ def check_picklable(name: str, operator: Operator, selectors: tuple[KeySelector,
             where = f" ({' -> '.join(steps)})" if steps else ""
             why = "" if _is_handle(culprit) else f" Pickle says: {error}"
             raise NotPicklable(
-                f"operator {name!r} cannot be shipped to the TaskManagers: it holds a {_kind_of(culprit)}{where}. "
+                f"operator {name!r} cannot be shipped to the TaskManagers: it holds {_kind_of(culprit)}{where}. "
                 f"{_advice(culprit, operator)}{why}"
             ) from (error if _is_raised_by_user_code(error) else None)
 
@@ -138,9 +139,7 @@ def _is_handle(value: Any) -> bool:
 
 def _kind_of(value: Any) -> str:
     kind = type(value)
-    if _is_handle(value):
-        return kind.__name__
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return f"a {kind.__name__}" if _is_handle(value) else one_of_kind(kind)
 
 
 def _advice(culprit: Any, operator: Operator) -> str:

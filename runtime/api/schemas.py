@@ -12,7 +12,7 @@ from ...actors.compiled import NumbaMissing, emitted_schema
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...messages import those_there_are
-from ...messages.shown import columns_shown
+from ...messages.shown import columns_shown, one_of_kind
 from ..connectors.frames import other_reader
 from .errors import InvalidProgram, InvalidSetting, SchemaMismatch, UnknownColumn
 from .hook_checks import check_function
@@ -153,8 +153,9 @@ def _spark_schema(dataframe: Any, method: str) -> Any:
     is_polars = type(dataframe).__module__.partition(".")[0] == "polars"  # a lazy one finds its schema out
     schema: Any = None if is_polars else getattr(dataframe, "schema", None)
     if not hasattr(schema, "fieldNames"):
-        found = f"{type(dataframe).__module__}.{type(dataframe).__qualname__}"
-        raise InvalidSetting(f"{method}: wanted a PySpark DataFrame, found a {found}{other_reader(dataframe)}")
+        raise InvalidSetting(
+            f"{method}: wanted a PySpark DataFrame, found {one_of_kind(type(dataframe))}{other_reader(dataframe)}"
+        )
     return schema
 
 

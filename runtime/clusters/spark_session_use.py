@@ -6,16 +6,16 @@ import re
 import subprocess
 from typing import Any
 
+from ...messages import one_of_kind
 from ..api.errors import InvalidProgram, InvalidSetting
 
 
 def check_is_session(spark: Any) -> None:
     """Raises InvalidSetting for what is no session of the classic kind, which has its JVM beside this process."""
     if not hasattr(spark, "sparkContext"):
-        found = f"{type(spark).__module__}.{type(spark).__qualname__}"
         raise InvalidSetting(
-            f"SparkCluster: wanted a classic SparkSession (not Spark Connect), found a {found}: make one by "
-            "SparkSession.builder.master(...).getOrCreate()"
+            f"SparkCluster: wanted a classic SparkSession (not Spark Connect), found {one_of_kind(type(spark))}: "
+            "make one by SparkSession.builder.master(...).getOrCreate()"
         )
 
 

@@ -28,13 +28,13 @@ from functools import lru_cache
 from itertools import chain
 from math import isnan
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
 
-from ...messages import full_name, shape_of, shown
+from ...messages import one_of_kind, shape_of, shown
 from ..errors import StateError
 
 _WORD = 0xFFFFFFFF
@@ -95,7 +95,7 @@ def _hash(key: Any) -> int:
     if isinstance(key, np.generic):
         item = key.item() if key.dtype.kind in "biuf" else key
         if isinstance(item, np.generic):
-            raise _refused(key, ": make it a Python value first, as with item() or float()")
+            raise _refused(key, advice="make it a Python value first, as with item() or float()")
         return _hash(item)
     if isinstance(key, Enum):
         return _member_hash(key)
@@ -110,39 +110,55 @@ def _member_hash(key: Enum) -> int:
     return _str_hash(key.name)
 
 
-def _refused(key: Any, why: str = "") -> InvalidKey:
-    return InvalidKey(
-        f"a {full_name(type(key))} cannot be a key{why}: wanted an int, str, bool, float, bytes, Decimal, Fraction, "
-        "date, datetime, time, timedelta, UUID, a member of an enum, or a tuple, frozenset, frozen dataclass, attrs "
-        f"class or Pydantic model of these; found {shown(key)}"
-    )
+_WANTED = (
+    "wanted an int, str, bool, float, bytes, Decimal, Fraction, date, datetime, time, timedelta, UUID, a member of an "
+    "enum, or a tuple, frozenset, frozen dataclass, attrs class or Pydantic model of these"
+)
+
+
+def _refused(key: Any, why: str = "", advice: str = _WANTED) -> InvalidKey:
+    return InvalidKey(f"{one_of_kind(type(key))} cannot be a key{why}: {advice}; found {shown(key)}")
 
 
 def _record_hash(key: Any) -> int:
     kind: Any = type(key)
     compared = _compared(kind)
-    if isinstance(compared, str):
-        raise _refused(key, compared)
+    if isinstance(compared, _Refusal):
+        raise _refused(key, *compared)
     items = (getattr(key, name) if of is None else of(getattr(key, name)) for name, of in compared)
     return _sequence_hash(items)
 
 
+class _Refusal(NamedTuple):
+    why: str
+    advice: str = _WANTED
+
+
+_INSTEAD = {list: "a tuple", set: "a frozenset", bytearray: "bytes", dict: "a tuple of its items, in one order"}
+
+
 @lru_cache(maxsize=1024)
 def _compared(kind: Any) -> Any:
-    """The fields by which records of this kind are compared; why they are no keys, as text, if they are none."""
+    """The fields by which records of this kind are compared; why they are no keys, if they are none."""
     shape = shape_of(kind)
     if shape is None:
-        return ", as it can be changed and is unhashable" if kind.__hash__ is None else ""
+        if instead := _INSTEAD.get(kind):
+            return _Refusal(", as it can be changed", f"make it {instead}")
+        return _Refusal(", as it can be changed and is unhashable" if kind.__hash__ is None else "")
     if kind.__hash__ is None:
-        return ", as it can be changed and is unhashable: declare the class frozen"
+        return _Refusal(", as it can be changed and is unhashable", "declare the class frozen")
     if not shape.is_frozen:
-        return ", as it can be changed, and state would not be found under it then: declare the class frozen"
+        return _Refusal(
+            ", as it can be changed, and state would not be found under it then", "declare the class frozen"
+        )
     if kind.__eq__ is object.__eq__:
-        return ", as it is equal to nothing but itself: let the class compare its fields"
+        return _Refusal(", as it is equal to nothing but itself", "let the class compare its fields")
     code = getattr(kind.__eq__, "__code__", None)
     is_generated = code is not None and code.co_filename.startswith(("<string>", "<attrs generated"))
     if not is_generated and kind.__eq__.__module__.partition(".")[0] != "pydantic":
-        return ", as its class has an __eq__ of its own, which nobody can hash by: make a key of what that compares"
+        return _Refusal(
+            ", as its class has an __eq__ of its own, which nobody can hash by", "make a key of what that compares"
+        )
     return shape.compared
 
 

@@ -19,7 +19,7 @@ from uuid import UUID
 
 import numpy as np
 
-from ...messages import ADVICE, ALLOWED, RecordShape, Row, full_name, serializer_for, shape_of
+from ...messages import ADVICE, ALLOWED, RecordShape, Row, one_of_kind, serializer_for, shape_of
 from ...messages.named_types import meant_by
 from .record_serializer import hints_of
 
@@ -60,7 +60,7 @@ def unstorable(hint: Any) -> str:
         return ""
     path, cls = found
     where = f" (in {path})" if path else ""
-    return f"a {full_name(cls)}{where} cannot be stored; allowed are {ALLOWED}; {ADVICE}"
+    return f"{one_of_kind(cls)}{where} cannot be stored; allowed are {ALLOWED}; {ADVICE}"
 
 
 def _refused_in(hint: Any, within: tuple[Any, ...]) -> tuple[str, type] | None:

@@ -10,6 +10,7 @@ import pytest
 
 from understudy.actors.errors import ChannelBroken
 from understudy.actors.failure import describe, lost_task_manager, tell_story
+from understudy.actors.flow.key_selector import KeySelectionFailed, KeySelector
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 from understudy.messages import ExecutionState, FailureCause, FailureKind, UpdateTaskExecutionState
@@ -65,6 +66,16 @@ def test_what_is_said_of_stored_state_needs_no_traceback(tmp_path: Path) -> None
     assert (missing.error_type, missing.cause.error_type) == ("MissingState", "FileNotFoundError")
     assert (missing.traceback, missing.cause.traceback) == ("", "")
     assert "test_failure.py" in describe(caught.value.with_traceback(caught.tb)).traceback, "it passed the user's code"
+
+
+@pytest.mark.parametrize("key", [None, [1]])
+def test_what_is_said_of_a_record_is_said_once_without_our_frames(key: Any) -> None:
+    with pytest.raises(KeySelectionFailed) as refused:
+        KeySelector(lambda record: key).key_groups(["a"], 128)
+    assert refused.tb.tb_next is not None
+    described = describe(refused.value.with_traceback(refused.tb.tb_next))
+    assert "record 0 of the batch" in described.error_message
+    assert (described.traceback, described.cause) == ("", None)
 
 
 def test_what_the_system_says_of_a_file_of_the_user_keeps_its_traceback(tmp_path: Path) -> None:

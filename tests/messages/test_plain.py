@@ -179,7 +179,7 @@ def test_a_row_keeps_the_names_of_its_columns() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (object(), "a builtins.object cannot be sent or stored"),
+        (object(), "an object cannot be sent or stored"),
         (len, "builtin_function_or_method"),
         (Fraction(1, 2**70_000), "a fraction of more than 65536 bits"),
         (np.datetime64(1, "ns"), "datetime64"),

@@ -83,7 +83,7 @@ def test_a_model_that_came_back_can_be_used_like_any_other() -> None:
 
 
 def test_a_private_attribute_that_cannot_travel_is_refused() -> None:
-    with pytest.raises(UnsupportedValue, match=r"private values.*\['_lock'\]: a builtins.object cannot be sent"):
+    with pytest.raises(UnsupportedValue, match=r"private values.*\['_lock'\]: an object cannot be sent"):
         pack_plain([Guarded(value=1)])
 
 

@@ -134,7 +134,7 @@ def test_what_no_serializer_can_read_is_malformed(parts: tuple[Any, ...], text: 
         ({"name": ""}, "wanted a name"),
         ({"version": "1"}, "an integer version"),
         ({"type": "Image"}, "type of serializer 'pixels' is a class"),
-        ({"type": int}, "a builtins.int needs no serializer"),
+        ({"type": int}, "an int needs no serializer"),
         ({"type": object}, "needs no serializer"),
         ({"serialize": None}, "wanted an instance with name, version"),
     ],

@@ -63,10 +63,10 @@ class Keeping(Making):
 VALUES = pytest.mark.parametrize(
     ("make", "why"),
     [
-        (object, "a builtins.object cannot be sent or stored"),
+        (object, "an object cannot be sent or stored"),
         (deep, "nested deeper than 500"),
-        (loop, "a builtins.dict contains itself"),
-        (lambda: {"owner": [len]}, "['owner'][0]: a builtins.builtin_function_or_method cannot"),
+        (loop, "a dict contains itself"),
+        (lambda: {"owner": [len]}, "['owner'][0]: a builtin_function_or_method cannot"),
     ],
     ids=["object", "deep", "loop", "inside"],
 )
@@ -143,4 +143,4 @@ def test_a_keyed_value_that_cannot_be_stored_declines_the_checkpoint_by_name(tmp
     stage.arrives(0, BARRIER)
     (declined,) = stage.said(DeclineCheckpoint)
     name = stage.task.deployment.operators[-1].name
-    assert f"operator {name!r}, state 'held': value of key 'k': a builtins.object" in declined.detail
+    assert f"operator {name!r}, state 'held': value of key 'k': an object" in declined.detail

@@ -127,7 +127,7 @@ def test_a_record_that_cannot_be_sent_says_its_remedy_once(make: Callable[[], An
     with pytest.raises(UnsupportedValue) as raised:
         pack_plain([1, (2, value)])
     text = str(raised.value)
-    assert text.startswith("at [1][1]: a builtins.")
+    assert text.startswith("at [1][1]: a")
     assert text.count("cannot be sent or stored") == 1
     assert remedy in text
     assert raised.value.__suppress_context__, "below it are our own frames"

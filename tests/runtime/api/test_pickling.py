@@ -88,7 +88,7 @@ def _refuse(_self: Any) -> Any:
         (_captured([_Handle()]), r"holds a _Handle \(.*item 0\)\. A cluster, and a handle of its jobs"),
         (
             _captured(_shell()),
-            r"holds a ipykernel\.zmqshell\.Shell \(.*\)\. A notebook's shell.*in the notebook only",
+            r"holds an ipykernel\.zmqshell\.Shell \(.*\)\. A notebook's shell.*in the notebook only",
         ),
         (_session(), r"holds a pyspark\.sql\.session\.SparkSession \(.*\)\. Spark objects live on the driver only"),
     ],

@@ -299,7 +299,7 @@ def test_pyspark_is_imported_only_for_a_dataframe(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "pyspark", None)  # importing it fails from now on
     monkeypatch.setitem(sys.modules, "pyspark.sql.pandas.types", None)
     env.from_collection([1])
-    with pytest.raises(ValueError, match=r"wanted a PySpark DataFrame, found a builtins\.list"):
+    with pytest.raises(ValueError, match=r"wanted a PySpark DataFrame, found a list"):
         env.from_dataframe([1])
 
 

@@ -57,7 +57,7 @@ def test_without_a_key_nothing_is_read_or_written(declared: Any, ask: Callable[[
     with pytest.raises(NoCurrentKey, match="'held'"):
         ask(state)
     backend.current_key = [1]
-    with pytest.raises(TypeError, match="unhashable"):
+    with pytest.raises(TypeError, match="a list cannot be a key"):
         ask(state)
     assert backend.entry_count() == 0
 
@@ -304,7 +304,7 @@ def test_a_value_that_cannot_be_written_is_named_with_state_and_key() -> None:
     loop: list[Any] = []
     loop.append(loop)
     for value, text in (
-        ({"a": [object()]}, r"at \['a'\]\[0\]: a builtins.object cannot be"),
+        ({"a": [object()]}, r"at \['a'\]\[0\]: an object cannot be"),
         (loop, "contains itself"),
     ):
         with pytest.raises(StateNotStorable, match=f"state 'held': value of key 'k': .*{text}"):

@@ -185,9 +185,9 @@ def test_what_is_no_key_is_refused_and_nothing_else_is_raised(key: Any) -> None:
         (Caseless("a"), "has an __eq__ of its own"),
         (np.longdouble(1), "a numpy.longdouble cannot be a key: make it a Python value"),
         (Decimal("sNaN"), "a decimal.Decimal cannot be a key, as a signalling NaN has no hash: wanted an int, str"),
-        ([1], "a builtins.list cannot be a key, as it can be changed and is unhashable"),
+        ([1], "a list cannot be a key, as it can be changed: make it a tuple; found"),
         (deep(5_000), "nested too deep"),
-        ((10**5000, [1]), "a builtins.list cannot be a key"),
+        ((10**5000, [1]), "a list cannot be a key"),
     ],
 )
 def test_an_error_says_why(key: Any, text: str) -> None:
