@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...messages import JobId, SubmitJob, TaskManagerExited
+from ...messages import JobId, SubmitJob, TaskManagerAwaited, TaskManagerExited
 from .spark_batch_limit import unmeasured_batches
 from .spark_failure import told, was_cancelled, why_tasks_failed
 from .spark_input import pipe_of_worker, whole
 from .spark_session_use import why_gone
+from .spark_slot_watch import SlotWatch
 from .task_manager_process import NEVER_REACHED, TaskManagerLaunch, run_task_manager
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ class _SparkJob:
 
     plans: list[tuple[Any, int]]
     group: str
+    watch: SlotWatch
     threads: dict[int, threading.Thread] = field(default_factory=dict)
-    released: bool = False
 
 
 class SparkLauncher:
@@ -62,9 +63,15 @@ class SparkLauncher:
     thread.
     """
 
-    def __init__(self, spark: SparkSession, tell: Callable[[TaskManagerExited], None]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        tell: Callable[[TaskManagerAwaited | TaskManagerExited], None],
+        slot_timeout_ms: int,
+    ) -> None:
         self._spark = spark
         self._tell = tell
+        self._slot_timeout_ms = slot_timeout_ms
         self._jobs: dict[JobId, _SparkJob] = {}
         self._lock = threading.Lock()
 
@@ -85,7 +92,9 @@ class SparkLauncher:
         if any(plan is None for plan in plans):
             unread = _mapped(self._spark.range(0, task_managers, 1, task_managers), launch, reads=False)
             plans = [plan or (_rdd_of(unread), index) for index, plan in enumerate(plans)]
-        self._jobs[launch.job_id] = _SparkJob([plan for plan in plans if plan], f"understudy-{launch.job_id}")
+        group = f"understudy-{launch.job_id}"
+        watch = SlotWatch(self._spark, self._tell, launch, group, task_managers, self._slot_timeout_ms)
+        self._jobs[launch.job_id] = _SparkJob([plan for plan in plans if plan], group, watch)
 
     def expect(self, wanted: SubmitJob) -> None:
         """All is prepared."""
@@ -98,6 +107,7 @@ class SparkLauncher:
         with self._lock:
             job.threads[index] = thread
         thread.start()
+        job.watch.started(index, thread)
 
     def kill(self, job_id: JobId, index: int) -> None:
         """Cancel its Spark job; with interruption, since the TaskManager does not answer. One that is about to end by
@@ -112,13 +122,13 @@ class SparkLauncher:
     def forget(self, job_id: JobId) -> None:
         job = self._jobs.get(job_id)
         if job is not None:
-            job.released = True
+            job.watch.close()
             threading.Thread(target=self._wait_and_cancel, args=(job,), daemon=True).start()
 
     def close(self) -> None:
         """Wait until every Spark job of ours has ended, cancelling those that do not end by themselves."""
         for job in list(self._jobs.values()):
-            job.released = True
+            job.watch.close()
             self._wait_and_cancel(job)
         self._jobs.clear()
 
