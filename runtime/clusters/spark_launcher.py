@@ -44,6 +44,11 @@ _NEVER_REACHED = (
     "one that it can reach"
 )
 
+_NOT_BY_US = (
+    "its Spark job was cancelled, and not by Understudy: Ctrl-C in a program with a SparkSession does it (PySpark cancels "
+    "all Spark jobs), and so do cancelAllJobs() and the kill links of Spark's page"
+)
+
 _PLAIN = re.compile(r"\w+")
 """Names of columns that Spark takes for nothing else."""
 
@@ -56,6 +61,8 @@ class _SparkJob:
     group: str
     watch: SlotWatch
     threads: dict[int, threading.Thread] = field(default_factory=dict)
+    cancelled: dict[int, str] = field(default_factory=dict)
+    """Those whose Spark jobs were cancelled from here, by index, and why."""
 
 
 class SparkLauncher:
@@ -106,6 +113,7 @@ class SparkLauncher:
         )
         with self._lock:
             job.threads[index] = thread
+            job.cancelled.pop(index, None)
         thread.start()
         job.watch.started(index, thread)
 
@@ -145,32 +153,43 @@ class SparkLauncher:
         except Exception as error:  # noqa: BLE001 - supervision boundary: whatever ended it, the JobManager decides
             reason, repeatable = told(error)
             if was_cancelled(reason):
-                reason = self._why_cancelled(f"{job.group}-{index}")
+                reason = self._why_cancelled(job, index)
         gone = None
         with contextlib.suppress(Exception):  # what cannot be asked may be there
             gone = why_gone(self._spark)
         self._tell(TaskManagerExited(job_id, index, gone or reason, repeatable, is_last=gone is not None))
 
-    def _why_cancelled(self, group: str) -> str:
+    def _why_cancelled(self, job: _SparkJob, index: int) -> str:
         with contextlib.suppress(Exception):  # Spark's books are of an interface that is its own
-            if said := why_tasks_failed(self._spark.sparkContext, group):
+            if said := why_tasks_failed(self._spark.sparkContext, f"{job.group}-{index}"):
                 return said
-        return "the TaskManager was lost, so Understudy cancelled its Spark job; Spark gives no other reason"
+        return job.cancelled.get(index, _NOT_BY_US)
 
     def _cancel(self, job: _SparkJob, index: int, thread: threading.Thread | None) -> None:
         if thread is not None:
             thread.join(LAST_WORD_SECONDS)
         if thread is None or (thread.is_alive() and job.threads.get(index) is thread):
-            with contextlib.suppress(Exception):  # the Spark session may be gone already
-                self._spark.sparkContext.cancelJobGroup(f"{job.group}-{index}")
+            self._cancel_group(
+                job,
+                index,
+                "the TaskManager was lost, so Understudy cancelled its Spark job; Spark gives no other reason",
+            )
 
     def _wait_and_cancel(self, job: _SparkJob) -> None:
         for index, thread in list(job.threads.items()):
             thread.join(GRACE_SECONDS)
             if thread.is_alive():
-                with contextlib.suppress(Exception):  # the Spark session may be gone already
-                    self._spark.sparkContext.cancelJobGroup(f"{job.group}-{index}")
+                self._cancel_group(
+                    job,
+                    index,
+                    f"its job is over, and it had not ended {GRACE_SECONDS:.0f} s later: Understudy cancelled it",
+                )
                 thread.join(GRACE_SECONDS)
+
+    def _cancel_group(self, job: _SparkJob, index: int, why: str) -> None:
+        job.cancelled[index] = why
+        with contextlib.suppress(Exception):  # the Spark session may be gone already
+            self._spark.sparkContext.cancelJobGroup(f"{job.group}-{index}")
 
 
 class _TaskManagerFunction:
