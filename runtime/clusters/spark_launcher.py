@@ -44,9 +44,11 @@ _NEVER_REACHED = (
     "one that it can reach"
 )
 
+_LOST = "the TaskManager was lost, so Understudy cancelled its Spark job; Spark gives no other reason"
+_LATE = f"its job is over, and it had not ended {GRACE_SECONDS:.0f} s later, so Understudy cancelled its Spark job"
 _NOT_BY_US = (
-    "its Spark job was cancelled, and not by Understudy: Ctrl-C in a program with a SparkSession does it (PySpark cancels "
-    "all Spark jobs), and so do cancelAllJobs() and the kill links of Spark's page"
+    "its Spark job was cancelled, and not by Understudy: Ctrl-C in a program with a SparkSession does it (PySpark "
+    "cancels all Spark jobs), and so do cancelAllJobs() and the kill links of Spark's page"
 )
 
 _PLAIN = re.compile(r"\w+")
@@ -169,21 +171,13 @@ class SparkLauncher:
         if thread is not None:
             thread.join(LAST_WORD_SECONDS)
         if thread is None or (thread.is_alive() and job.threads.get(index) is thread):
-            self._cancel_group(
-                job,
-                index,
-                "the TaskManager was lost, so Understudy cancelled its Spark job; Spark gives no other reason",
-            )
+            self._cancel_group(job, index, _LOST)
 
     def _wait_and_cancel(self, job: _SparkJob) -> None:
         for index, thread in list(job.threads.items()):
             thread.join(GRACE_SECONDS)
             if thread.is_alive():
-                self._cancel_group(
-                    job,
-                    index,
-                    f"its job is over, and it had not ended {GRACE_SECONDS:.0f} s later: Understudy cancelled it",
-                )
+                self._cancel_group(job, index, _LATE)
                 thread.join(GRACE_SECONDS)
 
     def _cancel_group(self, job: _SparkJob, index: int, why: str) -> None:
