@@ -6,7 +6,7 @@ accepted. Its books know the executors, their cores and what runs there; its set
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +25,22 @@ class Executor:
     running: int
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What Spark's books and settings say of an application. `has_lost`: it had executors that are gone."""
+
+    master: str
+    application: str
+    executors: list[Executor]
+    has_lost: bool
+    settings: Mapping[str, str]
+
+
 def why_it_waits(context: Any, task_managers: int, of_job: int) -> str:
     """Why Spark has no slot for a TaskManager, and what to do. `of_job`: how many of the job's `task_managers` run."""
     settings = dict(context.getConf().getAll())
-    return told(str(context.master), str(context.applicationId), executors(context), settings, task_managers, of_job)
+    found = Found(str(context.master), str(context.applicationId), executors(context), _has_lost(context), settings)
+    return told(found, task_managers, of_job)
 
 
 def runs(context: Any, group: str) -> bool:
@@ -55,20 +67,13 @@ def executors(context: Any) -> list[Executor]:
     return found
 
 
-def told(
-    master: str,
-    application: str,
-    here: Iterable[Executor],
-    settings: Mapping[str, str],
-    task_managers: int,
-    of_job: int,
-) -> str:
+def told(spark: Found, task_managers: int, of_job: int) -> str:
     """The text, by what was found."""
     wants = f"the job wants {_count(task_managers, 'TaskManager')}, a Spark task slot each for as long as it runs"
-    found = sorted(here, key=lambda each: each.executor_id)
-    slots, running = sum(each.slots for each in found), sum(each.running for each in found)
+    found = sorted(spark.executors, key=lambda each: each.executor_id)
     if not found:
-        return f"{wants}, and Spark has no executor for {application} yet: {_what_for_one(master, settings)}"
+        return f"{wants}, and Spark has no executor for {spark.application}{_what_for_one(spark)}"
+    slots, running = sum(each.slots for each in found), sum(each.running for each in found)
     several = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     each = ", ".join(
         f"{one.executor_id} on {one.host} with {_count(one.cores, 'core')} for {_count(one.slots, 'task')}"
@@ -77,23 +82,35 @@ def told(
     has = f"Spark has {_count(len(found), 'executor')} ({each}{several}), and {running} of {slots} slots are taken"
     others = running - of_job
     whose = f", {others} of them not by this job" if others > 0 else ""
+    advice = _what_for_more(spark.master, spark.settings, sum(one.cores for one in found), len(found))
     fewer = f", or give SparkCluster task_managers={slots}" if slots < task_managers else ""
-    return (
-        f"{wants}; {has}{whose}: {_what_for_more(master, settings, sum(one.cores for one in found), len(found))}{fewer}"
-    )
+    return f"{wants}; {has}{whose}: {advice}{fewer}"
 
 
-def _what_for_one(master: str, settings: Mapping[str, str]) -> str:
+def _has_lost(context: Any) -> bool:
+    books = context._jsc.sc().statusStore()
+    return int(books.executorList(False).size()) > int(books.executorList(True).size())
+
+
+def _what_for_one(spark: Found) -> str:
+    settings, master = spark.settings, spark.master
     wanted = (
         f"spark.executor.memory ({settings.get('spark.executor.memory', '1g')}) and spark.executor.cores "
-        f"({settings.get('spark.executor.cores', 'all of a worker')})"
+        f"({settings.get('spark.executor.cores', 'all of a worker')}) free"
     )
-    if master.startswith("spark://"):
-        return (
-            f"see at the page of its master ({master}) whether workers are there, and have {wanted} free: start "
-            "workers, lower these settings, or end the application that holds all cores (spark.cores.max limits one)"
-        )
-    return f"see whether {master} has hosts with {wanted} free, and whether the queue gives them to this application"
+    if not master.startswith("spark://"):
+        return f" yet: see whether {master} has hosts with {wanted}, and whether this application's queue gets them"
+    workers = (
+        f"whether workers are there, and have {wanted}: start workers, lower these settings, or end the application "
+        "that holds all cores (spark.cores.max limits one)"
+    )
+    if not spark.has_lost:
+        return f" yet: see at the page of its master ({master}) {workers}"
+    return (
+        f" any more: see at the page of its master ({master}) whether that lists the application; if not, it was "
+        "started anew, without spark.deploy.recoveryMode, and gives the application no executor again: start this "
+        f"program again (a job with resume='latest' goes on from its last checkpoint). If it does, see {workers}"
+    )
 
 
 def _what_for_more(master: str, settings: Mapping[str, str], cores: int, count: int) -> str:
