@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...messages import TaskManagerAwaited
@@ -19,6 +20,14 @@ log = logging.getLogger("understudy.job")
 LOOK_SECONDS = 5.0
 QUIET_LOOKS = 2
 """An executor that starts takes a while; only then is it worth a warning."""
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """One TaskManager. `thread`: which waits for the end of its Spark job; `looks`: at which it had no slot."""
+
+    thread: threading.Thread
+    looks: int = 0
 
 
 class SlotWatch:
@@ -43,15 +52,15 @@ class SlotWatch:
         self._task_managers = task_managers
         self._look_seconds = min(LOOK_SECONDS, slot_timeout_ms / 3000)
         self._lock = threading.Lock()
-        self._waiting: dict[int, threading.Thread] = {}
-        """Those that have not been seen to run: by index, the thread that waits for the Spark job's end."""
+        self._waiting: dict[int, _Waiting] = {}
+        """Those that have not been seen to run, by index."""
         self._is_watched = False
         self._over = threading.Event()
 
     def started(self, index: int, thread: threading.Thread) -> None:
         """Its Spark job is being submitted, from this thread."""
         with self._lock:
-            self._waiting[index] = thread
+            self._waiting[index] = _Waiting(thread)
             if self._is_watched:
                 return
             self._is_watched = True
@@ -62,7 +71,7 @@ class SlotWatch:
         self._over.set()
 
     def _watch(self) -> None:
-        looks, said = 0, ""
+        said = ""
         while not self._over.wait(self._look_seconds):
             with self._lock:
                 waiting = dict(self._waiting)
@@ -73,27 +82,25 @@ class SlotWatch:
                 why = self._look(waiting)
             except Exception:  # noqa: BLE001 - Spark's books are of an interface that is its own, and it may be gone
                 why = ""
-            looks += 1
-            if why and why != said and looks > QUIET_LOOKS:
+            if why and why != said and max(each.looks for each in waiting.values()) > QUIET_LOOKS:
                 log.warning("job %r waits for Spark: %s", self._launch.job_name, why)
                 said = why
 
-    def _look(self, waiting: dict[int, threading.Thread]) -> str:
-        """Why those wait that do; empty: all run, or have ended."""
+    def _look(self, waiting: dict[int, _Waiting]) -> str:
+        """Why those wait that do; empty: all run, or have ended, or there are slots for them."""
         context: Any = self._spark.sparkContext
         left = [
             index
-            for index, thread in waiting.items()
-            if thread.is_alive() and not runs(context, f"{self._group}-{index}")
+            for index, each in waiting.items()
+            if each.thread.is_alive() and not runs(context, f"{self._group}-{index}")
         ]
         with self._lock:
             for index in waiting.keys() - left:
                 if self._waiting[index] is waiting[index]:
                     del self._waiting[index]
-        if not left:
-            return ""
-        why = why_it_waits(context, self._task_managers, self._task_managers - len(left))
-        for index in left:
+        why = why_it_waits(context, self._task_managers, self._task_managers - len(left)) if left else ""
+        for index in left if why else ():
+            waiting[index].looks += 1
             if not self._over.is_set():
                 self._tell(TaskManagerAwaited(self._launch.job_id, index, why))
         return why

@@ -37,7 +37,9 @@ class Found:
 
 
 def why_it_waits(context: Any, task_managers: int, of_job: int) -> str:
-    """Why Spark has no slot for a TaskManager, and what to do. `of_job`: how many of the job's `task_managers` run."""
+    """Why Spark has no slot for a TaskManager, and what to do; empty: it has slots for all. `of_job`: how many of the
+    job's `task_managers` run.
+    """
     settings = dict(context.getConf().getAll())
     found = Found(str(context.master), str(context.applicationId), executors(context), _has_lost(context), settings)
     return told(found, task_managers, of_job)
@@ -68,12 +70,14 @@ def executors(context: Any) -> list[Executor]:
 
 
 def told(spark: Found, task_managers: int, of_job: int) -> str:
-    """The text, by what was found."""
+    """The text, by what was found; empty: slots enough are free."""
     wants = f"the job wants {_count(task_managers, 'TaskManager')}, a Spark task slot each for as long as it runs"
     found = sorted(spark.executors, key=lambda each: each.executor_id)
     if not found:
         return f"{wants}, and Spark has no executor for {spark.application}{_what_for_one(spark)}"
     slots, running = sum(each.slots for each in found), sum(each.running for each in found)
+    if slots - running >= task_managers - of_job:
+        return ""
     several = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     each = ", ".join(
         f"{one.executor_id} on {one.host} with {_count(one.cores, 'core')} for {_count(one.slots, 'task')}"

@@ -57,6 +57,11 @@ def test_with_too_few_slots_it_says_who_has_how_many_and_that_fewer_task_manager
     )
 
 
+def test_where_slots_are_free_nothing_is_said() -> None:
+    """It has just ended, and is about to be handed to Spark again."""
+    assert said_of(two(running=1), {"spark.cores.max": "4"}, 4, 2) == ""
+
+
 def test_slots_that_others_hold_are_counted() -> None:
     said = said_of(two(cores=1, running=1), {}, 2, 0)
     assert "2 of 2 slots are taken, 2 of them not by this job" in said
@@ -77,7 +82,7 @@ def test_slots_that_others_hold_are_counted() -> None:
     ],
 )
 def test_the_setting_that_is_reached_is_named(settings: dict[str, str], advice: str) -> None:
-    assert advice in said_of(two(), settings, 5, 4, "yarn")
+    assert advice in said_of(two(running=2), settings, 5, 4, "yarn")
 
 
 def test_many_executors_are_not_all_listed() -> None:
