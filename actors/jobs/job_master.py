@@ -251,7 +251,7 @@ class JobMaster:
             case RestartDue(region):
                 return [*self._restarts.delay_is_over(region), *self._deploy_waiting()]
             case SlotsOverdue():
-                failure = self._restarts.overdue(timer, self._roster.last_failed_start)
+                failure = self._restarts.overdue(timer, self._roster.why_missing)
                 return [] if failure is None else self._fail_job(failure)
             case CancelOverdue():
                 is_current = self._restarts.is_current(timer)

@@ -99,10 +99,10 @@ class RegionRestarts:
                 self._waiting.discard(region)
                 yield region, placement
 
-    def overdue(self, timer: SlotsOverdue, last_failed_start: str) -> FailureCause | None:
+    def overdue(self, timer: SlotsOverdue, why_missing: str) -> FailureCause | None:
         """Slots have been waited for long enough: what the job fails with, if they are missing still.
 
-        `last_failed_start`: why a TaskManager could not even register, if that is known.
+        `why_missing`: why a TaskManager has not registered, if that is known.
         """
         if not self.is_current(timer):
             return None
@@ -110,7 +110,7 @@ class RegionRestarts:
             try:
                 self._slots.place(self._job, region)
             except NoResourceAvailable as error:
-                why = f"; {last_failed_start}" if last_failed_start else ""
+                why = f"; {why_missing}" if why_missing else ""
                 return FailureCause("NoResourceAvailable", f"after {self._slot_timeout_ms} ms: {error}{why}")
         return None
 

@@ -66,15 +66,15 @@ class TaskManagerRoster:
         """Those that were started and have not registered yet: how often they ended before they did."""
         self._lost: dict[int, TaskManagerId] = {}
         """By index, the last life, if it was lost while its process may have been there."""
-        self._awaited: set[int] = set()
-        """Those that wait for slots."""
+        self._awaited: dict[int, str] = {}
+        """Those that wait for slots, and why, the latest last."""
         self._troubles: dict[int, str] = {}
         """By index, why the last one ended before it registered, until one registers or waits for slots."""
         self._count = count
         self._had_any = False
         """Whether one has ever registered."""
         self.last_failed_start = ""
-        """Why one ended before it registered, or waits to be started, for the error that names too few slots."""
+        """Why one ended before it registered."""
 
     def __contains__(self, task_manager_id: TaskManagerId) -> bool:
         return task_manager_id in self._lives
@@ -83,6 +83,12 @@ class TaskManagerRoster:
     def awaits(self) -> int:
         """How many cannot be started now."""
         return len(self._awaited)
+
+    @property
+    def why_missing(self) -> str:
+        """Why one ended before it registered, or waits for slots, for the error that names too few; empty: unknown."""
+        waits = [f"TaskManager {index} waits: {why}" for index, why in reversed(self._awaited.items())][:1]
+        return "; ".join([self.last_failed_start, *waits] if self.last_failed_start else waits)
 
     @property
     def trouble(self) -> str:
@@ -98,7 +104,7 @@ class TaskManagerRoster:
         self._lives[message.task_manager_id] = _Life(message)
         self._had_any = True
         self._failed_starts.pop(message.index, None)
-        self._awaited.discard(message.index)
+        self._awaited.pop(message.index, None)
         self._troubles.pop(message.index, None)
         return earlier[0] if earlier else None
 
@@ -133,7 +139,7 @@ class TaskManagerRoster:
 
     def ended(self, index: int, reason: str) -> list[StartTaskManager | ProcessEnded | Schedule[StartDue]]:
         """Its process has ended: start it again, at once if it had registered."""
-        self._awaited.discard(index)
+        self._awaited.pop(index, None)
         if index not in self._failed_starts:
             self._failed_starts[index] = 0
             return [StartTaskManager(index)]
@@ -156,10 +162,11 @@ class TaskManagerRoster:
         )
 
     def awaited(self, index: int, why: str) -> None:
-        """It cannot be started now."""
-        self._awaited.add(index)
-        self._troubles.pop(index, None)
-        self.last_failed_start = f"TaskManager {index} waits: {why}"
+        """It cannot be started now. Of one that has registered meanwhile this is old news."""
+        if index in self._failed_starts:
+            self._awaited.pop(index, None)
+            self._awaited[index] = why
+            self._troubles.pop(index, None)
 
     def heard(self, message: Heartbeat) -> list[UpdateTaskExecutionState]:
         """Keep its figures; returns what its attempts do, where a report that was lost has to be made good. Nothing for

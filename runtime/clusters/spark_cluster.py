@@ -62,7 +62,7 @@ class SparkCluster(Cluster):
         use_this_python(self._spark)
         preload_workers(self._spark)
         ship_package(self._spark)
-        self._launcher = SparkLauncher(self._spark, self._tell_job_manager)
+        self._launcher = SparkLauncher(self._spark, self._tell_job_manager, self.settings.slot_timeout_ms)
         return self._launcher
 
     def _stop_launcher(self) -> None:

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...messages import JobId, SubmitJob, TaskManagerExited
+from ...messages import JobId, SubmitJob, TaskManagerAwaited, TaskManagerExited
 from .spark_batch_limit import unmeasured_batches
 from .spark_failure import told, was_cancelled, why_tasks_failed
 from .spark_input import pipe_of_worker, whole
 from .spark_session_use import why_gone
+from .spark_slot_watch import SlotWatch
 from .task_manager_process import NEVER_REACHED, TaskManagerLaunch, run_task_manager
 
 if TYPE_CHECKING:
@@ -43,6 +44,13 @@ _NEVER_REACHED = (
     "one that it can reach"
 )
 
+_LOST = "the TaskManager was lost, so Understudy cancelled its Spark job; Spark gives no other reason"
+_LATE = f"its job is over, and it had not ended {GRACE_SECONDS:.0f} s later, so Understudy cancelled its Spark job"
+_NOT_BY_US = (
+    "its Spark job was cancelled, and not by Understudy: Ctrl-C in a program with a SparkSession does it (PySpark "
+    "cancels all Spark jobs), and so do cancelAllJobs() and the kill links of Spark's page"
+)
+
 _PLAIN = re.compile(r"\w+")
 """Names of columns that Spark takes for nothing else."""
 
@@ -53,8 +61,10 @@ class _SparkJob:
 
     plans: list[tuple[Any, int]]
     group: str
+    watch: SlotWatch
     threads: dict[int, threading.Thread] = field(default_factory=dict)
-    released: bool = False
+    cancelled: dict[int, str] = field(default_factory=dict)
+    """Those whose Spark jobs were cancelled from here, by index, and why."""
 
 
 class SparkLauncher:
@@ -62,9 +72,15 @@ class SparkLauncher:
     thread.
     """
 
-    def __init__(self, spark: SparkSession, tell: Callable[[TaskManagerExited], None]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        tell: Callable[[TaskManagerAwaited | TaskManagerExited], None],
+        slot_timeout_ms: int,
+    ) -> None:
         self._spark = spark
         self._tell = tell
+        self._slot_timeout_ms = slot_timeout_ms
         self._jobs: dict[JobId, _SparkJob] = {}
         self._lock = threading.Lock()
 
@@ -85,7 +101,9 @@ class SparkLauncher:
         if any(plan is None for plan in plans):
             unread = _mapped(self._spark.range(0, task_managers, 1, task_managers), launch, reads=False)
             plans = [plan or (_rdd_of(unread), index) for index, plan in enumerate(plans)]
-        self._jobs[launch.job_id] = _SparkJob([plan for plan in plans if plan], f"understudy-{launch.job_id}")
+        group = f"understudy-{launch.job_id}"
+        watch = SlotWatch(self._spark, self._tell, launch, group, task_managers, self._slot_timeout_ms)
+        self._jobs[launch.job_id] = _SparkJob([plan for plan in plans if plan], group, watch)
 
     def expect(self, wanted: SubmitJob) -> None:
         """All is prepared."""
@@ -97,7 +115,9 @@ class SparkLauncher:
         )
         with self._lock:
             job.threads[index] = thread
+            job.cancelled.pop(index, None)
         thread.start()
+        job.watch.started(index, thread)
 
     def kill(self, job_id: JobId, index: int) -> None:
         """Cancel its Spark job; with interruption, since the TaskManager does not answer. One that is about to end by
@@ -112,13 +132,13 @@ class SparkLauncher:
     def forget(self, job_id: JobId) -> None:
         job = self._jobs.get(job_id)
         if job is not None:
-            job.released = True
+            job.watch.close()
             threading.Thread(target=self._wait_and_cancel, args=(job,), daemon=True).start()
 
     def close(self) -> None:
         """Wait until every Spark job of ours has ended, cancelling those that do not end by themselves."""
         for job in list(self._jobs.values()):
-            job.released = True
+            job.watch.close()
             self._wait_and_cancel(job)
         self._jobs.clear()
 
@@ -135,32 +155,35 @@ class SparkLauncher:
         except Exception as error:  # noqa: BLE001 - supervision boundary: whatever ended it, the JobManager decides
             reason, repeatable = told(error)
             if was_cancelled(reason):
-                reason = self._why_cancelled(f"{job.group}-{index}")
+                reason = self._why_cancelled(job, index)
         gone = None
         with contextlib.suppress(Exception):  # what cannot be asked may be there
             gone = why_gone(self._spark)
         self._tell(TaskManagerExited(job_id, index, gone or reason, repeatable, is_last=gone is not None))
 
-    def _why_cancelled(self, group: str) -> str:
+    def _why_cancelled(self, job: _SparkJob, index: int) -> str:
         with contextlib.suppress(Exception):  # Spark's books are of an interface that is its own
-            if said := why_tasks_failed(self._spark.sparkContext, group):
+            if said := why_tasks_failed(self._spark.sparkContext, f"{job.group}-{index}"):
                 return said
-        return "the TaskManager was lost, so Understudy cancelled its Spark job; Spark gives no other reason"
+        return job.cancelled.get(index, _NOT_BY_US)
 
     def _cancel(self, job: _SparkJob, index: int, thread: threading.Thread | None) -> None:
         if thread is not None:
             thread.join(LAST_WORD_SECONDS)
         if thread is None or (thread.is_alive() and job.threads.get(index) is thread):
-            with contextlib.suppress(Exception):  # the Spark session may be gone already
-                self._spark.sparkContext.cancelJobGroup(f"{job.group}-{index}")
+            self._cancel_group(job, index, _LOST)
 
     def _wait_and_cancel(self, job: _SparkJob) -> None:
         for index, thread in list(job.threads.items()):
             thread.join(GRACE_SECONDS)
             if thread.is_alive():
-                with contextlib.suppress(Exception):  # the Spark session may be gone already
-                    self._spark.sparkContext.cancelJobGroup(f"{job.group}-{index}")
+                self._cancel_group(job, index, _LATE)
                 thread.join(GRACE_SECONDS)
+
+    def _cancel_group(self, job: _SparkJob, index: int, why: str) -> None:
+        job.cancelled[index] = why
+        with contextlib.suppress(Exception):  # the Spark session may be gone already
+            self._spark.sparkContext.cancelJobGroup(f"{job.group}-{index}")
 
 
 class _TaskManagerFunction:

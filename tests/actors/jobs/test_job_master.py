@@ -74,6 +74,31 @@ def test_a_task_manager_that_cannot_be_started_yet_is_waited_for_and_the_error_s
     assert ended.failure.error_message.endswith("; TaskManager 1 waits: all slots are taken")
 
 
+def test_that_one_had_to_wait_is_old_news_once_it_has_registered() -> None:
+    stage = Stage(graph())
+    (overdue,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, SlotsOverdue)]
+    stage.tell(TaskManagerAwaited("job-1", 0, "all slots are taken"))
+    stage.register(0)
+    stage.tell(TaskManagerAwaited("job-1", 0, "all slots are taken"))
+    assert stage.master.report.task_managers_awaited == 0
+    stage.tell(overdue)
+    (ended,) = stage.of(JobEnded)
+    assert ended.failure is not None
+    assert "waits" not in ended.failure.error_message
+
+
+def test_one_that_waits_does_not_hide_why_another_one_ended() -> None:
+    stage = Stage(graph())
+    (overdue,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, SlotsOverdue)]
+    stage.tell(TaskManagerExited("job-1", 0, "no module flights"))
+    stage.tell(TaskManagerAwaited("job-1", 1, "all slots are taken"))
+    stage.tell(overdue)
+    (ended,) = stage.of(JobEnded)
+    assert ended.failure is not None
+    why = "TaskManager 0 ended before it registered: no module flights; TaskManager 1 waits: all slots are taken"
+    assert ended.failure.error_message.endswith(f"; {why}")
+
+
 def test_the_slot_timer_means_nothing_once_the_job_runs() -> None:
     stage = Stage(graph())
     (overdue,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, SlotsOverdue)]

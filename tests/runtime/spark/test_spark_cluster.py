@@ -267,11 +267,25 @@ def test_too_few_free_spark_slots_fail_with_how_many_are_needed_and_came(spark: 
         env.from_collection(range(5), parallelism=2).print()
         with SparkCluster(spark, task_managers=2, slot_timeout_ms=25_000) as cluster:
             job = cluster.submit(env)
-            with pytest.raises(JobFailed, match="needs 2 slots, 1 are offered"):
+            with pytest.raises(JobFailed, match=r"needs 2 slots, 1 are offered.*2 of 2 slots are taken, 1 .* not by"):
                 job.wait(timeout=WAIT_S)
     finally:
         given_back.set()
         holder.join()
+
+
+def test_spark_jobs_that_somebody_else_cancels_are_told_as_that(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """As PySpark's handler of Ctrl-C does. It said that Understudy had cancelled it, because it was lost."""
+    env = StreamEnvironment(checkpoint_interval_ms=100, restart_strategy=fixed_delay(5, 0))
+    env.generate(lambda index: index, 10_000, records_per_second=2_000).collect(name="out")
+    with SparkCluster(spark, task_managers=1) as cluster:
+        job = cluster.submit(env)
+        job.ready().result(timeout=WAIT_S)
+        spark.sparkContext.cancelAllJobs()
+        assert job.wait(timeout=WAIT_S).restarts == 1
+        assert sorted(job.results("out")) == list(range(10_000))
+    assert "was cancelled, and not by Understudy: Ctrl-C in a program with a SparkSession does it" in caplog.text
+    assert "Understudy cancelled" not in caplog.text
 
 
 def endless() -> StreamEnvironment:
