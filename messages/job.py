@@ -44,10 +44,12 @@ class SubmitJob:
     """The client's, for a relative `restore_from`, which is looked for there first."""
     resume: bool = False
     """Whether it is to go on from the newest checkpoint of the jobs of this name, and to own the name. `restore_from`
-    then counts only when there is none.
+    then counts only when there is none, but with `restore_anyway`.
     """
     program: ProgramFile | None = None
     """None where the launcher of TaskManagers has the code already."""
+    restore_anyway: bool = False
+    """Of one to be resumed: `restore_from` counts, whatever checkpoints of this name there are."""
 
 
 @message

@@ -19,9 +19,9 @@ from ...state.columnar.rows_format import FORMAT_NAME as ROWS_FORMAT
 from ...state.kinds.rows_fit import ROWS
 from ...state.kinds.state_descriptions import (
     CALLS,
+    conversion,
     is_columnar,
     is_keyed,
-    may_migrate,
     names_of,
     state_change,
     state_misfit,
@@ -338,8 +338,7 @@ def _misfit(operator: OperatorDescription, wanted: StateDescription, stored: Sta
         if _is_of_the_operator(wanted):
             hint = "; give the operator another name or uid to start it empty"
         else:
-            kept = "convert its values with .migrating(old type, function), or " * may_migrate(wanted, stored)
-            hint = f"; {kept}give the state another name to start it empty"
+            hint = f"; {conversion(wanted, stored)}give the state another name to start it empty"
         if stored.kind == "SourceOffset":
             hint = _DATAFRAME_HINTS.get((_source_of(stored), _source_of(wanted)), "")
         yield f"state {stored.name!r} of operator {operator.name!r} does not fit: {why}{hint}"

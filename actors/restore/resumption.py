@@ -40,10 +40,13 @@ class Resumption:
 
     def origin(self) -> FoundOrigin | None:
         """None for a fresh start. Raises NoReadableCheckpoint; StateDoesNotFit for the newest that can be read; and
-        CannotRestore when storage does not answer.
+        CannotRestore when storage does not answer, or what counts anyway cannot be used.
         """
+        if self._wanted.restore_anyway:
+            return find_origin(self._wanted, self._savepoints)
         for path in self._paths():
             if path not in self._tried and (found := self._at(path)) is not None:
+                self._warn_of_unused(found)
                 return found
         if self._problems:
             raise NoReadableCheckpoint(
@@ -103,6 +106,23 @@ class Resumption:
                 raise  # storage does not answer: it may be whole
             self._is_unusable(path, str(error.__cause__))
             return None
+
+    def _warn_of_unused(self, found: FoundOrigin) -> None:
+        """Of a savepoint that was named, and that no run has begun from yet."""
+        if self._wanted.restore_from is None:
+            return
+        try:
+            named = path_to_keep(find_origin(self._wanted, self._savepoints))
+        except CannotRestore:
+            return  # it is gone, as one that has counted may be
+        if named not in (path_to_keep(found), *(run.origin_path for run in self._runs)):
+            log.warning(
+                "%s: %s is not used: there are checkpoints of this name, and the job goes on from %s. To go on from "
+                'that one, stop the job, and start it once with resume="savepoint" in place of "latest"',
+                self._job,
+                self._wanted.restore_from,
+                found.savepoint_path or self._storage.location(found.checkpoint.metadata_path),
+            )
 
     def _is_unusable(self, path: str, why: str) -> None:
         self._problems.append(f"{path}: {why.removeprefix(f'{path}: ')}")

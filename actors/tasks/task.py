@@ -96,6 +96,14 @@ class Task(Actor):
         self._guard(self._initialize)
 
     def on_receive(self, message: Any) -> Any:
+        now_ms = self.context.clock.now_ms
+        self.counters.turns_to_message(now_ms())
+        try:
+            return self._received(message)
+        finally:
+            self.counters.back_from_message(now_ms())
+
+    def _received(self, message: Any) -> Any:
         if isinstance(message, AskOperator):
             answer(message, promise := self.context.promise(), self.state, self._parts)
             return promise

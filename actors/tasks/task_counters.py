@@ -1,9 +1,10 @@
 """TaskCounters: what one attempt has done so far, and where its time went. Its thread writes, any other may read.
 
-Its time is busy (in a step that did something), back-pressured (held back by its outputs) or idle (the rest). Tasks of
-one slot share a thread, so a task may also be held back by the work of those behind it while no channel is full: of a
-wait between two of its steps in which these worked, what is longer than its own last step counts as back-pressure. That
-is how long it would wait for them with a thread of its own. Flink: TaskIOMetricGroup.
+Its time is busy (in a step that did something, or with a message, as a sink that commits), back-pressured (held back by
+its outputs) or idle (the rest). Tasks of one slot share a thread, so a task may also be held back by the work of those
+behind it while no channel is full: of a wait between two of its steps in which these worked, what is longer than its
+own last step counts as back-pressure. That is how long it would wait for them with a thread of its own. Flink:
+TaskIOMetricGroup.
 """
 
 from __future__ import annotations
@@ -105,6 +106,17 @@ class TaskCounters:
                 self._took_ms = took_ms
                 self._behind_ms = self._done_behind()
 
+    def turns_to_message(self, now_ms: float) -> None:
+        """Between two steps, a message keeps it. What holds it back meanwhile goes on to count as that."""
+        if self._blocked_since is None:
+            self._step_since = now_ms
+
+    def back_from_message(self, now_ms: float) -> None:
+        """It has done what the message wanted."""
+        if self._step_since is not None:
+            self._busy_ms += now_ms - self._step_since
+            self._step_since = None
+
     def rests(self) -> None:
         """The step ends, and there was nothing to do; or all ends."""
         self._step_since = self._behind_ms = None
@@ -116,6 +128,7 @@ class TaskCounters:
 
     @property
     def is_in_step(self) -> bool:
+        """Whether it works: in a step, or with a message."""
         return self._step_since is not None
 
     def is_held_back(self, now_ms: float) -> bool:

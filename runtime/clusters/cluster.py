@@ -58,7 +58,7 @@ from .module_path import searched_folders
 from .module_sources import with_sources
 from .paths import AnyPath, looked_at_here, savepoint_at
 from .preload import warm_up_of
-from .resuming import to_be_resumed, warn_of_no_name
+from .resuming import SAVEPOINT, to_be_resumed, warn_of_no_name
 from .stream_queries import StreamQueries
 from .task_manager_process import TaskManagerLaunch
 from .watch import Watch
@@ -229,7 +229,8 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         StateDoesNotFit, which is one, when the program does not fit it; then no job is started.
         `allow_non_restored_state`: state of operators that the program does not have is left behind.
         `resume="latest"`: the job owns its name in the environment's checkpoint_dir, and goes on from the newest whole
-        checkpoint of the jobs that owned it before; `from_savepoint` counts when there is none. Raises AlreadyRunning,
+        checkpoint of the jobs that owned it before; `from_savepoint` counts when there is none. With
+        `resume="savepoint"` it owns its name too, and `from_savepoint` counts whatever there is. Raises AlreadyRunning,
         AlreadyFinished, NoReadableCheckpoint. See docs/savepoints.md, "A driver that dies".
         """
         self._running()
@@ -270,7 +271,7 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         """
         _, job_manager = self._running()
         if resume is not None:
-            translation = to_be_resumed(translation, resume, self._work_dir)
+            translation = to_be_resumed(translation, resume, self._work_dir, is_named=from_savepoint is not None)
         graph = translation.graph
         directory = graph.checkpoints.directory
         self._open_storage(directory).check(with_mark=not directory.startswith(f"{self._work_dir}/"))
@@ -293,6 +294,7 @@ class Cluster(JobManagerSide, WebSide, AsContext):
             allow_non_restored_state,
             working_directory,
             resume is not None,
+            restore_anyway=resume == SAVEPOINT,
         )
         with looked_at_here(from_savepoint):
             submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()

@@ -11,7 +11,7 @@ from ..api.other_jobs import UNNAMED
 from ..api.translation import Translation
 from ..api.warned import warn
 
-RESUME = ("latest",)
+RESUME = ("latest", SAVEPOINT := "savepoint")
 """What `resume` may be."""
 
 
@@ -24,9 +24,17 @@ def warn_of_no_name(name: str, resume: str | None) -> None:
         )
 
 
-def to_be_resumed(translation: Translation, resume: str, work_dir: str) -> Translation:
-    """The job, which keeps its checkpoints however it ends, unless it has finished. Raises InvalidSetting."""
+def to_be_resumed(translation: Translation, resume: str, work_dir: str, *, is_named: bool) -> Translation:
+    """The job, which keeps its checkpoints however it ends, unless it has finished. Raises InvalidSetting.
+
+    `is_named`: whether it names a savepoint.
+    """
     one_of("resume", resume, RESUME)
+    if resume == SAVEPOINT and not is_named:
+        raise InvalidSetting(
+            f"resume={resume!r}: name the savepoint in from_savepoint; to go on from the newest checkpoint, write "
+            "resume='latest'"
+        )
     graph = translation.graph
     checkpoints = graph.checkpoints
     if work_dir and checkpoints.directory.startswith(f"{work_dir}/"):

@@ -35,7 +35,7 @@ from ..clusters.paths import AnyPath, savepoint_at
 from ..clusters.preload import warm_up_of
 from ..clusters.remote_cluster import expect
 from ..clusters.remote_errors import Refused
-from ..clusters.resuming import to_be_resumed, warn_of_no_name
+from ..clusters.resuming import SAVEPOINT, to_be_resumed, warn_of_no_name
 from ..clusters.watch import Watch
 from .hosts_client import HostsClient
 from .programs import Programs, ShippedProgram, files_to_ship
@@ -99,7 +99,7 @@ class StandaloneCluster(HostsClient):
         slots are too few, and Refused with the JobManager's reason.
         """
         warn_of_no_name(name, resume)
-        translation = self._translated(env, name, resume)
+        translation = self._translated(env, name, resume, is_named=from_savepoint is not None)
         hosts = self.hosts()
         _warn_of_releases(hosts)
         slots = at_least("slots_per_task_manager", slots_per_task_manager, 1)
@@ -112,7 +112,10 @@ class StandaloneCluster(HostsClient):
         shipped = ShippedProgram(program.dumps(), warm_up_of(program), searched_folders(), files)
         stored = programs.store(graph.job_id, shipped)
         path, folder = (None, "") if from_savepoint is None else savepoint_at(from_savepoint)
-        wanted = SubmitJob(graph, processes, slots, path, allow_non_restored_state, folder, resume is not None, stored)
+        anyway = resume == SAVEPOINT
+        wanted = SubmitJob(
+            graph, processes, slots, path, allow_non_restored_state, folder, resume is not None, stored, anyway
+        )
         try:
             return self._submit(wanted, translation)
         except Refused:
@@ -124,7 +127,7 @@ class StandaloneCluster(HostsClient):
 
     # -- inside
 
-    def _translated(self, env: StreamEnvironment, name: str, resume: str | None) -> Translation:
+    def _translated(self, env: StreamEnvironment, name: str, resume: str | None, *, is_named: bool) -> Translation:
         work_dir = self.settings.checkpoint_dir
         translation = translate(
             env,
@@ -144,7 +147,7 @@ class StandaloneCluster(HostsClient):
                 "submit this job to a SparkCluster or LocalCluster"
             )
         if resume is not None:
-            translation = to_be_resumed(translation, resume, "")
+            translation = to_be_resumed(translation, resume, "", is_named=is_named)
         CheckpointStorage(translation.graph.checkpoints.directory).check()
         translation.check_operators(self.settings.is_on_this_host())
         return translation

@@ -124,7 +124,7 @@ def _record_misfit(declared: dict[str, Any], stored: dict[str, Any]) -> str:
     for name, schema in declared["fields"].items():
         if (there := stored_field(declared, stored, name)) is not None:
             if problem := misfit(schema, kept[there]):
-                return problem
+                return f"field {name!r}: {problem}"
         elif name not in declared.get("defaults", ()):
             return f"field {name!r} is new and has no default: give it one, or its former name in __formerly__"
     return ""

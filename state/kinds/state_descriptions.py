@@ -75,14 +75,30 @@ def state_misfit(declared: StateDescription, stored: StateDescription) -> str:
     return misfit(declared.schema, stored.schema)
 
 
-def may_migrate(declared: StateDescription, stored: StateDescription) -> bool:
-    """Whether `.migrating(...)` could make its values of the stored ones: it makes other values, and no other keys."""
+def conversion(declared: StateDescription, stored: StateDescription) -> str:
+    """How its values can be made of the stored ones by `.migrating(...)`, as advice; empty where they cannot: it makes
+    other values, and no other keys.
+    """
     if declared.kind != stored.kind or declared.kind in (AGGREGATION, ROWS, "SourceOffset"):
-        return False
+        return ""
     match values_of(declared.schema), values_of(stored.schema):
-        case {"map": [key, _]}, {"map": [stored_key, _]}:
-            return not misfit(key, stored_key)
-    return True
+        case {"map": [key, _]}, {"map": [stored_key, _]} if misfit(key, stored_key):
+            return ""
+    advice = "convert its values with .migrating(old type, function), "
+    if (name := _record_in(stored.schema)) is None:
+        return f"{advice}or "
+    was = {"class": name}
+    return f"{advice}where a class with the old fields and __formerly__ = {was} stands for the old {name}; or "
+
+
+def _record_in(schema: Any) -> str | None:
+    """The name of the record that values or items of a schema are; None if they are none."""
+    match schema:
+        case {"record": name}:
+            return str(name)
+        case {"list": inner} | {"optional": inner} | {"ttl": inner} | {"map": [_, inner]} | {"values": inner}:
+            return _record_in(inner)
+    return None
 
 
 def names_of(state: StateDescription) -> tuple[str, ...]:

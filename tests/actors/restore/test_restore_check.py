@@ -169,6 +169,30 @@ def test_a_refused_state_is_advised_to_convert_its_values_where_that_can_be(
     assert problem.endswith("give the state another name to start it empty")
 
 
+ACCOUNT = {"record": "Account", "fields": {"cents": "int"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "declared"),
+    [
+        ("ValueState", ACCOUNT, ACCOUNT | {"fields": {"cents": "Decimal"}}),
+        ("ListState", {"list": ACCOUNT}, {"list": ACCOUNT | {"fields": {"cents": "Decimal"}}}),
+        ("MapState", {"map": ["str", ACCOUNT]}, {"map": ["str", ACCOUNT | {"fields": {"cents": "Decimal"}}]}),
+        ("ValueState", {"ttl": ACCOUNT, "clock": "event"}, ACCOUNT | {"fields": {"cents": "Decimal"}}),
+        ("ValueState", ACCOUNT, {"migrates": [ACCOUNT | {"record": "Old"}], "values": "int"}),
+    ],
+)
+def test_who_is_to_convert_records_learns_what_the_old_type_is(kind: str, stored: object, declared: object) -> None:
+    """The class has the new fields now: the old ones need another class, which says whose records it reads."""
+    was, now = (StateDescription("account", kind, each) for each in (stored, declared))
+    saved = checkpoint((chain(operator("sum", was)), [{"sum": keyed_state(ALL)}]))
+    (problem,) = problems(saved, graph(chain(operator("sum", now))))
+    assert (
+        "convert its values with .migrating(old type, function), where a class with the old fields and __formerly__ = "
+        "{'class': 'Account'} stands for the old Account; or give the state another name to start it empty"
+    ) in problem
+
+
 @pytest.mark.parametrize("schema", ["float", {"optional": "int"}, "Any", None])
 def test_a_state_that_can_be_migrated_or_is_not_known_before_it_runs_fits(schema: object) -> None:
     check_restore(SAVED, graph(chain(operator("sum", replace(TOTAL, schema=schema)))))

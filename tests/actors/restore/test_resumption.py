@@ -154,6 +154,54 @@ def test_a_savepoint_counts_when_there_is_nothing_else(past: Past) -> None:
         past.found(from_savepoint)
 
 
+def from_edited(wanted: SubmitJob) -> SubmitJob:
+    """As with a savepoint whose values were mended: it is of no run of the name."""
+    return replace(wanted, restore_from="job-0/chk-2")
+
+
+def anyway(wanted: SubmitJob) -> SubmitJob:
+    return replace(from_edited(wanted), restore_anyway=True)
+
+
+def test_a_savepoint_that_no_run_began_from_is_passed_over_with_a_warning(
+    past: Past, caplog: pytest.LogCaptureFixture
+) -> None:
+    past.store(JobId("job-0"), 2)
+    latest = past.run(3)
+    assert past.found(from_edited) == f"{latest}/3"
+    (warning,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert "job-0/chk-2 is not used" in warning
+    assert f"goes on from {past.storage.location(f'{latest}/chk-3/_metadata')}" in warning
+    assert 'resume="savepoint"' in warning
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_one_that_a_run_began_from_has_counted(past: Past, caplog: pytest.LogCaptureFixture, is_there: bool) -> None:
+    """The command of a service is always the same, also when the savepoint was disposed of long ago."""
+    past.store(JobId("job-0"), 2)
+    past.run(3, origin="job-0/2")
+    past.run(4)
+    if not is_there:
+        past.storage.delete("job-0/chk-2/_metadata")
+    assert past.found(from_edited) == "job-2/4"
+    assert not caplog.records
+
+
+def test_a_savepoint_that_counts_anyway_goes_before_all_runs(past: Past) -> None:
+    past.store(JobId("job-0"), 2)
+    past.run(3)
+    assert past.found(anyway) == "job-0/2"
+    past.run(origin="job-0/2")
+    assert past.found() == "job-0/2", "from then on it is what the runs before it have led to"
+    assert past.found(anyway) == "job-0/2"
+
+
+def test_one_that_counts_anyway_and_is_gone_is_no_reason_to_take_another(past: Past) -> None:
+    past.run(3)
+    with pytest.raises(CannotRestore, match="job-0/chk-2"):
+        past.found(anyway)
+
+
 def test_storage_that_does_not_answer_is_no_reason_to_go_back_either(
     past: Past, monkeypatch: pytest.MonkeyPatch
 ) -> None:

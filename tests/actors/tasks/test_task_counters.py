@@ -81,3 +81,39 @@ def test_a_task_that_has_nothing_to_do_waits_for_nobody() -> None:
     step(consumer, 1, 500)
     producer.begins(500)
     assert producer.back_pressured_ms(500) == 0
+
+
+def test_what_it_does_for_a_message_counts_as_busy_while_it_lasts() -> None:
+    task = TaskCounters()
+    step(task, 0, 10)
+    task.turns_to_message(100)
+    assert task.is_in_step, "the sampler looks at its stack"
+    assert task.busy_ms(150) == 60
+    task.back_from_message(160)
+    assert (task.is_in_step, task.busy_ms(500)) == (False, 70)
+
+
+def test_a_consumer_that_commits_on_its_thread_holds_it_back() -> None:
+    producer, consumer = linked()
+    step(producer, 0, 10)
+    consumer.turns_to_message(10)
+    assert producer.is_held_back(300)
+    consumer.back_from_message(310)
+    producer.begins(310)
+    assert producer.back_pressured_ms(310) == 290, "300 ms, but for the 10 that its own step took"
+
+
+def test_a_message_while_its_outputs_take_nothing_leaves_it_held_back() -> None:
+    task = TaskCounters()
+    task.held_back(100)
+    task.turns_to_message(150)
+    task.back_from_message(160)
+    assert (task.busy_ms(200), task.back_pressured_ms(200)) == (0, 100), "no moment counts twice"
+
+
+def test_an_attempt_that_ends_with_a_message_is_busy_no_more() -> None:
+    task = TaskCounters()
+    task.turns_to_message(100)
+    task.rests()
+    task.back_from_message(160)
+    assert (task.is_in_step, task.busy_ms(500)) == (False, 0)

@@ -337,10 +337,34 @@ def test_from_a_savepoint_the_first_time_and_then_from_the_newest(service: Servi
     ended(second)
 
 
+def test_back_to_a_savepoint_once_and_then_from_the_newest(service: Service) -> None:
+    """As after a value was mended in it, or a new program that has done harm."""
+    first = service.start()
+    first.ready().result(timeout=WAIT_S)
+    savepoint = first.stop_with_savepoint().result(timeout=WAIT_S)
+    first.wait(timeout=WAIT_S)
+    newer = service.start()
+    Witness(newer).checkpoints(1)
+    ended(newer)
+    back = service.cluster.submit(service.env(), "service", from_savepoint=savepoint, resume="savepoint")
+    assert back.restored_from is not None
+    assert back.restored_from.path == savepoint
+    with pytest.raises(AlreadyRunning):
+        service.start()
+    Witness(back).checkpoints(1)
+    ended(back)
+    after = service.start()
+    assert after.restored_from is not None
+    assert after.restored_from.job_id == back.job_id
+    ended(after)
+
+
 def test_what_contradicts_itself_is_refused(service: Service) -> None:
+    with pytest.raises(InvalidSetting, match="resume='savepoint': name the savepoint in from_savepoint"):
+        service.cluster.submit(service.env(), "service", resume="savepoint")
     with pytest.raises(InvalidSetting, match="contradict"):
         service.start(retain_checkpoints="never")
-    with pytest.raises(InvalidSetting, match="wanted 'latest', found"):
+    with pytest.raises(InvalidSetting, match="wanted 'latest' or 'savepoint', found"):
         service.cluster.submit(service.env(), "service", resume="newest")
     env = environment()
     counting(env, 1, None).print()

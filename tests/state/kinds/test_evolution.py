@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pytest
@@ -118,6 +119,15 @@ def test_a_renamed_field_that_has_no_former_name_is_new_and_refused() -> None:
 
     problem = state_misfit(description_of(ValueState(Leg, name="leg")), description_of(ValueState(v1(), name="leg")))
     assert problem == "field 'origin' is new and has no default: give it one, or its former name in __formerly__"
+
+
+def test_a_field_of_another_type_is_named_through_records_and_lists() -> None:
+    was, now = (
+        make_dataclass("Trip", [("legs", list[make_dataclass("Leg", [("start", str), ("minutes", minutes)])])])  # type: ignore[misc]
+        for minutes in (int, list[Decimal])
+    )
+    problem = state_misfit(description_of(ValueState(now, name="t")), description_of(ValueState(was, name="t")))
+    assert problem == "field 'legs': field 'minutes': int does not become list[Decimal]"
 
 
 def test_a_state_is_found_under_a_former_name() -> None:
