@@ -11,6 +11,8 @@ import re
 import sys
 from typing import Any
 
+from ...actors.remedies import HOLD_LESS
+
 _OF_ROWS = frozenset(
     {
         "ArithmeticException",
@@ -42,8 +44,15 @@ _FILE_OF_SPARKS = re.compile(
 _CODE_OF_SIGKILL = re.compile(r"(?:code|status:?) 137\b")
 _KILLED = (
     "; 137 is SIGKILL: if nobody did it, memory ran out: raise spark.executor.memoryOverhead, which has the Python of "
-    "TaskManagers, or spark.executor.memory"
+    "TaskManagers (on YARN and Kubernetes), or spark.executor.memory"
 )
+_CRASHED = re.compile(r"(Python worker exited unexpectedly \(crashed\))\. Consider setting .*")
+CRASHED = (
+    "; a signal ended it, or the program did: if the kernel of that host did, for want of memory (`dmesg` there says "
+    f"it), the Python of TaskManagers wants more beside the JVM of the executor: {HOLD_LESS}; "
+    "spark.python.worker.faulthandler.enabled=true shows a crash of native code"
+)
+"""What is said of a Python worker whose end Spark cannot explain."""
 _SAME_PYTHON = (
     f"; wanted on each executor: Python {sys.version_info.major}.{sys.version_info.minor}, as here, with the packages "
     "that Understudy and your program import; PYSPARK_PYTHON names it, before the session is made"
@@ -60,6 +69,13 @@ def told(error: Exception) -> tuple[str, bool]:
     if not any(kind.__name__ in _OF_ROWS for kind in type(error).__mro__) or _is_of_a_task_manager(lines):
         return _plain(said if is_pythons else _telling(lines)), False
     return f"Spark cannot compute the DataFrame: {said}"[:_LENGTH], not any(each in said for each in _PASSING)
+
+
+def with_kills(reason: str, kills: str | None) -> str:
+    """`kills`: what MemoryEvents counts, where the TaskManager was on this machine."""
+    if not kills or CRASHED not in reason:
+        return reason
+    return reason.replace(CRASHED, f": probably memory ran out, and the kernel ended it ({kills}); {HOLD_LESS}")
 
 
 def was_cancelled(reason: str) -> bool:
@@ -108,7 +124,8 @@ def _telling(lines: list[str]) -> str:
 def _plain(line: str, where: str = "") -> str:
     """Without what Java and Spark write before the reason; with what to do about a process that was killed."""
     line = line.lstrip(": ")
-    advice = _KILLED if _CODE_OF_SIGKILL.search(line) else ""
+    line = _CRASHED.sub(r"\1", line)
+    advice = _KILLED if _CODE_OF_SIGKILL.search(line) else CRASHED if "(crashed)" in line else ""
     if (place := _TASK.match(line)) is not None:
         line, where = line[place.end() :], f" (executor {place['executor']} on {place['host']})"
     return f"{line[:_LENGTH]}{where}{advice}"
