@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import takewhile
 from typing import Any
 
 from ...actors.remedies import HOLD_LESS
@@ -33,6 +34,13 @@ _TASK = re.compile(r".*Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \((?P<host>\
 """Spark's prefix, longer than the reason itself."""
 _OF_SURROUNDINGS = re.compile(
     r"[\w.]+: \[(?:PYTHON_VERSION_MISMATCH|PACKAGE_NOT_INSTALLED)\]|(?:ModuleNotFound|Import)Error\b"
+)
+_START = "Error from python worker:"
+_AFTER_START = "PYTHONPATH was:"
+_NO_START = (
+    "; PYSPARK_PYTHON and spark.python.daemon.module say what is started, and each executor has to have it: a module "
+    "of Understudy only where that is installed, as what a job ships comes later. Install it there, or leave the "
+    "setting out"
 )
 _FRAME = re.compile(r'^\s*File "([^"]+)", line ', re.MULTILINE)
 _FILE_OF_SPARKS = re.compile(
@@ -66,6 +74,8 @@ def told(error: Exception) -> tuple[str, bool]:
     said = _raised(str(error)) if is_pythons else lines[0]
     if is_pythons and _OF_SURROUNDINGS.match(said) is not None and not _is_of_the_user(str(error)):
         return f"Spark's Python cannot run TaskManagers: {said[:_LENGTH]}{_SAME_PYTHON}", False
+    if start := _of_start(lines):
+        return start, False
     if not any(kind.__name__ in _OF_ROWS for kind in type(error).__mro__) or _is_of_a_task_manager(lines):
         return _plain(said if is_pythons else _telling(lines)), False
     return f"Spark cannot compute the DataFrame: {said}"[:_LENGTH], not any(each in said for each in _PASSING)
@@ -100,7 +110,17 @@ def why_tasks_failed(context: Any, group: str) -> str:
         return ""
     _, executor, host, said = max(reasons)
     lines = [line.strip() for line in said.splitlines() if line.strip()] or ["a task failed without a reason"]
-    return _plain(_telling(lines), f" (executor {executor} on {host})")
+    return _of_start(lines) or _plain(_telling(lines), f" (executor {executor} on {host})")
+
+
+def _of_start(lines: list[str]) -> str:
+    """Of a Python that has ended before it could take a task: what it wrote last; empty: it is not that."""
+    if _START not in lines:
+        return ""
+    wrote = list(takewhile(lambda line: line != _AFTER_START, lines[lines.index(_START) + 1 :])) or ["nothing"]
+    place = next((found for line in lines if (found := _TASK.match(line))), None)
+    where = "" if place is None else f" (executor {place['executor']} on {place['host']})"
+    return f"Spark's Python cannot start{where}; it wrote last: {wrote[-1][:_LENGTH]}{_NO_START}"
 
 
 def _raised(text: str) -> str:

@@ -141,6 +141,28 @@ def test_a_python_that_was_killed_is_told_with_what_to_do_about_its_memory() -> 
     assert "udf.faulthandler" not in reason
 
 
+def test_a_python_that_cannot_start_is_told_with_what_it_wrote() -> None:
+    """As with our daemon where this package is not installed: "org.apache.spark.SparkException: " was all."""
+    reason, repeatable = told(
+        Exception(
+            "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.runJob.\n"
+            ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, "
+            "most recent failure: Lost task 0.3 in stage 0.0 (TID 7) (192.0.2.2 executor 1): "
+            "org.apache.spark.SparkException: \n"
+            "Error from python worker:\n"
+            "  /usr/bin/python3: Error while finding module specification for 'understudy.runtime.clusters.spark_daemon'"
+            " (ModuleNotFoundError: No module named 'understudy')\n"
+            "PYTHONPATH was:\n  /opt/spark/python/lib/pyspark.zip\n"
+            "org.apache.spark.SparkException: EOFException occurred while reading the port number from stdout"
+        )
+    )
+    assert reason.startswith(
+        "Spark's Python cannot start (executor 1 on 192.0.2.2); it wrote last: /usr/bin/python3: Error while finding"
+    )
+    assert "No module named 'understudy'); PYSPARK_PYTHON and spark.python.daemon.module say what is started" in reason
+    assert not repeatable
+
+
 def test_where_the_kernel_counts_such_kills_here_that_is_said_in_place_of_advice() -> None:
     counted = "oom_kill of this machine (/proc/vmstat) went from 0 to 1 in the last 3 s"
     said = with_kills(f"Python worker exited unexpectedly (crashed) (executor driver on here){CRASHED}", counted)
