@@ -150,8 +150,8 @@ def test_a_python_that_cannot_start_is_told_with_what_it_wrote() -> None:
             "most recent failure: Lost task 0.3 in stage 0.0 (TID 7) (192.0.2.2 executor 1): "
             "org.apache.spark.SparkException: \n"
             "Error from python worker:\n"
-            "  /usr/bin/python3: Error while finding module specification for 'understudy.runtime.clusters.spark_daemon'"
-            " (ModuleNotFoundError: No module named 'understudy')\n"
+            "  /usr/bin/python3: Error while finding module specification for "
+            "'understudy.runtime.clusters.spark_daemon' (ModuleNotFoundError: No module named 'understudy')\n"
             "PYTHONPATH was:\n  /opt/spark/python/lib/pyspark.zip\n"
             "org.apache.spark.SparkException: EOFException occurred while reading the port number from stdout"
         )
