@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import takewhile
 from typing import Any
+
+from ...actors.remedies import HOLD_LESS
 
 _OF_ROWS = frozenset(
     {
@@ -32,6 +35,13 @@ _TASK = re.compile(r".*Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \((?P<host>\
 _OF_SURROUNDINGS = re.compile(
     r"[\w.]+: \[(?:PYTHON_VERSION_MISMATCH|PACKAGE_NOT_INSTALLED)\]|(?:ModuleNotFound|Import)Error\b"
 )
+_START = "Error from python worker:"
+_AFTER_START = "PYTHONPATH was:"
+_NO_START = (
+    "; PYSPARK_PYTHON and spark.python.daemon.module say what is started, and each executor has to have it: a module "
+    "of Understudy only where that is installed, as what a job ships comes later. Install it there, or leave the "
+    "setting out"
+)
 _FRAME = re.compile(r'^\s*File "([^"]+)", line ', re.MULTILINE)
 _FILE_OF_SPARKS = re.compile(
     r"<frozen |(?:(?:site|dist)-packages|python|pyspark\.zip)/(?:pyspark|pyarrow|pandas|numpy|cloudpickle)/"
@@ -42,8 +52,15 @@ _FILE_OF_SPARKS = re.compile(
 _CODE_OF_SIGKILL = re.compile(r"(?:code|status:?) 137\b")
 _KILLED = (
     "; 137 is SIGKILL: if nobody did it, memory ran out: raise spark.executor.memoryOverhead, which has the Python of "
-    "TaskManagers, or spark.executor.memory"
+    "TaskManagers (on YARN and Kubernetes), or spark.executor.memory"
 )
+_CRASHED = re.compile(r"(Python worker exited unexpectedly \(crashed\))\. Consider setting .*")
+CRASHED = (
+    "; a signal ended it, or the program did: if the kernel of that host did, for want of memory (`dmesg` there says "
+    f"it), the Python of TaskManagers wants more beside the JVM of the executor: {HOLD_LESS}; "
+    "spark.python.worker.faulthandler.enabled=true shows a crash of native code"
+)
+"""What is said of a Python worker whose end Spark cannot explain."""
 _SAME_PYTHON = (
     f"; wanted on each executor: Python {sys.version_info.major}.{sys.version_info.minor}, as here, with the packages "
     "that Understudy and your program import; PYSPARK_PYTHON names it, before the session is made"
@@ -57,9 +74,18 @@ def told(error: Exception) -> tuple[str, bool]:
     said = _raised(str(error)) if is_pythons else lines[0]
     if is_pythons and _OF_SURROUNDINGS.match(said) is not None and not _is_of_the_user(str(error)):
         return f"Spark's Python cannot run TaskManagers: {said[:_LENGTH]}{_SAME_PYTHON}", False
+    if start := _of_start(lines):
+        return start, False
     if not any(kind.__name__ in _OF_ROWS for kind in type(error).__mro__) or _is_of_a_task_manager(lines):
         return _plain(said if is_pythons else _telling(lines)), False
     return f"Spark cannot compute the DataFrame: {said}"[:_LENGTH], not any(each in said for each in _PASSING)
+
+
+def with_kills(reason: str, kills: str | None) -> str:
+    """`kills`: what MemoryEvents counts, where the TaskManager was on this machine."""
+    if not kills or CRASHED not in reason:
+        return reason
+    return reason.replace(CRASHED, f": probably memory ran out, and the kernel ended it ({kills}); {HOLD_LESS}")
 
 
 def was_cancelled(reason: str) -> bool:
@@ -84,7 +110,17 @@ def why_tasks_failed(context: Any, group: str) -> str:
         return ""
     _, executor, host, said = max(reasons)
     lines = [line.strip() for line in said.splitlines() if line.strip()] or ["a task failed without a reason"]
-    return _plain(_telling(lines), f" (executor {executor} on {host})")
+    return _of_start(lines) or _plain(_telling(lines), f" (executor {executor} on {host})")
+
+
+def _of_start(lines: list[str]) -> str:
+    """Of a Python that has ended before it could take a task: what it wrote last; empty: it is not that."""
+    if _START not in lines:
+        return ""
+    wrote = list(takewhile(lambda line: line != _AFTER_START, lines[lines.index(_START) + 1 :])) or ["nothing"]
+    place = next((found for line in lines if (found := _TASK.match(line))), None)
+    where = "" if place is None else f" (executor {place['executor']} on {place['host']})"
+    return f"Spark's Python cannot start{where}; it wrote last: {wrote[-1][:_LENGTH]}{_NO_START}"
 
 
 def _raised(text: str) -> str:
@@ -108,7 +144,8 @@ def _telling(lines: list[str]) -> str:
 def _plain(line: str, where: str = "") -> str:
     """Without what Java and Spark write before the reason; with what to do about a process that was killed."""
     line = line.lstrip(": ")
-    advice = _KILLED if _CODE_OF_SIGKILL.search(line) else ""
+    line = _CRASHED.sub(r"\1", line)
+    advice = _KILLED if _CODE_OF_SIGKILL.search(line) else CRASHED if "(crashed)" in line else ""
     if (place := _TASK.match(line)) is not None:
         line, where = line[place.end() :], f" (executor {place['executor']} on {place['host']})"
     return f"{line[:_LENGTH]}{where}{advice}"

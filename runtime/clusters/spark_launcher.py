@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...messages import JobId, SubmitJob, TaskManagerAwaited, TaskManagerExited
+from .memory_events import MemoryEvents
 from .spark_batch_limit import unmeasured_batches
-from .spark_failure import told, was_cancelled, why_tasks_failed
+from .spark_failure import CRASHED, told, was_cancelled, why_tasks_failed, with_kills
 from .spark_input import pipe_of_worker, whole
 from .spark_session_use import why_gone
 from .spark_slot_watch import SlotWatch
@@ -81,6 +82,8 @@ class SparkLauncher:
         self._spark = spark
         self._tell = tell
         self._slot_timeout_ms = slot_timeout_ms
+        self._memory = MemoryEvents() if str(spark.sparkContext.master).startswith("local") else None
+        """Of this machine, where all TaskManagers are on it."""
         self._jobs: dict[JobId, _SparkJob] = {}
         self._lock = threading.Lock()
 
@@ -156,6 +159,8 @@ class SparkLauncher:
             reason, repeatable = told(error)
             if was_cancelled(reason):
                 reason = self._why_cancelled(job, index)
+            if self._memory is not None and CRASHED in reason:
+                reason = with_kills(reason, self._memory.kills())
         gone = None
         with contextlib.suppress(Exception):  # what cannot be asked may be there
             gone = why_gone(self._spark)

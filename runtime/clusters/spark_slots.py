@@ -112,7 +112,7 @@ def _what_for_one(spark: Found) -> str:
         return f" yet: see at the page of its master ({master}) {workers}"
     return (
         f" any more: see at the page of its master ({master}) whether that lists the application; if not, it was "
-        "started anew, without spark.deploy.recoveryMode, and gives the application no executor again: start this "
+        "started again, without spark.deploy.recoveryMode, and gives the application no executor again: start this "
         f"program again (a job with resume='latest' goes on from its last checkpoint). If it does, see {workers}"
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from understudy.runtime.clusters.spark_failure import told, why_tasks_failed
+from understudy.runtime.clusters.spark_failure import CRASHED, told, why_tasks_failed, with_kills
 
 FUNCTION = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -117,10 +117,59 @@ def test_which_executor_it_was_stands_behind_the_reason() -> None:
     error = Exception(
         "An error occurred\n: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 23.0 "
         "failed 1 times, most recent failure: Lost task 0.0 in stage 23.0 (TID 23) (192.0.2.2 executor 7): "
-        "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"
+        "org.apache.spark.SparkException: Job aborted"
     )
-    said = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed) (executor 7 on 192.0.2.2)"
-    assert told(error) == (said, False)
+    assert told(error) == ("org.apache.spark.SparkException: Job aborted (executor 7 on 192.0.2.2)", False)
+
+
+def test_a_python_that_was_killed_is_told_with_what_to_do_about_its_memory() -> None:
+    """Of a real kill by the kernel: Spark's own advice was all that was said."""
+    reason, _ = told(
+        Exception(
+            "An error occurred\n: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage "
+            "23.0 failed 4 times, most recent failure: Lost task 0.3 in stage 23.0 (TID 23) (192.0.2.2 executor 7): "
+            "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed). Consider setting "
+            "'spark.sql.execution.pyspark.udf.faulthandler.enabled' or'spark.python.worker.faulthandler.enabled' "
+            "configuration to 'true' for the better Python traceback."
+        )
+    )
+    said = (
+        "Python worker exited unexpectedly (crashed) (executor 7 on 192.0.2.2); a signal ended it, or the program did: "
+    )
+    assert said in reason
+    assert "the kernel of that host did, for want of memory" in reason
+    assert "udf.faulthandler" not in reason
+
+
+def test_a_python_that_cannot_start_is_told_with_what_it_wrote() -> None:
+    """As with our daemon where this package is not installed: "org.apache.spark.SparkException: " was all."""
+    reason, repeatable = told(
+        Exception(
+            "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.runJob.\n"
+            ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, "
+            "most recent failure: Lost task 0.3 in stage 0.0 (TID 7) (192.0.2.2 executor 1): "
+            "org.apache.spark.SparkException: \n"
+            "Error from python worker:\n"
+            "  /usr/bin/python3: Error while finding module specification for "
+            "'understudy.runtime.clusters.spark_daemon' (ModuleNotFoundError: No module named 'understudy')\n"
+            "PYTHONPATH was:\n  /opt/spark/python/lib/pyspark.zip\n"
+            "org.apache.spark.SparkException: EOFException occurred while reading the port number from stdout"
+        )
+    )
+    assert reason.startswith(
+        "Spark's Python cannot start (executor 1 on 192.0.2.2); it wrote last: /usr/bin/python3: Error while finding"
+    )
+    assert "No module named 'understudy'); PYSPARK_PYTHON and spark.python.daemon.module say what is started" in reason
+    assert not repeatable
+
+
+def test_where_the_kernel_counts_such_kills_here_that_is_said_in_place_of_advice() -> None:
+    counted = "oom_kill of this machine (/proc/vmstat) went from 0 to 1 in the last 3 s"
+    said = with_kills(f"Python worker exited unexpectedly (crashed) (executor driver on here){CRASHED}", counted)
+    assert f"on here): probably memory ran out, and the kernel ended it ({counted}); " in said
+    assert "dmesg" not in said
+    assert with_kills(f"crashed{CRASHED}", "") == f"crashed{CRASHED}"
+    assert with_kills("Job aborted", counted) == "Job aborted"
 
 
 def test_an_executor_that_was_killed_is_told_with_what_to_do_about_its_memory() -> None:
