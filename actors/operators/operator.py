@@ -23,6 +23,7 @@ from ..flow.changelog import Changelog
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from ..flow.key_selector import KeyPart
 from .collector import Collector
+from .each_record import process_each
 from .metrics import MetricGroup, OwnMetrics
 from .of_call import OfCall, is_async
 from .of_records import In, Out, TakesAndEmits
@@ -115,6 +116,9 @@ class Operator(Actor, TakesAndEmits[In, Out]):
     later than that; None: all came in time.
     """
 
+    timestamp: int
+    """In `process`: the event time of the record, in ms; where records have none there is no such attribute."""
+
     time_column: str | None = None
     """In `process_batch`: the column that the event times come from, if they come from one."""
 
@@ -177,6 +181,9 @@ class Operator(Actor, TakesAndEmits[In, Out]):
         """Of one whose results are changes: what holds of them. None: each result stays."""
         return None
 
+    _taken: int = 0
+    """Of one that takes them one by one: the records of this attempt in the batches before."""
+
     _calls: RecordCalls | None = None
     """Of an async one, from when its task has placed it."""
 
@@ -222,8 +229,11 @@ class Operator(Actor, TakesAndEmits[In, Out]):
         """Called when all input has ended, behind `on_end`."""
 
     def process_batch(self, batch: Any, out: Collector[Out]) -> MayWait:
-        """Take one batch of the first input."""
-        raise NotImplementedError(f"{type(self).__name__} takes no input")  # abstract
+        """Take one batch of the first input. A subclass may define `process(record, out)` in its place."""
+        if (process := getattr(self, "process", None)) is None:
+            raise NotImplementedError(f"{type(self).__name__} takes no input")  # abstract
+        self._taken = process_each(self, process, batch, out, self._taken)
+        return None
 
     def process_batch_2(self, batch: Any, out: Collector[Out]) -> None:
         """Take one batch of the second input."""

@@ -10,7 +10,7 @@ from typing import Final
 
 _KEYED: Final = "subclass KeyedOperator, with process(record, out), and use it behind key_by"
 _CO: Final = "subclass KeyedOperator, with `inputs = 2`, process and process_2, for first.connect(second).process(...)"
-_PLAIN: Final = "give map, filter or flat_map a function; an Operator with open and process_batch can hold clients"
+_PLAIN: Final = "give map, filter or flat_map a function; an Operator with open and process can hold clients"
 _DECLARED: Final = "a state is declared in the operator's class, as in total = ValueState(int, default=0)"
 _RULES: Final = "docs/coming-from.md has a KeyedOperator with rules, for keyed.connect(rules.broadcast())"
 
@@ -32,7 +32,7 @@ _TABLE: Final = "state is in operators: a KeyedOperator with a ValueState, or lo
 OF_FLINK: Final[Mapping[str, str]] = {
     "StreamExecutionEnvironment": "write StreamEnvironment(...), whose program cluster.submit(env) runs",
     "KeyedProcessFunction": _KEYED,
-    "ProcessFunction": "subclass Operator, with process_batch(records, out), or behind key_by KeyedOperator",
+    "ProcessFunction": "subclass Operator, with process(record, out), or behind key_by KeyedOperator",
     "RichMapFunction": _PLAIN,
     "RichFlatMapFunction": _PLAIN,
     "RichFilterFunction": _PLAIN,

@@ -22,7 +22,7 @@ from .async_settings import check_settings
 from .broadcast_lists import check_lists_changed_by_key
 from .errors import InvalidOperator
 from .forgotten_lists import check_forgotten_lists
-from .hook_checks import check_function, check_hooks, check_runs
+from .hook_checks import check_arguments, check_function, check_hooks, check_runs
 from .names_set_by_us import check_names_set_by_us
 from .other_hooks import other_hooks
 from .private_names import check_private_names
@@ -178,7 +178,10 @@ def _check_defines_process(operator: Operator, index: int) -> None:
         hint = _misspelt(operator, batch_method)
         if hasattr(operator, record_method):
             check_runs(f"{kind}.{record_method}", getattr(operator, record_method), COLLECT)
-            hint = f"; {record_method} is called on a KeyedOperator, or where it is `async def`"
+            if operator.inputs == 1:
+                check_arguments(operator, KeyedOperator, record_method)
+                return
+            hint = f"; {record_method} of two inputs is called on a KeyedOperator, or where it is `async def`"
         raise InvalidOperator(f"{kind} does not define {batch_method}(self, batch, out){hint}")
 
 

@@ -49,7 +49,12 @@ class EmptyKeyed(KeyedOperator): ...
 
 
 class Misplaced(Operator):
-    def process(self, record: Any, out: Collector) -> None: ...
+    def process(self, key: str, record: Any, out: Collector) -> None: ...
+
+
+class Yielding(Operator):
+    def process(self, record: Any, out: Collector) -> Any:
+        yield record
 
 
 class OneEared(KeyedOperator):
@@ -123,8 +128,9 @@ class TestOperators:
             (Empty, r"Empty does not define process_batch\(self, batch, out\)"),
             (
                 Misplaced,
-                "Misplaced does not define process_batch.*; process is called on a KeyedOperator, or where it is",
+                r"Misplaced\.process cannot be called with \(record, out\).*`def process\(self, record, out\)`",
             ),
+            (Yielding, r"Yielding\.process is a generator.*out\.collect"),
             (Unfinished, "Unfinished is abstract: it does not define rule"),
             (Demanding, "Demanding cannot be made without arguments .*: give an instance"),
             (dict, "wanted a subclass of Operator, found the class dict"),

@@ -364,7 +364,7 @@ def test_what_contradicts_itself_is_refused(service: Service) -> None:
         service.cluster.submit(service.env(), "service", resume="savepoint")
     with pytest.raises(InvalidSetting, match="contradict"):
         service.start(retain_checkpoints="never")
-    with pytest.raises(InvalidSetting, match="wanted 'latest' or 'savepoint', found"):
+    with pytest.raises(InvalidSetting, match="wanted one of latest, savepoint, found"):
         service.cluster.submit(service.env(), "service", resume="newest")
     env = environment()
     counting(env, 1, None).print()

@@ -1,0 +1,78 @@
+"""An operator without a key whose `process` takes one record at a time. Flink: ProcessFunction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from understudy import Collector, Operator, OutputTag
+from understudy.actors.errors import UserCodeError
+from understudy.testing import OperatorHarness, assert_survives_restore
+
+BAD = OutputTag[str]("bad")
+
+
+class Validated(Operator):
+    """Numbers, each as often as it says."""
+
+    def process(self, record: str, out: Collector) -> None:
+        if not record.isdigit():
+            out.collect_to(BAD, record)
+            return
+        for _ in range(int(record)):
+            out.collect(record)
+
+
+class Timed(Operator):
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect((record, self.timestamp))
+
+
+class Failing(Operator):
+    def process(self, record: int, out: Collector) -> None:
+        if record == 7:
+            raise ValueError("seven")
+
+
+class Returning(Operator):
+    def process(self, record: int, out: Collector) -> int:
+        return record
+
+
+def test_each_record_is_taken_by_itself() -> None:
+    with OperatorHarness(Validated) as harness:
+        harness.process(["2", "x", "1"])
+        assert harness.output() == ["2", "2", "1"]
+        assert harness.side_output(BAD) == ["x"]
+
+
+def test_what_is_collected_has_the_time_of_its_record() -> None:
+    """So that a window may stand behind it."""
+    with OperatorHarness(Validated) as harness:
+        harness.process(["2", "x", "0", "1"], timestamps=[10, 20, 30, 40])
+        assert harness.timed_output() == [("2", 10), ("2", 10), ("1", 40)]
+
+
+def test_the_time_is_known_while_the_record_is_processed() -> None:
+    with OperatorHarness(Timed) as harness:
+        harness.process(["a", "b"], timestamps=[10, 20])
+        assert harness.output() == [("a", 10), ("b", 20)]
+
+
+def test_a_failure_names_the_record() -> None:
+    with OperatorHarness(Failing) as harness:
+        harness.process([1, 2, 3])
+        with pytest.raises(UserCodeError) as raised:
+            harness.process([5, 6, 7, 8])
+    assert raised.value.record_position == 5
+
+
+def test_a_result_that_is_returned_would_be_lost() -> None:
+    with OperatorHarness(Returning) as harness, pytest.raises(UserCodeError) as raised:
+        harness.process([1])
+    assert "process" in str(raised.value.__cause__)
+
+
+def test_it_survives_a_restore() -> None:
+    assert_survives_restore(Validated, [["1", "x"], ["2"]], timestamps=[[1, 2], [3]])
