@@ -89,6 +89,7 @@ class KeyedOperator(KeyContext[In, Out]):
     _selectors: tuple[KeySelector, ...]
     _kept_kinds: frozenset[str] = frozenset()
     """Of restored keys, until the first batch is compared with them."""
+    _taken: int = 0
     _input_index: int = 0
     """Of the batch that is processed, or was last."""
     _input_schema: pa.Schema | None = None

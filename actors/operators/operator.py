@@ -181,8 +181,8 @@ class Operator(Actor, TakesAndEmits[In, Out]):
         """Of one whose results are changes: what holds of them. None: each result stays."""
         return None
 
-    _taken: int = 0
-    """Of one that takes them one by one: the records of this attempt in the batches before."""
+    _records_before: int = 0
+    """Of one with `process` and no key: the records of this attempt in the batches before."""
 
     _calls: RecordCalls | None = None
     """Of an async one, from when its task has placed it."""
@@ -232,7 +232,7 @@ class Operator(Actor, TakesAndEmits[In, Out]):
         """Take one batch of the first input. A subclass may define `process(record, out)` in its place."""
         if (process := getattr(self, "process", None)) is None:
             raise NotImplementedError(f"{type(self).__name__} takes no input")  # abstract
-        self._taken = process_each(self, process, batch, out, self._taken)
+        self._records_before = process_each(self, process, batch, out, self._records_before)
         return None
 
     def process_batch_2(self, batch: Any, out: Collector[Out]) -> None:

@@ -25,6 +25,9 @@ class RecordFunction(Operator):
 
     takes: ClassVar[Takes] = "any"
 
+    _taken: int = 0
+    """Records of this attempt in the batches before."""
+
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
 

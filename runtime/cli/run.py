@@ -75,7 +75,7 @@ class Options:
 @click.option(
     "--resume",
     type=click.Choice(RESUME),
-    help="Own the job's name, and go on from its newest checkpoint, if there is one.",
+    help="Own the job's name, and go on from its newest checkpoint, if there is one; savepoint: from --from-savepoint.",
 )
 @click.option("--name", help="The job's name.  [default: the module]")
 @click.option("-D", "config", metavar="KEY=VALUE", multiple=True, callback=config_of, help="A setting of the cluster.")

@@ -31,7 +31,11 @@ LOOK_SECONDS = 1.0
 @click.option(
     "-n", "--allow-non-restored-state", is_flag=True, help="Leave state behind whose operator is not in the program."
 )
-@click.option("--resume", type=click.Choice(RESUME), help="Own the job's name, and go on from its newest checkpoint.")
+@click.option(
+    "--resume",
+    type=click.Choice(RESUME),
+    help="Own the job's name, and go on from its newest checkpoint; savepoint: from --from-savepoint.",
+)
 @click.option("--name", help="The job's name.  [default: the module]")
 @click.option("-p", "--parallelism", type=POSITIVE, help="Parallelism of operators that set none.")
 @click.option(
