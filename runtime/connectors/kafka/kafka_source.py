@@ -9,6 +9,7 @@ the job itself goes on from its checkpoint.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import nan
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -137,6 +138,7 @@ class KafkaSource(Source):
         self._old_parallelism = 1
         self._reader = None
         self._of_checkpoints: dict[CheckpointId, dict[Partition, int]] = {}
+        self.metrics.gauge("pendingRecords", self._pending)
 
     def seek(self, offset: Any) -> None:
         self.rescale([offset])
@@ -213,6 +215,10 @@ class KafkaSource(Source):
         if self._reader is not None:
             self._reader.close(_CLOSE_S)
             self._reader = None
+
+    def _pending(self) -> float:
+        pending = None if self._reader is None else self._reader.pending()
+        return nan if pending is None else pending
 
     # -- whose partition is it
 

@@ -34,6 +34,8 @@ _SAME_TOPICS_S, _ASK_MS = 10.0, 5_000
 """How often to ask whether the topics are still the same (not less often than for new partitions), and how long the
 answer may take.
 """
+_COUNT_S = 1.0
+"""How often to count what there is still to read."""
 _AHEAD = 4
 """How many full batches of messages are read ahead."""
 
@@ -73,6 +75,12 @@ class PartitionReader:
         """Messages in `_ready`."""
         self._positions = {each: Position(at.next, at.end) for each, at in known.items()}
         """Behind what was read; of the thread alone."""
+        self._reached: dict[Partition, int] = {}
+        """The offset behind all that there was when a partition was last read to its end: marks of transactions have
+        offsets, too, and are no messages.
+        """
+        self._unread: int | None = None
+        """Offsets behind what was read, by the last answers of the brokers; None: there is none yet."""
         self._restored_ids = topic_ids
         self.topic_ids: dict[str, str] = {}
         """Of the topics that are read; there before their partitions are found."""
@@ -112,6 +120,11 @@ class PartitionReader:
             if self._failure is not None:
                 raise self._failure
             return None
+
+    def pending(self) -> int | None:
+        """How many messages `take` has yet to give, as far as the brokers have said; None: they have not yet."""
+        with self._changed:
+            return None if self._unread is None else self._unread + sum(self._ahead.values())
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
         """Let the group say that it has read until there."""
@@ -195,7 +208,7 @@ class PartitionReader:
     def _read(self, consumer: Any) -> None:
         discover_s = self._settings.discover_ms / 1000
         same_s = min(discover_s, _SAME_TOPICS_S)
-        discover_at, same_at = time.monotonic() + discover_s, time.monotonic() + same_s
+        discover_at, same_at, count_at = time.monotonic() + discover_s, time.monotonic() + same_s, 0.0
         while self._wait_for_room():
             self._pause(consumer)
             self._commit(consumer)
@@ -213,8 +226,22 @@ class PartitionReader:
             messages = consumer.consume(self._settings.batch_rows, _LINGER_S) or consumer.consume(1, _IDLE_S)
             if messages:
                 self._on_messages(consumer, messages)
+            if time.monotonic() >= count_at:
+                self._count_unread(consumer)
+                count_at = time.monotonic() + _COUNT_S
             self._check_brokers(consumer)
         self._commit(consumer, wait=True)
+
+    def _count_unread(self, consumer: Any) -> None:
+        unread = 0
+        for partition, at in self._positions.items():
+            if not at.is_done:
+                _, end = consumer.get_watermark_offsets(self._place(partition), cached=True)
+                if end < 0:
+                    return  # nothing of it has come yet
+                until = end if at.end is None else min(end, at.end)
+                unread += max(0, until - max(at.next, self._reached.get(partition, 0)))
+        self._unread = unread
 
     def _is_all_read(self) -> bool:
         return all(at.is_done for at in self._positions.values())
@@ -284,6 +311,7 @@ class PartitionReader:
         name, partition = problem.name(), Partition(message.topic() or "", message.partition() or 0)
         if name == "_PARTITION_EOF":
             at = self._positions[partition]
+            self._reached[partition] = message.offset()
             if at.end is not None and message.offset() >= at.end and not at.is_done:
                 at.next = at.end
                 self._put(Chunk(partition, [], Position(at.next, at.end)))

@@ -52,7 +52,7 @@ class ReadingSettings:
             group_id=self.group or NO_GROUP,
             enable_auto_commit=False,
             enable_auto_offset_store=False,
-            enable_partition_eof=self.bounded,
+            enable_partition_eof=True,
             auto_offset_reset="error",
             isolation_level=self.isolation,
             error_cb=on_error,

@@ -6,6 +6,7 @@ import io
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from math import isnan
 from typing import Any
 
 import fastavro
@@ -30,6 +31,7 @@ from understudy import (
 )
 from understudy.actors.flow.records import rows_of
 from understudy.messages import CheckpointId
+from understudy.runtime.connectors.kafka import partition_reader
 
 from .topics import put
 
@@ -243,6 +245,26 @@ def test_records_of_aborted_and_open_transactions_are_not_read(kafka: KafkaBroke
     assert numbers(begin().rest()) == [0, 2]
     assert numbers(begin(isolation="read_uncommitted").rest()) == [0, 1, 2, 3]
     producer.abort_transaction(WAIT_S)
+
+
+def test_it_says_how_far_behind_it_is(
+    kafka: KafkaBroker, topic: str, begin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind the last record of each partition is the mark of its transaction."""
+    monkeypatch.setattr(partition_reader, "_COUNT_S", 0.0)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": f"{topic}-behind"})
+    producer.init_transactions()
+    producer.begin_transaction()
+    for value in range(9):
+        producer.produce(topic, str(value).encode(), partition=value % 3)
+    producer.commit_transaction()
+    reading = begin(bounded=False, batch_rows=1)
+    pending: list[float] = []
+    while not pending or pending[-1] != 0:
+        reading.source.poll()
+        pending += [] if isnan(found := reading.source._pending()) else [found]
+    assert pending[0] <= 9 + 3
+    assert max(pending) > 0
 
 
 def test_a_paused_split_holds_no_other_up(kafka: KafkaBroker, topic: str, begin: Any) -> None:

@@ -39,13 +39,14 @@ class Message:
 def reader_of(*topics: str, **positions: Position) -> Any:
     """Without its thread. `positions`: of partitions, by their splits."""
     reader: Any = PartitionReader.__new__(PartitionReader)
-    reader._kafka = SimpleNamespace(Message=Message)
+    reader._kafka = SimpleNamespace(Message=Message, TopicPartition=lambda *place: place)
     reader._settings = SimpleNamespace(topics=topics)
     reader._decoder = SimpleNamespace(decode=lambda _, messages: [each.at for each in messages])
     places = {Partition(name.rpartition("_")[0], int(name.rpartition("_")[2])): at for name, at in positions.items()}
     reader._positions = places
     reader._changed, reader._wake = Condition(), lambda: None
-    reader._ready, reader._ahead = {}, {}
+    reader._ready, reader._ahead, reader._reached = {}, {}, {}
+    reader._found, reader._paused, reader._unread = None, frozenset(), None
     return reader
 
 
@@ -76,6 +77,41 @@ def test_the_ends_of_several_partitions_come_together() -> None:
     assert reader._is_all_read()
     assert [chunk.position.next for chunk in reader._ready[Partition("orders", 0)]] == [2]
     assert [chunk.position.next for chunk in reader._ready[Partition("orders", 1)]] == [1, 3]
+
+
+def consumer_with(**ends: int) -> Any:
+    """It knows where partitions end, by their splits; -1001 is librdkafka's for those it has not heard of."""
+    answers = {(name.rpartition("_")[0], int(name.rpartition("_")[2])): end for name, end in ends.items()}
+    return SimpleNamespace(get_watermark_offsets=lambda place, cached: (0, answers[place]))
+
+
+def test_what_is_pending_is_what_is_unread_and_what_is_read_ahead() -> None:
+    reader = reader_of("orders", orders_0=Position(0), orders_1=Position(5))
+    assert reader.pending() is None
+    reader._count_unread(consumer_with(orders_0=10, orders_1=-1001))
+    assert reader.pending() is None, "one of them is not known yet"
+    reader._count_unread(consumer_with(orders_0=10, orders_1=8))
+    assert reader.pending() == 13
+    reader._on_messages(None, [Message(0), Message(1)])
+    reader._count_unread(consumer_with(orders_0=10, orders_1=8))
+    assert reader.pending() == 13, "none is taken"
+    reader.take(frozenset())
+    assert reader.pending() == 11
+
+
+def test_marks_of_transactions_are_not_pending_at_the_end_of_a_partition() -> None:
+    reader = reader_of("orders", orders_0=Position(0))
+    end = SimpleNamespace(name=lambda: "_PARTITION_EOF")
+    reader._on_messages(None, [Message(0), Message(1), Message(3, end)])
+    reader._count_unread(consumer_with(orders_0=3))
+    reader.take(frozenset())
+    assert reader.pending() == 0
+
+
+def test_of_a_bounded_partition_what_comes_after_its_end_is_not_pending() -> None:
+    reader = reader_of("orders", orders_0=Position(0, 2), orders_1=Position(4, 4))
+    reader._count_unread(consumer_with(orders_0=10))
+    assert reader.pending() == 2
 
 
 @pytest.mark.parametrize("topics", [("orders",), ("orders", "refunds")])
