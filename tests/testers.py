@@ -36,6 +36,7 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
+from understudy.runtime.clusters.template import forked
 from understudy.runtime.simulation.trials.budget import BUDGET
 
 from .shared_out import Group, Queue
@@ -117,7 +118,7 @@ class Testers:
         sys.stderr.flush()
         ours, theirs = Pipe()
         collected_by = os.getpid()
-        pid = os.fork()
+        pid = forked()
         if pid == 0:
             ours.close()
             for other in self._alive:

@@ -1,6 +1,6 @@
 """The template process: forks TaskManagers that have everything imported already.
 
-A LocalCluster starts one template, a process of one thread that has imported the runtime and then only waits. Asked
+A LocalCluster starts one template, a process that has imported the runtime and then only waits, in one thread. Asked
 for a TaskManager it forks, which takes milliseconds where a new interpreter takes most of a second; and it tells how
 each child ended. When the cluster's end of the socket closes, for whatever reason, it kills its children and ends.
 
@@ -24,6 +24,7 @@ import signal
 import socket
 import struct
 import sys
+import warnings
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NoReturn
@@ -124,6 +125,15 @@ def receive_streams(peer: socket.socket) -> tuple[int, int] | None:
     return (fds[0], fds[1]) if data else None
 
 
+def forked() -> int:
+    """As `os.fork`, of a process without threads of its own. Libraries may have some, as NumPy's BLAS and Arrow's
+    allocator do, which are prepared for forks: Python's warning of them, from 3.12 on, is not shown.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        return os.fork()
+
+
 def describe_exit_code(code: int) -> str:
     """How a process ended, as people say it; a negative code is a signal's."""
     if code >= 0:
@@ -214,7 +224,7 @@ class Template:
         _flush()
         try:
             last_word = mmap.mmap(-1, 1)
-            pid = os.fork()
+            pid = forked()
         except OSError as error:  # too many processes, or too little memory: the others go on
             self._tell(Exited(token, f"could not be forked: {error}"))
             return

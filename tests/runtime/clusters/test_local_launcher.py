@@ -56,6 +56,24 @@ def test_a_python_that_ends_before_it_has_started_anything_is_named_in_the_jobs_
             job.wait(timeout=400)
 
 
+WARNED = """
+from understudy import LocalCluster, StreamEnvironment
+
+env = StreamEnvironment()
+env.from_collection([1]).collect(name="out")
+with LocalCluster() as cluster:
+    print(cluster.submit(env).wait(timeout=400))
+"""
+
+
+def test_who_asks_python_for_all_warnings_hears_of_no_fork_beside_threads(tmp_path: Path) -> None:
+    """From 3.12 on Python counts those of NumPy's BLAS and of Arrow's allocator, which are prepared for it."""
+    (tmp_path / "job.py").write_text(WARNED)
+    command, warnings = [sys.executable, "job.py"], {"PYTHONWARNINGS": "always::DeprecationWarning"}
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | warnings, capture_output=True, text=True, check=False)
+    assert (done.returncode, [line for line in done.stderr.splitlines() if "fork" in line]) == (0, [])
+
+
 @pytest.mark.parametrize("threads", range(4))
 def test_where_no_more_threads_can_be_started_the_cluster_says_what_to_do_and_leaves_none(
     threads: int, monkeypatch: pytest.MonkeyPatch
