@@ -101,7 +101,7 @@ def test_bytes_that_are_no_array_are_malformed(parts: tuple[Any, ...]) -> None:
         (np.complex64(1 + 2j), 1 + 2j),
         (np.uint64(2**64 - 1), 2**64 - 1),
         (np.bytes_(b"a"), b"a"),
-        (np.datetime64("NaT"), None),
+        (np.datetime64("NaT", "ns"), None),
     ],
     ids=repr,
 )

@@ -161,7 +161,9 @@ def test_a_selector_is_made_of_columns_or_of_one_function(parts: tuple[Any, ...]
         KeySelector(*parts)
 
 
-@pytest.mark.parametrize("key", [[1], {}, {1}, 1j, object(), np.longdouble(1), np.array([1]), np.datetime64("NaT")])
+@pytest.mark.parametrize(
+    "key", [[1], {}, {1}, 1j, object(), np.longdouble(1), np.array([1]), np.datetime64("NaT", "ns")]
+)
 def test_a_key_of_a_type_without_a_hash_is_refused_with_its_place(key: Any) -> None:
     selector = KeySelector(lambda record: key if record == 2 else 1)
     for use in (selector.keys, selector.keyed_rows, lambda batch: selector.key_groups(batch, 128)):

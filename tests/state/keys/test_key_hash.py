@@ -129,7 +129,7 @@ REFUSED: list[Any] = [
     np.void(b"a"),
     *(np.datetime64(1, unit) for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")),
     *(np.timedelta64(1, unit) for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")),
-    np.datetime64("NaT"),
+    np.datetime64("NaT", "ns"),
     np.timedelta64("NaT"),
     np.array(1),
     np.array([1]),
