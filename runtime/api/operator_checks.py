@@ -179,10 +179,25 @@ def _check_defines_process(operator: Operator, index: int) -> None:
         if hasattr(operator, record_method):
             check_runs(f"{kind}.{record_method}", getattr(operator, record_method), COLLECT)
             if operator.inputs == 1:
-                check_arguments(operator, KeyedOperator, record_method)
+                _check_takes_each(operator)
                 return
             hint = f"; {record_method} of two inputs is called on a KeyedOperator, or where it is `async def`"
         raise InvalidOperator(f"{kind} does not define {batch_method}(self, batch, out){hint}")
+
+
+def _check_takes_each(operator: Operator) -> None:
+    """Of one without a key whose `process` takes one record at a time."""
+    kind = type(operator).__name__
+    check_arguments(operator, KeyedOperator, "process")
+    if operator.takes != "records":
+        raise InvalidOperator(
+            f"{kind}.process takes one record at a time, and `takes = {operator.takes!r}` asks for whole batches: take "
+            f"that out, or define process_batch(self, batch, out)"
+        )
+    if getattr(operator, "compiled", False):
+        raise InvalidOperator(
+            f"{kind}: `compiled = True` is for a KeyedOperator: make it one, behind key_by, or take that out"
+        )
 
 
 _OF_FLINK = {

@@ -57,6 +57,18 @@ class Yielding(Operator):
         yield record
 
 
+class OneOfWholeBatches(Operator):
+    takes = "columns"
+
+    def process(self, record: Any, out: Collector) -> None: ...
+
+
+class CompiledWithoutAKey(Operator):
+    compiled = True
+
+    def process(self, record: Any, out: Collector) -> None: ...
+
+
 class OneEared(KeyedOperator):
     inputs = 2
 
@@ -131,6 +143,8 @@ class TestOperators:
                 r"Misplaced\.process cannot be called with \(record, out\).*`def process\(self, record, out\)`",
             ),
             (Yielding, r"Yielding\.process is a generator.*out\.collect"),
+            (OneOfWholeBatches, "`takes = 'columns'` asks for whole batches: take that out, or define process_batch"),
+            (CompiledWithoutAKey, "`compiled = True` is for a KeyedOperator"),
             (Unfinished, "Unfinished is abstract: it does not define rule"),
             (Demanding, "Demanding cannot be made without arguments .*: give an instance"),
             (dict, "wanted a subclass of Operator, found the class dict"),
