@@ -78,6 +78,14 @@ def test_the_ends_of_several_partitions_come_together() -> None:
     assert [chunk.position.next for chunk in reader._ready[Partition("orders", 1)]] == [1, 3]
 
 
+def test_what_was_taken_leaves_room_for_as_many_messages() -> None:
+    reader = reader_of("orders", orders_0=Position(0))
+    reader._found, reader._paused = None, frozenset()
+    reader._on_messages(None, [Message(0), Message(1), Message(2)])
+    assert reader.take(frozenset()).records == [0, 1, 2]
+    assert reader._ahead == {Partition("orders", 0): 0}
+
+
 @pytest.mark.parametrize("topics", [("orders",), ("orders", "refunds")])
 @given(data=st.data())
 def test_each_partition_gets_its_own_messages_in_order(topics: tuple[str, ...], data: st.DataObject) -> None:
