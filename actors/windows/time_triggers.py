@@ -115,29 +115,33 @@ class ContinuousProcessingTimeTrigger(ProcessingTimeTrigger):
         self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
     ) -> TriggerResult:
         if context.get("next") is None:
-            now_ms = context.processing_time()
-            self._await(window_start(now_ms, 0, self.interval_ms) + self.interval_ms, window, context)
+            self._await(self._multiple_after(context.processing_time()), window, context)
         return CONTINUE
 
     def on_processing_time(self, time_ms: int, window: Window, context: TriggerContext) -> TriggerResult:
-        if time_ms == context.get("next"):
-            self._await(time_ms + self.interval_ms, window, context)
-            return FIRE
-        return super().on_processing_time(time_ms, window, context)
+        next_ms = context.get("next")
+        if time_ms not in (next_ms, window.max_timestamp):
+            return CONTINUE
+        self._await(self._multiple_after(time_ms) if time_ms == next_ms else next_ms, window, context)
+        return FIRE
 
     def on_merge(self, window: Window, context: TriggerContext) -> None:
         if times := context.of_merged("next"):
             self._await(min(times), window, context)
 
     def clear(self, window: Window, context: TriggerContext) -> None:
+        super().clear(window, context)
         if (next_ms := context.get("next")) is not None:
             context.delete_processing_time(next_ms)
 
+    def _multiple_after(self, time_ms: int) -> int:
+        return window_start(time_ms, 0, self.interval_ms) + self.interval_ms
+
     def _await(self, next_ms: int, window: Window, context: TriggerContext) -> None:
+        """A multiple, and the window's end if that comes before it: which it does not in a session that grows."""
         end_ms = window.max_timestamp
-        at_ms = end_ms if context.processing_time() < end_ms < next_ms else next_ms
-        context.put("next", at_ms)
-        context.at_processing_time(at_ms)
+        context.put("next", next_ms)
+        context.at_processing_time(end_ms if context.processing_time() < end_ms < next_ms else next_ms)
 
 
 def event_time() -> Trigger:

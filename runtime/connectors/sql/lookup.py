@@ -142,8 +142,8 @@ class SqlLookupJoin(Operator):
     async def close(self) -> None:
         if hasattr(self, "_threads"):
             self._threads.shutdown(wait=False, cancel_futures=True)
-            while not self._idle.empty():
-                self._idle.get().close()
+            while (connection := self._take_idle()) is not None:
+                connection.close()
 
     async def process_batch(self, records: list[Any], out: Collector) -> None:
         lefts = [mapping_of(record) for record in records]
@@ -214,7 +214,7 @@ class SqlLookupJoin(Operator):
         database = self._relation.database
 
         def read() -> Rows:
-            connection = database.engine.connect() if self._idle.empty() else self._idle.get()
+            connection = self._take_idle() or database.engine.connect()
             try:
                 found = _rows_of_keys(self._relation, connection, keys)
                 connection.rollback()
@@ -232,6 +232,13 @@ class SqlLookupJoin(Operator):
             key = tuple(row[place] for place in key_places)
             by_key.setdefault(key, []).append(tuple(row[place] for place in places))
         return by_key
+
+    def _take_idle(self) -> Connection | None:
+        """Never waits: whoever has a connection gives none back when it fails."""
+        try:
+            return self._idle.get_nowait()
+        except queue.Empty:
+            return None
 
 
 def _rows_of_keys(relation: Relation, connection: Connection, keys: list[Key]) -> Rows:

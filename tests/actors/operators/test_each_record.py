@@ -29,6 +29,14 @@ class Timed(Operator):
         out.collect((record, self.timestamp))
 
 
+class Closing(Operator):
+    def process(self, record: str, out: Collector) -> None:
+        out.collect(record)
+
+    def on_end(self, out: Collector) -> None:
+        out.emit(["the end"])
+
+
 class Failing(Operator):
     def process(self, record: int, out: Collector) -> None:
         if record == 7:
@@ -58,6 +66,13 @@ def test_the_time_is_known_while_the_record_is_processed() -> None:
     with OperatorHarness(Timed) as harness:
         harness.process(["a", "b"], timestamps=[10, 20])
         assert harness.output() == [("a", 10), ("b", 20)]
+
+
+def test_the_time_of_a_record_is_no_later_ones() -> None:
+    with OperatorHarness(Closing) as harness:
+        harness.process(["a"], timestamps=[10])
+        harness.end()
+        assert harness.timed_output() == [("a", 10), ("the end", None)]
 
 
 def test_a_failure_names_the_record() -> None:

@@ -113,6 +113,14 @@ def test_what_is_fed_by_something_that_goes_on_goes_on() -> None:
     assert ended(program, *was) == {"s": [True], "other": [False], "t": [False]}
 
 
+def test_a_loop_has_ended_when_what_feeds_it_has() -> None:
+    edges = [edge("s", "head"), edge("head", "tail"), edge("tail", "head", feedback=True)]
+    program = graph(chain("s"), chain("head"), chain("tail"), edges=edges)
+    for has in (True, False):
+        was = [(chain(each), [{}], [has]) for each in ("s", "head", "tail")]
+        assert ended(program, *was) == {"s": [has], "head": [has], "tail": [has]}
+
+
 def test_what_was_in_flight_goes_to_the_same_subtask_of_the_same_vertex() -> None:
     channel = ChannelStateHandle(0, SubtaskIndex(0), (0, 1), inline_handle(b"x"))
     was = checkpoint((chain("t", parallelism=2), [{}, {}], [False, False], [(channel,), ()]))

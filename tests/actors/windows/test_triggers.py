@@ -119,6 +119,13 @@ def test_continuous_event_time_fires_at_each_multiple_and_at_the_end() -> None:
     assert stage.holds() == (0, 0)
 
 
+def test_continuous_event_time_goes_on_from_the_earliest_of_the_sessions_that_merge() -> None:
+    stage = counting(session(10), continuous_event_time(4))
+    put(stage, 1, 13, 10)
+    assert [stage.advance(time) for time in (3, 4, 8, 21, 22)] == [[], [3], [3], [3, 3, 3], [3]]
+    assert stage.holds() == (0, 0)
+
+
 def test_continuous_event_time_over_everything_ends_with_the_data() -> None:
     stage = counting(global_window(), continuous_event_time(3000))
     put(stage, 20, 999)
@@ -151,6 +158,17 @@ def test_continuous_processing_time_ends_with_a_window_of_processing_time() -> N
     stage.clock(1)
     put(stage, 0, 0)
     assert [stage.clock(time) for time in (4, 8, 9, 20)] == [[2], [2], [2], []]
+    assert stage.holds() == (0, 0)
+
+
+def test_continuous_processing_time_keeps_to_its_multiples_in_a_session_that_grows() -> None:
+    stage = counting(session(10, time="processing"), continuous_processing_time(16))
+    for time in (0, 6, 12):
+        assert stage.clock(time) == []
+        put(stage, 0)
+    assert [stage.clock(time) for time in (15, 16, 20)] == [[], [3], []]
+    put(stage, 0)
+    assert [stage.clock(time) for time in (28, 29, 50)] == [[], [4], []]
     assert stage.holds() == (0, 0)
 
 

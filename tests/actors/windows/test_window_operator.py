@@ -123,6 +123,14 @@ def test_a_record_in_a_gap_between_windows_is_dropped_and_not_late() -> None:
     assert (stage.late(), stage.operator.late_records, stage.holds()) == ([], 0, (0, 0))
 
 
+@pytest.mark.filterwarnings("ignore:sliding")
+def test_a_record_in_a_gap_is_late_when_a_window_at_its_time_would_be_over_with_its_lateness() -> None:
+    stage = summed(sliding(10, 25), allowed_lateness_ms=5)
+    stage.put_watermark(20)
+    stage.put(("a", 1), ("a", 2), at=[15, 16])
+    assert (stage.late(), stage.operator.late_records) == ([("a", 1)], 1)
+
+
 def test_a_record_behind_its_own_split_is_late_by_that_and_windows_fire_by_the_watermark_of_all() -> None:
     """A slower split has not come as far, so nothing fires before it has."""
     stage = summed(tumbling(10), allowed_lateness_ms=5)

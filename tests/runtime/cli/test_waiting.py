@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from understudy.runtime.cli.waiting import await_reply
+from understudy.messages import CheckpointHistory, CheckpointId, CheckpointStatistics, JobId
+from understudy.runtime.cli.interrupts import Interrupts
+from understudy.runtime.cli.waiting import _how_far, await_reply
 from understudy.runtime.clusters.job_future import JobFuture
 from understudy.runtime.system.future import ActorFuture
 
@@ -67,3 +71,30 @@ def test_afterwards_it_is_as_before() -> None:
     before = signal.getsignal(signal.SIGINT)
     assert await_reply("waiting", Looked(lambda _: None)) == "the answer"
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_signals_that_are_taken_over_again_are_given_back_all_the_same() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with Interrupts() as interrupts:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # as a library does
+        interrupts.arm()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        assert interrupts.exit_code == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def under_way(number: int, kind: str) -> CheckpointStatistics:
+    return CheckpointStatistics(CheckpointId(number), kind, "in_progress", 0, 0, 0, 4)
+
+
+def test_how_far_a_savepoint_is_says_nothing_of_a_checkpoint_beside_it() -> None:
+    checkpoint, savepoint = under_way(2, "checkpoint"), under_way(1, "savepoint")
+
+    def how_far(*found: CheckpointStatistics) -> str:
+        history = CheckpointHistory(JobId("job"), 2, 0, 0, CheckpointId(0), found)
+        cluster: Any = SimpleNamespace(checkpoints=lambda _: history)
+        return _how_far(cluster, JobId("job"))
+
+    assert how_far(checkpoint) == "waiting for its turn"
+    assert how_far(checkpoint, savepoint) == "0 of 4 subtasks, 0 bytes"

@@ -35,3 +35,12 @@ def test_the_page_has_no_path_of_a_checkpoint_whose_files_are_gone() -> None:
     assert (shown["path"], shown["discarded"]) == ("/checkpoints/job/chk-7", False)
     shown = page_view.checkpoint(view, replace(there, discarded=True))
     assert (shown["path"], shown["discarded"]) == ("", True)
+
+
+def test_a_checkpoint_under_way_says_which_subtasks_it_waits_for() -> None:
+    view = job_view(vertices=2, parallelism=2)
+    under_way, whole, _ = history_of(view).checkpoints
+    shown = page_view.gantt(view, under_way)
+    assert (shown["subtasks"]["v"], shown["subtasks"]["i"]) == ([0, 1], [1, 1])
+    assert shown["missing"] == [[0, 0], [1, 0]]
+    assert page_view.gantt(view, whole)["missing"] == []

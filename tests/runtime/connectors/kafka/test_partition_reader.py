@@ -114,6 +114,13 @@ def test_of_a_bounded_partition_what_comes_after_its_end_is_not_pending() -> Non
     assert reader.pending() == 2
 
 
+def test_what_was_taken_leaves_room_for_as_many_messages() -> None:
+    reader = reader_of("orders", orders_0=Position(0))
+    reader._on_messages(None, [Message(0), Message(1), Message(2)])
+    assert reader.take(frozenset()).records == [0, 1, 2]
+    assert reader._ahead == {Partition("orders", 0): 0}
+
+
 @pytest.mark.parametrize("topics", [("orders",), ("orders", "refunds")])
 @given(data=st.data())
 def test_each_partition_gets_its_own_messages_in_order(topics: tuple[str, ...], data: st.DataObject) -> None:
