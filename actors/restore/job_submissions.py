@@ -139,7 +139,7 @@ class JobSubmissions:
         claim = None
         if wanted.resume:
             claim = self._claim(wanted)
-            claim.start(newest.checkpoint_id, newest.metadata_path)
+            claim.start(newest.checkpoint_id, newest.metadata_path, _counts_anyway(wanted))
         return JobKept(kept, None, claim, is_taken_over=True)
 
     def _runs(self, wanted: SubmitJob) -> JobRuns:
@@ -161,7 +161,7 @@ class JobSubmissions:
             if origin is None:
                 claim.start(CheckpointId(0), "")
             else:
-                claim.start(origin.checkpoint.checkpoint_id, path_to_keep(origin))
+                claim.start(origin.checkpoint.checkpoint_id, path_to_keep(origin), _counts_anyway(wanted))
         except BaseException:
             with suppress(OSError):
                 claim.end(RunOutcome.NOT_STARTED)
@@ -171,3 +171,7 @@ class JobSubmissions:
     def _kept(self, wanted: SubmitJob, origin: FoundOrigin | None) -> JobKept:
         first_id = FIRST_CHECKPOINT_ID if origin is None else origin.next_checkpoint_id
         return JobKept(self._high_availability.add_job(wanted, first_id), origin)
+
+
+def _counts_anyway(wanted: SubmitJob) -> str:
+    return wanted.restore_from or "" if wanted.restore_anyway else ""

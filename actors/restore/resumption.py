@@ -42,7 +42,7 @@ class Resumption:
         """None for a fresh start. Raises NoReadableCheckpoint; StateDoesNotFit for the newest that can be read; and
         CannotRestore when storage does not answer, or what counts anyway cannot be used.
         """
-        if self._wanted.restore_anyway:
+        if self._wanted.restore_anyway and not self._has_counted():
             return find_origin(self._wanted, self._savepoints)
         for path in self._paths():
             if path not in self._tried and (found := self._at(path)) is not None:
@@ -107,9 +107,22 @@ class Resumption:
             self._is_unusable(path, str(error.__cause__))
             return None
 
+    def _has_counted(self) -> bool:
+        """Whether the run before was to go back to the same savepoint: who starts a service again writes the same."""
+        if not self._runs or self._runs[0].counted_anyway != self._wanted.restore_from:
+            return False
+        log.warning(
+            '%s: %s has counted already: the run before was started with it and resume="savepoint", too. The job goes '
+            'on from what that run has left. Write resume="latest" from now on; to go back once more, start the job '
+            "with that first, and stop it",
+            self._job,
+            self._wanted.restore_from,
+        )
+        return True
+
     def _warn_of_unused(self, found: FoundOrigin) -> None:
         """Of a savepoint that was named, and that no run has begun from yet."""
-        if self._wanted.restore_from is None:
+        if self._wanted.restore_from is None or self._wanted.restore_anyway:
             return
         try:
             named = path_to_keep(find_origin(self._wanted, self._savepoints))

@@ -230,8 +230,9 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         `allow_non_restored_state`: state of operators that the program does not have is left behind.
         `resume="latest"`: the job owns its name in the environment's checkpoint_dir, and goes on from the newest whole
         checkpoint of the jobs that owned it before; `from_savepoint` counts when there is none. With
-        `resume="savepoint"` it owns its name too, and `from_savepoint` counts whatever there is. Raises AlreadyRunning,
-        AlreadyFinished, NoReadableCheckpoint. See docs/savepoints.md, "A driver that dies".
+        `resume="savepoint"` it owns its name too, and `from_savepoint` counts whatever there is, once: the same again
+        is as "latest". Raises AlreadyRunning, AlreadyFinished, NoReadableCheckpoint. See docs/savepoints.md, "A driver
+        that dies".
         """
         self._running()
         warn_of_no_name(name, resume)

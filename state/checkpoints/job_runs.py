@@ -84,6 +84,8 @@ class JobRun:
     newest_id: CheckpointId = CheckpointId(0)
     """The newest checkpoint of its own that it is known to have completed; 0 for none."""
     outcome: RunOutcome = RunOutcome.NONE
+    counted_anyway: str = ""
+    """The savepoint that it was to go back to, as whoever submitted it wrote it; empty for none."""
 
 
 @dataclass(slots=True)
@@ -251,9 +253,17 @@ class RunClaim:
         """Raises LostOwnership when another run has begun."""
         self.runs.confirm(self._number)
 
-    def start(self, origin_id: CheckpointId, origin_path: str) -> None:
+    def start(self, origin_id: CheckpointId, origin_path: str, counted_anyway: str = "") -> None:
         """Its tasks are about to be started, from this checkpoint if there is one."""
-        self._write(replace(self.run, has_started=True, origin_id=origin_id, origin_path=origin_path))
+        self._write(
+            replace(
+                self.run,
+                has_started=True,
+                origin_id=origin_id,
+                origin_path=origin_path,
+                counted_anyway=counted_anyway,
+            )
+        )
 
     def renew(self) -> None:
         """Raises LostOwnership."""

@@ -196,6 +196,27 @@ def test_a_savepoint_that_counts_anyway_goes_before_all_runs(past: Past) -> None
     assert past.found(anyway) == "job-0/2"
 
 
+def test_one_that_counts_anyway_counts_once_though_the_command_is_repeated(
+    past: Past, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As by a supervisor that starts the service again."""
+    past.store(JobId("job-0"), 2)
+    past.run(3)
+    for _ in range(2):
+        claim = past.claim()
+        claim.start(CheckpointId(2), "job-0/chk-2/_metadata", "job-0/chk-2")
+        past.store(claim.run.job_id, 4)
+        claim.end(RunOutcome.FAILED)
+        caplog.clear()
+        assert past.found(anyway) == f"{claim.run.job_id}/4"
+        assert 'has counted already: the run before was started with it and resume="savepoint"' in caplog.text
+        past.storage.delete("job-0/chk-2/_metadata")
+    latest = past.run(5)
+    past.store(JobId("job-0"), 2)
+    assert past.found() == f"{latest}/5"
+    assert past.found(anyway) == "job-0/2", "a run of another command lies between"
+
+
 def test_one_that_counts_anyway_and_is_gone_is_no_reason_to_take_another(past: Past) -> None:
     past.run(3)
     with pytest.raises(CannotRestore, match="job-0/chk-2"):

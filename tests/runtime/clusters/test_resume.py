@@ -353,9 +353,14 @@ def test_back_to_a_savepoint_once_and_then_from_the_newest(service: Service) -> 
         service.start()
     Witness(back).checkpoints(1)
     ended(back)
+    again = service.cluster.submit(service.env(), "service", from_savepoint=savepoint, resume="savepoint")
+    assert again.restored_from is not None
+    assert again.restored_from.job_id == back.job_id, "the same command, as of a supervisor"
+    Witness(again).checkpoints(1)
+    ended(again)
     after = service.start()
     assert after.restored_from is not None
-    assert after.restored_from.job_id == back.job_id
+    assert after.restored_from.job_id == again.job_id
     ended(after)
 
 
