@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from datetime import date, datetime, time
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ....actors.errors import MarkerMoved
@@ -57,8 +59,8 @@ redis.call('HSET', KEYS[2], ARGV[2], ARGV[4])
 return 1
 """
 _MOST_FIELDS = 3_900
-"""Of an entry: one call within a script takes less than 8,000 arguments, and a script that fails there has added the
-entries before.
+"""Of an entry, which has one at least: one call within a script takes less than 8,000 arguments, and a script that fails
+there has added the entries before.
 """
 _LIST = f"""{_GUARD}
 for at = 6, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[at]) end
@@ -149,9 +151,12 @@ class RedisStreamSink(_AppendSink):
         if not isinstance(batch, pa.RecordBatch):
             for record in batch:
                 self._check(len(_texts(mapping_of(record))))
-        elif batch.num_columns > _MOST_FIELDS:
-            valid = [column.is_valid().to_numpy(zero_copy_only=False) for column in batch.columns]
-            self._check(int(sum(valid).max(initial=1)))
+        elif batch.num_rows and (
+            batch.num_columns > _MOST_FIELDS or all(column.null_count for column in batch.columns)
+        ):
+            fields = _values_of_rows(batch)
+            self._check(int(fields.min()))
+            self._check(int(fields.max()))
         super().write(batch)
 
     def _check(self, fields: int) -> None:
@@ -284,6 +289,14 @@ class RedisUpsertSink(IdempotentSink):
 
 def _mappings(batch: Batch) -> list[dict[str, Any]]:
     return with_dicts(batch) if isinstance(batch, pa.RecordBatch) else [mapping_of(record) for record in batch]
+
+
+def _values_of_rows(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """How many each row has."""
+    found = np.zeros(batch.num_rows, np.int64)
+    for column in batch.columns:
+        found += column.is_valid().to_numpy(zero_copy_only=False)
+    return found
 
 
 def _texts(record: dict[str, Any]) -> dict[str, Any]:

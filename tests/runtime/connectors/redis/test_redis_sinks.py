@@ -74,10 +74,23 @@ def test_values_become_texts_and_none_no_field(redis: RedisServer) -> None:
     assert fields == {"text": "ä", "n": "1", "x": "0.5", "yes": "true", "list": '[1, "a"]', "raw": "b"}
 
 
-def test_a_record_without_a_value_is_refused_before_anything_is_written(redis: RedisServer) -> None:
+@pytest.mark.parametrize("columnar", [False, True])
+@pytest.mark.parametrize("schema", [pa.schema([("n", pa.int64()), ("m", pa.string())]), pa.schema([])])
+def test_a_record_without_a_value_is_refused_before_anything_is_written(
+    redis: RedisServer, columnar: bool, schema: pa.Schema
+) -> None:
+    """A script that fails at it would have added those before it, and with each try again."""
+    records = [dict.fromkeys(schema.names, None) | dict.fromkeys(schema.names[:1], 1), dict.fromkeys(schema.names)]
     running = Running(RedisStreamSink(redis.url, "out"))
     with pytest.raises(RecordMismatch, match="needs a field"):
-        running.take({"n": 1}, {"n": None})
+        if columnar:
+            running.operator.write(pa.RecordBatch.from_struct_array(pa.array(records, pa.struct(schema))))
+        else:
+            running.take(*records)
+    running.operator.write(pa.RecordBatch.from_pydict({"n": [None, 1], "m": ["a", None]}))
+    running.checkpoint(1)
+    running.complete(1)
+    assert [fields for _, fields in redis.client.xrange("out")] == [{"m": "a"}, {"n": "1"}]
 
 
 @pytest.mark.parametrize("columnar", [False, True])
