@@ -59,7 +59,7 @@ redis.call('HSET', KEYS[2], ARGV[2], ARGV[4])
 return 1
 """
 _MOST_FIELDS = 3_900
-"""Of an entry, which has one at least: one call within a script takes less than 8,000 arguments, and a script that fails
+"""Of an entry, which has at least one: a call within a script takes less than 8,000 arguments, and a script that fails
 there has added the entries before.
 """
 _LIST = f"""{_GUARD}
