@@ -47,6 +47,8 @@ class _Order:
     kind: str
     about: str
     """The job, or the savepoint that is disposed of."""
+    message: Any
+    """To the JobManager."""
     task: asyncio.Task[Json]
     done_at: float = math.inf
 
@@ -67,7 +69,7 @@ class Orders:
                 "the setting incremental_checkpoints"
             )
         order = RequestCheckpoint(job_id, kind == "FULL")
-        return self._begin("checkpoint", job_id, lambda: _checkpoint(self._desk.ask(order, math.inf)), wanted)
+        return self._begin("checkpoint", job_id, order, lambda: _checkpoint(self._desk.ask(order, math.inf)), wanted)
 
     async def savepoint(self, job_id: JobId, wanted: Json) -> str:
         """/jobs/:jobid/savepoints. The id of the order."""
@@ -76,12 +78,12 @@ class Orders:
             order: Any = CancelWithSavepoint(job_id, directory)
         else:
             order = TriggerSavepoint(job_id, directory)
-        return self._begin("savepoint", job_id, lambda: _savepoint(self._desk.ask(order, math.inf)), wanted)
+        return self._begin("savepoint", job_id, order, lambda: _savepoint(self._desk.ask(order, math.inf)), wanted)
 
     async def stop(self, job_id: JobId, wanted: Json) -> str:
         """/jobs/:jobid/stop. The id of the order, whose outcome is that of a savepoint."""
         order = StopWithSavepoint(job_id, _text(wanted, "targetDirectory"), _flag(wanted, "drain"))
-        return self._begin("savepoint", job_id, lambda: _savepoint(self._desk.ask(order, math.inf)), wanted)
+        return self._begin("savepoint", job_id, order, lambda: _savepoint(self._desk.ask(order, math.inf)), wanted)
 
     async def cancel(self, job_id: JobId) -> None:
         await self._desk.ask(CancelJob(job_id))
@@ -96,7 +98,7 @@ class Orders:
         given = _trigger_id(wanted)
         if given is None or given not in self._orders:
             await self._check_restart(job_id, cancel=cancel)
-        return self._begin("restart", job_id, lambda: self._restarted(order), wanted)
+        return self._begin("restart", job_id, order, lambda: self._restarted(order), wanted)
 
     async def dispose(self, wanted: Json) -> str:
         """/savepoint-disposal. The id of the order."""
@@ -104,7 +106,7 @@ class Orders:
         if path is None:
             raise bad_request('wanted {"savepoint-path": "..."}')
         order = DisposeSavepoint(path)
-        return self._begin("disposal", path, lambda: _disposal(self._desk.ask(order, math.inf)), wanted)
+        return self._begin("disposal", path, order, lambda: _disposal(self._desk.ask(order, math.inf)), wanted)
 
     async def outcome(self, kind: str, trigger: str, about: str | None = None) -> Json:
         """What became of it, or that it is in progress. Raises HttpError for an id that is not known any more."""
@@ -131,14 +133,21 @@ class Orders:
         if why:
             raise HttpError(HTTPStatus.CONFLICT, f"job {view.summary.name!r} cannot be restarted here: {why}")
 
-    def _begin(self, kind: str, about: str, work: Callable[[], Awaitable[Json]], wanted: Json) -> str:
+    def _begin(self, kind: str, about: str, message: Any, work: Callable[[], Awaitable[Json]], wanted: Json) -> str:
         self._forget()
         if len(self._orders) >= MOST:
             raise HttpError(HTTPStatus.TOO_MANY_REQUESTS, f"{MOST} orders are under way or were given just now")
         number = _trigger_id(wanted) or secrets.token_hex(16)
-        if number not in self._orders:  # the same order once more is one order
+        if (known := self._orders.get(number)) is not None:  # the same order once more is one order
+            if known.message != message:
+                raise HttpError(
+                    HTTPStatus.CONFLICT,
+                    f"triggerId: another order has the id {number}, a {known.kind} of {known.about}: give each an id "
+                    "of its own, or leave it out",
+                )
+        else:
             task = asyncio.ensure_future(_kept(work()))
-            order = self._orders[number] = _Order(kind, about, task)
+            order = self._orders[number] = _Order(kind, about, message, task)
             task.add_done_callback(lambda _: setattr(order, "done_at", time.monotonic()))
         return number
 

@@ -14,9 +14,12 @@ from collections.abc import Sequence
 from datetime import date, datetime, time
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ....actors.errors import MarkerMoved
+from ....actors.flow.cut_times import refuse_cut_times
 from ....actors.flow.elements import Batch
 from ....actors.flow.map_columns import with_dicts
 from ....actors.flow.records import RecordMismatch, mapping_of
@@ -26,6 +29,7 @@ from ....actors.operators.marker import Marker
 from ....actors.operators.patience import RETRY_MS
 from ....actors.setting_limits import duration_setting, whole_setting
 from ....messages.shown_url import url_shown
+from ....state import pack_batch, unpack_batch
 from ..errors import RedisRefused
 from ..json_texts import json_text
 from ..names import one_name
@@ -57,8 +61,8 @@ redis.call('HSET', KEYS[2], ARGV[2], ARGV[4])
 return 1
 """
 _MOST_FIELDS = 3_900
-"""Of an entry: one call within a script takes less than 8,000 arguments, and a script that fails there has added the
-entries before.
+"""Of an entry, which has at least one: a call within a script takes less than 8,000 arguments, and a script that fails
+there has added the entries before.
 """
 _LIST = f"""{_GUARD}
 for at = 6, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[at]) end
@@ -107,10 +111,24 @@ class _AppendSink(LedgerSink):
         if hasattr(self, "_servers"):
             self._servers.forget()
 
+    def write(self, batch: Batch) -> None:
+        """Records are kept as Redis gets them. Raises RecordMismatch for what cannot be written: when it is applied its
+        checkpoint is complete, and the job could never leave it behind.
+        """
+        if isinstance(batch, pa.RecordBatch):
+            for column in batch.columns:
+                refuse_cut_times(column)
+            super().write(batch)
+            return
+        try:
+            super().write([self._made(mapping_of(record)) for record in batch])
+        except (TypeError, UnicodeEncodeError) as error:
+            raise RecordMismatch(f"a record cannot be written to Redis: {error}") from error
+
     def apply(self, batches: list[Batch], marker: Marker) -> None:
         arguments = [self._type, marker.writer, marker.after, marker.sequence, self._most]
         for batch in batches:
-            arguments += self._arguments(_mappings(batch))
+            arguments += self._arguments(batch)
         with connection.explained(self.url), connection.renewed(self._servers):
             done = self._servers.of(self.key).eval(self._script, 2, self.key, self._markers, *arguments)
         if not done:
@@ -125,7 +143,12 @@ class _AppendSink(LedgerSink):
     def _markers(self) -> str:
         return markers_of(self.key)
 
-    def _arguments(self, records: list[dict[str, Any]]) -> list[Any]:
+    def _made(self, record: dict[str, Any]) -> Any:
+        """What is kept of a record."""
+        raise NotImplementedError  # abstract
+
+    def _arguments(self, batch: Batch) -> list[Any]:
+        """For the script, of what was kept."""
         raise NotImplementedError  # abstract
 
 
@@ -146,12 +169,11 @@ class RedisStreamSink(_AppendSink):
         """Raises RecordMismatch for a record without any value, of which no entry can be made, and for one with too
         many.
         """
-        if not isinstance(batch, pa.RecordBatch):
-            for record in batch:
-                self._check(len(_texts(mapping_of(record))))
-        elif batch.num_columns > _MOST_FIELDS:
-            valid = [column.is_valid().to_numpy(zero_copy_only=False) for column in batch.columns]
-            self._check(int(sum(valid).max(initial=1)))
+        is_short = isinstance(batch, pa.RecordBatch) and all(column.null_count for column in batch.columns)
+        if isinstance(batch, pa.RecordBatch) and batch.num_rows and (is_short or batch.num_columns > _MOST_FIELDS):
+            fields = _values_of_rows(batch)
+            self._check(int(fields.min()))
+            self._check(int(fields.max()))
         super().write(batch)
 
     def _check(self, fields: int) -> None:
@@ -165,9 +187,15 @@ class RedisStreamSink(_AppendSink):
                 "several values as one (a list, a dict), or to_redis_list, where a record is one JSON text"
             )
 
-    def _arguments(self, records: list[dict[str, Any]]) -> list[Any]:
+    def _made(self, record: dict[str, Any]) -> dict[str, bytes]:
+        texts = _texts(record)
+        self._check(len(texts))
+        return {name: text.encode() if isinstance(text, str) else text for name, text in texts.items()}
+
+    def _arguments(self, batch: Batch) -> list[Any]:
+        """An earlier version has kept records as they came, which gives the same."""
         arguments: list[Any] = []
-        for record in records:
+        for record in _mappings(batch):
             texts = _texts(record)
             arguments.append(len(texts))
             for name, text in texts.items():
@@ -180,8 +208,21 @@ class RedisListSink(_AppendSink):
 
     _type, _script = "list", _LIST
 
-    def _arguments(self, records: list[dict[str, Any]]) -> list[Any]:
-        return [json_text(record) for record in records]
+    def _made(self, record: dict[str, Any]) -> bytes:
+        return json_text(record).encode()
+
+    def stage(self, batches: list[Any]) -> Any:
+        return [pack_batch(each) if isinstance(each, pa.RecordBatch) else each for each in batches] or None
+
+    def unstage(self, handle: Any) -> list[Any]:
+        return [self._unstaged(unpack_batch(each)) if isinstance(each, bytes) else each for each in handle]
+
+    def _unstaged(self, batch: Batch) -> Batch:
+        """Records are of an earlier version."""
+        return batch if isinstance(batch, pa.RecordBatch) else [self._made(mapping_of(record)) for record in batch]
+
+    def _arguments(self, batch: Batch) -> list[Any]:
+        return list(map(json_text, _mappings(batch))) if isinstance(batch, pa.RecordBatch) else batch
 
 
 class RedisUpsertSink(IdempotentSink):
@@ -284,6 +325,14 @@ class RedisUpsertSink(IdempotentSink):
 
 def _mappings(batch: Batch) -> list[dict[str, Any]]:
     return with_dicts(batch) if isinstance(batch, pa.RecordBatch) else [mapping_of(record) for record in batch]
+
+
+def _values_of_rows(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """How many each row has."""
+    found = np.zeros(batch.num_rows, np.int64)
+    for column in batch.columns:
+        found += column.is_valid().to_numpy(zero_copy_only=False)
+    return found
 
 
 def _texts(record: dict[str, Any]) -> dict[str, Any]:

@@ -74,14 +74,20 @@ def test_afterwards_it_is_as_before() -> None:
 
 
 def test_signals_that_are_taken_over_again_are_given_back_all_the_same() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    with Interrupts() as interrupts:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # as a library does
-        interrupts.arm()
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGTERM)
-        assert interrupts.exit_code == 128 + signal.SIGTERM
-    assert signal.getsignal(signal.SIGTERM) is before
+    def own(number: int, frame: object) -> None:
+        """The program's."""
+
+    before = signal.signal(signal.SIGTERM, own)
+    try:
+        with Interrupts() as interrupts:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # as a library does
+            interrupts.arm()
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+            assert interrupts.exit_code == 128 + signal.SIGTERM
+        assert signal.getsignal(signal.SIGTERM) is own
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def under_way(number: int, kind: str) -> CheckpointStatistics:

@@ -358,6 +358,27 @@ def test_the_same_order_sent_again_is_one_order(jobs: AnsweringJobs, client_of: 
     assert len(jobs.orders) == 1
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("stop", {}),
+        ("savepoints", {"cancel-job": True}),
+        ("savepoints", {"target-directory": "b"}),
+        ("checkpoints", {}),
+    ],
+)
+def test_another_order_of_the_same_id_is_refused(
+    jobs: AnsweringJobs, client_of: Clients, path: str, body: dict[str, Any]
+) -> None:
+    """Else it would be told as done, and would not be."""
+    trigger = {"triggerId": "cd" * 16}
+    first, other = ("POST", f"{J}/savepoints", trigger), ("POST", f"{J}/{path}", body | trigger)
+    given, refused = send(client_of, App(jobs), first, other)
+    assert (given.status_code, refused.status_code) == (202, 409)
+    assert refused.json()["errors"][0].startswith(f"triggerId: another order has the id {'cd' * 16}")
+    assert len(jobs.orders) <= 1
+
+
 def test_a_savepoint_that_fails_says_why(jobs: AnsweringJobs, client_of: Clients) -> None:
     app = App(jobs)
 

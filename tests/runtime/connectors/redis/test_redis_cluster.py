@@ -101,7 +101,7 @@ def test_a_hash_takes_the_place_of_the_one_before_on_a_cluster_too(cluster: Redi
 def test_a_key_and_its_markers_lie_in_one_slot(cluster: RedisClusterServers, key: str) -> None:
     sink = Running(RedisListSink(cluster.url, key)).operator
     assert isinstance(sink, RedisListSink)
-    sink.apply([[{"n": 1}]], Marker("s", "s-w", 1, 0))
+    sink.apply([[b'{"n": 1}']], Marker("s", "s-w", 1, 0))
     assert cluster.client.lrange(key, 0, -1) == ['{"n": 1}']
     assert sink.last_marker("s-w") == 1
 
@@ -139,7 +139,7 @@ def test_no_server_is_asked_for_the_list_of_all_commands(cluster: RedisClusterSe
         server.client.config_resetstat()
     sink = Running(RedisListSink(cluster.url, "out")).operator
     assert isinstance(sink, RedisListSink)
-    sink.apply([[{"n": 1}]], Marker("s", "s-w", 1, 0))
+    sink.apply([[b'{"n": 1}']], Marker("s", "s-w", 1, 0))
     asked = {each for server in cluster.servers for each in server.client.info("commandstats")}
     assert "cmdstat_rpush" in asked
     assert not {each for each in asked if each.startswith("cmdstat_command")}
@@ -161,7 +161,7 @@ def test_the_url_of_one_server_for_a_cluster_is_refused_and_says_which_is_wanted
 def test_one_servers_url_is_refused_at_work_too(cluster: RedisClusterServers) -> None:
     running = Running(RedisListSink(cluster.servers[0].url, cluster.key_of(1)))
     with pytest.raises(RedisRefused, match="is a node of a Redis Cluster"):
-        running.operator.apply([[{"n": 1}]], Marker("s", "s-w", 1, 0))
+        running.operator.apply([[b'{"n": 1}']], Marker("s", "s-w", 1, 0))
 
 
 def test_the_url_of_a_cluster_for_one_server_is_refused_and_says_which_is_wanted(redis: RedisServer) -> None:

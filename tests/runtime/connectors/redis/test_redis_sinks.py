@@ -11,6 +11,7 @@ import pytest
 from understudy.actors.flow.records import RecordMismatch
 from understudy.actors.operators.marker import Marker
 from understudy.runtime.connectors import RedisListSink, RedisRefused, RedisStreamSink, RedisUpsertSink
+from understudy.state import pack_batch
 from understudy.testing import SinkContract
 
 from ....systems import SystemMissing
@@ -74,10 +75,51 @@ def test_values_become_texts_and_none_no_field(redis: RedisServer) -> None:
     assert fields == {"text": "ä", "n": "1", "x": "0.5", "yes": "true", "list": '[1, "a"]', "raw": "b"}
 
 
-def test_a_record_without_a_value_is_refused_before_anything_is_written(redis: RedisServer) -> None:
+@pytest.mark.parametrize("columnar", [False, True])
+@pytest.mark.parametrize("schema", [pa.schema([("n", pa.int64()), ("m", pa.string())]), pa.schema([])])
+def test_a_record_without_a_value_is_refused_before_anything_is_written(
+    redis: RedisServer, columnar: bool, schema: pa.Schema
+) -> None:
+    """A script that fails at it would have added those before it, and with each try again."""
+    records = [dict.fromkeys(schema.names, None) | dict.fromkeys(schema.names[:1], 1), dict.fromkeys(schema.names)]
     running = Running(RedisStreamSink(redis.url, "out"))
+    batch = pa.RecordBatch.from_struct_array(pa.array(records, pa.struct(schema)))
     with pytest.raises(RecordMismatch, match="needs a field"):
-        running.take({"n": 1}, {"n": None})
+        running.operator.write(batch if columnar else records)
+    running.operator.write(pa.RecordBatch.from_pydict({"n": [None, 1], "m": ["a", None]}))
+    running.checkpoint(1)
+    running.complete(1)
+    assert [fields for _, fields in redis.client.xrange("out")] == [{"m": "a"}, {"n": "1"}]
+
+
+@pytest.mark.parametrize("kind", [RedisStreamSink, RedisListSink])
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [{"by place": {(1, 2): "a"}}],
+        [{"text": "\ud800"}],
+        pa.RecordBatch.from_pydict({"at": pa.array([1001], pa.time64("ns"))}),
+    ],
+    ids=["key", "text", "time"],
+)
+def test_what_cannot_be_written_is_refused_before_its_checkpoint(kind: Any, batch: Any) -> None:
+    """Then the job can go back to before it."""
+    running = Running(kind("redis://127.0.0.1:1", "out"))
+    with pytest.raises(RecordMismatch):
+        running.operator.write(batch)
+
+
+@pytest.mark.parametrize("kind", [RedisStreamSink, RedisListSink])
+def test_records_that_an_earlier_version_has_staged_are_written_alike(kind: Any) -> None:
+    """It staged them as they came."""
+    sink, records = Running(kind("redis://127.0.0.1:1", "out")).operator, [{"n": 1, "text": "ä", "x": [1]}, b"raw"]
+    sink.write(records)
+
+    def arguments(handle: Any) -> list[bytes]:
+        (batch,) = sink.unstage(handle)
+        return [each if isinstance(each, bytes) else str(each).encode() for each in sink._arguments(batch)]
+
+    assert arguments(sink.stage(sink._kept)) == arguments([pack_batch(records)])
 
 
 @pytest.mark.parametrize("columnar", [False, True])
@@ -136,9 +178,9 @@ def test_a_key_of_another_type_is_refused_and_nothing_is_written(redis: RedisSer
     sink = kind(redis.url, "out")
     with pytest.raises(RedisRefused, match="key 'out' is a string, wanted a"):
         sink.check_at_submit(on_this_machine=True)
-    running = Running(sink)
+    staged = Running(sink).operator.unstage([pack_batch([{"n": 1}])])
     with pytest.raises(RedisRefused, match="WRONGTYPE the key is a string"):
-        running.operator.apply([[{"n": 1}]], Marker("s", "s-w", 1, 0))
+        sink.apply(staged, Marker("s", "s-w", 1, 0))
     assert redis.client.keys() == ["out"]
 
 
