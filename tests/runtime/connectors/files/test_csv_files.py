@@ -114,7 +114,7 @@ def test_a_value_that_does_not_fit_a_guessed_type_asks_for_a_schema(tmp_path: Pa
     with pytest.raises(UnreadableInput, match=r"invalid value 'x7'; types were guessed .*: say them with schema="):
         all_rows(FileSource(str(tmp_path / "late.csv"), "csv"))
     declared = FileSource(str(tmp_path / "late.csv"), "csv", schema=pa.schema({"id": pa.int64(), "name": pa.string()}))
-    with pytest.raises(UnreadableInput, match="invalid value 'x7'$"):
+    with pytest.raises(UnreadableInput, match=r"invalid value 'x7'$"):
         all_rows(declared)
 
 
