@@ -14,15 +14,14 @@ _MOCKS = "unittest.mock"
 
 
 def replaced_in(module: ModuleType, text: Callable[[], bytes]) -> list[str]:
-    """The names that the text of its file defines once, by a plain `def` or `class`, and that are something else here.
-    Mocks count whatever the file says of the name.
+    """The names that the text of its file defines once, by a plain `def` or `class`, and that are something else here;
+    mocks also in the place of what it imports.
     """
     suspects = {where: value for where, value in _members(module) if _is_strange(where, value, module)}
-    mocks = [where for where, value in suspects.items() if _is_mock(value)]
-    if len(mocks) == len(suspects):
-        return mocks
-    defined = _defined_in(text())
-    return [where for where in suspects if where in mocks or where in defined]
+    if not suspects:
+        return []
+    defined, imported = _names_in(text())
+    return [where for where, value in suspects.items() if where in defined or (_is_mock(value) and where in imported)]
 
 
 def _members(module: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -49,22 +48,23 @@ def _is_mock(value: Any) -> bool:
     return any(each.__module__ == _MOCKS for each in type(value).__mro__)
 
 
-def _defined_in(text: bytes) -> set[str]:
-    """Names that are bound once in a file, by a definition without decorators at its top, or in such a class."""
+def _names_in(text: bytes) -> tuple[set[str], set[str]]:
+    """Names that are bound once in a file, by a definition without decorators at its top, or in such a class; and those
+    that it imports, and does not assign.
+    """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
-        return set()
-    bound = Counter(_bound_in(tree))
-    found = set()
+        return set(), set()
+    bound = list(_bound_in(tree))
+    times = Counter(name for name, _ in bound)
+    defined = set()
     for name, node in _definitions(tree):
-        if bound[name] == 1:
-            found.add(name)
-            if isinstance(node, ast.ClassDef):
-                found |= {
-                    f"{name}.{method}" for method, each in _definitions(node) if not isinstance(each, ast.ClassDef)
-                }
-    return found
+        if times[name] == 1:
+            methods = _definitions(node) if isinstance(node, ast.ClassDef) else ()
+            defined |= {name, *(f"{name}.{method}" for method, _ in methods)}
+    others = {name for name, node in bound if not isinstance(node, ast.alias)}
+    return defined, {name for name, _ in bound} - others
 
 
 def _definitions(within: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.AST]]:
@@ -73,12 +73,12 @@ def _definitions(within: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.A
             yield each.name, each
 
 
-def _bound_in(tree: ast.Module) -> Iterator[str]:
+def _bound_in(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
     for each in ast.walk(tree):
         match each:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
+                yield name, each
             case ast.Name(id=name, ctx=ast.Store()):
-                yield name
+                yield name, each
             case ast.alias(name=name, asname=other):
-                yield other or name
+                yield other or name, each

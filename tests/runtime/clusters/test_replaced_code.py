@@ -49,6 +49,7 @@ else:
         return 2
 
 add = functools.partial(fetch, 1)
+client = Client()
 """
 
 
@@ -99,6 +100,14 @@ def test_what_the_file_may_have_made_so_is_left_alone(
     module: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, name, fake)
+    assert found(module) == []
+
+
+def test_a_mock_that_the_module_has_made_itself_is_left_alone(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a module of tests does, which has operators too."""
+    monkeypatch.setattr(module, "client", mock.Mock())
     assert found(module) == []
 
 
