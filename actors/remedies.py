@@ -105,6 +105,11 @@ def remedy(error: BaseException) -> str:
         )
     if isinstance(error, EOFError) and "reading a line" in str(error):  # of input()
         return "TaskManagers have no terminal: LocalCluster(debug=True) runs the job in your program"
+    if isinstance(error, SystemExit):
+        return (
+            "sys.exit() fails the task, as any error does: to leave a record out, return before out.collect(...); "
+            "job.stop() ends the job, where it was submitted"
+        )
     if isinstance(error, BdbQuit):
         return "TaskManagers have no terminal for a debugger: LocalCluster(debug=True) runs the job in this process"
     return ""

@@ -138,7 +138,10 @@ class _Call:
         takes = f"{number or 'no'} argument{'s' * (number > 1)} without {'their names' if number > 1 else 'its name'}"
         told = f"{self._called} takes {takes}{f' ({names})' if names else ''}"
         missing = [each.name for each in self._required if each.name not in self._by_place and each.name not in named]
-        option = missing[0] if len(missing) == len(values) == 1 else _MEANT_BY_TYPE.get(type(value), "")
+        if len(missing) == len(values) == 1:
+            option = missing[0]
+        else:
+            option = "" if len(values) > 1 else _MEANT_BY_TYPE.get(type(value), "")
         if option in self._known and option not in self._by_place:
             raise TypeError(f"{told}: write {self._called}({'..., ' * bool(names)}{option}={shown(value)})")
         ordinal = ("one", "a second", "a third")[number] if number < 3 else "another"

@@ -38,7 +38,7 @@ def process_each(
             if (result := process(record, out)) is not None:
                 refuse(f"{type(operator).__name__}.process", result)
             out.stamp()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserCodeError(operator.context.name, taken + len(batch) - length_hint(left) - 1) from error
     finally:
         if times is not None:

@@ -210,7 +210,7 @@ class KeyedOperator(KeyContext[In, Out]):
                 backend.current_key = self.key = key
                 if (result := process(record, out)) is not None:
                     refuse(f"{type(self).__name__}.process{'_2' if input_index else ''}", result)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UserCodeError(self.context.name, self._taken + len(batch) - length_hint(left) - 1) from error
         finally:
             self._leave_key()
@@ -233,7 +233,7 @@ class KeyedOperator(KeyContext[In, Out]):
                     self._leave_key()
                 if time_ms is not None and len(out) != len(out.stamps):
                     out.stamp()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             at = self._taken + len(batch) - length_hint(left) - 1
             raise UserCodeError(self.context.name, at, hook="process_2") from error
         finally:
@@ -274,7 +274,7 @@ class KeyedOperator(KeyContext[In, Out]):
                     refuse(f"{type(self).__name__}.process{'_2' if input_index else ''}", result)
                 if out and len(out) != len(stamps):
                     out.stamp()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UserCodeError(self.context.name, self._taken + len(keys) - length_hint(left) - 1) from error
         finally:
             self.watermark = watermark

@@ -36,7 +36,7 @@ class RecordFunction(Operator):
         left, records = _records(batch)
         try:
             result = run(records)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             index = error.index if isinstance(error, UnwantedResult) else None
             position = self._taken + (len(batch) - length_hint(left) - 1 if index is None else index)
             raise UserCodeError(self.context.name, position) from error

@@ -228,7 +228,7 @@ class StreamEnvironment(
     def from_collection(self, items: Iterable[Record], **options: Unpack[_Paced]) -> DataStream[Any]: ...
     @overload
     def from_collection(self, items: Iterable[R], **options: Unpack[_Paced]) -> DataStream[R]: ...
-    @known_arguments(first=1, elsewhere=_ELSEWHERE)
+    @known_arguments(first=1, elsewhere=_ELSEWHERE, example="from_collection([1, 2, 3])")
     def from_collection(
         self,
         items: Iterable[Any],

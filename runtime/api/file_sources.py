@@ -43,6 +43,17 @@ class CsvOptions(FileOptions, total=False):
     encoding: str
 
 
+_NAMES = "the first line of the file names the columns: put one before a file that has none"
+_DECLARED = "write schema=pa.schema({'zip': pa.string(), 'cents': pa.int64()}), of all columns that you want"
+_OF_PANDAS = {
+    **dict.fromkeys(("sep", "separator"), "write delimiter=';'"),
+    **dict.fromkeys(("header", "names"), _NAMES),
+    **dict.fromkeys(("dtype", "dtypes"), _DECLARED),
+    "usecols": "write columns=[...]",
+}
+"""Options that `read_csv` has there, and in Polars."""
+
+
 class FileSources(Beginnings):
     """Base of the StreamEnvironment."""
 
@@ -104,7 +115,7 @@ class FileSources(Beginnings):
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`."""
         return self.from_files(path, "parquet", **options)
 
-    @known_arguments(first=1, also=CsvOptions.__annotations__)
+    @known_arguments(first=1, also=CsvOptions.__annotations__, elsewhere=_OF_PANDAS)
     def from_csv(self, path: str, **options: Unpack[CsvOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns.
 

@@ -114,7 +114,10 @@ def common_schema(name: str, schemas: Sequence[pa.Schema | None]) -> pa.Schema |
 
 def declared_schema(schema: Any) -> pa.Schema | None:
     if schema is not None and not isinstance(schema, pa.Schema):
-        raise InvalidSetting(f"schema: wanted a pyarrow.Schema, found a {type(schema).__name__}")
+        raise InvalidSetting(
+            "schema: wanted a pyarrow.Schema, as in pa.schema([('id', pa.int64()), ('name', pa.string())]), found a "
+            f"{type(schema).__name__}"
+        )
     return schema
 
 

@@ -301,6 +301,7 @@ class Cluster(JobManagerSide, WebSide, AsContext):
             submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
         translation.warn(submitted, self._runs_on_this_machine(), self._submitted)
         handle = self._hold(translation, submitted, stop_call)
+        handle._is_resumed = resume is not None
         self._queries.begin(translation.queries, handle)
         return handle
 

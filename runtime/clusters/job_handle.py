@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -62,6 +63,7 @@ _SOON_SECONDS = 1.0
 """For what an error would like to say, but can do without."""
 _NO_TIMELINE = 2**53
 """Nothing is newer."""
+_GOES_ON = "job {!r} goes on, as long as its cluster runs: job.cancel() ends it"
 _OUTPUT_SECONDS = 1.0
 """So long the end of a job waits for what it has printed, if the user's own streams or handlers are slow."""
 
@@ -80,6 +82,8 @@ class JobHandle(JobDialogue, JobOrders, JobFigures, JobOutput):
         """Where its cluster's page is."""
         self._stop_call = STOP_CALL
         """How whoever has started it stops it with a savepoint, for texts. Its cluster says."""
+        self._is_resumed = False
+        """Whether it was submitted with `resume`, for texts. Its cluster says."""
         self._graph = translation.graph
         self._operators = translation.operators
         self._ways: dict[str, InletWay] = {}
@@ -139,7 +143,7 @@ class JobHandle(JobDialogue, JobOrders, JobFigures, JobOutput):
             return self.wait_as_cluster(timeout, is_heard=True)
         except KeyboardInterrupt as error:
             if self._goes_on_by_itself:
-                error.add_note(f"job {self.name!r} goes on, as long as its cluster runs: job.cancel() ends it")
+                error.add_note(_GOES_ON.format(self.name))
             raise
 
     def wait_as_cluster(self, timeout: float | None = None, *, is_heard: bool = False) -> JobDetails:
@@ -187,6 +191,8 @@ class JobHandle(JobDialogue, JobOrders, JobFigures, JobOutput):
         of the cluster, by name and id.
         """
         raised = closing_error()
+        if (note := _GOES_ON.format(self.name)) in (notes := getattr(sys.exception(), "__notes__", [])):
+            notes.remove(note)  # the interrupt has come out of `with`, too
         savepoint, deadline = self._last_savepoint, time.monotonic() + timeout
         if savepoint is not None and _is_taken(savepoint, timeout if raised is None else 0.0):
             self._ended.wait(max(0.0, deadline - time.monotonic()))
@@ -201,7 +207,7 @@ class JobHandle(JobDialogue, JobOrders, JobFigures, JobOutput):
             named_among(self._graph, jobs),
             "had not begun to run" if self._status is JobStatus.CREATED else f"was {self._status.value}",
             "its cluster closed" if raised is None else f"{raised.__name__} closed its cluster",
-            _better_end(savepoint, self._stop_call, by_itself=raised is None),
+            _better_end(savepoint, "" if self._is_resumed else self._stop_call, by_itself=raised is None),
             lost if config.retention is CheckpointRetention.ON_FAILURE else "",
         )
 
@@ -380,8 +386,11 @@ def _is_taken(savepoint: JobFuture[str], timeout: float) -> bool:
 
 
 def _better_end(savepoint: JobFuture[str] | None, stop_call: str, *, by_itself: bool) -> str:
-    """The call that keeps a job from being canceled when its cluster closes."""
+    """The call that keeps a job from being canceled by its cluster's end. `stop_call`: empty of one with `resume`."""
     if savepoint is not None and not savepoint.done():
         return "its savepoint was asked for and is not there: write `await job.stop_with_savepoint()`, or .result()"
+    if not stop_call:
+        how = "wait for its end with job.wait(); " if by_itself else ""
+        return f"{how}submitted again with resume='latest', it goes on from its newest checkpoint"
     how = "wait for its end with job.wait(), or end it by" if by_itself else "to go on with it later, end it by"
     return f"{how} {stop_call}"

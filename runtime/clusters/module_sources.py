@@ -26,6 +26,7 @@ from ...actors.errors import CannotLoad
 from ...actors.tasks.job_program import JobProgram
 from ...actors.tasks.module_source import ModuleSource
 from .preload import uses_this_library
+from .replaced_code import replaced_in
 from .stale_code import has_stale_code
 
 log = logging.getLogger(__name__)
@@ -59,11 +60,14 @@ _SURELY_OLD_NS = 2_000_000_000
 
 def with_sources(program: JobProgram) -> JobProgram:
     """When a job is submitted: with the files of its modules as they are now. Warns of each that has changed since an
-    earlier submit where this process still runs the code of then.
+    earlier submit where this process still runs the code of then, and of each that has other functions here than in its
+    file.
     """
     sources = sources_of(program.modules)
     for name, source in sources.items():
         spec = _spec_of(sys.modules.get(name))
+        if not _is_installed(source.path):
+            _warn_of_replaced(name, source.path)
         before = _submitted.get(name)
         if before is None or before[0] is not spec:
             _submitted[name] = (spec, source.digest)
@@ -78,6 +82,19 @@ def with_sources(program: JobProgram) -> JobProgram:
                 name,
             )
     return replace(program, sources=sources)
+
+
+def _warn_of_replaced(name: str, path: str) -> None:
+    module = sys.modules[name]
+    if found := replaced_in(module, lambda: _text_of(_spec_of(module)) or b""):
+        log.warning(
+            "%s of module %r has been replaced in this process, as by monkeypatch or mock: the job's processes import "
+            "%s, and run what it says there. In a test, LocalCluster(debug=True), assert_exactly_once and "
+            "OperatorHarness stay in this process; or give it to the operator, as an argument of its class",
+            ", ".join(found),
+            name,
+            path,
+        )
 
 
 def sources_of(named: Iterable[str]) -> dict[str, ModuleSource]:

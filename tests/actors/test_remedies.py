@@ -127,6 +127,7 @@ async def _awaits_collect() -> None:
         (_adds_to_a_state, "n.update(n.value() + 1)"),
         (_has_a_breakpoint, "LocalCluster(debug=True)"),
         (_asks_at_the_terminal, "TaskManagers have no terminal: LocalCluster(debug=True) runs the job in your program"),
+        (lambda: sys.exit("a bad record"), "a bad record; sys.exit() fails the task, as any error does"),
         (_imports, "install it where TaskManagers run"),
         (_imports, sys.executable),
         (_reads_a_dict_by_attribute, "write record['delay']"),
@@ -136,7 +137,7 @@ async def _awaits_collect() -> None:
 )
 def test_the_failure_says_what_to_do(fail: Callable[[], Any], text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())  # as TaskManagers have it
-    with pytest.raises((ImportError, AttributeError, TypeError, RuntimeError, BdbQuit, EOFError)) as raised:
+    with pytest.raises((ImportError, AttributeError, TypeError, RuntimeError, BdbQuit, EOFError, SystemExit)) as raised:
         fail()
     assert text in describe(raised.value).error_message
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
@@ -11,6 +12,9 @@ from ..errors import UnreadableInput
 from .file_readers import READ_FORMATS, CsvForm
 
 log = logging.getLogger(__name__)
+
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+_YEAR = re.compile(r"(19|20)\d\d")
 
 
 def csv_form(format: str, null_values: Sequence[str], delimiter: str, encoding: str) -> CsvForm:
@@ -24,7 +28,8 @@ def csv_form(format: str, null_values: Sequence[str], delimiter: str, encoding: 
 
 def check_guess(path: str, format: str, schema: pa.Schema, form: CsvForm) -> None:
     """Of the columns that a file seems to have: of text in another encoding, which comes out as bytes, raises
-    UnreadableInput; warns of a single column, in which another delimiter stands.
+    UnreadableInput; warns of a single column, in which another delimiter stands, and of a first line that looks like a
+    row, as its values name the columns.
     """
     if format != "csv":
         return
@@ -37,6 +42,18 @@ def check_guess(path: str, format: str, schema: pa.Schema, form: CsvForm) -> Non
     meant = next((each for each in ";\t|" if each in name), "")
     if meant and form.delimiter != meant:
         log.warning("%s has one column, %r: give delimiter=%r if there are more", path, name, meant)
+    if _looks_like_a_row(schema.names):
+        log.warning(
+            "%s: its first line gives the columns their names, %s, and is no record: if it is one, put a line of names "
+            "before it",
+            *(path, ", ".join(map(repr, schema.names))),
+        )
+
+
+def _looks_like_a_row(names: Sequence[str]) -> bool:
+    """Whether the first of the names is a number. Tables that have numbers for names have years, or 0, 1, 2, ...."""
+    is_numbered = list(names) == [str(index) for index in range(len(names))]
+    return bool(names and _NUMBER.fullmatch(names[0])) and not is_numbered and not _YEAR.fullmatch(names[0])
 
 
 def as_text(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:

@@ -97,7 +97,8 @@ class FileSource(SplitSource):
             self._check_version(fs, split.path)
         except (ValueError, TypeError, NotImplementedError, OSError) as error:
             self._check_version(fs, split.path)
-            raise unreadable(split.path, self.format, error, self.schema) from None
+            guessed = self._options.checked_bytes is not None
+            raise unreadable(split.path, self.format, error, self.schema, is_guess=guessed) from None
 
     def versions(self, paths: Collection[str]) -> dict[str, str]:
         """On a disk the file that is being read is looked at, so that no checkpoint covers rows of two versions. A
@@ -230,15 +231,23 @@ def chosen(schema: pa.Schema, columns: Sequence[str] | None, path: str) -> pa.Sc
 
 
 def unreadable(
-    path: str, format: str, error: BaseException, schema: pa.Schema | None = None, *, may_grow: bool = False
+    path: str,
+    format: str,
+    error: BaseException,
+    schema: pa.Schema | None = None,
+    *,
+    may_grow: bool = False,
+    is_guess: bool = False,
 ) -> UnreadableInput:
-    """What a reader has said of a file; `schema`: with which columns it was to be read.
+    """What a reader has said of a file; `schema`: with which columns it was to be read; `is_guess`: their types are.
 
     UnreadableFile for the content of a file that stays as it is; an OSError may be the disk's.
     """
     columns = "" if schema is None else f" with columns {columns_shown(schema)}"
     is_one_column = format == "csv" and "Expected 1 columns" in str(error)
     advice = "; is its delimiter no comma? Say delimiter=';', or which it is" if is_one_column else ""
+    if is_guess and "conversion error" in str(error):
+        advice += "; types were guessed from the beginning of the files: say them with schema=, as pa.string() of text"
     advice += "; put that file right, or take it away" if may_grow else ""
     kind = UnreadableInput if may_grow or isinstance(error, OSError) else UnreadableFile
     return kind(f"{path} cannot be read as {format}{columns}: {error}{advice}")

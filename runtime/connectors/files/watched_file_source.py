@@ -232,7 +232,8 @@ class WatchedFileSource(PacedSource):
         except (ValueError, TypeError, KeyError, NotImplementedError) as error:
             if isinstance(error, ConnectorError):
                 raise
-            raise unreadable(name, self.format, error, self.schema, may_grow=True) from None
+            guessed = self._options.checked_bytes is not None
+            raise unreadable(name, self.format, error, self.schema, may_grow=True, is_guess=guessed) from None
         if (found := version_now(fs, name)) != version:
             raise changed(name, version, found)
 

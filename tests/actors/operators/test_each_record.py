@@ -38,9 +38,12 @@ class Closing(Operator):
 
 
 class Failing(Operator):
+    def __init__(self, error: type[BaseException] = ValueError) -> None:
+        self.error = error
+
     def process(self, record: int, out: Collector) -> None:
         if record == 7:
-            raise ValueError("seven")
+            raise self.error("seven")
 
 
 class Returning(Operator):
@@ -75,8 +78,9 @@ def test_the_time_of_a_record_is_no_later_ones() -> None:
         assert harness.timed_output() == [("a", 10), ("the end", None)]
 
 
-def test_a_failure_names_the_record() -> None:
-    with OperatorHarness(Failing) as harness:
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
+def test_a_failure_names_the_record(error: type[BaseException]) -> None:
+    with OperatorHarness(Failing(error)) as harness:
         harness.process([1, 2, 3])
         with pytest.raises(UserCodeError) as raised:
             harness.process([5, 6, 7, 8])

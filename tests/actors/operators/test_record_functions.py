@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,6 +23,7 @@ from understudy.actors.operators.map import Map
 from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.reduce import KeyedReduce
 from understudy.actors.tasks.operator_chain import OperatorChain
+from understudy.testing import OperatorHarness
 
 Opened = Callable[..., Any]
 Run = Callable[..., list[Any]]
@@ -125,6 +127,28 @@ def test_an_error_names_the_record_counted_over_the_attempt(opened: Opened, run:
         error = _error(lambda operator=operator, key=key: run(opened(operator, *key), *batches))
         assert (None if error is None else error.record_position) == position
         assert error is None or error.operator_name == "the-operator"
+
+
+class Leaving(KeyedOperator):
+    def process(self, record: int, out: Collector) -> None:
+        leave_at_7(record)
+
+
+def leave_at_7(n: int) -> int:
+    if n == 7:
+        sys.exit("a bad record")
+    return n
+
+
+@pytest.mark.parametrize("times", [None, [1, 2, 3]])
+@pytest.mark.parametrize("operator", [Map(leave_at_7), Filter(leave_at_7), Leaving()], ids=["map", "filter", "process"])
+def test_so_does_sys_exit(operator: Operator, times: list[int] | None) -> None:
+    """Whoever writes it means this record."""
+    key = (lambda record: record) if isinstance(operator, KeyedOperator) else None
+    with OperatorHarness(operator, key_by=key) as harness, pytest.raises(UserCodeError) as raised:
+        harness.process([1, 7, 2], timestamps=times)
+    assert raised.value.record_position == 1
+    assert isinstance(raised.value.__cause__, SystemExit)
 
 
 def _error(act: Callable[[], Any]) -> UserCodeError | None:

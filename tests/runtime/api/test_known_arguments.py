@@ -177,6 +177,23 @@ def test_a_call_of_a_stream_that_python_would_refuse_says_how_to_write_it(call: 
             lambda env: env.from_collection(1, [2]),
             r"^from_collection takes 1 argument without its name \(items\), found",
         ),
+        (
+            lambda env: env.from_collection(1, 2, 3),
+            r"^from_collection takes .*found a second, 2\. .*: write from_collection\(\[1, 2, 3\]\)$",
+        ),
+        (lambda env: env.from_csv("a", sep=";"), r"^from_csv has no argument 'sep': write delimiter=';'$"),
+        (
+            lambda env: env.from_csv("a", header=None),
+            r"^from_csv .* 'header': the first line of the file names the col",
+        ),
+        (
+            lambda env: env.from_csv("a", usecols=["b"]),
+            r"^from_csv has no argument 'usecols': write columns=\[\.\.\.\]$",
+        ),
+        (
+            lambda env: env.from_csv("a", dtype={"b": str}),
+            r"^from_csv .* 'dtype': write schema=pa\.schema\(\{'zip': pa\.s",
+        ),
         (lambda env: env.from_csv(), r"^from_csv: path is missing: write from_csv\(path\)$"),
         (lambda env: env.from_inlet(), r"^from_inlet: name is missing"),
         (

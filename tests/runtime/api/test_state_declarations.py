@@ -33,6 +33,16 @@ class Annotated(Processing):
     n: ValueState[int]
 
 
+class ColonForEquals(Processing):
+    n: ValueState(int, default=0)  # type: ignore[valid-type]
+
+
+class ColonForEqualsEvaluated(Processing):
+    """As in a module without `from __future__ import annotations`."""
+
+    __annotations__ = {"n": ValueState(int, default=0), "seen": MapState(str, int)}
+
+
 class OfTwoTypes(Processing):
     seen = MapState[str, int]
 
@@ -70,6 +80,14 @@ class Setting(Annotated):
         (
             Annotated,
             "Annotated.n is only annotated, as ValueState[int], which declares no state: write n = ValueState(",
+        ),
+        (
+            ColonForEquals,
+            "ColonForEquals.n is only annotated, as ValueState(int, default=0), which declares no state: write n = V",
+        ),
+        (
+            ColonForEqualsEvaluated,
+            "ColonForEqualsEvaluated.n is only annotated, as ValueState(int), which declares no state: write n = V",
         ),
         (OfTwoTypes, "OfTwoTypes.seen is MapState[str, int], which declares no state: write seen = MapState(str, int)"),
         (Inheriting, "OfItsType.n is ValueState[int]"),

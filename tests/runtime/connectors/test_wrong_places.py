@@ -112,5 +112,5 @@ def test_a_prefix_of_transactions_is_a_name_or_none() -> None:
     ids=["kafka", "redis", "sql"],
 )
 def test_a_schema_that_is_none_is_named(begin: Callable[[StreamEnvironment, Any], object]) -> None:
-    with pytest.raises(InvalidSetting, match=r"schema: wanted a pyarrow.Schema, found a dict"):
+    with pytest.raises(InvalidSetting, match=r"schema: wanted a pyarrow.Schema, as in pa\.schema\(.*\), found a dict"):
         begin(StreamEnvironment(), {"id": int})

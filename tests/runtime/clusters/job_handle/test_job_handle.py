@@ -9,6 +9,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -70,6 +71,35 @@ def test_an_interrupted_wait_says_that_the_job_goes_on(job: JobHandle) -> None:
     with pytest.raises(KeyboardInterrupt) as caught:
         job.wait(timeout=10)
     assert caught.value.__notes__ == ["job 'worst-delay' goes on, as long as its cluster runs: job.cancel() ends it"]
+
+
+def test_an_interrupt_that_closes_the_cluster_too_does_not_say_that_the_job_goes_on(
+    job: JobHandle, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its note would be the last line that the user sees, below the one that says that the job is canceled."""
+    threading.Timer(0.05, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt) as caught:  # noqa: PT012 - as `with` does
+        try:
+            job.wait(timeout=10)
+        finally:
+            job.before_close(0.0)
+    assert caught.value.__notes__ == []
+    assert "KeyboardInterrupt closed its cluster, and is canceled" in caplog.text
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt])
+def test_a_job_that_can_be_resumed_says_how_when_its_cluster_closes(
+    error: type[BaseException] | None, job: JobHandle, caplog: pytest.LogCaptureFixture
+) -> None:
+    job._is_resumed = True
+    with suppress(KeyboardInterrupt):
+        try:
+            if error is not None:
+                raise error
+        finally:
+            job.before_close(0.0)
+    said = "submitted again with resume='latest', it goes on from its newest checkpoint"
+    assert f"and is canceled: {'wait for its end with job.wait(); ' if error is None else ''}{said}" in caplog.text
 
 
 def test_an_await_in_a_notebook_can_be_interrupted(job: JobHandle, monkeypatch: pytest.MonkeyPatch) -> None:

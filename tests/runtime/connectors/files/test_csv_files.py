@@ -109,6 +109,37 @@ def test_a_value_that_does_not_fit_names_the_file(tmp_path: Path) -> None:
         all_rows(source)
 
 
+def test_a_value_that_does_not_fit_a_guessed_type_asks_for_a_schema(tmp_path: Path) -> None:
+    (tmp_path / "late.csv").write_text("id,name\n" + f"1,{LONG}\n" * LATE + "x7,b\n")
+    with pytest.raises(UnreadableInput, match=r"invalid value 'x7'; types were guessed .*: say them with schema="):
+        all_rows(FileSource(str(tmp_path / "late.csv"), "csv"))
+    declared = FileSource(str(tmp_path / "late.csv"), "csv", schema=pa.schema({"id": pa.int64(), "name": pa.string()}))
+    with pytest.raises(UnreadableInput, match=r"invalid value 'x7'$"):
+        all_rows(declared)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_suspect"),
+    [
+        ("1,ann,2.5", True),
+        ("17,-3", True),
+        ("2026-03-29,7", False),  # a date may be a name, as of a table with a column for each day
+        ("country,2024,2025", False),
+        ("2024,2025", False),
+        ("0,1,2", False),  # as pandas names columns that have no names
+        ("id,amount", False),
+    ],
+)
+def test_a_first_line_that_looks_like_a_row_is_warned_of(
+    tmp_path: Path, line: str, is_suspect: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It names the columns, so that its values would be missing without a word."""
+    columns = range(line.count(",") + 1)
+    (tmp_path / "a.csv").write_text(f"{line}\n" + ",".join(map(str, columns)) + "\n")
+    FileSource(str(tmp_path / "a.csv"), "csv")
+    assert ("put a line of names before it" in caplog.text) == is_suspect
+
+
 def test_csv_in_another_encoding_is_refused_until_it_is_named(tmp_path: Path) -> None:
     """Guessed, its column would be one of bytes, which are equal to no text."""
     (tmp_path / "a.csv").write_bytes("id,name\n1,J\u00fcrgen\n".encode("latin-1"))
