@@ -53,16 +53,14 @@ def describe(error: BaseException) -> FailureCause:
 
 
 def _told_by_their_texts(chain: Sequence[BaseException]) -> Iterator[BaseException]:
-    """Errors of stored state, or of a record, that passed no code of the user, each with what the system said of the
-    file.
-    """
+    """Errors that passed no code of the user: of a record; of stored state, with what the system said of the file."""
     above: BaseException | None = None
     for step in chain:
         if isinstance(step, StateError | UnusableRecord):
             is_told = is_the_librarys_word(step)
         else:
             is_told = above is not None and isinstance(step, OSError)
-        above = step if is_told else None
+        above = step if is_told and isinstance(step, StateError) else None
         if is_told:
             yield step
 

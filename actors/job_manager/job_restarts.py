@@ -182,7 +182,7 @@ class JobRestarts:
         if before.resume:
             return (
                 "it owns its name (resume='latest'), and what has become of that name decides from where it goes on: "
-                "start its program again"
+                "start its program again; from a savepoint of your choice with resume='savepoint'"
             )
         return self._programs.refusal(before)
 

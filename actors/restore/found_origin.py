@@ -120,9 +120,9 @@ def _what_is_there(wanted: SubmitJob, savepoints: Savepoints) -> str:
 
 
 def _in_its_place(wanted: SubmitJob, savepoints: Savepoints) -> str:
-    """Where the newest is looked for anyway, one after the other, none is named."""
+    """Where the newest is looked for, one after the other, none is named."""
     assert wanted.restore_from is not None
-    if wanted.resume:
+    if wanted.resume and not wanted.restore_anyway:
         return NOT_WHOLE
     return in_its_place(savepoints.open_storage(wanted.graph.checkpoints.directory), wanted.restore_from)
 

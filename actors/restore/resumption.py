@@ -25,6 +25,9 @@ from .found_origin import FoundOrigin, find_origin
 
 log = logging.getLogger("understudy.job")
 
+SHOWN = 3
+"""Of the folders that stay behind."""
+
 
 class Resumption:
     """One search, for a run that owns its name."""
@@ -42,8 +45,10 @@ class Resumption:
         """None for a fresh start. Raises NoReadableCheckpoint; StateDoesNotFit for the newest that can be read; and
         CannotRestore when storage does not answer, or what counts anyway cannot be used.
         """
-        if self._wanted.restore_anyway and not self._has_counted():
-            return find_origin(self._wanted, self._savepoints)
+        if self._goes_back:
+            back = find_origin(self._wanted, self._savepoints)
+            self._warn_of_inlets(back)
+            return back
         for path in self._paths():
             if path not in self._tried and (found := self._at(path)) is not None:
                 self._warn_of_unused(found)
@@ -59,14 +64,22 @@ class Resumption:
 
     def inlets_since(self, found: FoundOrigin | None) -> tuple[str, ...]:
         """The folders of logs of inlets that runs after this checkpoint have written, oldest first. The records in them
-        were acknowledged, and may be in no checkpoint.
+        were acknowledged, and may be in no checkpoint. Whoever goes back leaves them: they came after what it goes back
+        to, and others may have counted them.
         """
+        return () if self._goes_back else self._inlets_since(found)
+
+    def _inlets_since(self, found: FoundOrigin | None, *, its_own: bool = False) -> tuple[str, ...]:
+        """`its_own`: those of the run that has stored what was found are among them."""
         folders: list[str] = []
-        for run in self._runs:
-            if found is not None and run.job_id == found.checkpoint.job_id:
+        for place, run in enumerate(self._runs):
+            is_its = found is not None and run.job_id == found.checkpoint.job_id
+            if is_its and not its_own:
                 break
             stored = self._storage.list_files(inlets_directory(run.job_id))
             folders = [*sorted({path.rpartition("/")[0] for path in stored}), *folders]
+            if is_its or self._went_back(place):
+                break
         return tuple(folders)
 
     def _paths(self) -> Iterator[str]:
@@ -107,34 +120,55 @@ class Resumption:
             self._is_unusable(path, str(error.__cause__))
             return None
 
-    def _has_counted(self) -> bool:
-        """Whether the run before was to go back to the same savepoint: who starts a service again writes the same."""
-        if not self._runs or self._runs[0].counted_anyway != self._wanted.restore_from:
-            return False
-        log.warning(
-            '%s: %s has counted already: the run before was started with it and resume="savepoint", too. The job goes '
-            'on from what that run has left. Write resume="latest" from now on; to go back once more, start the job '
-            "with that first, and stop it",
-            self._job,
-            self._wanted.restore_from,
-        )
-        return True
+    @property
+    def _goes_back(self) -> bool:
+        """To a savepoint, whatever there is. Not if the run before did: who starts a service again writes the same."""
+        has_counted = bool(self._runs) and self._runs[0].counted_anyway == self._wanted.restore_from
+        return self._wanted.restore_anyway and not has_counted
+
+    def _went_back(self, place: int) -> bool:
+        """Whether the run at this place of `_runs` did."""
+        to = self._runs[place].counted_anyway
+        return to != "" and to != (self._runs[place + 1].counted_anyway if place + 1 < len(self._runs) else "")
+
+    def _warn_of_inlets(self, found: FoundOrigin) -> None:
+        if left := self._inlets_since(found, its_own=True):
+            more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
+            log.warning(
+                "%s: what its inlets took after %s is not processed again: it stays in %s%s",
+                self._job,
+                self._wanted.restore_from,
+                ", ".join(map(self._storage.location, left[:SHOWN])),
+                more,
+            )
 
     def _warn_of_unused(self, found: FoundOrigin) -> None:
-        """Of a savepoint that was named, and that no run has begun from yet."""
-        if self._wanted.restore_from is None or self._wanted.restore_anyway:
+        """Of a savepoint that was named, and from which the job does not start."""
+        if self._wanted.restore_from is None:
             return
         try:
-            named = path_to_keep(find_origin(self._wanted, self._savepoints))
+            named = find_origin(self._wanted, self._savepoints)
         except CannotRestore:
             return  # it is gone, as one that has counted may be
-        if named not in (path_to_keep(found), *(run.origin_path for run in self._runs)):
+        if _cut(named) == _cut(found):
+            return
+        goes_on = found.savepoint_path or self._storage.location(found.checkpoint.metadata_path)
+        if self._wanted.restore_anyway:
+            log.warning(
+                '%s: %s has counted already: the run before was started with it and resume="savepoint", too. The job '
+                'goes on from %s. Write resume="latest" from now on; to go back once more, start the job with that '
+                "first, and stop it",
+                self._job,
+                self._wanted.restore_from,
+                goes_on,
+            )
+        elif path_to_keep(named) not in [run.origin_path for run in self._runs]:
             log.warning(
                 "%s: %s is not used: there are checkpoints of this name, and the job goes on from %s. To go on from "
                 'that one, stop the job, and start it once with resume="savepoint" in place of "latest"',
                 self._job,
                 self._wanted.restore_from,
-                found.savepoint_path or self._storage.location(found.checkpoint.metadata_path),
+                goes_on,
             )
 
     def _is_unusable(self, path: str, why: str) -> None:
@@ -168,6 +202,11 @@ def say_what_is_resumed(name: str, submitted: JobSubmitted, storage: CheckpointS
         max(0, wall_ms - found.timestamp_ms) / 1000,
         found.path,
     )
+
+
+def _cut(found: FoundOrigin) -> tuple[JobId, CheckpointId]:
+    """A savepoint and the checkpoint that it points to are the same one."""
+    return found.checkpoint.job_id, found.checkpoint.checkpoint_id
 
 
 def path_to_keep(found: FoundOrigin) -> str:

@@ -1,4 +1,4 @@
-"""What a job must be like to be resumed, by `submit(resume="latest")` or `understudy run --resume latest`."""
+"""What a job must be like to be resumed, by `submit(resume=...)` or `understudy run --resume ...`."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def to_be_resumed(translation: Translation, resume: str, work_dir: str, *, is_na
     one_of("resume", resume, RESUME)
     if resume == SAVEPOINT and not is_named:
         raise InvalidSetting(
-            f"resume={resume!r}: name the savepoint in from_savepoint; to go on from the newest checkpoint, write "
-            "resume='latest'"
+            f"resume={resume!r}: name the savepoint in from_savepoint (--from-savepoint); to go on from the newest "
+            "checkpoint, write resume='latest' (--resume latest)"
         )
     graph = translation.graph
     checkpoints = graph.checkpoints

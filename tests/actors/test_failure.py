@@ -78,6 +78,14 @@ def test_what_is_said_of_a_record_is_said_once_without_our_frames(key: Any) -> N
     assert (described.traceback, described.cause) == ("", None)
 
 
+def test_a_key_function_that_asks_the_system_keeps_its_traceback() -> None:
+    with pytest.raises(KeySelectionFailed) as refused:
+        KeySelector(lambda record: Path(record).read_text()).key_groups(["/nowhere/x"], 128)
+    described = describe(refused.value)
+    assert described.cause is not None
+    assert (described.cause.error_type, "read_text()" in described.cause.traceback) == ("FileNotFoundError", True)
+
+
 def test_what_the_system_says_of_a_file_of_the_user_keeps_its_traceback(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no flights") as caught:
         _read_flights(tmp_path / "flights.csv")

@@ -12,6 +12,7 @@ from understudy.actors.errors import CannotRestore, NoReadableCheckpoint
 from understudy.actors.restore.resumption import Resumption
 from understudy.messages import CheckpointId, JobId, SubmitJob
 from understudy.state import CheckpointStorage
+from understudy.state.checkpoint_folders import inlets_directory
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.job_runs import Claimant, JobRuns, RunClaim, RunOutcome, RunOwner
 from understudy.state.checkpoints.savepoint_store import HeapSavepointStore
@@ -49,6 +50,18 @@ class Past:
         made = checkpoint((chain(operator("a")), [{}]))
         made = replace(made, job_id=job_id, checkpoint_id=CheckpointId(number), metadata_path=path)
         self.storage.write_sealed(path, encode_metadata(made))
+
+    def took(self, job_id: JobId) -> str:
+        """An inlet of that run has a log."""
+        folder = f"{inlets_directory(job_id)}/orders"
+        self.storage.write(f"{folder}/0", b"a record")
+        return folder
+
+    def logs(self, wanted: Callable[[SubmitJob], SubmitJob] = lambda wanted: wanted) -> tuple[str, ...]:
+        """Those that the next run reads before its own."""
+        submit = wanted(SubmitJob(self.program, 1, 1, resume=True))
+        resumption = Resumption(submit, self.savepoints, self.claim())
+        return resumption.inlets_since(resumption.origin())
 
     def spoil(self, path: str) -> None:
         self.storage.write(f"{path}/_metadata", b"rotten")
@@ -210,11 +223,48 @@ def test_one_that_counts_anyway_counts_once_though_the_command_is_repeated(
         caplog.clear()
         assert past.found(anyway) == f"{claim.run.job_id}/4"
         assert 'has counted already: the run before was started with it and resume="savepoint"' in caplog.text
-        past.storage.delete("job-0/chk-2/_metadata")
+    past.storage.delete("job-0/chk-2/_metadata")
+    assert past.found(anyway) == f"{claim.run.job_id}/4", "it need not be there any more"
     latest = past.run(5)
     past.store(JobId("job-0"), 2)
     assert past.found() == f"{latest}/5"
     assert past.found(anyway) == "job-0/2", "a run of another command lies between"
+
+
+def test_where_the_run_before_has_left_nothing_it_counts_still_without_a_word(
+    past: Past, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after a change of leader before the first checkpoint."""
+    past.store(JobId("job-0"), 2)
+    past.run(3)
+    past.claim().start(CheckpointId(2), "job-0/chk-2/_metadata", "job-0/chk-2")
+    assert past.found(anyway) == "job-0/2"
+    assert not caplog.records
+
+
+def test_the_savepoint_that_a_run_was_stopped_with_is_used(past: Past, caplog: pytest.LogCaptureFixture) -> None:
+    latest = past.run(3)
+    assert past.found(lambda wanted: replace(wanted, restore_from=f"{latest}/chk-3")) == f"{latest}/3"
+    assert not caplog.records
+
+
+def test_what_inlets_took_since_is_read_again_but_by_who_goes_back(
+    past: Past, caplog: pytest.LogCaptureFixture
+) -> None:
+    past.store(JobId("job-0"), 2)
+    before = [past.took(past.run(each)) for each in (3, 4)]
+    assert past.logs(from_edited) == (), "the newest run's own are named by its checkpoint"
+    assert past.logs(anyway) == ()
+    assert all(past.storage.location(each) in caplog.text for each in before)
+    back = past.claim()
+    back.start(CheckpointId(2), "job-0/chk-2/_metadata", "job-0/chk-2")
+    own = past.took(back.run.job_id)
+    assert past.logs(anyway) == (own,), "the same command: that run had no checkpoint"
+    assert past.logs() == (own,)
+    later = past.claim()
+    later.start(CheckpointId(2), "job-0/chk-2/_metadata")
+    newest = past.took(later.run.job_id)
+    assert past.logs() == (own, newest), "and those before it went back stay where they are"
 
 
 def test_one_that_counts_anyway_and_is_gone_is_no_reason_to_take_another(past: Past) -> None:
