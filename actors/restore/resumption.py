@@ -70,7 +70,7 @@ class Resumption:
         return () if self._goes_back else self._inlets_since(found)
 
     def _inlets_since(self, found: FoundOrigin | None, *, its_own: bool = False) -> tuple[str, ...]:
-        """`its_own`: those of the run that has stored what was found are among them."""
+        """`its_own`: with those of the run that has stored this checkpoint."""
         folders: list[str] = []
         for place, run in enumerate(self._runs):
             is_its = found is not None and run.job_id == found.checkpoint.job_id
