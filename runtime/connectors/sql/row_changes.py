@@ -5,11 +5,11 @@ Which columns of a record are written, and which one says that a row goes. How r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,9 +22,6 @@ from .target_table import TargetTable, last_of_each_key
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
-
-
-_NUL = re.compile(b"\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +121,9 @@ def _check_texts(rows: pa.RecordBatch, table: TargetTable) -> None:
 
 
 def _has_nul(texts: pa.Array) -> bool:
-    """The bytes are looked through first, of a slice those around it too: that takes a hundredth of the time."""
+    """The bytes are looked through first, of a slice those around it too: that is much faster."""
     data = texts.buffers()[2]
-    if data is None or _NUL.search(data) is None:
+    if data is None or np.frombuffer(data, np.uint8).all():
         return False
     return bool(pc.any(pc.match_substring(texts, "\0")).as_py())
 
