@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -74,6 +75,8 @@ class RowChanges:
                 )
         if self._says is not None:
             self.removals.check(rows.column(self._says))
+        if table.database.is_postgresql:
+            _check_texts(rows.select(written.names), table)
         names = [*written.names, *([self._says] if self._says is not None else [])]
         return _typed(rows.select(names), table)
 
@@ -102,6 +105,27 @@ class RowChanges:
         """The same without those that only say what a row was before it changed."""
         kind = self.removals.kind
         return self._goes(rows) if kind is None else pc.equal(rows.column(kind), DELETE)
+
+
+def _check_texts(rows: pa.RecordBatch, table: TargetTable) -> None:
+    """PostgreSQL refuses such a text when it is written: after the checkpoint that the record is in, and again after
+    each restart.
+    """
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        texts = column.dictionary if pa.types.is_dictionary(column.type) else column
+        if (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)) and _has_nul(texts):
+            raise RecordMismatch(
+                f"{table.name}: column {name!r} has a text with the character U+0000 (NUL), which no text of "
+                "PostgreSQL may have: take it out, as text.replace('\\0', '') does"
+            )
+
+
+def _has_nul(texts: pa.Array) -> bool:
+    """The bytes are looked through first, of a slice those around it too: that is much faster."""
+    data = texts.buffers()[2]
+    if data is None or np.frombuffer(data, np.uint8).all():
+        return False
+    return bool(pc.any(pc.match_substring(texts, "\0")).as_py())
 
 
 def _typed(rows: pa.RecordBatch, table: TargetTable) -> pa.RecordBatch:
