@@ -1,4 +1,5 @@
-"""Keys of restored state and those that come, compared by their kinds: state of the key 5 is not found under "5".
+"""Keys of state and those that come, in records or questions, compared by their kinds: state of the key 5 is not found
+under "5".
 
 A key function says no type, so nobody can compare before there is a record. Flink, whose keys have serializers, refuses
 such a savepoint: StateMigrationException, "the new key serializer must be compatible".
@@ -8,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from enum import Enum
 from itertools import islice
 from typing import Any
 
@@ -35,6 +37,23 @@ def compare(operator_name: str, kept: frozenset[str], keys: Iterable[Any]) -> No
             "under the same key only, so each of these begins with none. If that is not what you want, stop the job "
             "without a savepoint, let key_by give keys that are %s again, and restore the same savepoint once more",
             *(operator_name, was, comes, was),
+        )
+
+
+def warn_of_question(operator_name: str, key: Any, some_keys: Callable[[int], list[Any]], known: set[str]) -> None:
+    """Of a key of another kind than those in state: its answer is that of a key that no record had. Once for a kind.
+    `known`: the kinds that were compared.
+    """
+    kind = _kind(key)
+    if kind in known or isinstance(key, Enum) or not (kept := kinds_of(some_keys(SAMPLE))):
+        return
+    known.add(kind)
+    if _alike(kept).isdisjoint(_alike([kind])):
+        was = " or ".join(sorted(kept))
+        log.warning(
+            "operator %r was asked with the key %r, of type %s, and the keys of its state are %s: state is found under "
+            "the same key only, so the answer is that of a key without records. Ask with %s, as in int(text) of a text",
+            *(operator_name, key, kind, was, was),
         )
 
 

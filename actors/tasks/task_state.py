@@ -60,7 +60,7 @@ from ..operators.loops import IN_LOOP
 from ..operators.missing_here import missing_here
 from ..operators.operator import Operator
 from ..operators.operator_time import OperatorTime
-from ..operators.restored_keys import SAMPLE, kinds_of
+from ..operators.restored_keys import SAMPLE, kinds_of, warn_of_question
 from ..operators.source import RecordedOffset, Source
 from ..operators.timers import Timers
 from .operator_hooks import blame
@@ -103,6 +103,8 @@ class _OperatorState:
     lists: OperatorStateBackend = field(default_factory=OperatorStateBackend)
     calls: KeptState | None = None
     """What an operator with coroutines has in flight."""
+    asked_kinds: set[str] = field(default_factory=set)
+    """Of keys of questions that were compared with those in state."""
 
 
 class TaskState:
@@ -254,6 +256,8 @@ class TaskState:
     def reading(self, operator: Operator, has_key: bool, key: Any) -> Iterator[None]:
         """While a question is answered: its key is set, or none if it has none, and nothing may change."""
         state = self._states[operator.context.operator_id]
+        if has_key and is_sampled(state.keyed):
+            warn_of_question(operator.context.name, key, state.keyed.some_keys, state.asked_kinds)
         keyed = nullcontext() if state.keyed is None else state.keyed.read_only()
         with state.lists.read_only(), keyed:
             timers = operator.timers if isinstance(operator, KeyedOperator) else None

@@ -96,3 +96,28 @@ def test_numbers_that_may_be_equal_are_no_other_keys(caplog: pytest.LogCaptureFi
 
 def test_keys_of_several_types_are_one_side() -> None:
     assert kinds_of([1, None, ("a", (2, b""))]) == {"int", "None", "(str, (int, bytes))"}
+
+
+class Asked(Counted):
+    def on_receive(self, message: Any) -> int:
+        return self.count.value()
+
+
+@pytest.mark.parametrize(("key", "is_told"), [("3", True), (3, False), (3.0, False), (77, False), ((3, 3), True)])
+def test_a_question_with_a_key_of_another_type_is_warned_of_once(
+    key: Any, is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As the text of a URL's path is: its answer is that of a key without state."""
+    env = StreamEnvironment(parallelism=1)
+    env.generate(lambda n: {"n": n}, records_per_second=1000).key_by(number).process(Asked, name="counted").print()
+    with LocalCluster(debug=True) as cluster:
+        job = cluster.submit(env)
+        while job.ask("counted", key=3, message="?", timeout=30).result() == 0:
+            time.sleep(0.02)
+        for _ in range(2):
+            job.ask("counted", key=key, message="?", timeout=30).result()
+        job.cancel()
+    said = [each for each in caplog.messages if "was asked with the key" in each]
+    kind = "str" if key == "3" else "(int, int)"
+    wanted = f"operator 'counted' was asked with the key {key!r}, of type {kind}, and the keys of its state are int: "
+    assert [each[: len(wanted)] for each in said] == [wanted] * is_told
