@@ -73,8 +73,6 @@ class TaskManagerRoster:
         self._count = count
         self._had_any = False
         """Whether one has ever registered."""
-        self.last_failed_start = ""
-        """Why one ended before it registered."""
 
     def __contains__(self, task_manager_id: TaskManagerId) -> bool:
         return task_manager_id in self._lives
@@ -88,7 +86,7 @@ class TaskManagerRoster:
     def why_missing(self) -> str:
         """Why one ended before it registered, or waits for slots, for the error that names too few; empty: unknown."""
         waits = [f"TaskManager {index} waits: {why}" for index, why in reversed(self._awaited.items())][:1]
-        return "; ".join([self.last_failed_start, *waits] if self.last_failed_start else waits)
+        return "; ".join([self.trouble, *waits] if self.trouble else waits)
 
     @property
     def trouble(self) -> str:
@@ -144,9 +142,8 @@ class TaskManagerRoster:
             self._failed_starts[index] = 0
             return [StartTaskManager(index)]
         self._failed_starts[index] += 1
-        self.last_failed_start = f"TaskManager {index} ended before it registered: {reason}"
         self._troubles.pop(index, None)
-        self._troubles[index] = self.last_failed_start
+        self._troubles[index] = f"TaskManager {index} ended before it registered: {reason}"
         delay_ms = min(START_DELAY_MS << self._failed_starts[index], MAX_START_DELAY_MS)
         return [ProcessEnded(index, reason, delay_ms), Schedule(delay_ms, StartDue(index))]
 
@@ -158,7 +155,7 @@ class TaskManagerRoster:
         return FailureCause(
             "NoResourceAvailable",
             f"no TaskManager can start: {who} ended before it registered, {MAX_FAILED_STARTS} times and more; the "
-            f"last: {self.last_failed_start}; the log has what they wrote before: mend that, and submit the job again",
+            f"last: {self.trouble}; the log has what they wrote before: mend that, and submit the job again",
         )
 
     def awaited(self, index: int, why: str) -> None:

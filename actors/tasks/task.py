@@ -204,7 +204,7 @@ class Task(Actor):
     def _release(self, state: ExecutionState) -> list[Exception]:
         self._closing_from = self.state  # first: the TaskManager's thread reads both
         self.state = state
-        self.counters.rests()
+        self.counters.ends(self.context.clock.now_ms())
         errors: list[Exception] = []
         if (parts := self._parts) is None:
             return errors

@@ -118,8 +118,13 @@ class TaskCounters:
             self._step_since = None
 
     def rests(self) -> None:
-        """The step ends, and there was nothing to do; or all ends."""
+        """The step ends, and there was nothing to do."""
         self._step_since = self._behind_ms = None
+
+    def ends(self, now_ms: float) -> None:
+        """All ends, in a step or with a message: that was work, as the commit of a job's last checkpoint is."""
+        self.back_from_message(now_ms)
+        self.rests()
 
     @property
     def is_blocked(self) -> bool:

@@ -99,6 +99,16 @@ def test_one_that_waits_does_not_hide_why_another_one_ended() -> None:
     assert ended.failure.error_message.endswith(f"; {why}")
 
 
+def test_why_one_did_not_start_once_is_old_news_when_it_has_registered_since() -> None:
+    stage = Stage(graph())
+    stage.tell(TaskManagerExited("job-1", 0, "no numba"))
+    stage.running()
+    stage.tell(TaskManagerLost("tm-0-0", "executor lost", process_ended=True))
+    stage.tell(TaskManagerExited("job-1", 0, "executor lost"))
+    stage.tell(TaskManagerAwaited("job-1", 0, "Spark has no executor"))
+    assert stage.master._roster.why_missing == "TaskManager 0 waits: Spark has no executor"
+
+
 def test_the_slot_timer_means_nothing_once_the_job_runs() -> None:
     stage = Stage(graph())
     (overdue,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, SlotsOverdue)]

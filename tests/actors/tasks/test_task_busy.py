@@ -9,7 +9,7 @@ import pytest
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 from understudy.actors.tasks.task import Task
-from understudy.messages import CheckpointId, NotifyCheckpointComplete, TaskMetrics
+from understudy.messages import CheckpointId, ExecutionState, NotifyCheckpointComplete, TaskMetrics
 
 from .task_stage import ATTEMPT, JOB, TaskStage, checkpoint, deployment
 
@@ -42,4 +42,11 @@ def test_a_sink_that_commits_for_long_is_busy_and_not_idle(stage: TaskStage) -> 
     [(meanwhile, is_in_step)] = SEEN
     assert meanwhile.busy_ms - before_ms == 10_000
     assert is_in_step, "a flame graph shows what it waits for"
+    assert stage.task.metrics().busy_ms - before_ms == 10_000
+
+
+def test_the_last_commit_of_a_job_that_ends_counts_too(stage: TaskStage) -> None:
+    before_ms = stage.task.metrics().busy_ms
+    stage.tell(NotifyCheckpointComplete(JOB, ATTEMPT, checkpoint(1), 0, final=True))
+    assert stage.task.state is ExecutionState.FINISHED
     assert stage.task.metrics().busy_ms - before_ms == 10_000

@@ -114,6 +114,6 @@ def test_a_message_while_its_outputs_take_nothing_leaves_it_held_back() -> None:
 def test_an_attempt_that_ends_with_a_message_is_busy_no_more() -> None:
     task = TaskCounters()
     task.turns_to_message(100)
-    task.rests()
+    task.ends(150)
     task.back_from_message(160)
-    assert (task.is_in_step, task.busy_ms(500)) == (False, 0)
+    assert (task.is_in_step, task.busy_ms(500)) == (False, 50)
