@@ -38,9 +38,9 @@ _OF_SURROUNDINGS = re.compile(
 _START = "Error from python worker:"
 _AFTER_START = "PYTHONPATH was:"
 _NO_START = (
-    "; PYSPARK_PYTHON and spark.python.daemon.module say what is started, and each executor has to have it: a module "
-    "of Understudy only where that is installed, as what a job ships comes later. Install it there, or leave the "
-    "setting out"
+    "; PYSPARK_PYTHON and spark.python.daemon.module say what is started, and each executor has to have it. Name a "
+    "module of Understudy there only if Understudy is installed on the executors: what a job ships arrives later. "
+    "Install it there, or leave the setting out"
 )
 _FRAME = re.compile(r'^\s*File "([^"]+)", line ', re.MULTILINE)
 _FILE_OF_SPARKS = re.compile(

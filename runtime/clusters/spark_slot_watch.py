@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...messages import TaskManagerAwaited
-from .spark_slots import runs, why_it_waits
+from .spark_slots import Shortage, runs, shortage
 from .task_manager_process import TaskManagerLaunch
 
 if TYPE_CHECKING:
@@ -79,15 +79,17 @@ class SlotWatch:
             if not waiting:
                 return
             try:
-                why = self._look(waiting)
+                short = self._look(waiting)
             except Exception:  # noqa: BLE001 - Spark's books are of an interface that is its own, and it may be gone
-                why = ""
-            if why and why != said and max(each.looks for each in waiting.values()) > QUIET_LOOKS:
-                log.warning("job %r waits for Spark: %s", self._launch.job_name, why)
-                said = why
+                short = None
+            if short is None or short.lasting == said:
+                continue
+            if max(each.looks for each in waiting.values()) > QUIET_LOOKS:
+                log.warning("job %r waits for Spark: %s", self._launch.job_name, short.why)
+                said = short.lasting
 
-    def _look(self, waiting: dict[int, _Waiting]) -> str:
-        """Why those wait that do; empty: all run, or have ended, or there are slots for them."""
+    def _look(self, waiting: dict[int, _Waiting]) -> Shortage | None:
+        """Why those wait that do; None: all run, or have ended, or there are slots for them."""
         context: Any = self._spark.sparkContext
         left = [
             index
@@ -98,9 +100,10 @@ class SlotWatch:
             for index in waiting.keys() - left:
                 if self._waiting[index] is waiting[index]:
                     del self._waiting[index]
-        why = why_it_waits(context, self._task_managers, self._task_managers - len(left)) if left else ""
-        for index in left if why else ():
-            waiting[index].looks += 1
-            if not self._over.is_set():
-                self._tell(TaskManagerAwaited(self._launch.job_id, index, why))
-        return why
+        short = shortage(context, self._task_managers, self._task_managers - len(left)) if left else None
+        if short is not None:
+            for index in left:
+                waiting[index].looks += 1
+                if not self._over.is_set():
+                    self._tell(TaskManagerAwaited(self._launch.job_id, index, short.why))
+        return short

@@ -36,13 +36,23 @@ class Found:
     settings: Mapping[str, str]
 
 
-def why_it_waits(context: Any, task_managers: int, of_job: int) -> str:
-    """Why Spark has no slot for a TaskManager, and what to do; empty: it has slots for all. `of_job`: how many of the
-    job's `task_managers` run.
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """`why` there is no slot, and what to do. `lasting`: the same without how many are taken, which is another number
+    at each look while batch jobs run beside.
+    """
+
+    why: str
+    lasting: str
+
+
+def shortage(context: Any, task_managers: int, of_job: int) -> Shortage | None:
+    """Why Spark has no slot for a TaskManager; None: it has slots for all. `of_job`: how many of the job's
+    `task_managers` run.
     """
     settings = dict(context.getConf().getAll())
     found = Found(str(context.master), str(context.applicationId), executors(context), _has_lost(context), settings)
-    return told(found, task_managers, of_job)
+    return found_short(found, task_managers, of_job)
 
 
 def runs(context: Any, group: str) -> bool:
@@ -69,26 +79,28 @@ def executors(context: Any) -> list[Executor]:
     return found
 
 
-def told(spark: Found, task_managers: int, of_job: int) -> str:
-    """The text, by what was found; empty: slots enough are free."""
+def found_short(spark: Found, task_managers: int, of_job: int) -> Shortage | None:
+    """By what was found. None: slots enough are free."""
     wants = f"the job wants {_count(task_managers, 'TaskManager')}, a Spark task slot each for as long as it runs"
     found = sorted(spark.executors, key=lambda each: each.executor_id)
     if not found:
-        return f"{wants}, and Spark has no executor for {spark.application}{_what_for_one(spark)}"
-    slots, running = sum(each.slots for each in found), sum(each.running for each in found)
-    if slots - running >= task_managers - of_job:
-        return ""
+        none = f"{wants}, and Spark has no executor for {spark.application}{_what_for_one(spark)}"
+        return Shortage(none, none)
+    slots = sum(each.slots for each in found)
+    taken = sum(min(each.running, each.slots) for each in found)  # its books may have more for a moment
+    if slots - taken >= task_managers - of_job:
+        return None
     several = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     each = ", ".join(
         f"{one.executor_id} on {one.host} with {_count(one.cores, 'core')} for {_count(one.slots, 'task')}"
         for one in found[:_SHOWN]
     )
-    has = f"Spark has {_count(len(found), 'executor')} ({each}{several}), and {running} of {slots} slots are taken"
-    others = running - of_job
+    has = f"{wants}; Spark has {_count(len(found), 'executor')} ({each}{several})"
+    others = taken - of_job
     whose = f", {others} of them not by this job" if others > 0 else ""
     advice = _what_for_more(spark.master, spark.settings, sum(one.cores for one in found), len(found))
     fewer = f", or give SparkCluster task_managers={slots}" if slots < task_managers else ""
-    return f"{wants}; {has}{whose}: {advice}{fewer}"
+    return Shortage(f"{has}, and {taken} of {slots} slots are taken{whose}: {advice}{fewer}", f"{has}: {advice}{fewer}")
 
 
 def _has_lost(context: Any) -> bool:

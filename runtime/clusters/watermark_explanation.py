@@ -64,7 +64,10 @@ _ADVICE = {
     ),
     HeldBy.ALIGNMENT: "It goes on when the slowest of its group has caught up: see why that one is behind.",
     HeldBy.BACK_PRESSURE: "The tasks behind it are slow: give them a higher parallelism, or make them faster.",
-    HeldBy.NO_ASSIGNER: "Put assign_timestamps between this source and the operator.",
+    HeldBy.NO_ASSIGNER: (
+        "If the operator has windows, joins or timers by event time, put assign_timestamps between this source and "
+        "it. Else nothing is wrong."
+    ),
     HeldBy.IDLE: (
         "Nothing is wrong: event time goes on with the next record. For results without new records let windows fire "
         "by processing time."

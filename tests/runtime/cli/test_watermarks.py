@@ -16,7 +16,7 @@ def test_watermarks_says_who_holds_event_time_back(shared: Shell, running: Runni
     assert done.code == 0, done.err
     assert done.out.startswith("event time at 'counting':\n  subtask 0: no watermark yet, for ")
     assert "no assign_timestamps between 'numbers' and 'counting'" in done.out
-    assert done.out.endswith("Put assign_timestamps between this source and the operator.\n")
+    assert done.out.endswith("put assign_timestamps between this source and it. Else nothing is wrong.\n")
 
     of_all = shared("watermarks", "job")
     assert of_all.out.startswith("job 'job' has no event time: no stream in it has assign_timestamps, ")

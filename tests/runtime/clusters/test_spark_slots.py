@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.runtime.clusters.spark_slots import Executor, Found, told
+from understudy.runtime.clusters.spark_slots import Executor, Found, Shortage, found_short
 
 MASTER = "spark://10.0.0.1:7077"
 
@@ -17,7 +17,19 @@ def said_of(
     master: str = MASTER,
     has_lost: bool = False,
 ) -> str:
-    return told(Found(master, "app-7", here, has_lost, settings), task_managers, of_job)
+    short = shortage(here, settings, task_managers, of_job, master, has_lost)
+    return "" if short is None else short.why
+
+
+def shortage(
+    here: list[Executor],
+    settings: dict[str, str],
+    task_managers: int,
+    of_job: int,
+    master: str = MASTER,
+    has_lost: bool = False,
+) -> Shortage | None:
+    return found_short(Found(master, "app-7", here, has_lost, settings), task_managers, of_job)
 
 
 def two(cores: int = 2, running: int = 0) -> list[Executor]:
@@ -66,6 +78,24 @@ def test_slots_that_others_hold_are_counted() -> None:
     said = said_of(two(cores=1, running=1), {}, 2, 0)
     assert "2 of 2 slots are taken, 2 of them not by this job" in said
     assert "task_managers=" not in said
+
+
+def test_tasks_that_a_local_master_counts_beyond_its_slots_take_no_more_than_there_are() -> None:
+    said = said_of([Executor("driver", "host", 2, 2, 4)], {}, 2, 0, "local[2]")
+    assert "2 of 2 slots are taken, 2 of them not by this job" in said
+    one_is_free = [Executor("0", "host", 2, 2, 3), Executor("1", "host", 2, 2, 1)]
+    assert said_of(one_is_free, {}, 2, 1) == ""
+
+
+def test_what_runs_now_is_no_part_of_what_lasts_and_the_executors_and_the_advice_are() -> None:
+    found = [shortage(two(running=running), {}, 5, of_job) for running, of_job in [(1, 1), (2, 1), (2, 4)]]
+    assert len({each and each.why for each in found}) == 3
+    lasting = {each and each.lasting for each in found}
+    assert len(lasting) == 1
+    for here, settings in [(two(cores=1, running=1), {}), (two(running=2), {"spark.cores.max": "4"}), ([], {})]:
+        other = shortage(here, settings, 5, 1)
+        assert other is not None
+        assert other.lasting not in lasting
 
 
 @pytest.mark.parametrize(
