@@ -408,7 +408,7 @@ class TestColumns:
         stream = env.from_source(program.Flights()).map_batches(lambda batch: batch, schema=declared)
         assert stream.schema == declared
         stream.sink_to(Picky())
-        with pytest.raises(InvalidSetting, match=r"schema: wanted a pyarrow\.Schema, found a dict"):
+        with pytest.raises(InvalidSetting, match=r"schema: wanted a pyarrow\.Schema, as in .*, found a dict"):
             env.from_source(program.Flights()).process(program.Swallow, schema={"a": 1})
 
     def test_a_filter_keeps_the_columns_and_a_map_does_not(self, env: StreamEnvironment, program: Any) -> None:
