@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from understudy import Collector, Operator, OutputTag
-from understudy.actors.errors import UserCodeError
+from understudy.actors.errors import NoEventTime, UserCodeError
+from understudy.state.errors import NoCurrentKey
 from understudy.testing import OperatorHarness, assert_survives_restore
 
 BAD = OutputTag[str]("bad")
@@ -46,6 +47,22 @@ class Failing(Operator):
 class Returning(Operator):
     def process(self, record: int, out: Collector) -> int:
         return record
+
+
+class Forgetful(Operator):
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def process(self, record: str, out: Collector) -> None:
+        self.seen += 1
+        out.collect((record, self.seen))
+
+
+class Asking(Operator):
+    """It asks for what there is by key, or with event time."""
+
+    def process(self, record: str, out: Collector) -> None:
+        getattr(self, record)
 
 
 def test_each_record_is_taken_by_itself() -> None:
@@ -91,3 +108,25 @@ def test_a_result_that_is_returned_would_be_lost() -> None:
 
 def test_it_survives_a_restore() -> None:
     assert_survives_restore(Validated, [["1", "x"], ["2"]], timestamps=[[1, 2], [3]])
+
+
+def test_what_a_restore_has_lost_is_the_users_alone() -> None:
+    """Not the count of records that positions in errors are made of."""
+    with pytest.raises(AssertionError, match="attribute 'seen' of Forgetful") as raised:
+        assert_survives_restore(Forgetful, [["a"], ["b"]])
+    assert "_records_before" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "says"),
+    [
+        ("timestamp", NoEventTime, "Put stream.assign_timestamps"),
+        ("key", NoCurrentKey, "self.key was used, and this operator has no key: subclass KeyedOperator"),
+        ("timers", NoCurrentKey, "self.timers was used, and this operator has no key: subclass KeyedOperator"),
+        ("mine", AttributeError, "has no attribute 'mine'"),
+    ],
+)
+def test_what_is_not_there_says_what_to_do(name: str, kind: type[Exception], says: str) -> None:
+    with OperatorHarness(Asking) as harness, pytest.raises(UserCodeError, match=says) as raised:
+        harness.process([name])
+    assert type(raised.value.__cause__) is kind
