@@ -113,7 +113,7 @@ class NoCurrentKey(StateError, RuntimeError):
         if not self.has_keys:
             return (
                 f"{of_operator(self.operator)}{self.used} was used, and this operator has no key: subclass "
-                "KeyedOperator, and call key_by(...) before it. An attribute of your own is to be set before, as in open"
+                "KeyedOperator, and call key_by(...) before it. Set an attribute of your own before, as in open"
             )
         where = f" in `{self.hook}`, which is called without a key" if self.hook else " without a key"
         if self.hook == "process_2":
