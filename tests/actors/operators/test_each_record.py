@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from understudy import Collector, Operator, OutputTag
@@ -28,6 +29,11 @@ class Validated(Operator):
 class Timed(Operator):
     def process(self, record: Any, out: Collector) -> None:
         out.collect((record, self.timestamp))
+
+
+class SeesItsSplit(Operator):
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect((record, self.watermark))
 
 
 class Closing(Operator):
@@ -90,6 +96,16 @@ def test_the_time_of_a_record_is_no_later_ones() -> None:
         harness.process(["a"], timestamps=[10])
         harness.end()
         assert harness.timed_output() == [("a", 10), ("the end", None)]
+
+
+def test_the_watermark_is_how_far_the_split_of_the_record_had_come() -> None:
+    """As for a KeyedOperator."""
+    operator, out = SeesItsSplit(), Collector()
+    operator.watermark = 8
+    operator.timestamps, operator.split_watermarks = np.array([20, 10]), np.array([5, 12])
+    operator.process_batch(["a", "b"], out)
+    assert list(out) == [("a", 8), ("b", 12)]
+    assert operator.watermark == 8
 
 
 def test_a_failure_names_the_record() -> None:
