@@ -102,13 +102,19 @@ class NoCurrentKey(StateError, RuntimeError):
     """Keyed state, and `self.key`, belong to a key, and none is set here.
 
     `used` says what was used. `hook` is the method of the operator in which it was; whoever calls that method sets it.
+    `has_keys`: whether the operator has a key anywhere.
     """
 
-    def __init__(self, used: str, operator: str = "", hook: str = "") -> None:
-        super().__init__(used, operator, hook)
-        self.used, self.operator, self.hook = used, operator, hook
+    def __init__(self, used: str, operator: str = "", hook: str = "", has_keys: bool = True) -> None:
+        super().__init__(used, operator, hook, has_keys)
+        self.used, self.operator, self.hook, self.has_keys = used, operator, hook, has_keys
 
     def __str__(self) -> str:
+        if not self.has_keys:
+            return (
+                f"{of_operator(self.operator)}{self.used} was used, and this operator has no key: subclass "
+                "KeyedOperator, and call key_by(...) before it. Set an attribute of your own before, as in open"
+            )
         where = f" in `{self.hook}`, which is called without a key" if self.hook else " without a key"
         if self.hook == "process_2":
             remedy = (

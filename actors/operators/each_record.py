@@ -5,10 +5,13 @@ Operators by key have loops of their own, with a key and state for each record. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import repeat
 from operator import length_hint
 from typing import Any, Protocol
+
+import numpy as np
 
 from ..errors import UserCodeError
 from ..flow.elements import Times
@@ -23,6 +26,8 @@ class HasTimes(Protocol):
     context: OperatorContext
     timestamps: Times | None
     timestamp: int
+    split_watermarks: Times | None
+    watermark: int
 
 
 def process_each(
@@ -30,18 +35,24 @@ def process_each(
 ) -> int:
     """How many records it has taken in all, after `taken` before. Raises UserCodeError with the record's position."""
     left = iter(batch)
-    times = None if operator.timestamps is None else iter(operator.timestamps.tolist())
+    times: Iterable[int | None] = repeat(None) if operator.timestamps is None else operator.timestamps.tolist()
+    marks, watermark = operator.split_watermarks, operator.watermark
+    by_record = repeat(watermark) if marks is None else np.maximum(marks, watermark).tolist()
     try:
-        for record in left:
-            if times is not None:
-                operator.timestamp = out.time_ms = next(times)
+        for record, time_ms, own in zip(left, times, by_record):  # noqa: B905 - may repeat
+            if time_ms is not None:
+                operator.timestamp = out.time_ms = time_ms
+            if marks is not None:
+                operator.watermark = own
             if (result := process(record, out)) is not None:
                 refuse(f"{type(operator).__name__}.process", result)
             out.stamp()
     except (Exception, SystemExit) as error:
         raise UserCodeError(operator.context.name, taken + len(batch) - length_hint(left) - 1) from error
     finally:
-        if times is not None:
+        if marks is not None:
+            operator.watermark = watermark
+        if operator.timestamps is not None:
             out.time_ms = None
             with suppress(AttributeError):
                 del operator.timestamp

@@ -94,9 +94,8 @@ def check_assigners(chains: Sequence[Sequence[StreamNode]]) -> None:
             if isinstance(source, Source) and _reads_splits(source):
                 log.warning(
                     "operator %r does not see the splits of %s, and keeps one watermark for all: where one of them is "
-                    "read ahead of others, records of these are late. Put assign_timestamps behind the source, or "
-                    "behind map, filter and flat_map only, before the stream branches; a function of the record may "
-                    "read the time out of it",
+                    "read ahead, records of the others are late. Put assign_timestamps right behind the source; map, "
+                    "filter and flat_map may stand between. A function of the record may read the time out of it",
                     node.name,
                     type(source).__name__,
                 )

@@ -16,7 +16,7 @@ from ...actors.windows.window_function import ProcessWindowFunction
 from ...state.kinds.declared_states import declared_states
 from .errors import InvalidOperator
 from .private_names import assigned
-from .users_code import users_classes
+from .users_code import takes_each_record, users_classes
 
 _SET = {
     "context": "where it runs",
@@ -27,11 +27,9 @@ _SET = {
     "watermark": "how far event time has come",
     "idempotency_key": "the key of a call",
 }
-_SET_BY_KEY = {
-    "key": "the key of its record",
-    "timers": "the timers of its key",
-    "timestamp": "the event time of its record",
-}
+_SET_BY_RECORD = {"timestamp": "the event time of its record"}
+_SET_BY_CALL = {**_SET_BY_RECORD, "key": "the key of its call"}
+_SET_BY_KEY = {**_SET_BY_RECORD, "key": "the key of its record", "timers": "the timers of its key"}
 
 _INSTEAD = {"MapState": "put(key, value)", "ReducingState": "add(value)", "FoldingState": "add(value)"}
 """By kind of state; for the others it is `update`."""
@@ -41,7 +39,7 @@ def check_names_set_by_us(kind: type[Operator | ProcessWindowFunction]) -> None:
     """Raises InvalidOperator for a class of the user's that defines such an attribute, or assigns to one. Of a window
     function those are its states.
     """
-    ours = _SET | _SET_BY_KEY if issubclass(kind, KeyedOperator) else _SET if issubclass(kind, Operator) else {}
+    ours = _set_on(kind)
     states = declared_states(kind)
     for cls in users_classes(kind):
         for name in (name for name, value in vars(cls).items() if name in ours and not isinstance(value, OfCall)):
@@ -56,6 +54,17 @@ def check_names_set_by_us(kind: type[Operator | ProcessWindowFunction]) -> None:
                     f"checkpoint. Write self.{attribute}.{_INSTEAD.get(state.kind, 'update(value)')}"
                     f"{'; what it holds at first is its default' if method == '__init__' else ''}"
                 )
+
+
+def _set_on(kind: type[Operator | ProcessWindowFunction]) -> dict[str, str]:
+    """What the runtime sets on objects of this class, and what it puts there."""
+    if not issubclass(kind, Operator):
+        return {}
+    if issubclass(kind, KeyedOperator):
+        return _SET | _SET_BY_KEY
+    if kind._is_async:
+        return _SET | _SET_BY_CALL
+    return _SET | _SET_BY_RECORD if takes_each_record(kind) else _SET
 
 
 def _assigned(cls: type) -> Iterator[tuple[str, str, str]]:

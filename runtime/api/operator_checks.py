@@ -24,7 +24,7 @@ from .errors import InvalidOperator
 from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_arguments, check_function, check_hooks, check_runs
 from .names_set_by_us import check_names_set_by_us
-from .other_hooks import other_hooks
+from .other_hooks import other_hooks, outdone_process
 from .private_names import check_private_names
 from .state_declarations import check_declarations
 from .timer_methods import out_of_reach, sets_a_timer
@@ -236,6 +236,8 @@ def _misspelt(operator: Operator, method: str) -> str:
             continue
         if inspect.iscoroutinefunction(getattr(kind, name)):
             return f"; it defines {name}: write `async def process{place}(self, record, out)` in its place"
+        if method == "process_batch" and operator.inputs == 1:
+            return f"; it defines {name}: rename it to process(record, out), and emit with out.collect(...)"
         if method.startswith("process_batch"):
             return (
                 f"; it defines {name}: write {method} in its place, for a list of records: `for record in batch: ...`"
@@ -257,6 +259,8 @@ def _warn_of_misspelt_hooks(operator: Operator) -> None:
             is_new = name.startswith(_HOOKS) and inspect.isfunction(value) and name not in known
             if is_new and (close := get_close_matches(name, known, 1, cutoff=0.85)):
                 _warn_of_name(kind, name, close[0])
+    if (outdone := outdone_process(kind)) is not None:
+        _warn_of_name(kind, "process", f"process_batch(batch, out), which {outdone.__name__} defines,")
     for name, meant in other_hooks(kind):
         _warn_of_name(kind, name, meant)
 

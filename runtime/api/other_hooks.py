@@ -55,7 +55,29 @@ def other_hooks(kind: type[Operator]) -> Iterator[tuple[str, str]]:
             yield name, meant[name]
 
 
-def _used(methods: Iterable[FunctionType]) -> Iterator[str]:
+def outdone_process(kind: type[Operator]) -> type | None:
+    """The class whose `process_batch` takes the records, where a `process` of the user's, of that class or one nearer
+    to this one, is called by nothing. None: there is no such `process`.
+    """
+    if kind._is_async and not kind._takes_batches:
+        return None
+    calling = {*Operator.__mro__, *KeyedOperator.__mro__}
+    for place, each in enumerate(kind.__mro__):
+        method = vars(each).get("process_batch")
+        if method is None or (each not in calling and "process_batch" in _used([method])):
+            continue  # it goes on to that of its base
+        before = [base for base in kind.__mro__[: place + 1] if isinstance(vars(base).get("process"), FunctionType)]
+        if each in calling or not before or is_ours(before[0]):
+            return None
+        methods = [value for base in kind.__mro__ if base not in calling for value in vars(base).values()]
+        return None if "process" in _used(methods) else each
+    return None
+
+
+def _used(methods: Iterable[object]) -> Iterator[str]:
     for method in methods:
+        method = getattr(method, "fget", method)
+        if not isinstance(method, FunctionType):
+            continue
         for code in codes_of(method.__code__):
             yield from code.co_names

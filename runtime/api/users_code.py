@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from types import CodeType, FunctionType
 
+from ...actors.operators.operator import Operator
 from ...messages.code_steps import codes_of
 from ...messages.whose_code import is_ours
 
@@ -21,3 +22,8 @@ def users_codes(kind: type) -> Iterator[tuple[type, str, CodeType]]:
         for method, value in vars(cls).items():
             for code in codes_of(value.__code__) if isinstance(value, FunctionType) else ():
                 yield cls, method, code
+
+
+def takes_each_record(kind: type[Operator]) -> bool:
+    """Whether one without a key takes its records one by one: nothing stands before what calls its `process`."""
+    return kind.process_batch is Operator.process_batch and hasattr(kind, "process")

@@ -40,6 +40,7 @@ _FRAMEWORK = frozenset(
         "_input_index",
         "_input_schema",
         "_loop",
+        "_records_before",
         "_selectors",
         "_taken",
         "_state",

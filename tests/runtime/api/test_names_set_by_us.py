@@ -41,13 +41,47 @@ class DefinesIt(Keyed):
 
 
 class Unkeyed(Operator):
-    """It has no key of ours, and no timers."""
+    """It has no key of ours, no timers, and takes whole batches, so no time of a record."""
 
     def __init__(self) -> None:
         self.key, self.timers = "id", 3
+        self.timestamp = "time_hour"  # type: ignore[assignment]
 
     def process_batch(self, batch: Any, out: Collector) -> None:
         out.emit(batch)
+
+
+class EachTime(Operator):
+    """Its records are taken one by one, so `timestamp` is each one's."""
+
+    def __init__(self) -> None:
+        self.timestamp = "time_hour"  # type: ignore[assignment]
+
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect(record[self.timestamp])
+
+
+class TimeOfItsOwn(Operator):
+    timestamp = property(lambda self: 5)  # type: ignore[assignment]
+
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+class TimeOfACall(Operator):
+    def __init__(self) -> None:
+        self.timestamp = "time_hour"  # type: ignore[assignment]
+
+    async def process_batch(self, batch: Any, out: Collector) -> None:
+        out.emit(batch)
+
+
+class KeyOfACall(Operator):
+    def __init__(self) -> None:
+        self.key = "id"
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
 
 
 class Waiting(KeyedOperator):
@@ -90,6 +124,24 @@ def test_a_name_that_the_runtime_sets_is_refused(operator: Operator, says: str) 
 @pytest.mark.parametrize("operator", [Waiting(), Annotated()])
 def test_what_is_not_assigned_is_fine(operator: KeyedOperator) -> None:
     assert keyed().process(operator)
+
+
+@pytest.mark.parametrize(
+    ("operator", "says"),
+    [
+        (
+            EachTime(),
+            r"EachTime.__init__ assigns to 'timestamp', .* sets to the event time of its record",
+        ),
+        (TimeOfItsOwn(), r"^TimeOfItsOwn defines 'timestamp', .* Give it another name, such as my_timestamp$"),
+        (TimeOfACall(), r"TimeOfACall.__init__ assigns to 'timestamp', which the runtime sets to"),
+        (KeyOfACall(), r"KeyOfACall.__init__ assigns to 'key', which the runtime sets to"),
+    ],
+    ids=lambda it: type(it).__name__,
+)
+def test_without_a_key_the_time_of_a_record_and_what_a_call_has_are_refused(operator: Operator, says: str) -> None:
+    with pytest.raises(InvalidOperator, match=says):
+        StreamEnvironment().from_collection([1]).process(operator)
 
 
 def test_an_operator_without_a_key_may_have_one_of_its_own() -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
+from understudy import FileSink
 from understudy.actors.operators.aggregate import Sum
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.keyed_operator import KeyedOperator
@@ -190,7 +191,7 @@ class TestOperators:
             ),
             (KeyedOperator, ["process", "processElement2"], r"process_2\(.*; it defines processElement2: rename it"),
             (KeyedOperator, ["flatMap1", "flatMap2"], r"; it defines flatMap1: rename it, and emit with out.collect"),
-            (Operator, ["process_element"], "write process_batch in its place, for a list of records"),
+            (Operator, ["process_element"], r"rename it to process\(record, out\), and emit with out.collect"),
         ],
     )
     def test_a_method_of_flink_is_named_with_what_it_is_here(
@@ -274,6 +275,33 @@ class TestOperators:
         env.from_collection([1]).key_by(0).process(type("One", (KeyedOperator,), {**body, "process": _process}))
         (said,) = caplog.messages
         assert said.startswith(f"One.{name} is called by nothing here; is `inputs = 2` in the class, with first.conn")
+
+    @pytest.mark.parametrize("base", [Operator, KeyedOperator, FileSink])
+    def test_a_process_that_a_batch_method_stands_before_is_warned_of(
+        self, env: StreamEnvironment, base: type[Operator], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def whole(self: Any, batch: Any, out: Collector) -> None: ...
+
+        def each(self: Any, batch: Any, out: Collector) -> None:
+            for record in batch:
+                self.process(record, out)
+
+        def on(self: Any, batch: Any, out: Collector) -> None:
+            base.process_batch(self, batch, out)
+
+        def put(kind: Any) -> None:
+            stream = env.from_collection([1]).key_by(0) if base is KeyedOperator else env.from_collection([1])
+            stream.process(kind if base is not FileSink else kind("out"))
+
+        fine = [each] if base is FileSink else [each, on]
+        for method in fine:
+            between: Any = type("Between", (base,), {"process_batch": method})
+            put(type("Mine", (between,), {"process": _process}))
+        assert caplog.messages == []
+        between = base if base is FileSink else type("Between", (base,), {"process_batch": whole})
+        put(type("Mine", (between,), {"process": _process}))
+        (said,) = caplog.messages
+        assert said.startswith("Mine.process is called by nothing here; is process_batch(batch, out), which ")
 
     def test_a_source_is_no_operator_and_no_sink(self, env: StreamEnvironment, program: Any) -> None:
         for method in ("process", "sink_to"):
