@@ -107,7 +107,7 @@ def test_splits_that_are_not_seen_are_warned_of(env: StreamEnvironment, caplog: 
         submitted(env)
     (line,) = (each for each in caplog.messages if "splits" in each)
     assert "operator 'times' does not see the splits of Splits" in line
-    assert "where one of them is read ahead of others, records of these are late" in line
+    assert "where one of them is read ahead, records of the others are late" in line
 
 
 def test_no_splits_and_those_that_come_only_after_a_rescale_are_not_warned_of(
