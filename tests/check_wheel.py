@@ -15,7 +15,7 @@ import venv
 import zipfile
 from pathlib import Path
 
-import other_pythons
+import other_pythons  # type: ignore[import-not-found]
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -93,7 +93,7 @@ _TOGETHER = (
 """Tests of processes whose id has one of these run in one tester, one after the other: they share what takes long to
 start; and of JVMs there is one at a time. Any other test goes to whichever tester is free.
 """
-_ONE_PARSE = re.compile("test_(english|house|imports|public_face|rooms)[.]py")
+_ONE_PARSE = re.compile("test_(english|house|public_face|rooms)[.]py")
 """They read all of the code: parsed.py. One tester runs them, as it takes five seconds to parse it."""
 _FAILED = "testers/failed"
 """In pytest's cache: the tests that failed in the last run with testers, and whether they start processes."""

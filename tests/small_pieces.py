@@ -177,6 +177,6 @@ class _Finder:
 
 if __name__ == "__main__":
     install()
-    from understudy.__main__ import main
+    from understudy.runtime.cli import main
 
     main()

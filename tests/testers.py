@@ -70,7 +70,7 @@ class _Tester:
             self.follows = test
         return test
 
-    def done(self) -> pytest.Item | None:
+    def done(self) -> None:
         self.last, self.running, self.follows = self.running, self.follows, None
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from understudy.actors.job_graph import (
     topological_order,
     validate,
 )
-from understudy.actors.jobs.slot_pool import slot_requests
+from understudy.actors.jobs.slot_requests import slot_requests
 from understudy.actors.restore.restored_operators import RestoredOperators
 from understudy.messages import JobEdge, JobGraph, Partitioning, SubtaskIndex, VertexId
 

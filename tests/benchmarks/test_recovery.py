@@ -21,6 +21,7 @@ from understudy.messages import (
     SubtaskIndex,
     VertexId,
 )
+from understudy.runtime.chaos.saboteur import Recovery
 
 pytest.importorskip("benchmarks.recovery", reason="run from the root of the checkout")
 
@@ -180,7 +181,7 @@ def test_only_tasks_that_hold_state_have_recovered() -> None:
     for event in events:
         witness.on_event(event)
     assert heard.events == events[1:]
-    recovery = side.Recovery(killed_ms=200, lost_ms=210, registered_ms=220, first_batch_ms=240)
+    recovery = Recovery(killed_ms=200, lost_ms=210, registered_ms=220, first_batch_ms=240)
     steps = side.steps_of(recovery, witness.first_batches)
     assert steps == {"lost": 10, "registered": 20, "first_batch": 40, "all": 40}
 

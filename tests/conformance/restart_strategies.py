@@ -78,7 +78,7 @@ def _play(words: Words) -> Iterator[Difference]:
             where = f"step {number}"
             if step.get("before_any_failure"):
                 grows = isinstance(strategy, ExponentialDelay)
-                delay_ms = strategy.backoff_ms if grows else config_of(words["strategy"]).delay_ms
+                delay_ms = strategy.backoff_ms if grows else config_of(words["strategy"]).delay_ms  # type: ignore[attr-defined]
                 yield from _compare_delay(where, step, delay_ms)
                 continue
             now_ms = step["fail_at_ms"]

@@ -20,6 +20,6 @@ def with_fewer_examples(contract: type, count: int) -> dict[str, Any]:
         if handle is not None:
             again = few(given(**handle._given_kwargs)(handle.inner_test))
             for mark in getattr(test, "pytestmark", ()):
-                again.pytestmark = [*getattr(again, "pytestmark", ()), mark]
+                again.pytestmark = [*getattr(again, "pytestmark", ()), mark]  # type: ignore[attr-defined]
             found[name] = again
     return found

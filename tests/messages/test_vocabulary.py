@@ -54,7 +54,7 @@ def test_a_message_is_frozen_slotted_and_known_by_its_bare_name() -> None:
         assert vocabulary()[cls.__name__] is cls
         assert "__slots__" in vars(cls)
         assert "__dict__" not in dir(cls)
-        assert cls.__dataclass_params__.frozen
+        assert cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
         blank = object.__new__(cls)
         for field in fields(cls):
             with pytest.raises(FrozenInstanceError):

@@ -19,7 +19,8 @@ from understudy.actors.flow.elements import (
 from understudy.messages import AbortReason, CheckpointId
 
 from ...conformance.barrier_buffer import play_as_gate
-from .barrier_scripts import Script, aborted, scripts, triggered
+from ...conformance.barrier_words import Script
+from .barrier_scripts import aborted, scripts, triggered
 
 
 def barrier(checkpoint_id: int) -> CheckpointBarrier:

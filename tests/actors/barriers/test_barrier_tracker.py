@@ -11,7 +11,8 @@ from understudy.actors.barriers.barrier_tracker import MAX_CHECKPOINTS_TO_TRACK,
 from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBarrier
 from understudy.messages import AbortReason, CheckpointId
 
-from .barrier_scripts import Script, aborted, scripts, triggered
+from ...conformance.barrier_words import Script
+from .barrier_scripts import aborted, scripts, triggered
 
 
 def barrier(checkpoint_id: int) -> CheckpointBarrier:

@@ -27,8 +27,9 @@ from understudy.actors.checkpoints.checkpoint_events import (
     MetadataStored,
     TimerEvent,
 )
-from understudy.actors.checkpoints.checkpoint_plan import CheckpointPlan, SubtaskKey, VertexShape
+from understudy.actors.checkpoints.checkpoint_plan import CheckpointPlan, VertexShape
 from understudy.actors.checkpoints.pending_checkpoint import AckResult
+from understudy.actors.job_graph import SubtaskKey
 from understudy.messages import (
     AbortReason,
     AcknowledgeCheckpoint,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors.checkpoints.checkpoint_plan import CheckpointPlan, SubtaskKey, VertexShape
+from understudy.actors.checkpoints.checkpoint_plan import CheckpointPlan, VertexShape
 from understudy.actors.checkpoints.pending_checkpoint import AckResult, CheckpointKind, PendingCheckpoint
 from understudy.actors.errors import IllegalTransition
+from understudy.actors.job_graph import SubtaskKey
 from understudy.messages import (
     AcknowledgeCheckpoint,
     CheckpointConfig,

@@ -251,7 +251,7 @@ class TestFailures:
     def test_a_mistake_in_the_program_is_raised_at_once(self, ledger: Ledger) -> None:
         class Mistaken(IntoLedger):
             def apply(self, batches: list[Any], marker: Any) -> None:
-                self.legder.act(batches, marker)
+                self.legder.act(batches, marker)  # type: ignore[attr-defined]
 
         running = OperatorHarness(Mistaken("it"))
         with pytest.raises(UserCodeError) as caught:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from understudy.actors.stacks import NO_STACKS
-from understudy.actors.tasks.task_manager import OUTPUT_DELAY_MS, TaskManager, TaskManagerSpec
+from understudy.actors.tasks.leader_link import TaskManagerSpec
+from understudy.actors.tasks.task_manager import OUTPUT_DELAY_MS, TaskManager
 from understudy.messages import (
     AcknowledgeRegistration,
     ExecutionAttemptId,

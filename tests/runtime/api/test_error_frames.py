@@ -49,7 +49,7 @@ def of_a_savepoint_that_is_not_there(cluster: Any) -> None:
 
 
 def with_a_wrong_setting(_: Any) -> None:
-    LocalCluster(heartbeat_timeout=5)
+    LocalCluster(heartbeat_timeout=5)  # type: ignore[call-arg]
 
 
 def with_a_setting_too_small(_: Any) -> None:
@@ -61,7 +61,7 @@ def of_debugging_with_a_setting_too_small(_: Any) -> None:
 
 
 def of_debugging_with_a_wrong_setting(_: Any) -> None:
-    LocalCluster(heartbeat_timeout=5, debug=True)
+    LocalCluster(heartbeat_timeout=5, debug=True)  # type: ignore[call-arg]
 
 
 def with_a_setting_given_twice(_: Any) -> None:

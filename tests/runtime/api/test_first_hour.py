@@ -85,7 +85,7 @@ def test_a_collection_without_an_order_of_records_is_refused(items: Any, text: s
 
 def test_an_unknown_setting_of_a_cluster_names_those_that_there_are() -> None:
     with pytest.raises(TypeError, match=r"no argument 'taskmanagers'; did you mean 'task_managers'\?.*heartbeat"):
-        LocalCluster(taskmanagers=2)
+        LocalCluster(taskmanagers=2)  # type: ignore[call-arg]
 
 
 def test_a_file_format_that_is_ours_alone_is_not_offered() -> None:
@@ -117,7 +117,7 @@ def keyed(env: StreamEnvironment | None = None) -> Any:
             "what 'assign-timestamps-1' gives is keyed no more: call key_by(...) behind it, right before window",
         ),
         (
-            lambda: StreamEnvironment().from_collection([1]).window(tumbling(5)),
+            lambda: StreamEnvironment().from_collection([1]).window(tumbling(5)),  # type: ignore[attr-defined]
             AttributeError,
             "window needs a keyed stream: call key_by(...) before it; or window_all(...)",
         ),
@@ -173,7 +173,7 @@ def test_an_aggregate_behind_a_function_says_how_a_key_column_is_made(env: Strea
 
 
 def test_python_adds_no_guess_of_its_own_to_a_name_that_is_missing(env: StreamEnvironment) -> None:
-    for read in (lambda: env.from_cvs, lambda: env.from_collection([1]).mapp, lambda: env.from_collection([1]).reduce):
+    for read in (lambda: env.from_cvs, lambda: env.from_collection([1]).mapp, lambda: env.from_collection([1]).reduce):  # type: ignore[attr-defined]
         with pytest.raises(AttributeError) as raised:
             read()
         shown = "".join(traceback.format_exception_only(raised.value))

@@ -174,11 +174,11 @@ class TestFunctions:
 
     def test_whatever_the_argument_is_made_of(self, env: StreamEnvironment) -> None:
         with pytest.warns(UserWarning, match=r"filter: .* gives what \.update\(\.\.\.\) returns, which is None"):
-            env.from_collection([1]).filter(lambda record: record.update(x=+record["x"], y=(*record, 1)))
+            env.from_collection([1]).filter(lambda record: record.update(x=+record["x"], y=(*record, 1)))  # type: ignore[attr-defined]
 
     def test_filter_warns_of_it_too(self, env: StreamEnvironment) -> None:
         with pytest.warns(UserWarning, match=r"filter: .*<lambda> .* returns, which is None .*: return True or False"):
-            env.from_collection([1]).filter(lambda record: record.update(x=1))
+            env.from_collection([1]).filter(lambda record: record.update(x=1))  # type: ignore[attr-defined]
 
     @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize("function", sometimes_none)

@@ -63,9 +63,9 @@ STRATEGY: Any = WatermarkStrategy
         (lambda: STREAM.print().map, "the end of a stream has no 'map': write what else is to become of its records"),
         (lambda: STRATEGY.for_bounded_out_of_orderness, "write bounded_out_of_orderness(seconds=5)"),
         (lambda: STRATEGY.forMonotonousTimestamps, "write monotonous()"),
-        (lambda: bounded_out_of_orderness(5).withIdleness, "write idle_after_ms=... in assign_timestamps"),
-        (lambda: monotonous().with_timestamp_assigner, "write assign_timestamps(column_or_function, watermarks)"),
-        (lambda: StreamEnvironment.get_execution_environment, "write StreamEnvironment(...)"),
+        (lambda: bounded_out_of_orderness(5).withIdleness, "write idle_after_ms=... in assign_timestamps"),  # type: ignore[attr-defined]
+        (lambda: monotonous().with_timestamp_assigner, "write assign_timestamps(column_or_function, watermarks)"),  # type: ignore[attr-defined]
+        (lambda: StreamEnvironment.get_execution_environment, "write StreamEnvironment(...)"),  # type: ignore[attr-defined]
         (lambda: ENV.get_execution_environment, "write StreamEnvironment(...)"),
         (lambda: ENV.set_runtime_mode, "it is one for all"),
     ],

@@ -29,7 +29,7 @@ class ByIndex(Numbers):
 
 class ByShare(Numbers):
     def open(self) -> None:
-        self.share = IndexShare.fresh(*self.where())
+        self.share = IndexShare.fresh(*self.where())  # type: ignore[attr-defined]
 
 
 class ByHelper(Numbers):

@@ -10,11 +10,11 @@ import sys
 from dataclasses import fields
 from typing import Any
 
-from understudy.messages import codec
+from understudy.messages import codec, usual_fields
 from understudy.messages.registry import class_of
 from understudy.runtime.chaos import candidate
 
-_usual_to_wire = codec.usual_to_wire
+_usual_to_wire = usual_fields.usual_to_wire
 
 
 def of_another_release(value: Any, *depth: Any) -> Any:
@@ -41,5 +41,5 @@ def _is_at(value: Any, default: Any) -> bool:
 
 
 if __name__ == "__main__":
-    codec.usual_to_wire = of_another_release
+    codec.usual_to_wire = of_another_release  # type: ignore[attr-defined]
     candidate.main(sys.argv[1])

@@ -20,9 +20,10 @@ from understudy import FileSink, JobHandle, SavepointFailed, StandaloneCluster, 
 from understudy.messages import CheckpointCompleted, CheckpointId, JobStatus
 from understudy.runtime.high_availability.kept_jobs import IDS_AHEAD
 
+from ...prepared import Command
 from ..clusters import jobs
 from ..clusters.jobs import Counting, Gate, Witness, counted, counting, read_output
-from .conftest import WAIT_S, Command, Shell
+from .conftest import WAIT_S, Shell
 from .test_standing import SUCCESSION, Yard
 
 COUNT = 3_000

@@ -23,7 +23,7 @@ from understudy.state import CheckpointStorage
 from understudy.state.keyring import VARIABLE as KEYS
 from understudy.state.keyring import is_sealed
 
-from ...prepared import Prepared
+from ...prepared import Command, Prepared
 from ..clusters import jobs
 from ..clusters.jobs import (
     Gate,
@@ -38,7 +38,7 @@ from ..clusters.jobs import (
 )
 from ..clusters.test_web import ask
 from ..clusters.test_web_restart import settled as restarted
-from .conftest import WAIT_S, Command, Shell, eventually
+from .conftest import WAIT_S, Shell, eventually
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "cluster.md").read_text()
 SETTINGS = """

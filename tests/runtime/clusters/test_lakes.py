@@ -36,7 +36,7 @@ def _readers_end() -> Iterator[None]:
 @pytest.mark.chaos
 @KINDS
 def test_a_table_is_exact_when_task_managers_are_killed(
-    shared_cluster: LocalCluster, tmp_path: Path, make: type[Lake]
+    shared_cluster: LocalCluster, tmp_path: Path, make: Callable[[Path], Lake]
 ) -> None:
     lake, gate = make(tmp_path / "lake"), Gate(tmp_path)
     env = environment()
@@ -54,7 +54,9 @@ def test_a_table_is_exact_when_task_managers_are_killed(
 @pytest.mark.chaos
 @pytest.mark.slow
 @KINDS
-def test_a_table_is_exact_after_many_kills(start_cluster: StartCluster, tmp_path: Path, make: type[Lake]) -> None:
+def test_a_table_is_exact_after_many_kills(
+    start_cluster: StartCluster, tmp_path: Path, make: Callable[[Path], Lake]
+) -> None:
     lake, gate = make(tmp_path / "lake"), Gate(tmp_path)
     env = environment()
     counting(env, 12_000, 1500, gate=gate).sink_to(lake.sink(schema=COUNTS, evolve=True), name="out")
@@ -72,7 +74,7 @@ def test_a_table_is_exact_after_many_kills(start_cluster: StartCluster, tmp_path
 @pytest.mark.slow
 @KINDS
 def test_files_are_in_a_table_once_after_fifty_kills(
-    start_cluster: StartCluster, tmp_path: Path, make: type[Lake]
+    start_cluster: StartCluster, tmp_path: Path, make: Callable[[Path], Lake]
 ) -> None:
     lake, folder, count = make(tmp_path / "lake"), tmp_path / "files", 60_000
     folder.mkdir()
@@ -100,7 +102,7 @@ def copying(env: StreamEnvironment, of: Lake, into: Lake) -> StreamEnvironment:
 @pytest.mark.chaos
 @pytest.mark.parametrize("make", [DeltaLake, pytest.param(IcebergLake, marks=pytest.mark.slow)])
 def test_a_table_that_is_followed_is_read_once_through_a_kill_and_a_rescale(
-    shared_cluster: LocalCluster, tmp_path: Path, make: type[Lake]
+    shared_cluster: LocalCluster, tmp_path: Path, make: Callable[[Path], Lake]
 ) -> None:
     """From a table of either format to one of Delta."""
     of, into = make(tmp_path / "from"), DeltaLake(tmp_path / "to")

@@ -58,7 +58,7 @@ class Remembered(KeyedOperator):
         self.before.add(flight)
         self.last.update(flight)
         seen = self.before.get()
-        assert all(each["delay"] == each.delay for each in seen)
+        assert all(each["delay"] == each.delay for each in seen)  # type: ignore[attr-defined]
         assert dict(self.last.value()) == flight.asdict() == {**flight}
         if len(seen) == 40 and not self.failed.exists():
             self.failed.touch()

@@ -169,4 +169,4 @@ def test_who_submits_to_hosts_reads_it_in_their_settings(tmp_path: Path) -> None
     file.write_text(f"security.key-file: key\nstorage.dir: shared\n{TYPE}: fixed-delay\n{FIXED}.attempts: 5\n")
     env = StreamEnvironment()
     env.from_collection([1]).collect(name="out")
-    assert StandaloneCluster(file)._translated(env, "job", None).graph.restart == fixed_delay(5)
+    assert StandaloneCluster(file)._translated(env, "job", None, is_named=False).graph.restart == fixed_delay(5)

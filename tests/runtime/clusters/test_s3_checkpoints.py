@@ -14,8 +14,7 @@ from understudy.messages import CheckpointAborted, FailureCause
 
 from ...systems.faulty_s3 import FaultyS3, Weather, faulty
 from ...systems.s3 import S3Server, s3, s3_server
-from .jobs import WAIT_S, Gate, Witness, counted, counting, environment, eventually, read_output
-from .test_checkpoint_storage import Heavy
+from .jobs import WAIT_S, Gate, Heavy, Witness, counted, counting, environment, eventually, read_output
 
 __all__ = ["faulty", "s3", "s3_server"]
 

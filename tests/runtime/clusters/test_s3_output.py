@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from understudy import FileSink, LocalCluster
+from understudy.runtime.connectors.files.folder_owner import FOLDER as OWNER
 
 from ...systems.s3 import S3Server, s3, s3_server
-from .jobs import OWNER, WAIT_S, Gate, Witness, counted, counting, counts_of, environment
+from .jobs import WAIT_S, Gate, Witness, counted, counting, counts_of, environment
 
 __all__ = ["s3", "s3_server"]
 

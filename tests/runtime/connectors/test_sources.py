@@ -224,7 +224,7 @@ def test_an_offset_among_other_files_is_refused(tmp_path: Path) -> None:
 def test_an_offset_names_a_few_of_many_files(tmp_path: Path) -> None:
     for number in range(12):
         (tmp_path / f"{number:02}.jsonl").write_text('{"n": 1}\n')
-    source = opened(FileSource(str(tmp_path), "jsonl"))
+    source: Any = opened(FileSource(str(tmp_path), "jsonl"))
     offset = source.offset()
     source.splits = source.splits[:1]
     source.settle(source.place, source.splits, source.schema)

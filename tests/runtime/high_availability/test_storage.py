@@ -265,14 +265,14 @@ def test_a_candidate_that_has_seen_the_cluster_waits_where_something_else_lies_i
     leader, withdraw = patient.win(), threading.Event()
     seen = threading.Event()
     election = patient.services.election()
-    newest = election._epochs.newest
+    newest = election._epochs.newest  # type: ignore[attr-defined]
 
     def looked() -> Any:
         found = newest()
         seen.set()
         return found
 
-    election._epochs.newest = looked  # type: ignore[method-assign]
+    election._epochs.newest = looked  # type: ignore[method-assign, attr-defined]
     waiting = threading.Thread(target=lambda: election.campaign(withdraw))
     waiting.start()
     assert seen.wait(60)
@@ -302,14 +302,14 @@ def test_with_all_its_files_gone_a_leader_leads_on_and_no_second_one_begins(cand
     epochs = Path(candidates.services.storage.location("epochs"))
     looked, won = threading.Semaphore(0), list[object]()
     election = candidates.services.election()
-    newest = election._epochs.newest
+    newest = election._epochs.newest  # type: ignore[attr-defined]
 
     def looking() -> Any:
         found = newest()
         looked.release()
         return found
 
-    election._epochs.newest = looking  # type: ignore[method-assign]
+    election._epochs.newest = looking  # type: ignore[method-assign, attr-defined]
     waiting = threading.Thread(target=lambda: won.append(election.campaign(withdraw)))
     waiting.start()
     assert looked.acquire(timeout=60)

@@ -17,7 +17,7 @@ from understudy.state.columnar import rows_format
 from understudy.state.errors import CorruptState
 from understudy.state.keys.key_groups import KeyGroupRange
 
-from .golden import KINDS, Compiled, in_columns, rows_of
+from .golden import KINDS, Compiled, in_columns, rows_of  # type: ignore[attr-defined]
 from .made import KEYS, MAX_PARALLELISM, Clock, Declared
 
 pytestmark = pytest.mark.every_run

@@ -156,7 +156,8 @@ def test_what_was_written_wrongly_under_a_right_checksum_is_found_too(tmp_path: 
 
     def fill(snapshot: SubtaskSnapshot, subtask: Any) -> None:
         offsets, inline = lay_out({-1: pack_plain(header), 3: pack_plain([[0, b"\xc1"]])})
-        handle = KeyedStateHandle(*subtask.groups, offsets, inline, "heap")
+        first, last = subtask.groups
+        handle = KeyedStateHandle(first, last, offsets, inline, "heap")
         snapshot.add(OperatorId("declared"), lambda target: handle)
 
     found = Savepoint.verify(savepoint(tmp_path, {"declared": fill}, parallelism=1))

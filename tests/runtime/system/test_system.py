@@ -59,10 +59,10 @@ def test_it_can_be_entered_from_an_event_loop_and_keep_its_own_thread():
 def test_an_actor_that_shuts_its_own_loop_down_is_told_not_to(system):
     class Presumptuous(Actor):
         def on_receive(self, message):
-            self.system.shutdown()
+            self.system.shutdown()  # type: ignore[attr-defined]
 
     actor = Presumptuous()
-    actor.system = system
+    actor.system = system  # type: ignore[attr-defined]
     with pytest.raises(RuntimeError, match=r"await system\.close"):
         system.spawn(actor).ask("now").result(timeout=WAIT_S)
 

@@ -23,10 +23,10 @@ from understudy.runtime.transport.limits import (
     grown,
 )
 from understudy.runtime.transport.output_channels import OutputChannels
-from understudy.runtime.transport.payloads import Payload
 from understudy.runtime.transport.remote_input import RemoteInputChannel
 from understudy.runtime.transport.remote_output import Frame, RemoteOutputChannel
 from understudy.runtime.transport.stats import DataPlaneStats
+from understudy.state.columns.arrow_batches import Payload
 
 CHANNEL = ChannelId(5)
 ME, OTHER = b"me", b"other"

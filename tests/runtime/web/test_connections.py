@@ -237,7 +237,7 @@ def test_a_process_keeps_descriptors_for_its_checkpoints(monkeypatch: pytest.Mon
     from understudy.runtime.system import descriptors
 
     for soft, most in ((1_024, 256), (256, 64), (20, 8), (1_000_000, 256), (resource.RLIM_INFINITY, 256)):
-        monkeypatch.setattr(descriptors.resource, "getrlimit", lambda _, soft=soft: (soft, soft))
+        monkeypatch.setattr(descriptors.resource, "getrlimit", lambda _, soft=soft: (soft, soft))  # type: ignore[attr-defined]
         assert Limits.of_process().most == most
 
 

@@ -227,7 +227,7 @@ def test_a_value_that_does_not_fit_is_refused_as_without_a_ttl() -> None:
             lambda: Ttl(1, hours=1),
             "Ttl: wanted a duration such as 60_000, timedelta(minutes=1) or minutes=1, found both a duration",
         ),
-        (lambda: Ttl(years=1), "Ttl: no unit years; wanted some of days, hours, minutes, seconds, ms"),
+        (lambda: Ttl(years=1), "Ttl: no unit years; wanted some of days, hours, minutes, seconds, ms"),  # type: ignore[call-arg]
         (lambda: Ttl(hours=-1), "Ttl: wanted a duration above 0 ms, found -3600000 ms"),
         (lambda: Ttl(hours=0.5), "Ttl: hours: wanted a whole number or a timedelta, found 0.5"),
         (lambda: Ttl(True), "Ttl: wanted a whole number of milliseconds or a timedelta, found True"),

@@ -16,7 +16,7 @@ from understudy.state import UpdateForgotten, ValueState
 from understudy.state.backends.heap_backend import HeapBackend
 from understudy.testing import OperatorHarness
 
-from .test_heap_backends import MAX_PARALLELISM
+from ...contracts.keyed_state import MAX_PARALLELISM
 
 ITEMS = ValueState(list, default=[], name="items")
 

@@ -17,7 +17,7 @@ from tests.contracts.increments import MakeBackend, compiled, heap, play
 from tests.contracts.keyed_state import MAX_PARALLELISM
 from understudy import ListState, Ttl, ValueState
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, KeyedStateHandle, SubtaskIndex, VertexId
-from understudy.state.backends import heap_backend
+from understudy.state.backends import heap_backend, keyed_snapshot
 from understudy.state.backends.backend import NO_TIME, SnapshotTarget
 from understudy.state.backends.changed_keys import ChangedKeys
 from understudy.state.backends.keyed_snapshot import StoredState
@@ -82,7 +82,7 @@ def unrecorded_key(patch: pytest.MonkeyPatch) -> None:
 
 
 def wrong_range(patch: pytest.MonkeyPatch) -> None:
-    read = heap_backend.read_snapshots
+    read = keyed_snapshot.read_snapshots
 
     def of_fewer(handles: Any, reader: Any, groups: range, *others: Any) -> Any:
         return read(handles, reader, range(groups.start, max(groups.stop - 1, groups.start + 1)), *others)

@@ -13,13 +13,8 @@ import pydantic
 import pytest
 
 from understudy.messages import UnsupportedValue, find_serializer, pack_plain, register_serializer, unpack_plain
-from understudy.state.kinds.record_serializer import (
-    MigratingNode,
-    SchemaMismatch,
-    TypeNode,
-    node_of,
-)
-from understudy.state.kinds.schema_fit import misfit, schema_text
+from understudy.state.kinds.record_serializer import MigratingNode, TypeNode, node_of
+from understudy.state.kinds.schema_fit import SchemaMismatch, misfit, schema_text
 
 
 class Colour(Enum):
@@ -272,7 +267,7 @@ class ModelTrip(pydantic.BaseModel):
 
 
 def test_attrs_classes_and_models_come_back_with_all_that_they_hold() -> None:
-    trip = ModelTrip(legs=[AttrsLeg("A", 1.5)], more=5)
+    trip = ModelTrip(legs=[AttrsLeg("A", 1.5)], more=5)  # type: ignore[call-arg]
     trip._secret = 9
     back = moved(trip, node_of(ModelTrip), node_of(ModelTrip))
     assert back == trip

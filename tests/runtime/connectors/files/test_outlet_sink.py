@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from understudy import Actor, ActorSystem
-from understudy.actors.job_manager.job_files import ForJob
 from understudy.actors.job_manager.outlets import Outlets
+from understudy.actors.job_manager.storage_answers import ForJob
 from understudy.messages import JobId, OutletAnswer, OutletCommitted, OutletOpened, ReadOutlet
 from understudy.runtime.connectors import OutletSink
 from understudy.runtime.connectors.files import outlet_sink, segment_writer

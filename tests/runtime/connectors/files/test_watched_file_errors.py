@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from understudy.actors.operators.patience import RETRY_MS
 from understudy.runtime.connectors import (
     InputChanged,
     NoInput,
@@ -192,7 +193,7 @@ def test_looks_that_fail_for_a_minute_fail_the_source(tmp_path: Path, failing: A
     attempt = Attempt(tmp_path)
     failing(OSError("the network is away"))
     assert attempt.polls() == []
-    attempt.clock.ms += watched_file_source.RETRY_MS
+    attempt.clock.ms += RETRY_MS
     with pytest.raises(OSError, match="the network is away"):
         attempt.polls()
 

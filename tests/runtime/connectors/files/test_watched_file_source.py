@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.actors.operators.source import FromSplit, RecordedOffset
-from understudy.runtime.connectors.files import watched_file_source
+from understudy.runtime.connectors.files import file_readers, watched_file_source
 
 from ..harness import ManualClock
 from .watching import SCHEMA, Attempt, write
@@ -102,7 +102,7 @@ def test_of_parquet_files_whole_row_groups_before_the_offset_are_skipped(
     before = Attempt(tmp_path, format="parquet", schema=None, batch_rows=7)
     first = before.polls(7)
     groups: list[int] = []
-    reader = watched_file_source.READ_FORMATS["parquet"]
+    reader = file_readers.READ_FORMATS["parquet"]
 
     def batches(file: Any, split: Any, options: Any) -> Any:
         groups.append(split.row_group)
@@ -110,7 +110,7 @@ def test_of_parquet_files_whole_row_groups_before_the_offset_are_skipped(
 
     kind = type(reader)
     spied = kind(reader.schema, reader.splits, batches, reader.guessed)
-    monkeypatch.setitem(watched_file_source.READ_FORMATS, "parquet", spied)
+    monkeypatch.setitem(file_readers.READ_FORMATS, "parquet", spied)
     after = Attempt(tmp_path, format="parquet", schema=None, recorded=[before.recorded()])
     assert first + after.polls() == list(range(100))
     assert groups[0] == len(first) // 10 > 0

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
 from tests.runtime.connectors.harness import make_context
 from tests.systems.kafka import ALICE, KafkaBroker

@@ -17,7 +17,7 @@ from .lake import DeltaLake, IcebergLake, Lake, rows
 
 
 class _Committer(SinkContract):
-    kind: ClassVar[type[Lake]]
+    kind: ClassVar[Any]
     folder: ClassVar[Path]
     lake: ClassVar[Lake]
     written: ClassVar[dict[int, Any]]

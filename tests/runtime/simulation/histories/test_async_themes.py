@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.actors.async_calls import async_calls
+from understudy.actors.async_calls import frozen_calls, restored_calls
 from understudy.actors.async_calls.frozen_calls import CallInFlight
 from understudy.actors.flow.elements import NO_WATERMARK
-from understudy.runtime.simulation.histories import mix
+from understudy.runtime.simulation.histories import async_themes, mix
 from understudy.runtime.simulation.histories.actions import StopWithSavepoint
 from understudy.runtime.simulation.histories.async_topologies import ASYNC
 from understudy.runtime.simulation.histories.history import run_history
@@ -19,11 +19,11 @@ from understudy.runtime.simulation.histories.topologies import Workload
 from understudy.runtime.simulation.histories.verdict import judge
 
 CASES = [
-    (mix.asked_again, "answered", 3),
-    (mix.asked_again, "bursts", 2),
-    (mix.asked_again, "reminded", 4),
-    (mix.asked_elsewhere, "asked", 1),
-    (mix.asked_in_flight, "refused", 2),
+    (async_themes.asked_again, "answered", 3),
+    (async_themes.asked_again, "bursts", 2),
+    (async_themes.asked_again, "reminded", 4),
+    (async_themes.asked_elsewhere, "asked", 1),
+    (async_themes.asked_in_flight, "refused", 2),
 ]
 
 
@@ -39,14 +39,14 @@ def kind_of(call: CallInFlight) -> str:
 
 def test_jobs_go_back_with_records_in_flight_of_each_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     restored: Counter[str] = Counter()
-    calls_of = async_calls.calls_of
+    calls_of = frozen_calls.calls_of
 
     def counted(stored: object) -> list[CallInFlight]:
         calls = list(calls_of(stored))  # type: ignore[arg-type]
         restored.update(map(kind_of, calls))
         return calls
 
-    monkeypatch.setattr(async_calls, "calls_of", counted)
+    monkeypatch.setattr(restored_calls, "calls_of", counted)
     for theme, topology, seed in CASES:
         assert not judge(replace(mix.themed(theme, seed), topology=topology)).violations
 

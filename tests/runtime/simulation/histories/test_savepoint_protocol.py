@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pykka
 import pytest
 
 from understudy import CannotRestore
@@ -25,6 +24,7 @@ from understudy.messages import (
     TriggerSavepointFailure,
 )
 from understudy.runtime.clusters.job_errors import JobCanceled, SavepointFailed
+from understudy.runtime.clusters.job_future import JobFuture
 from understudy.runtime.clusters.job_handle import JobHandle
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
 from understudy.runtime.simulation.world.faults import Fault, KillProcess
@@ -65,7 +65,7 @@ def statuses(events: list[Any]) -> list[JobStatus]:
     return [event.status for event in events if isinstance(event, JobStatusChanged)]
 
 
-def failure_of(answer: pykka.Future[str]) -> str:
+def failure_of(answer: JobFuture[str]) -> str:
     with pytest.raises(SavepointFailed) as error:
         answer.result(timeout=60)
     return str(error.value)

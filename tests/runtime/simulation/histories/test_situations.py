@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import pytest
 
-from understudy.runtime.simulation.histories import mix
+from understudy.runtime.simulation.histories import async_themes, inlet_themes, mix, time_themes
 from understudy.runtime.simulation.histories import situations as reached
 from understudy.runtime.simulation.histories.campaign import Plan, quiet, run_campaign
 from understudy.runtime.simulation.histories.catalogue import CATALOGUE
@@ -41,17 +41,30 @@ LED_TO: dict[mix.Theme, tuple[str, ...]] = {
     mix.behind_the_data: (reached.BEHIND_THE_DATA,),
     mix.drained: (reached.DRAINED, reached.DRAINED_RESCALED),
     mix.unsealed: (reached.UNSEALED,),
-    mix.event_time: (reached.TIME_RESTORED,),
+    time_themes.event_time: (reached.TIME_RESTORED,),
     mix.time_in_flight: (reached.TIME_IN_FLIGHT,),
     mix.time_rescaled: (reached.TIME_RESCALED,),
-    mix.between_timers: (reached.BETWEEN_TIMERS,),
-    mix.falls_silent: (reached.FELL_SILENT,),
+    time_themes.between_timers: (reached.BETWEEN_TIMERS,),
+    time_themes.falls_silent: (reached.FELL_SILENT,),
 }
 
-OF_THEIR_OWN = (mix.asking, mix.asked_again, mix.asked_elsewhere, mix.asked_in_flight, mix.sent_in)
+OF_THEIR_OWN = (
+    async_themes.asking,
+    async_themes.asked_again,
+    async_themes.asked_elsewhere,
+    async_themes.asked_in_flight,
+    inlet_themes.sent_in,
+)
 """Themes that see to it by themselves that they lead somewhere: test_async_themes.py, test_inlets.py."""
 
-DIRECT = (mix.crossing_savepoints, mix.while_storing, mix.behind_the_data, mix.drained, mix.unsealed, mix.falls_silent)
+DIRECT = (
+    mix.crossing_savepoints,
+    mix.while_storing,
+    mix.behind_the_data,
+    mix.drained,
+    mix.unsealed,
+    time_themes.falls_silent,
+)
 
 AT_LEAST = 2
 """Of these histories."""

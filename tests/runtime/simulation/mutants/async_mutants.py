@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from understudy.actors.async_calls import restored_calls
+from understudy.actors.async_calls import frozen_calls, restored_calls
 from understudy.actors.async_calls.async_calls import AsyncCalls
 from understudy.actors.async_calls.backlog import Backlog
 from understudy.actors.async_calls.call import Call
@@ -19,7 +19,7 @@ from understudy.actors.flow.elements import END_OF_TIME, NO_WATERMARK
 from understudy.actors.operators.of_call import OfCall
 from understudy.actors.operators.operator import Operator
 from understudy.runtime.coroutines.call_runner import LoopRunner
-from understudy.runtime.simulation.histories import mix
+from understudy.runtime.simulation.histories import async_themes, mix
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.state.backends.shared_backend import SharedBackend
 from understudy.state.backends.shared_timers import SharedTimers
@@ -53,24 +53,24 @@ def _frozen(patch: Patch, change: Callable[[AsyncCalls, list[CallInFlight]], lis
 
 
 def _restored(patch: Patch, change: Callable[[CallInFlight], CallInFlight]) -> None:
-    calls_of = restored_calls.calls_of
+    calls_of = frozen_calls.calls_of
     patch.setattr(restored_calls, "calls_of", lambda stored: map(change, calls_of(stored)))
 
 
 # ---- what a snapshot holds
 
 
-@mutant(OUTPUT, within=30, scenarios=of(mix.asked_again, "asked", "answered"))
+@mutant(OUTPUT, within=30, scenarios=of(async_themes.asked_again, "asked", "answered"))
 def records_in_flight_are_lost_at_a_barrier(patch: Patch) -> None:
     _frozen(patch, lambda _, calls: [each for each in calls if each.results is not None])
 
 
-@mutant(OUTPUT, within=30, scenarios=of(mix.asked_again, "answered", "gathered"))
+@mutant(OUTPUT, within=30, scenarios=of(async_themes.asked_again, "answered", "gathered"))
 def results_that_wait_for_earlier_ones_are_lost_at_a_barrier(patch: Patch) -> None:
     _frozen(patch, lambda _, calls: [each for each in calls if each.results is None])
 
 
-@mutant(OUTPUT, within=30, scenarios=of(mix.asked_again, "bursts"))
+@mutant(OUTPUT, within=30, scenarios=of(async_themes.asked_again, "bursts"))
 def the_backlog_is_not_in_the_snapshot(patch: Patch) -> None:
     patch.setattr(Backlog, "rest", lambda *_: lambda: [])
 
@@ -82,12 +82,12 @@ def what_joins_a_group_behind_a_barrier_is_in_the_snapshot(patch: Patch) -> None
     patch.setattr(Backlog, "_group_batch", lambda self: group_batch(self) if self._group_times else self._group)
 
 
-@mutant(OUTPUT, within=30, scenarios=of(mix.asked_again, "answered"))
+@mutant(OUTPUT, within=30, scenarios=of(async_themes.asked_again, "answered"))
 def a_done_result_is_asked_again(patch: Patch) -> None:
     _frozen(patch, lambda _, calls: [each._replace(results=None) for each in calls])
 
 
-@mutant(OUTPUT, within=30, scenarios=of(mix.asked_again, "answered", "asked"))
+@mutant(OUTPUT, within=30, scenarios=of(async_themes.asked_again, "answered", "asked"))
 def a_result_comes_twice_after_a_restore(patch: Patch) -> None:
     """A snapshot holds what has left last, too."""
     leaving = CallOrder.leaving
@@ -103,22 +103,22 @@ def a_result_comes_twice_after_a_restore(patch: Patch) -> None:
     _frozen(patch, lambda self, calls: [*calls, *getattr(self._table.order, "left", [])])
 
 
-@mutant(OUTPUT, within=30, scenarios=of(mix.asked_again, "answered", "gathered"))
+@mutant(OUTPUT, within=30, scenarios=of(async_themes.asked_again, "answered", "gathered"))
 def done_results_are_emitted_twice_when_they_are_restored(patch: Patch) -> None:
     _restored(patch, lambda each: each._replace(results=each.results and each.results * 2))
 
 
-@mutant(OUTPUT, within=30, scenarios=of(mix.asked_again, "asked"))
+@mutant(OUTPUT, within=30, scenarios=of(async_themes.asked_again, "asked"))
 def idempotency_keys_are_not_restored(patch: Patch) -> None:
     _restored(patch, lambda each: each._replace(identity=""))
 
 
-@mutant(OUTPUT, within=60, scenarios=of(mix.asked_again, "refused"))
+@mutant(OUTPUT, within=60, scenarios=of(async_themes.asked_again, "refused"))
 def tries_are_not_restored(patch: Patch) -> None:
     _restored(patch, lambda each: each._replace(tries=0))
 
 
-@mutant(OUTPUT, within=60, scenarios=of(mix.asked_again, "refused"))
+@mutant(OUTPUT, within=60, scenarios=of(async_themes.asked_again, "refused"))
 def a_try_that_was_cut_off_counts(patch: Patch) -> None:
     _frozen(patch, lambda self, calls: [each._replace(tries=_begun(self, each)) for each in calls])
 
@@ -128,12 +128,12 @@ def _begun(calls: AsyncCalls, each: CallInFlight) -> int:
     return each.tries if held is None else held.tries
 
 
-@mutant(OUTPUT, within=30, scenarios=of(mix.asked_again, "asked", "answered"))
+@mutant(OUTPUT, within=30, scenarios=of(async_themes.asked_again, "asked", "answered"))
 def the_order_of_the_input_is_lost_on_restore(patch: Patch) -> None:
     _restored(patch, lambda each: each._replace(number=-each.number))
 
 
-@mutant(OUTPUT, within=40, scenarios=of(mix.asked_again, "reminded"))
+@mutant(OUTPUT, within=40, scenarios=of(async_themes.asked_again, "reminded"))
 def what_was_behind_a_watermark_goes_before_it_after_a_restore(patch: Patch) -> None:
     _restored(patch, lambda each: each._replace(behind_ms=NO_WATERMARK))
 
@@ -141,12 +141,12 @@ def what_was_behind_a_watermark_goes_before_it_after_a_restore(patch: Patch) -> 
 # ---- state of unfinished records
 
 
-@mutant(OUTPUT, within=30, scenarios=of(mix.asked_again, "asked", "reminded"))
+@mutant(OUTPUT, within=30, scenarios=of(async_themes.asked_again, "asked", "reminded"))
 def state_of_unfinished_records_is_in_the_snapshot(patch: Patch) -> None:
     patch.setattr(SharedBackend, "_as_committed", lambda self: nullcontext())
 
 
-@mutant(OUTPUT, LIVENESS, within=10, scenarios=of(mix.asked_again, "asked"))
+@mutant(OUTPUT, LIVENESS, within=10, scenarios=of(async_themes.asked_again, "asked"))
 def what_a_failed_try_wrote_stays(patch: Patch) -> None:
     def forget(self: SharedBackend, unit: UnitOfWork) -> None:
         unit.is_over, unit.before, unit.timers = True, None, None
@@ -155,7 +155,7 @@ def what_a_failed_try_wrote_stays(patch: Patch) -> None:
     patch.setattr(SharedBackend, "roll_back", forget)
 
 
-@mutant(OUTPUT, within=60, scenarios=of(mix.asked_again, "reminded", "waking"))
+@mutant(OUTPUT, within=60, scenarios=of(async_themes.asked_again, "reminded", "waking"))
 def timers_of_unfinished_records_are_in_the_snapshot(patch: Patch) -> None:
     def change(self: SharedTimers, timer: Any, *, is_added: bool) -> bool:
         return self._inner.add(timer) if is_added else self._inner.remove(timer)
@@ -166,7 +166,7 @@ def timers_of_unfinished_records_are_in_the_snapshot(patch: Patch) -> None:
 # ---- while it runs
 
 
-@mutant(OUTPUT, EFFECTS, within=10, scenarios=of(mix.asked_again, "asked", "answered"))
+@mutant(OUTPUT, EFFECTS, within=10, scenarios=of(async_themes.asked_again, "asked", "answered"))
 def after_an_await_the_key_is_that_of_another_record(patch: Patch) -> None:
     """It is that of the record that began last."""
     get = OfCall.__get__
@@ -183,7 +183,7 @@ def after_an_await_the_key_is_that_of_another_record(patch: Patch) -> None:
     patch.setattr(OfCall, "__get__", latest)
 
 
-@mutant(OUTPUT, within=10, scenarios=of(mix.asked_again, "answered"))
+@mutant(OUTPUT, within=10, scenarios=of(async_themes.asked_again, "answered"))
 def a_retry_loses_its_place(patch: Patch) -> None:
     settle = AsyncCalls._settle
 
@@ -196,7 +196,7 @@ def a_retry_loses_its_place(patch: Patch) -> None:
     patch.setattr(AsyncCalls, "_settle", behind)
 
 
-@mutant(OUTPUT, within=10, scenarios=of(mix.asked_again, "asked"))
+@mutant(OUTPUT, within=10, scenarios=of(async_themes.asked_again, "asked"))
 def the_next_record_of_a_key_does_not_wait_for_a_retry(patch: Patch) -> None:
     settle = AsyncCalls._settle
 
@@ -209,12 +209,12 @@ def the_next_record_of_a_key_does_not_wait_for_a_retry(patch: Patch) -> None:
     patch.setattr(AsyncCalls, "_settle", let_go)
 
 
-@mutant(OUTPUT, within=10, scenarios=of(mix.asked_again, "gathered", "reminded"))
+@mutant(OUTPUT, within=10, scenarios=of(async_themes.asked_again, "gathered", "reminded"))
 def a_watermark_passes_records_in_flight(patch: Patch) -> None:
     patch.setattr(Operator, "_passes", lambda self, _: True)
 
 
-@mutant(OUTPUT, CUT, within=10, scenarios=of(mix.asked_again, "answered", "asked"))
+@mutant(OUTPUT, CUT, within=10, scenarios=of(async_themes.asked_again, "answered", "asked"))
 def the_data_ends_before_all_has_left(patch: Patch) -> None:
     advance = AsyncCalls.advance
 
@@ -227,11 +227,11 @@ def the_data_ends_before_all_has_left(patch: Patch) -> None:
     patch.setattr(AsyncCalls, "advance", at_once)
 
 
-@mutant(LIVENESS, within=40, scenarios=of(mix.asked_in_flight, "paid", "asked"))
+@mutant(LIVENESS, within=40, scenarios=of(async_themes.asked_in_flight, "paid", "asked"))
 def what_a_barrier_has_settled_leaves_with_the_next_one_alone(patch: Patch) -> None:
     patch.setattr(CallOrder, "may_leave", False)
 
 
-@mutant(LIVENESS, within=10, scenarios=of(mix.asked_again, "silent"))
+@mutant(LIVENESS, within=10, scenarios=of(async_themes.asked_again, "silent"))
 def what_is_never_answered_does_not_time_out(patch: Patch) -> None:
     patch.setattr(LoopRunner, "_expire", nothing)

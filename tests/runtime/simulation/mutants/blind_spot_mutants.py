@@ -36,7 +36,7 @@ from understudy.runtime.connectors.files.split_source import SplitSource
 from understudy.runtime.simulation.histories import mix
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.world.faults import KillProcess
-from understudy.state import CheckpointStorage, storage
+from understudy.state import CheckpointStorage, handle_bytes, storage
 from understudy.state.checkpoints import assignment
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, StandaloneCompletedCheckpointStore
 from understudy.state.checkpoints.shared_state import RestoredJob, SharedStateRegistry
@@ -136,7 +136,7 @@ def inline_state_is_not_dealt_out(patch: Patch) -> None:
 
 @mutant(OUTPUT, LIVENESS, within=60, scenarios=led_by(mix.rotten))
 def checksums_are_not_compared(patch: Patch) -> None:
-    verified = storage.verified
+    verified = handle_bytes.verified
 
     def trusting(data: bytes, handle: StateHandle) -> bytes:
         return verified(data, replace(handle, checksum=zlib.crc32(data)))

@@ -196,7 +196,7 @@ def completion_is_told_before_the_metadata_is_written(patch: Patch) -> None:
     def hasty(self: CheckpointCoordinator, ack: AcknowledgeCheckpoint) -> list[CheckpointEffect]:
         effects = acknowledge(self, ack)
         drafts = [effect.draft for effect in effects if isinstance(effect, StoreMetadata)]
-        return [*effects, *(told for draft in drafts for told in self._tasks.notify_complete(draft))]
+        return [*effects, *(told for draft in drafts for told in self._tasks.notify_complete(draft, None))]
 
     patch.setattr(CheckpointCoordinator, "_acknowledge", hasty)
 
@@ -213,7 +213,7 @@ def checkpoint_ids_are_used_again_after_a_restart(patch: Patch) -> None:
     def restart(self: CheckpointCoordinator) -> list[CheckpointEffect]:
         effects = restarting(self)
         latest = self.store.latest()
-        self._ids._next = latest.checkpoint_id + 1 if latest else 1
+        self._ids._next = latest.checkpoint_id + 1 if latest else 1  # type: ignore[attr-defined]
         return effects
 
     patch.setattr(CheckpointCoordinator, "_region_restarting", restart)

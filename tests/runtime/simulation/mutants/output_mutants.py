@@ -11,6 +11,7 @@ from understudy.actors.tasks.task_checkpoints import TaskCheckpoints
 from understudy.actors.tasks.task_state import TaskState
 from understudy.runtime.connectors.files.file_sink import FileSink
 from understudy.runtime.simulation.world.faults import PowerFailure, RottenFile
+from understudy.state.checkpoints.assignment import assign_operator
 from understudy.state.durable_files import DurableFiles
 
 from .mutant import EARLY, LEAKED, LIVENESS, OUTPUT, TRANSACTIONS, UNREADABLE, Patch, also, mutant, nothing
@@ -48,7 +49,7 @@ def the_state_of_one_subtask_is_not_restored(patch: Patch) -> None:
 
 @mutant(OUTPUT, within=20)
 def subtasks_get_each_others_state(patch: Patch) -> None:
-    assign = restored_operators.assign_operator
+    assign = assign_operator
     patch.setattr(restored_operators, "assign_operator", lambda *args: list(reversed(assign(*args))))
 
 
@@ -139,7 +140,7 @@ def leftovers_are_removed_though_they_are_needed(patch: Patch) -> None:
     remove = FileSink._remove_leftovers
 
     def rash(self: FileSink, _needed: set[str]) -> None:
-        for name in self._opened_directory().in_progress():
+        for name in self._opened_directory().in_progress(""):
             if str(name).split("-")[0] != str(self.context.subtask_index):
                 self._opened_directory().remove(name)
         remove(self, set())

@@ -11,11 +11,11 @@ from understudy.actors.checkpoints.checkpoint_effects import AnswerCheckpoint, A
 from understudy.actors.checkpoints.checkpoint_events import CheckpointRequested, MetadataFailed, MetadataStored
 from understudy.actors.checkpoints.checkpoint_files import CheckpointFiles
 from understudy.actors.checkpoints.checkpoint_requests import CheckpointRequests
+from understudy.actors.checkpoints.savepoint_request import Afterwards
 from understudy.actors.job_manager.job_files import JobFiles
 from understudy.actors.job_manager.managed_job import ManagedJob
-from understudy.actors.job_manager.savepoint_coordinator import Afterwards
 from understudy.actors.job_manager.storage_answers import ForJob
-from understudy.actors.operators.source import Source
+from understudy.actors.operators.source import Source, continue_source
 from understudy.actors.restore import restored_operators
 from understudy.actors.restore.restore_points import RestorePoints
 from understudy.actors.tasks import task_loop
@@ -34,6 +34,7 @@ from understudy.runtime.simulation.histories.actions import (
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.world.faults import Fault, KillAtOperation, KillProcess, SlowStorage
 from understudy.state import CheckpointStorage
+from understudy.state.checkpoints.assignment import assign_operator
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, StandaloneCompletedCheckpointStore
 from understudy.state.checkpoints.shared_state import SavepointAt, SharedStateRegistry
@@ -257,7 +258,7 @@ def a_job_is_cancelled_when_more_than_its_savepoint_is_committed(patch: Patch) -
 
 @mutant(OUTPUT, within=10, scenarios=another_parallelism)
 def a_rescaled_source_begins_anew(patch: Patch) -> None:
-    resume = task_loop.continue_source
+    resume = continue_source
 
     def anew(source: Source, recorded: Any) -> None:
         if recorded and recorded[0].parallelism == source.context.parallelism:
@@ -268,7 +269,7 @@ def a_rescaled_source_begins_anew(patch: Patch) -> None:
 
 @mutant(OUTPUT, within=10, scenarios=another_parallelism)
 def a_rescaled_source_forgets_what_the_last_subtask_had_left(patch: Patch) -> None:
-    resume = task_loop.continue_source
+    resume = continue_source
 
     def forgetful(source: Source, recorded: Any) -> None:
         rescale = source.rescale
@@ -280,7 +281,7 @@ def a_rescaled_source_forgets_what_the_last_subtask_had_left(patch: Patch) -> No
 
 @mutant(OUTPUT, LIVENESS, within=10, scenarios=another_parallelism)
 def key_groups_stay_with_the_subtasks_that_had_them(patch: Patch) -> None:
-    assign = restored_operators.assign_operator
+    assign = assign_operator
 
     def as_before(subtasks: Any, operator: Any, old: int, new: int, max_parallelism: int) -> Any:
         same = assign(subtasks, operator, old, old, max_parallelism)

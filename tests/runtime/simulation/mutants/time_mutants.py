@@ -16,7 +16,7 @@ from understudy.actors.tasks.task_loop import TaskLoop
 from understudy.actors.tasks.task_time import TaskTime
 from understudy.actors.tasks.task_watermarks import TaskWatermarks
 from understudy.messages import InputWatermark
-from understudy.runtime.simulation.histories import mix
+from understudy.runtime.simulation.histories import mix, time_themes
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.state.backends.timer_queue import TimerEntry, TimerQueue
 from understudy.state.checkpoints import assignment
@@ -44,18 +44,18 @@ def _is_of(scenario: Scenario, topologies: tuple[str, ...]) -> bool:
     return not topologies or scenario.topology in topologies
 
 
-@mutant(OUTPUT, within=40, scenarios=led(mix.event_time))
+@mutant(OUTPUT, within=40, scenarios=led(time_themes.event_time))
 def timers_are_not_restored(patch: Patch) -> None:
     patch.setattr(TimerQueue, "load", nothing)
 
 
-@mutant(OUTPUT, within=40, scenarios=led(mix.event_time, "clocked"))
+@mutant(OUTPUT, within=40, scenarios=led(time_themes.event_time, "clocked"))
 def timers_of_the_clock_are_not_restored(patch: Patch) -> None:
     load = TimerQueue.load
     patch.setattr(TimerQueue, "load", lambda self, stored: load(self, stored) if "event" in self.name else None)
 
 
-@mutant(OUTPUT, within=40, scenarios=led(mix.event_time, "reminders", "apart"))
+@mutant(OUTPUT, within=40, scenarios=led(time_themes.event_time, "reminders", "apart"))
 def timers_fire_again_after_a_restore(patch: Patch) -> None:
     """A snapshot holds the last one that has fired, too."""
     due, freeze = TimerQueue.due, TimerQueue.freeze
@@ -74,7 +74,7 @@ def timers_fire_again_after_a_restore(patch: Patch) -> None:
     patch.setattr(TimerQueue, "freeze", generous)
 
 
-@mutant(OUTPUT, within=10, scenarios=led(mix.event_time, "reminders", "apart"))
+@mutant(OUTPUT, within=10, scenarios=led(time_themes.event_time, "reminders", "apart"))
 def timers_fire_before_their_time(patch: Patch) -> None:
     fire = KeyedOperator._fire
     patch.setattr(
@@ -84,7 +84,7 @@ def timers_fire_before_their_time(patch: Patch) -> None:
     )
 
 
-@mutant(OUTPUT, within=60, scenarios=led(mix.between_timers))
+@mutant(OUTPUT, within=60, scenarios=led(time_themes.between_timers))
 def a_barrier_between_two_timers_loses_those_that_have_not_fired(patch: Patch) -> None:
     due, freeze = TimerQueue.due, TimerQueue.freeze
 
@@ -101,7 +101,7 @@ def a_barrier_between_two_timers_loses_those_that_have_not_fired(patch: Patch) -
     patch.setattr(TimerQueue, "freeze", without_those_due)
 
 
-@mutant(OUTPUT, within=10, scenarios=led(mix.event_time, "apart", "windows"))
+@mutant(OUTPUT, within=10, scenarios=led(time_themes.event_time, "apart", "windows"))
 def the_watermark_goes_on_before_its_timers_fire(patch: Patch) -> None:
     advance = OperatorChain.advance
 
@@ -113,12 +113,12 @@ def the_watermark_goes_on_before_its_timers_fire(patch: Patch) -> None:
     patch.setattr(OperatorChain, "advance", hasty)
 
 
-@mutant(OUTPUT, within=40, scenarios=led(mix.event_time))
+@mutant(OUTPUT, within=40, scenarios=led(time_themes.event_time))
 def watermarks_are_not_restored(patch: Patch) -> None:
     patch.setattr(TaskWatermarks, "restore", nothing)
 
 
-@mutant(OUTPUT, within=40, scenarios=led(mix.event_time))
+@mutant(OUTPUT, within=40, scenarios=led(time_themes.event_time))
 def a_watermark_goes_back_when_it_is_restored(patch: Patch) -> None:
     snapshot = TaskWatermarks.snapshot
 
@@ -156,7 +156,7 @@ def after_a_rescale_event_time_is_that_of_the_fastest(patch: Patch) -> None:
     patch.setattr(assignment, "assign_watermarks", furthest)
 
 
-@mutant(OUTPUT, within=60, scenarios=led(mix.event_time, "apart"))
+@mutant(OUTPUT, within=60, scenarios=led(time_themes.event_time, "apart"))
 def a_restored_channel_that_had_said_nothing_is_as_far_as_the_others(patch: Patch) -> None:
     snapshot = TaskWatermarks.snapshot
     patch.setattr(
@@ -166,22 +166,22 @@ def a_restored_channel_that_had_said_nothing_is_as_far_as_the_others(patch: Patc
     )
 
 
-@mutant(OUTPUT, within=10, scenarios=led(mix.event_time, "apart", "windows", "either"))
+@mutant(OUTPUT, within=10, scenarios=led(time_themes.event_time, "apart", "windows", "either"))
 def the_fastest_channel_says_how_far_event_time_is(patch: Patch) -> None:
     patch.setattr(TaskWatermarks, "_least", lambda self: max(self._by_channel, default=NO_WATERMARK))
 
 
-@mutant(CALM, OUTPUT, within=10, scenarios=led(mix.falls_silent))
+@mutant(CALM, OUTPUT, within=10, scenarios=led(time_themes.falls_silent))
 def a_channel_that_is_idle_holds_everybody(patch: Patch) -> None:
     patch.setattr(TaskWatermarks, "set_idle", lambda self, channel, is_idle: False)
 
 
-@mutant(CALM, OUTPUT, within=10, scenarios=led(mix.falls_silent))
+@mutant(CALM, OUTPUT, within=10, scenarios=led(time_themes.falls_silent))
 def nothing_is_ever_idle(patch: Patch) -> None:
     patch.setattr(SplitWatermarks, "look", nothing)
 
 
-@mutant(OUTPUT, within=40, scenarios=led(mix.falls_silent))
+@mutant(OUTPUT, within=40, scenarios=led(time_themes.falls_silent))
 def event_time_goes_back_to_that_of_an_idle_channel_on_restore(patch: Patch) -> None:
     def plain(self: TaskWatermarks, channels: Any) -> tuple[InputWatermark, ...]:
         return tuple(
@@ -192,7 +192,7 @@ def event_time_goes_back_to_that_of_an_idle_channel_on_restore(patch: Patch) -> 
     patch.setattr(TaskWatermarks, "snapshot", plain)
 
 
-@mutant(OUTPUT, within=10, scenarios=led(mix.event_time))
+@mutant(OUTPUT, within=10, scenarios=led(time_themes.event_time))
 def event_time_does_not_end_with_the_data(patch: Patch) -> None:
     receive = TaskWatermarks.receive
     patch.setattr(
@@ -223,7 +223,7 @@ def a_watermark_overtakes_what_is_kept(patch: Patch) -> None:
     patch.setattr(TaskOutputs, "send_watermark", hasty)
 
 
-@mutant(OUTPUT, within=60, scenarios=led(mix.event_time, "windows", "apart", "sessions"))
+@mutant(OUTPUT, within=60, scenarios=led(time_themes.event_time, "windows", "apart", "sessions"))
 def a_stop_with_a_savepoint_ends_event_time(patch: Patch) -> None:
     trigger: Callable[..., None] = TaskLoop.trigger
 
@@ -235,7 +235,7 @@ def a_stop_with_a_savepoint_ends_event_time(patch: Patch) -> None:
     patch.setattr(TaskLoop, "trigger", ending)
 
 
-@mutant(CUT, OUTPUT, within=60, scenarios=led(mix.between_timers))
+@mutant(CUT, OUTPUT, within=60, scenarios=led(time_themes.between_timers))
 def timers_fire_behind_the_barrier_of_a_stop(patch: Patch) -> None:
     hold = TaskLoop._hold
     patch.setattr(
@@ -256,7 +256,7 @@ def _watermarks_first(in_flight: Any) -> Any:
     }
 
 
-@mutant(OUTPUT, within=40, scenarios=led(mix.event_time, "latecomers"))
+@mutant(OUTPUT, within=40, scenarios=led(time_themes.event_time, "latecomers"))
 def what_a_split_had_promised_is_not_restored(patch: Patch) -> None:
     patch.setattr(SplitWatermarks, "restore", nothing)
     patch.setattr(TaskTime, "restore", nothing)

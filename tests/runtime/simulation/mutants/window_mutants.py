@@ -11,7 +11,7 @@ from understudy.actors.flow.elements import END_OF_TIME, NO_WATERMARK
 from understudy.actors.joins.record_interval_join import RecordIntervalJoin
 from understudy.actors.operators.timers import Timers
 from understudy.actors.windows.window_operator import WindowOperator
-from understudy.runtime.simulation.histories import mix
+from understudy.runtime.simulation.histories import time_themes
 from understudy.runtime.simulation.histories.windowed_topologies import LATENESS_MS
 from understudy.state.backends import heap_accessors
 from understudy.state.columnar.pane_table import PaneTable
@@ -21,12 +21,12 @@ from .mutant import OUTPUT, Patch, mutant, nothing
 from .time_mutants import led
 
 
-@mutant(OUTPUT, within=10, scenarios=led(mix.event_time, "latecomers"))
+@mutant(OUTPUT, within=10, scenarios=led(time_themes.event_time, "latecomers"))
 def late_records_count(patch: Patch) -> None:
     _by_another_watermark(patch, lambda watermark_ms: NO_WATERMARK)
 
 
-@mutant(OUTPUT, within=10, scenarios=led(mix.event_time, "latecomers"))
+@mutant(OUTPUT, within=10, scenarios=led(time_themes.event_time, "latecomers"))
 def records_that_are_allowed_to_be_late_do_not_count(patch: Patch) -> None:
     _by_another_watermark(patch, lambda watermark_ms: min(watermark_ms + LATENESS_MS, END_OF_TIME))
 
@@ -42,7 +42,7 @@ def _by_another_watermark(patch: Patch, other: Callable[[int], int]) -> None:
     patch.setattr(WindowOperator, "process", judging)
 
 
-@mutant(OUTPUT, within=10, scenarios=led(mix.event_time, "sessions"))
+@mutant(OUTPUT, within=10, scenarios=led(time_themes.event_time, "sessions"))
 def sessions_merge_without_their_timer(patch: Patch) -> None:
     """What was set for the parts is deleted, and nothing is set for the whole."""
     add, merge_into = WindowOperator._add, WindowOperator._merge_into
@@ -69,19 +69,19 @@ class _Deleting:
         self.delete_event_time = timers.delete_event_time
 
 
-@mutant(OUTPUT, within=10, scenarios=led(mix.event_time, "sessions"))
+@mutant(OUTPUT, within=10, scenarios=led(time_themes.event_time, "sessions"))
 def sessions_that_merge_lose_what_they_held(patch: Patch) -> None:
     for accessor in vars(heap_accessors).values():
         if isinstance(accessor, type) and "merge_namespaces" in vars(accessor):
             patch.setattr(accessor, "merge_namespaces", nothing)
 
 
-@mutant(OUTPUT, within=60, scenarios=led(mix.event_time, "panes"))
+@mutant(OUTPUT, within=60, scenarios=led(time_themes.event_time, "panes"))
 def panes_are_restored_one_slide_late(patch: Patch) -> None:
     _columns_moved(patch, PaneTable, "_pane_name")
 
 
-@mutant(OUTPUT, within=60, scenarios=led(mix.event_time, "panes"))
+@mutant(OUTPUT, within=60, scenarios=led(time_themes.event_time, "panes"))
 def panes_that_fired_in_part_are_not_restored(patch: Patch) -> None:
     stored = PaneTable.stored
 
@@ -96,7 +96,7 @@ def panes_that_fired_in_part_are_not_restored(patch: Patch) -> None:
     patch.setattr(PaneTable, "stored", forgetful)
 
 
-@mutant(OUTPUT, within=60, scenarios=led(mix.event_time, "visits"))
+@mutant(OUTPUT, within=60, scenarios=led(time_themes.event_time, "visits"))
 def columnar_sessions_that_were_emitted_are_bridged(patch: Patch) -> None:
     """A restored session is longer than it was, and takes in the next one."""
     restore = SessionTable.restore
@@ -109,7 +109,7 @@ def columnar_sessions_that_were_emitted_are_bridged(patch: Patch) -> None:
     patch.setattr(SessionTable, "restore", longer)
 
 
-@mutant(OUTPUT, within=60, scenarios=led(mix.event_time, "either"))
+@mutant(OUTPUT, within=60, scenarios=led(time_themes.event_time, "either"))
 def a_join_forgets_what_has_had_a_match(patch: Patch) -> None:
     take = RecordIntervalJoin._take
 

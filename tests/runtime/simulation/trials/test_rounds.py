@@ -64,7 +64,7 @@ def _to_each_round(records: DataStream) -> DataStream:
 
 
 def _summed(records: DataStream) -> DataStream:
-    return records.window(tumbling(1)).reduce(lambda one, other: (one[0], one[1] + other[1]))
+    return records.window(tumbling(1)).reduce(lambda one, other: (one[0], one[1] + other[1]))  # type: ignore[attr-defined]
 
 
 class Rounds(KeyedOperator):

@@ -287,7 +287,7 @@ class TestQuestions:
         with SimulatedCluster(1) as cluster:
             job = cluster.submit(counting())
             mapped = cluster.job_manager.ask(RequestJobStatus(job.job_id)).map(lambda details: details.status)
-            assert mapped.result(timeout=1) in (JobStatus.CREATED, JobStatus.RUNNING)
+            assert mapped.result(timeout=1) in (JobStatus.CREATED, JobStatus.RUNNING)  # type: ignore[attr-defined]
 
     def test_savepoints_have_a_path(self) -> None:
         with SimulatedCluster(1) as cluster:

@@ -26,7 +26,7 @@ def process(world: World) -> Process:
 def run(process: Process, coroutine: Coroutine[Any, Any, Any], for_ms: float = 10_000) -> Any:
     tasks: list[asyncio.Task[Any]] = []
     process.loop.call_soon(lambda: tasks.append(process.loop.create_task(coroutine)))
-    process.world.run_for(for_ms)
+    process.world.run_for(for_ms)  # type: ignore[attr-defined]
     return tasks[0].result()
 
 
@@ -273,8 +273,8 @@ def test_a_task_that_has_not_begun_when_its_process_dies_leaves_no_warning(proce
     process.loop.create_task(late())
     if is_frozen:
         process.freeze()
-        process.world.run_for(10)
+        process.world.run_for(10)  # type: ignore[attr-defined]
     process.kill("test")
-    process.world.run_for(10)
+    process.world.run_for(10)  # type: ignore[attr-defined]
     gc.collect()
     assert begun == []

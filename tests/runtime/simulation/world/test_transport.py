@@ -38,7 +38,7 @@ class Host:
 def run(process: Process, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
     tasks: list[asyncio.Task[Any]] = []
     process.loop.call_soon(lambda: tasks.append(process.loop.create_task(coroutine)))
-    process.world.run_for(0)
+    process.world.run_for(0)  # type: ignore[attr-defined]
     return tasks[0]
 
 

@@ -28,7 +28,7 @@ def peer(key_file):
     command = [sys.executable, str(SCRIPT), str(key_file)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
-            process.address = process.stdout.readline().strip()
+            process.address = process.stdout.readline().strip()  # type: ignore[attr-defined]
             yield process
         finally:
             process.kill()
