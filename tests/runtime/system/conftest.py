@@ -68,12 +68,12 @@ def dispatcher(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _what_was_there_is_not_searched() -> Iterator[None]:
-    """The garbage of a test is looked for among what the test has made, not among all modules that are loaded."""
+def _what_was_there_is_not_searched() -> None:
+    """The garbage of a test is looked for among what the test has made, not among all modules that are loaded. Nothing
+    is put back: what has been collected (tests/conftest.py) is frozen too.
+    """
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)
