@@ -28,34 +28,44 @@ _DRAWN_FILES = re.compile(
 )
 """Files whose path begins so are drawn as a whole: their tests share what takes long to start, or are alike."""
 _DEAREST = (
+    "mistakes/test_mistakes.py",
     "runtime/cli/test_demo.py",
+    "test_types_for_users.py",
     "test_docs_simulation.py",
     "runtime/clusters/test_resume.py",
+    "runtime/connectors/kafka/test_kafka_contracts.py",
+    "benchmarks/test_nexmark_queries.py",
+    "runtime/spark/test_session_gone.py",
+    "mistakes/test_async_mistakes.py",
+    "runtime/spark/test_driver_dies.py",
+    "runtime/spark/test_spark_stream_driver_dies.py",
+    "runtime/connectors/test_tls.py",
+    "runtime/connectors/sql/test_sql_exactly_once.py",
+    "test_docs_connector_kit.py",
+    "runtime/simulation/trials/test_hash_seeds.py",
     "runtime/simulation/histories/test_determinism.py",
     "test_docs_connectors.py",
+    "runtime/connectors/sql/test_sql_source.py",
+    "test_docs_kafka.py",
     "runtime/cli/test_docs.py",
-    "runtime/simulation/contracts/test_threads.py",
     "runtime/clusters/test_lakes_on_s3.py",
-    "benchmarks/test_nexmark_queries.py",
-    "runtime/connectors/sql/test_sql_contracts.py",
     "runtime/simulation/histories/test_campaign.py",
     "runtime/simulation/histories/test_led_histories.py",
     "runtime/clusters/test_inlets.py",
-    "runtime/simulation/trials/test_hash_seeds.py",
+    "runtime/connectors/sql/test_sql_sinks.py",
+    "runtime/connectors/sql/test_failover.py",
     "runtime/cli/test_simulate.py",
     "runtime/clusters/test_hostile_peers.py",
     "runtime/clusters/test_s3_checkpoints.py",
     "runtime/simulation/histories/test_compiled.py",
     "actors/compiled/test_timers.py",
     "runtime/clusters/test_lakes.py",
-    "runtime/connectors/sql/test_sql_exactly_once.py",
     "runtime/simulation/histories/test_async_themes.py",
     "runtime/clusters/test_encryption.py",
-    "test_docs_kafka.py",
 )
 """Of these, those that were seen to take nine seconds of the processor or more, the dearest first."""
-_IN_EVERY_RUN = re.compile(r"^pytestmark = .*\bmark\.every_run\b", re.MULTILINE)
-"""Files of these folders that are not drawn."""
+_NOT_DRAWN = re.compile(r"^pytestmark = .*\bmark\.(every_run|drawn)\b", re.MULTILINE)
+"""Files of these folders that are not drawn as a whole: each run has them, or of their tests a sixteenth."""
 _OTHERWISE = re.compile(r"mark\.(every_run|drawn)\b")
 """What some tests of a file are marked with that run, or are drawn, by themselves."""
 
@@ -118,7 +128,7 @@ def _files_of(key: str) -> frozenset[str]:
 def row_of_files() -> tuple[str, ...]:
     """All files that are drawn as a whole, below this folder."""
     paths = (path for path in HERE.rglob("test_*.py") if _DRAWN_FILES.match(_below_here(path)))
-    found = sorted(_below_here(path) for path in paths if not _IN_EVERY_RUN.search(path.read_text()))
+    found = sorted(_below_here(path) for path in paths if not _NOT_DRAWN.search(path.read_text()))
     return (*_DEAREST, *(each for each in found if each not in _DEAREST))
 
 

@@ -22,7 +22,7 @@ from understudy.runtime.connectors.sql.sql_sinks import SqlSink, SqlUpsertSink
 from understudy.runtime.connectors.sql.sql_source import SqlSource
 from understudy.testing import SinkContract, SourceContract
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.drawn]
 
 ROWS = 20
 

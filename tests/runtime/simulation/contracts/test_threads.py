@@ -17,6 +17,8 @@ from . import threaded_sources as sources
 from .test_source_contract import FromSqlite
 from .test_source_contract import contract_of as contract_of_a_table
 
+pytestmark = pytest.mark.drawn
+
 COUNT = 24
 
 
@@ -36,7 +38,6 @@ class ThreadedContract(SourceContract):
         return list(range(COUNT))
 
 
-@pytest.mark.drawn
 class TestASourceWithAThread(ThreadedContract):
     most_points = 40
 
