@@ -25,11 +25,11 @@ from understudy import (
     Ttl,
     ValueState,
 )
-from understudy.messages import OperatorId
-from understudy.state import HeapBackend, assign_operator, handle_reader, key_group_range
+from understudy.messages import CheckpointId, OperatorId
+from understudy.state import HeapBackend, SubtaskSnapshot, assign_operator, handle_reader, key_group_range
 
 from ...examples import examples
-from .made import ALL, TAKEN_MS, Clock, Declared, declared_states, lists, savepoint
+from .made import ALL, MAX_PARALLELISM, TAKEN_MS, Clock, Declared, Subtask, declared_states, lists, savepoint
 
 
 def by_key(opened: Savepoint, operator: str, state: str) -> dict[Any, Any]:
@@ -303,6 +303,88 @@ def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch:
             return
         monkeypatch.undo()
     raise AssertionError("it never came to its end")
+
+
+class Parts(KeyedOperator):
+    """Lists and maps, with a TTL and without."""
+
+    recent = ListState(int, ttl=Ttl(hours=1))
+    seen = MapState(str, int, ttl=Ttl(hours=1))
+    items = ListState(int)
+    table = MapState(str, int)
+
+    def process(self, record: Any, out: Any) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize("name", ["recent", "seen", "items", "table"])
+@pytest.mark.parametrize("how", ["put", "update"])
+def test_a_list_or_map_without_parts_is_held_by_no_key(how: str, name: str, tmp_path: Path) -> None:
+    """As in a job: an update to [] is a clear."""
+    declared: Any = getattr(Parts, name)
+    full: Any = {"a": 1} if isinstance(declared, MapState) else [1]
+    new = Savepoint.new()
+    new.add("parts", Parts).state(name).put({"kept": full, "emptied": full})
+    edit = Savepoint.open(new.write(tmp_path)).edit()
+    if how == "put":
+        edit.operator("parts").state(name).put({"emptied": type(full)(), "new": type(full)()})
+    else:
+        edit.operator("parts").state(name).update(lambda key, value: type(full)() if key == "emptied" else value)
+    opened = Savepoint.open(edit.write())
+    assert by_key(opened, "parts", name) == {"kept": full}
+    (backend,) = restored(opened, "parts", 1)
+    backend.state(declared)
+    assert list(backend.keys(name)) == ["kept"]
+
+
+class Ticking(Clock):
+    """Each look at it is 100 ms later."""
+
+    now_ms = 0
+
+    def processing_ms(self) -> int:
+        self.now_ms += 100
+        return self.now_ms
+
+
+def _in_place(value: dict[str, int]) -> dict[str, int]:
+    del value["old"]
+    value["other"] = 3
+    return value
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (lambda value: {"new": 7, "old": value["old"]}, {"old": "old", "new": "new"}),
+        (lambda value: {"other": 3, "old": value["old"]}, {"old": "old", "other": "new"}),
+        (lambda value: {"old": 5}, {"old": "old"}),
+        (_in_place, {"new": "new", "other": "new"}),
+    ],
+)
+def test_entries_of_a_map_keep_their_times_when_others_come_and_go(
+    change: Callable[[dict[str, int]], dict[str, int]], left: dict[str, str], tmp_path: Path
+) -> None:
+    """New ones are as old as the newest."""
+
+    def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
+        backend = HeapBackend(subtask.groups.first, subtask.groups.last, MAX_PARALLELISM)
+        backend.clock = Ticking()
+        backend.current_key = "JFK"
+        state = backend.state(Parts.seen)
+        state.put("old", 1)
+        state.put("new", 2)
+        snapshot.add(OperatorId("parts"), backend.snapshot(CheckpointId(1)))
+
+    opened = Savepoint.open(savepoint(tmp_path, {"parts": fill}, parallelism=1))
+    (row,) = opened.operator("parts").state("seen").rows()
+    was = dict(zip(row["value"], row["updated_ms"], strict=True))
+    assert was["old"] < was["new"]
+    edit = opened.edit()
+    edit.operator("parts").state("seen").update(lambda key, value: change(value))
+    (row,) = Savepoint.open(edit.write()).operator("parts").state("seen").rows()
+    found = dict(zip(row["value"], row["updated_ms"], strict=True))
+    assert found == {name: was[as_old] for name, as_old in left.items()}
 
 
 class Seen(KeyedOperator):
