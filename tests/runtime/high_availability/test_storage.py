@@ -223,6 +223,23 @@ def test_records_are_kept_though_somebody_has_removed_the_file_that_says_they_co
     assert dict(patient.win().read()) == {"job": b"newer"}
 
 
+def test_what_a_leader_has_written_counts_though_the_file_that_says_so_and_not_the_folder_before_is_gone(
+    patient: Candidates,
+) -> None:
+    """It died before it had removed the epoch before its own, which a rule for old files has not reached."""
+    first = patient.win()
+    first.write("job", b"kept")
+    first.resign()
+    before = opened_file(patient, 1).parent
+    shutil.copytree(before, before.with_name("aside"))
+    second = patient.win()
+    second.write("job", b"newer")
+    before.with_name("aside").rename(before)
+    opened_file(patient, 2).unlink()
+    second.resign()
+    assert dict(patient.win().read()) == {"job": b"newer"}
+
+
 def test_half_a_copy_of_records_is_not_taken_for_them(patient: Candidates) -> None:
     leader = patient.win()
     leader.write("a", b"1")
