@@ -138,6 +138,17 @@ def test_who_leads_is_found_and_the_next_one_too(candidates: Candidates) -> None
     assert heard[1] == Leader("tcp://127.0.0.1:1", first.session)
 
 
+def test_a_leader_that_has_resigned_is_not_shown_to_those_who_look_for_one(candidates: Candidates) -> None:
+    retrieval, gone = candidates.services.retrieval(), threading.Event()
+    leader = candidates.win()
+    leader.publish("tcp://127.0.0.1:1")
+    eventually(lambda: retrieval.leader() is not None)
+    retrieval.on_change(lambda now: gone.set() if now is None else None)
+    leader.resign()
+    assert gone.wait(60), "it is followed by nobody"
+    retrieval.close()
+
+
 def test_what_lies_in_our_place_and_is_not_ours_is_named_and_left(candidates: Candidates) -> None:
     storage = candidates.services.storage
     storage.write_sealed("epochs/00000001/term", b"somebody's notes")
