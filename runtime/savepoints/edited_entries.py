@@ -219,7 +219,7 @@ def _packed(items: list[Any]) -> list[Any]:
 def _encoded(encode: Any, value: Any, key: Any, where: str) -> Any:
     try:
         return encode(value)
-    except NoSuchValue as error:
+    except (NoSuchValue, UnsupportedValue) as error:
         raise InvalidEdit(f"{where}, key {key!r:.60}: {error}") from error
 
 

@@ -420,14 +420,16 @@ class ExpiringStateContract(ABC):
         hands.now_ms += 1
         assert looked_at(self.again(handles, hands), Declared(Ttl(2 * TTL_MS))) == {}
 
-    def test_what_is_restored_before_the_first_watermark_counts_from_that(self) -> None:
+    @pytest.mark.parametrize("restores", [1, 2])
+    def test_what_is_restored_before_the_first_watermark_counts_from_that(self, restores: int) -> None:
         hands, declared = Hands(), Declared(Ttl(TTL_MS, clock="event"))
         handles = self.taken(self.filled(Declared(None), hands))
         hands.event_is_known = False
         backend = self.again(handles, hands)
         assert looked_at(backend, declared) == {"JFK": self.ALL}
-        backend = self.again(self.taken(backend), hands)  # and once more, before event time is known
-        assert looked_at(backend, declared) == {"JFK": self.ALL}
+        for _ in range(1, restores):  # and once more, before event time is known
+            backend = self.again(self.taken(backend), hands)
+            assert looked_at(backend, declared) == {"JFK": self.ALL}
         hands.event_is_known = True
         assert looked_at(backend, declared) == {"JFK": self.ALL}
         hands.now_ms += TTL_MS - 1
@@ -435,6 +437,22 @@ class ExpiringStateContract(ABC):
         assert looked_at(backend, declared) == {"JFK": self.ALL}
         hands.now_ms += 1
         assert looked_at(backend, declared) == {}
+
+    def test_parts_from_before_the_first_watermark_count_from_that_beside_others_that_have_times(self) -> None:
+        hands, declared = Hands(), Declared(Ttl(TTL_MS, clock="event"))
+        handles = self.taken(self.filled(declared, hands))
+        hands.event_is_known = False
+        backend = self.again(handles, hands)
+        backend.current_key = "JFK"
+        backend.state(declared.items).add([4])
+        backend.state(declared.table).put(4, 4)
+        backend = self.again(self.taken(backend), hands)
+        assert looked_at(backend, declared) == {"JFK": (3, [[3], [4]], {3: 3, 4: 4}, 3, [3])}
+        hands.now_ms += TTL_MS - 1
+        hands.event_is_known = True
+        assert looked_at(backend, declared) == {"JFK": (3, [[3], [4]], {3: 3, 4: 4}, 3, [3])}
+        hands.now_ms += 1
+        assert looked_at(backend, declared) == {"JFK": (-1, [[4]], {4: 4}, None, None)}
 
     def test_what_is_carried_along_undeclared_keeps_its_times(self) -> None:
         hands, declared = Hands(), Declared(Ttl(TTL_MS))

@@ -67,9 +67,7 @@ def test_a_window_comes_in_time_though_rows_of_the_other_side_wait_for_longer() 
     for to_ms in (9, 19, 29):
         script += [Advance(0, to_ms), Advance(1, to_ms)]
     windows = TumblingWindows(10, 0)
-    played = play(
-        lambda: WindowJoin(["key"], ["key"], "full", "_right", windows), script, is_columnar=True, ends=False
-    )
+    played = play(lambda: WindowJoin(["key"], ["key"], "full", "_right", windows), script, is_columnar=True, ends=False)
     assert [(time, watermark) for _, time, watermark in played.results] == [(9, -(2**63)), (19, 9), (29, 19)]
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import attrs
 import pandas as pd
 import pyarrow as pa
+import pydantic
 import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
@@ -335,6 +339,45 @@ def test_a_list_or_map_without_parts_is_held_by_no_key(how: str, name: str, tmp_
     (backend,) = restored(opened, "parts", 1)
     backend.state(declared)
     assert list(backend.keys(name)) == ["kept"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    origin: str
+
+
+@dataclass(frozen=True)
+class Remembering:
+    origin: str
+
+    @cached_property
+    def lower(self) -> str:
+        return self.origin.lower()
+
+
+@attrs.frozen
+class Attrs:
+    origin: str
+
+
+class Extra(pydantic.BaseModel, extra="allow"):
+    origin: str
+
+
+@pytest.mark.parametrize(
+    "record",
+    [Slotted("JFK"), Remembering("JFK"), Attrs("JFK"), Extra(origin="JFK", gate=4)],  # type: ignore[call-arg]
+    ids=lambda record: type(record).__name__,
+)
+def test_a_record_is_put_as_an_object_of_its_class(record: Any, tmp_path: Path) -> None:
+    getattr(record, "lower", None)  # one of them remembers it
+    held = ValueState(type(record), name="held")
+    new = Savepoint.new()
+    new.add("records").declare(held).put({1: record})
+    (backend,) = restored(Savepoint.open(new.write(tmp_path)), "records", 1)
+    state: Any = backend.state(held)
+    backend.current_key = 1
+    assert state.value() == record
 
 
 class Ticking(Clock):
