@@ -110,6 +110,27 @@ def test_a_field_and_its_class_are_renamed() -> None:
         taken_over(ValueState(old, name="leg"), ValueState(Named, name="leg"), put)
 
 
+def test_a_field_that_is_there_again_is_not_taken_for_the_one_that_was_called_so() -> None:
+    """Snapshots of the program before have one `start`, and those of this one have two fields."""
+
+    @called("Leg")
+    @dataclass
+    class Leg:
+        __formerly__ = {"origin": "start"}  # noqa: RUF012 - as users write it
+        start: str
+        origin: str = ""
+
+    old = v1()
+    state, _ = taken_over(ValueState(old, name="leg"), ValueState(Leg, name="leg"), lambda s: s.update(old("JFK", 5)))
+    assert state.value() == Leg("JFK", "")
+
+
+def test_a_value_that_may_be_missing_now_is_said_to_be_migrated() -> None:
+    was, now = ValueState(int, name="leg"), ValueState(int | None, name="leg")
+    state, how = taken_over(was, now, lambda s: s.update(5))
+    assert (state.value(), how) == (5, "migrated: was int, is int | None")
+
+
 def test_a_renamed_field_that_has_no_former_name_is_new_and_refused() -> None:
     @called("Leg")
     @dataclass

@@ -142,12 +142,15 @@ OPERATIONS = st.lists(
 
 BACK = ("write back", 0, 0)
 GONE_AND_THE_SAME_AGAIN = [("append", 0, 1), BACK, ("delete", 0, 0), BACK, ("append", 0, 1), BACK]
+OTHERS = [("get", key, 0) for key in range(1, 8)]
+CHANGED_IN_PLACE_AND_DROPPED = [("append", 0, 1), *OTHERS, ("append", 0, 2), *OTHERS]
 
 
 @pytest.mark.usefixtures("_tiny")
 @examples(200)
 @given(script=OPERATIONS)
 @example(script=GONE_AND_THE_SAME_AGAIN)
+@example(script=CHANGED_IN_PLACE_AND_DROPPED)
 def test_a_cache_of_three_entries_is_a_dict(script: list[tuple[str, int, int]]) -> None:
     store, codec, model = _Store(), RowCodec(None, None), dict[int, Any]()
     rows_of = lambda keys: ROWS.rows(0, (), list(keys))  # noqa: E731
