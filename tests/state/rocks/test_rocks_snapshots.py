@@ -26,6 +26,7 @@ from understudy.state.checkpoints.local_copies import LocalCopies
 from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot, state_size_bytes, store_in_file
 from understudy.state.errors import CorruptState, LocalStateFailed, MissingState, StateIncompatible
 from understudy.state.handle_bytes import verified
+from understudy.state.keys.key_groups import key_group
 from understudy.state.kinds.descriptors import ValueState
 from understudy.state.rocks.memory import RocksMemory
 from understudy.state.rocks.rocks_backend import RocksBackend
@@ -37,6 +38,7 @@ MAX_PARALLELISM = 16
 ALL = range(MAX_PARALLELISM)
 JOB, VERTEX, OPERATOR = JobId("job"), VertexId("v"), OperatorId("op")
 TEXT = ValueState(str, name="text", default="")
+NUMBER = ValueState(int, name="number", default=-1)
 
 
 class Subtask:
@@ -210,6 +212,24 @@ def test_a_rescale_reads_ranges_of_several_snapshots(subtask: Subtask) -> None:
         found |= held(backend)
     assert len(found) == 400
     assert found.items() <= wanted(range(500), "first").items()
+
+
+def test_a_rescale_reads_snapshots_whose_states_were_declared_in_another_order(subtask: Subtask) -> None:
+    parts: list[KeyedStateHandle] = []
+    for own, order in ((range(8), (TEXT, NUMBER)), (range(8, 16), (NUMBER, TEXT))):
+        half = subtask.backend(own)
+        for declared in order:
+            half.state(declared)
+        for half.current_key in (key for key in range(100) if key_group(key, MAX_PARALLELISM) in own):
+            half.state(TEXT).update(f"text {half.current_key}")
+            half.state(NUMBER).update(half.current_key)
+        parts += keyed(subtask.checkpoint(half, 1, f"half-{own[0]}"))
+    backend = subtask.backend()
+    backend.restore(parts, handle_reader(subtask.storage))
+    text, number, found = backend.state(TEXT), backend.state(NUMBER), {}
+    for backend.current_key in range(100):
+        found[backend.current_key] = text.value(), number.value()
+    assert found == {key: (f"text {key}", key) for key in range(100)}
 
 
 def test_another_max_parallelism_is_refused(subtask: Subtask) -> None:
