@@ -19,8 +19,8 @@ from understudy import FoldingState, ListState, MapState, ReducingState, Ttl, Va
 from understudy.messages import CheckpointId, KeyedStateHandle
 from understudy.state.backends.backend import NO_TIME, KeyedSnapshot, KeyedStateBackend, key_count
 from understudy.state.checkpoints.assignment import cut_handle
-from understudy.state.keys.key_groups import key_group
 from understudy.state.errors import ReadOnlyState
+from understudy.state.keys.key_groups import key_group
 
 MAX_PARALLELISM = 16
 KEYS = ["JFK", "LGA", 3]

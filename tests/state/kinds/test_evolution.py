@@ -88,6 +88,26 @@ def test_a_field_is_added_with_a_default_removed_and_widened() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", [HeapBackend, SlotBackend])
+def test_the_fields_of_a_record_may_change_their_order(kind: type[Any]) -> None:
+    """What was written stands in the order of then."""
+
+    @called("Leg")
+    class Was(NamedTuple):
+        minutes: int
+        gate: int
+
+    @called("Leg")
+    class Now(NamedTuple):
+        gate: int
+        minutes: int
+
+    was, now = ValueState(Was, name="leg"), ValueState(Now, name="leg")
+    state, how = taken_over(was, now, lambda s: s.update(Was(minutes=5, gate=12)), kind)
+    assert state.value() == Now(gate=12, minutes=5)
+    assert how == "migrated: was Leg(minutes: int, gate: int), is Leg(gate: int, minutes: int)"
+
+
 def test_a_field_and_its_class_are_renamed() -> None:
     @called("Flight")
     @dataclass
