@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,8 +29,15 @@ from understudy import (
     Ttl,
     ValueState,
 )
-from understudy.messages import CheckpointId, OperatorId
-from understudy.state import HeapBackend, SubtaskSnapshot, assign_operator, handle_reader, key_group_range
+from understudy.messages import CheckpointId, KeyedStateHandle, OperatorId
+from understudy.state import (
+    HeapBackend,
+    SnapshotTarget,
+    SubtaskSnapshot,
+    assign_operator,
+    handle_reader,
+    key_group_range,
+)
 
 from ...examples import examples
 from .made import ALL, MAX_PARALLELISM, TAKEN_MS, Clock, Declared, Subtask, declared_states, lists, savepoint
@@ -378,6 +385,50 @@ def test_a_record_is_put_as_an_object_of_its_class(record: Any, tmp_path: Path) 
     state: Any = backend.state(held)
     backend.current_key = 1
     assert state.value() == record
+
+
+def test_what_was_put_before_a_drop_is_forgotten_too(tmp_path: Path) -> None:
+    new = Savepoint.new()
+    seen = new.add("counts").declare(ValueState(int, name="seen")).put({1: 1, 2: 2})
+    seen.drop().put({2: 3}).update(lambda key, value: value + 1)
+    assert by_key(Savepoint.open(new.write(tmp_path)), "counts", "seen") == {2: 4}
+
+
+def test_a_new_operator_beside_others_has_their_max_parallelism(tmp_path: Path) -> None:
+    edit = Savepoint.open(savepoint(tmp_path / "one")).edit()
+    edit.add("counts").declare(ValueState(int, name="seen")).put({1: 1})
+    assert Savepoint.open(edit.write()).operator("counts").max_parallelism == MAX_PARALLELISM
+
+
+def test_a_state_that_is_declared_has_the_clock_of_its_ttl(tmp_path: Path) -> None:
+    new = Savepoint.new()
+    new.add("counts").declare(ValueState(int, name="seen", ttl=Ttl(hours=1, clock="event"))).put({1: 1})
+    opened = Savepoint.open(new.write(tmp_path))
+    assert opened.operator("counts").state("seen").type == "int with a TTL by event time"
+
+
+def test_an_edited_last_checkpoint_is_the_last_one_and_has_as_many_records_in_flight(tmp_path: Path) -> None:
+    def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
+        backend = HeapBackend(subtask.groups.first, subtask.groups.last, MAX_PARALLELISM)
+        backend.current_key = "JFK"
+        backend.state(Declared.value).update(1)
+        write = backend.snapshot(CheckpointId(1))
+
+        def with_calls(target: SnapshotTarget) -> KeyedStateHandle | None:
+            handle = write(target)
+            return None if handle is None else replace(handle, in_flight=3)
+
+        snapshot.add(OperatorId("declared"), with_calls)
+
+    opened = Savepoint.open(savepoint(tmp_path, {"declared": fill}, parallelism=1))
+    opened.found = replace(opened.found, checkpoint=replace(opened.found.checkpoint, is_final=True))
+    edit = opened.edit()
+    edit.operator("declared").state("value").update(lambda key, value: value + 1)
+    written = Savepoint.open(edit.write())
+    (vertex,) = written.found.checkpoint.vertices.values()
+    (state,) = vertex.subtasks.values()
+    assert written.found.checkpoint.is_final
+    assert [handle.in_flight for handle in state.operators[OperatorId("declared")].keyed] == [3]
 
 
 class Ticking(Clock):
