@@ -69,6 +69,16 @@ class AlignmentClock:
         self._first_ms = {each: first_ms for each, first_ms in self._first_ms.items() if each > checkpoint_id}
 
 
+class _Turns:
+    """Channels that are read in turn: the first after the one that was read last comes first."""
+
+    __slots__ = ("indexes", "next")
+
+    def __init__(self, indexes: Iterable[int]) -> None:
+        self.indexes = tuple(indexes)
+        self.next = 0
+
+
 class InputGate:
     """Hands out one gate event at a time, in each channel's order. A source's gate has no channels and no handler."""
 
@@ -79,13 +89,13 @@ class InputGate:
         self.alignment = clock or AlignmentClock()
         self._handler = handler
         self._ready: deque[GateEvent] = deque()
-        self._next = 0
         self._ahead: dict[int, deque[Element]] = {}
         """By channel, what was read ahead or restored; never empty."""
         self._log: InFlightLog | None = None
-        self._feedback = [index for index, each in enumerate(self.channels) if each.feedback]
-        self._inputs = [index for index, each in enumerate(self.channels) if not each.feedback]
-        self._max_log_bytes = MAX_IN_LOOP_BYTES if self._feedback else MAX_IN_FLIGHT_BYTES
+        self._feedback = _Turns(index for index, each in enumerate(self.channels) if each.feedback)
+        self._inputs = _Turns(index for index, each in enumerate(self.channels) if not each.feedback)
+        self._all = _Turns(range(len(self.channels)))
+        self._max_log_bytes = MAX_IN_LOOP_BYTES if self._feedback.indexes else MAX_IN_FLIGHT_BYTES
         self.reads_all = False
         """Whether input is read in turn with what comes back."""
 
@@ -104,7 +114,7 @@ class InputGate:
     def restore_loop(self, batches: Iterable[InFlight]) -> None:
         """What had been on its way back round the loop: it is handed out as if it had just come."""
         if came := deque[Element](batches):
-            self._ahead[self._feedback[0]] = came
+            self._ahead[self._feedback.indexes[0]] = came
 
     def next(self) -> GateEvent | None:
         """The next event, or None when no channel has one. Raises ChannelBroken."""
@@ -135,14 +145,14 @@ class InputGate:
         """Run one element through the handler, which may keep it; False when no channel that may be read has one."""
         if self._handler is None:
             return False
-        if self._feedback and not self.reads_all:
+        if self._feedback.indexes and not self.reads_all:
             return self._take_of(self._handler, self._feedback) or self._take_of(self._handler, self._inputs)
-        return self._take_of(self._handler, range(len(self.channels)))
+        return self._take_of(self._handler, self._all)
 
-    def _take_of(self, handler: BarrierHandler, indexes: Sequence[int]) -> bool:
-        """In turns: the first after the one that was read last comes first."""
+    def _take_of(self, handler: BarrierHandler, turns: _Turns) -> bool:
+        indexes, first = turns.indexes, turns.next
         count = len(indexes)
-        for turn in range(self._next, self._next + count):
+        for turn in range(first, first + count):
             index = indexes[turn % count]
             if handler.is_blocked(index):
                 continue
@@ -150,7 +160,7 @@ class InputGate:
             if element is None:
                 element = self._poll(index)
             if element is not None:
-                self._next = turn % count + 1
+                turns.next = turn % count + 1
                 self._ready.extend(handler.receive(index, element))
                 return True
         return False

@@ -23,6 +23,9 @@ from .stored_types import NoSuchValue, stored_type
 
 _FORMAT = 2
 
+_OF_PARTS = ("ListState", "MapState")
+"""Kinds of state in which each item, or entry, has a time of its own, and without any there is nothing."""
+
 Held: TypeAlias = "dict[Hashable, Entry]"
 """By key and namespace; of timers by key and timer."""
 
@@ -152,20 +155,24 @@ class EditedEntries:
         """One step of the edit, on the entries of one key group."""
         if callable(step):
             for identity, entry in list(held.items()):
+                parts = list(entry.value) if isinstance(entry.time, list) else []  # it may be changed in place
                 value = step(entry.key, entry.value)
-                if value is None:
+                if value is None or _is_empty(value, state):
                     del held[identity]
                 else:
-                    held[identity] = entry._replace(value=value, time=_times_of(value, entry.time))
+                    held[identity] = entry._replace(value=value, time=_times_of(value, parts, entry.time))
             return
         for key, value in put:
             entry = Entry(key, NO_NAMESPACE, value, None)
             if state.kind == TIMERS:
                 entry = entry._replace(value=_timer(value, state))
             elif state.has_ttl:
-                is_whole = state.kind not in ("ListState", "MapState")
+                is_whole = state.kind not in _OF_PARTS
                 entry = entry._replace(time=self._time_ms if is_whole else [self._time_ms] * len(value))
-            held[_identity(entry, state)] = entry
+            if _is_empty(value, state):
+                held.pop(_identity(entry, state), None)
+            else:
+                held[_identity(entry, state)] = entry
 
     def _put_by_group(self, state: StateEdit) -> list[dict[int, list[Any]]]:
         """What each step puts, by key group."""
@@ -212,7 +219,7 @@ def _packed(items: list[Any]) -> list[Any]:
 def _encoded(encode: Any, value: Any, key: Any, where: str) -> Any:
     try:
         return encode(value)
-    except NoSuchValue as error:
+    except (NoSuchValue, UnsupportedValue) as error:
         raise InvalidEdit(f"{where}, key {key!r:.60}: {error}") from error
 
 
@@ -243,8 +250,19 @@ def _timer(value: Any, state: StateEdit) -> tuple[int, Hashable]:
     raise InvalidEdit(f"{state.operator}.{state.name}: wanted a time in ms, or (time, namespace), found {value!r:.60}")
 
 
-def _times_of(value: Any, times: Any) -> Any:
-    """Of items or entries that may be others than before: all as old as the newest."""
-    if not isinstance(times, list) or len(times) == len(value):
+def _is_empty(value: Any, state: StateEdit) -> bool:
+    """Whether a key that is to hold this holds nothing, as in a job."""
+    return state.kind in _OF_PARTS and isinstance(value, list | tuple | dict) and not value
+
+
+def _times_of(value: Any, before: list[Any], times: Any) -> Any:
+    """The times of a value that was changed. `before`: the items, or keys of entries, that have the times. An entry
+    keeps its own, and a new one is as old as the newest; so are all items of a list that has become longer or shorter.
+    """
+    if not isinstance(times, list):
         return times
-    return [max(times)] * len(value)
+    newest = max(times)
+    if isinstance(value, dict):
+        known = dict(zip(before, times, strict=True))
+        return [known.get(name, newest) for name in value]
+    return times if len(times) == len(value) else [newest] * len(value)

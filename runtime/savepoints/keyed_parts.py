@@ -7,7 +7,7 @@ aggregations, windows and joins keep is Arrow already.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -80,13 +80,10 @@ class RocksParts(Snapshot):
 
         self._read = files.read
         main = MainPart.read(handle, self._read)
-        listed: list[list[Any]] = []
         kept = main.kept_states(main.key_groups, None)
-        for state in chain(
-            ([each.name, each.kind, each.schema] for each in main.states),
-            ([each.name, each.kind, each.schema] for each in kept),
-        ):
-            listed += [] if state in listed else [state]
+        own = ([each.name, each.kind, each.schema] for each in main.states)
+        beside = ([each.name, each.kind, each.schema] for each in kept)
+        listed = _once(chain(own, beside))
         header = {"max_parallelism": main.max_parallelism, "key": main.key_schema, "states": listed}
         super().__init__(handle, header)
         self._files = files
@@ -123,8 +120,7 @@ class RunParts(Snapshot):
     def __init__(self, handle: KeyedStateHandle, runs: Sequence[Snapshot]) -> None:
         newest = runs[-1]
         states = [state for run in runs for state in run.header.get("states", ()) if state[1] != RUN_KEYS]
-        listed = [state for at, state in enumerate(states) if state not in states[:at]]
-        super().__init__(handle, newest.header | ({"states": listed} if newest.in_arrow is None else {}))
+        super().__init__(handle, newest.header | ({"states": _once(states)} if newest.in_arrow is None else {}))
         self._runs = runs
 
     @property
@@ -152,7 +148,7 @@ class KeyedParts:
         for snapshot in self.snapshots:
             for table in self._checked(snapshot, snapshot.tables):
                 known = found.setdefault(table.name, table)
-                known.schemas += [schema for schema in table.schemas if schema not in known.schemas]
+                known.schemas = _once([*known.schemas, *table.schemas])
         return found
 
     def groups(self, first: int = 0, last: int = 1 << 15) -> list[int]:
@@ -248,6 +244,11 @@ class KeyedParts:
             if isinstance(error, MalformedMessage) and "is loaded here" in text:
                 raise UnreadableState(f"{path}: {text}: import the module that defines it first") from error
             raise CorruptState(path, "a snapshot of keyed state", f"{type(error).__name__}: {text}") from error
+
+
+def _once(schemas: Iterable[Any]) -> list[Any]:
+    """Without repetition. Of records the order of fields counts, which equal dicts may not have."""
+    return list({repr(each): each for each in schemas}.values())
 
 
 def _max_parallelism(snapshot: Snapshot) -> int:

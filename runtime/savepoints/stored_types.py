@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
+from ...messages import shape_of
 from ...state.kinds.record_serializer import Convert
 from ...state.kinds.schema_fit import Schema, schema_text
 
@@ -149,7 +150,7 @@ class RecordType:
         return decode
 
     def encode(self, value: Any) -> Any:
-        own = value._asdict() if hasattr(value, "_asdict") else getattr(value, "__dict__", value)
+        own = self._taken_apart(value)
         if not isinstance(own, dict):
             raise NoSuchValue(f"wanted a dict of {self.name}'s fields, found {type(value).__name__} {value!r:.60}")
         if missing := [name for name in self.fields if name not in own]:
@@ -158,6 +159,15 @@ class RecordType:
             raise NoSuchValue(f"{self.name} has no field {', '.join(map(repr, sorted(strange, key=str)))}")
         parts = [each.encode(own[name]) for name, each in self.fields.items()]
         return [*parts, own[self.BESIDE]] if self.BESIDE in own else parts
+
+    def _taken_apart(self, value: Any) -> Any:
+        """A record as a dict, as `decode` gives it; what is none as it is."""
+        if isinstance(value, dict):
+            return value
+        if (shape := shape_of(type(value))) is None:
+            return getattr(value, "__dict__", value)
+        beside = None if shape.beside is None else shape.beside(value)
+        return shape.values(value) | ({} if beside is None else {self.BESIDE: beside})
 
 
 def _same(value: Any) -> Any:

@@ -16,7 +16,7 @@ from ..backends.keyed_snapshot import StoredState
 from ..columns.packed_columns import unpacked
 from ..keys.word_table import Slots
 from ..kinds.record_serializer import Convert
-from ..kinds.schema_fit import SchemaMismatch
+from ..kinds.schema_fit import SchemaMismatch, are_same
 from .slot_keys import KeyColumns, SlotKeys
 from .slot_states import SlotState
 from .value_kinds import DTYPES, Columns, Kind, ValueKinds
@@ -44,7 +44,7 @@ def load_into(state: SlotState, stored: StoredState, keys: SlotKeys) -> None:
     """Put what was restored for this state into it. Raises StateIncompatible."""
     with stored.loaded_for(state.declaration, state._scope.operator_name):
         decode = state.node.decoder(stored.value_schema)
-        is_direct = stored.value_schema == state.node.schema
+        is_direct = are_same(stored.value_schema, state.node.schema)
         entries = list(stored_entries(stored))
         replaced = [Entries(each, ()) for each in stored.replaced_keys()]
         if replaced:

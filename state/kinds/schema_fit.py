@@ -147,6 +147,13 @@ def stored_field(declared: dict[str, Any], stored: dict[str, Any], name: str) ->
     return next((each for each in names if each in kept), None)
 
 
+def are_same(one: Schema, other: Schema) -> bool:
+    """Whether values are written alike under both. A record is the list of its fields' values, so of those the order
+    counts, which equal dicts may not have.
+    """
+    return bool(one == other) and not is_converted(one, other)
+
+
 def is_converted(declared: Schema, stored: Schema) -> bool:
     """Whether values that fit become other ones: they are migrated, and not taken over as they are."""
     return bool(_essence(declared) != _essence(stored))

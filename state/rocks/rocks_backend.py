@@ -22,7 +22,7 @@ from ..backends.timer_queue import EVENT_TIMERS, KIND, PROCESSING_TIMERS, TimerQ
 from ..errors import StateError
 from ..keys.moved_keys import may_move, moved_group, moved_text
 from ..kinds.record_serializer import node_of
-from ..kinds.schema_fit import Schema, SchemaMismatch
+from ..kinds.schema_fit import Schema, SchemaMismatch, are_same
 from ..kinds.state_declaration import KeyedStateDeclaration
 from .rocks_accessors import EXPIRING, LASTING, RocksExpiring
 from .rocks_restore import Restored, restore_into
@@ -82,7 +82,7 @@ class RocksBackend(HeapScope):
 
     def number_of(self, name: str, kind: str, schema: Schema) -> int:
         for number, entry in enumerate(self._table):
-            if (entry.name, entry.kind, entry.schema) == (name, kind, schema):
+            if (entry.name, entry.kind) == (name, kind) and are_same(entry.schema, schema):
                 return number
         self._table.append(StateEntry(name, kind, schema))
         return len(self._table) - 1

@@ -18,7 +18,7 @@ from ..backends.timer_queue import KIND as TIMERS
 from ..errors import StateIncompatible
 from ..kinds.descriptors import FoldingState, ListState, MapState, ReducingState, ValueState
 from ..kinds.record_serializer import TypeNode
-from ..kinds.schema_fit import SchemaMismatch, schema_text
+from ..kinds.schema_fit import SchemaMismatch, are_same, schema_text
 from ..kinds.state_declaration import describe_state
 from .rocks_snapshot import FORMAT_NAME, MainPart, StateEntry, fetch
 from .rocks_timers import timer_of
@@ -46,7 +46,7 @@ class Restored:
 
     def number_of(self, entry: StateEntry) -> int:
         for number, known in enumerate(self.table):
-            if replace(known, has_unknown=False) == replace(entry, has_unknown=False):
+            if (known.name, known.kind) == (entry.name, entry.kind) and are_same(known.schema, entry.schema):
                 self.table[number] = replace(known, has_unknown=known.has_unknown or entry.has_unknown)
                 return number
         self.table.append(entry)

@@ -20,6 +20,7 @@ from understudy.messages import CheckpointId, KeyedStateHandle
 from understudy.state.backends.backend import NO_TIME, KeyedSnapshot, KeyedStateBackend, key_count
 from understudy.state.checkpoints.assignment import cut_handle
 from understudy.state.errors import ReadOnlyState
+from understudy.state.keys.key_groups import key_group
 
 MAX_PARALLELISM = 16
 KEYS = ["JFK", "LGA", 3]
@@ -420,14 +421,16 @@ class ExpiringStateContract(ABC):
         hands.now_ms += 1
         assert looked_at(self.again(handles, hands), Declared(Ttl(2 * TTL_MS))) == {}
 
-    def test_what_is_restored_before_the_first_watermark_counts_from_that(self) -> None:
+    @pytest.mark.parametrize("restores", [1, 2])
+    def test_what_is_restored_before_the_first_watermark_counts_from_that(self, restores: int) -> None:
         hands, declared = Hands(), Declared(Ttl(TTL_MS, clock="event"))
         handles = self.taken(self.filled(Declared(None), hands))
         hands.event_is_known = False
         backend = self.again(handles, hands)
         assert looked_at(backend, declared) == {"JFK": self.ALL}
-        backend = self.again(self.taken(backend), hands)  # and once more, before event time is known
-        assert looked_at(backend, declared) == {"JFK": self.ALL}
+        for _ in range(1, restores):  # and once more, before event time is known
+            backend = self.again(self.taken(backend), hands)
+            assert looked_at(backend, declared) == {"JFK": self.ALL}
         hands.event_is_known = True
         assert looked_at(backend, declared) == {"JFK": self.ALL}
         hands.now_ms += TTL_MS - 1
@@ -435,6 +438,53 @@ class ExpiringStateContract(ABC):
         assert looked_at(backend, declared) == {"JFK": self.ALL}
         hands.now_ms += 1
         assert looked_at(backend, declared) == {}
+
+    def test_what_came_before_the_first_watermark_counts_from_that_though_it_was_carried_along_undeclared(self) -> None:
+        hands, declared = Hands(event_is_known=False), Declared(Ttl(TTL_MS, clock="event"))
+        carried = self.again(self.taken(self.filled(declared, hands)), hands)
+        backend = self.again(self.taken(carried), hands)
+        hands.event_is_known = True
+        assert looked_at(backend, declared) == {"JFK": self.ALL}
+
+    @pytest.mark.parametrize("is_first", [True, False])
+    def test_what_came_before_the_first_watermark_counts_from_that_beside_a_subtask_that_had_one(
+        self, is_first: bool
+    ) -> None:
+        hands, declared = Hands(), Declared(Ttl(TTL_MS, clock="event"))
+        keys: dict[bool, int] = {}
+        for key in range(100):
+            keys.setdefault(key_group(key, MAX_PARALLELISM) < MAX_PARALLELISM // 2, key)
+        handles: dict[bool, list[KeyedStateHandle]] = {}
+        for is_low, own in ((True, range(MAX_PARALLELISM // 2)), (False, range(MAX_PARALLELISM // 2, MAX_PARALLELISM))):
+            hands.event_is_known = is_low
+            part = self.timed(hands, own)
+            part.current_key = keys[is_low]
+            part.state(declared.value).update(7)
+            handles[is_low] = self.taken(part)
+        hands.event_is_known = False
+        backend = self.again([*handles[is_first], *handles[not is_first]], hands)
+        state = backend.state(declared.value)
+        hands.now_ms += TTL_MS - 1
+        hands.event_is_known = True
+        for key in keys.values():
+            backend.current_key = key
+            assert state.value() == 7
+
+    def test_parts_from_before_the_first_watermark_count_from_that_beside_others_that_have_times(self) -> None:
+        hands, declared = Hands(), Declared(Ttl(TTL_MS, clock="event"))
+        handles = self.taken(self.filled(declared, hands))
+        hands.event_is_known = False
+        backend = self.again(handles, hands)
+        backend.current_key = "JFK"
+        backend.state(declared.items).add([4])
+        backend.state(declared.table).put(4, 4)
+        backend = self.again(self.taken(backend), hands)
+        assert looked_at(backend, declared) == {"JFK": (3, [[3], [4]], {3: 3, 4: 4}, 3, [3])}
+        hands.now_ms += TTL_MS - 1
+        hands.event_is_known = True
+        assert looked_at(backend, declared) == {"JFK": (3, [[3], [4]], {3: 3, 4: 4}, 3, [3])}
+        hands.now_ms += 1
+        assert looked_at(backend, declared) == {"JFK": (-1, [[4]], {4: 4}, None, None)}
 
     def test_what_is_carried_along_undeclared_keeps_its_times(self) -> None:
         hands, declared = Hands(), Declared(Ttl(TTL_MS))

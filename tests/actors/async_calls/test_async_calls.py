@@ -436,3 +436,39 @@ def test_records_that_came_before_it_was_open_get_their_permits(granted_first: b
         assert wanted == [2]
         stage.calls.granted(GRANT)
     assert stage.hand.records() == [("a", 1), ("b", 2)]
+
+
+# ---- between two tries
+
+
+class Busy(Exception):
+    def __init__(self, retry_after_ms: int) -> None:
+        self.retry_after_ms = retry_after_ms
+
+
+@pytest.mark.parametrize(("wanted_ms", "waits_ms"), [(10, 100), (500, 500)])
+def test_a_pause_is_as_long_as_the_retry_says_or_the_other_end_if_that_wants_more(
+    wanted_ms: int, waits_ms: int
+) -> None:
+    stage = Stage(Asking(), retry=Retry(attempts=2))
+    stage.take("a")
+    stage.hand.end("a", error=Busy(wanted_ms))
+    stage.turn()
+    stage.clock.go_on(waits_ms - 1)
+    stage.turn()
+    assert stage.hand.records() == []
+    stage.clock.go_on(1)
+    stage.turn()
+    assert stage.hand.records() == ["a"]
+
+
+@pytest.mark.parametrize(("total_ms", "is_tried_again"), [(100, False), (101, True)])
+def test_a_try_for_which_no_time_would_be_left_is_not_waited_for(total_ms: int, is_tried_again: bool) -> None:
+    stage = Stage(Asking(), retry=Retry(attempts=2), total_timeout_ms=total_ms, on_error="errors")
+    stage.take("a")
+    stage.hand.end("a", error=ValueError("no"))
+    stage.turn()
+    assert bool(dict(stage.out.sides())) != is_tried_again
+    stage.clock.go_on(100)
+    stage.turn()
+    assert stage.hand.records() == ["a"] * is_tried_again

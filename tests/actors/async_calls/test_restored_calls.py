@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from understudy import Retry
 from understudy.actors.async_calls.failed_record import ERRORS
+from understudy.actors.async_calls.frozen_calls import CallInFlight
 from understudy.actors.errors import UserCodeError
 from understudy.actors.flow.elements import NO_WATERMARK
+from understudy.actors.operators.timers import Domain, KeyedTimer
 
 from .async_stage import Asking, ByKey, Stage, WithTimers, in_flight
 
@@ -111,6 +115,38 @@ def test_after_a_restore_timers_come_before_the_records_behind_their_watermark()
         stage.turn()
 
     assert began == [("a", 1), (40, "event", ()), ("a", 2)]
+
+
+def timer_of(key: str, time_ms: int, domain: Domain = "event", results: Any = None) -> CallInFlight:
+    at_ms = time_ms if domain == "event" else None
+    found = in_flight(1, (key, 0), kind="timer", time_ms=at_ms, results=results)
+    return found._replace(record=KeyedTimer(time_ms, domain, ()))
+
+
+def with_timers(*restored: CallInFlight) -> Stage:
+    operator = WithTimers()
+    operator.seen = []
+    return Stage(operator, restored)
+
+
+def test_a_timer_that_was_done_holds_up_no_other_of_its_key() -> None:
+    stage = with_timers(timer_of("a", 40, results=[("", ["done"])]))
+    stage.backend.timers().event.add((60, "a", ()))
+    stage.watermark(70)
+
+    assert [each.record for each in stage.hand.begun] == [(60, "event", ())]
+
+
+def test_a_timer_that_fires_again_may_delete_the_next_one_of_its_key() -> None:
+    stage = with_timers(timer_of("a", 40, "processing"))
+    stage.backend.timers().processing.add((45, "a", ()))
+    stage.turn()
+    timers: Any = stage.operator.timers  # type: ignore[attr-defined]
+    stage.hand.end((40, "processing", ()), do=lambda: timers.delete_processing_time(45))
+    stage.clock.go_on(10)
+    stage.turn()
+
+    assert stage.hand.begun == []
 
 
 def test_after_a_rescale_no_watermark_is_further_than_that_of_all() -> None:

@@ -81,6 +81,16 @@ class TestTheGate:
         one.reads_all = True
         assert {one.next()[0] for _ in range(2)} == {0, 1}  # type: ignore[index]
 
+    def test_channels_of_the_input_take_turns_though_records_come_back_between_them(self) -> None:
+        back = Queue()
+        one = gate(Queue(["a"], ["b"], ["c"]), Queue(["x"], ["y"], ["z"]), back, inputs=2)
+        taken = []
+        for _ in range(6):
+            taken.append(one.next())
+            back.elements.append(["back"])
+            assert one.next() == (2, ["back"])
+        assert taken == [(0, ["a"]), (1, ["x"]), (0, ["b"]), (1, ["y"]), (0, ["c"]), (1, ["z"])]
+
     def test_records_between_the_snapshot_and_the_barrier_that_comes_back_are_logged_and_handed_out(self) -> None:
         back = Queue()
         one = gate(Queue(FIRST, ["after"]), back)

@@ -304,6 +304,17 @@ def test_an_abort_drops_the_log_and_keeps_the_data() -> None:
     assert list(task.complete()) == [2]
 
 
+def test_an_abort_of_an_older_checkpoint_leaves_the_log_of_a_newer_one() -> None:
+    task = MiniTask(1)
+    task.deliver(0, ["a"])
+    task.switch(2)
+    task.read_ahead()
+    task.gate.abort(CheckpointId(1))
+    task.deliver(0, ["b"], barrier(2), ["c"])
+    task.run_dry()
+    assert {number: each.in_flight for number, each in task.complete().items()} == {2: [["a", "b"]]}
+
+
 def test_a_newer_switch_holds_what_was_read_ahead_for_an_older_one() -> None:
     task = MiniTask(1)
     task.deliver(0, ["a"], ["b"])

@@ -102,6 +102,27 @@ def test_figures_that_nobody_asks_for_are_forgotten() -> None:
     assert tracker.on(ASK, 1999) == [UNKNOWN]  # its samples are still pending
 
 
+def test_figures_stay_while_they_are_asked_for_though_no_new_ones_come() -> None:
+    tracker = BackPressureTracker(TWO_EACH)
+    tracker.on(ASK, 0)
+    tell_samples(tracker, 0)
+    tracker.on(JobEnded(), 1)
+    known = BackPressureAnswer(VERTEX, sampled(0.5, 0.0, end_ms=0), is_outdated=True)
+    assert [tracker.on(ASK, now_ms) for now_ms in (999, 1998, 2997)] == [[known]] * 3
+    assert tracker.on(ASK, 3997) == [UNKNOWN]
+
+
+def test_new_figures_stay_as_long_as_first_ones() -> None:
+    tracker = BackPressureTracker(TWO_EACH)
+    tracker.on(ASK, 0)
+    tell_samples(tracker, 0)
+    tracker.on(ASK, 900)
+    tell_samples(tracker, 1_800)
+    tracker.on(JobEnded(), 1_801)
+    known = BackPressureAnswer(VERTEX, sampled(0.5, 0.0, end_ms=1_800), is_outdated=True)
+    assert tracker.on(ASK, 2_799) == [known]
+
+
 def test_a_subtask_without_samples_is_not_blocked() -> None:
     tracker = BackPressureTracker(TWO_EACH)
     tracker.on(ASK, 0)

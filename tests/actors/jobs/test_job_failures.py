@@ -124,6 +124,19 @@ def test_a_broken_channel_waits_for_its_explanation() -> None:
     assert not stage.of(FailureKnown)
 
 
+def test_a_broken_channel_has_one_explanation_however_many_tasks_fail_of_it() -> None:
+    """With a limit of two, the second task that raises the same would end the job."""
+    stage = Stage(job(limit=2))
+    first, second, third, *_ = stage.running()
+    stage.report(first, ExecutionState.FAILED, BROKEN)
+    stage.report(second, ExecutionState.FAILED, TYPO)
+    assert stage.of(FailureKnown) == [FailureKnown(replace(TYPO, job_name="flights"), Restart(50, None))]
+    stage.report(third, ExecutionState.FAILED, TYPO)
+    assert not stage.of(FailureKnown)
+    assert stage.statuses() == []
+    assert stage.master.failures == (replace(TYPO, job_name="flights"),)
+
+
 def test_a_broken_channel_that_nobody_explains_is_made_known_when_all_tasks_have_ended() -> None:
     stage = Stage(job())
     deployments = stage.running()

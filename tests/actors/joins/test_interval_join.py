@@ -110,6 +110,35 @@ def test_a_row_without_a_match_comes_in_time_though_it_was_restored(
 
 
 @pytest.mark.parametrize("is_columnar", [True, False])
+@pytest.mark.parametrize("side", [0, 1])
+def test_rows_without_a_match_come_in_time_though_others_wait_for_longer(
+    side: int, is_columnar: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each at its own end, though what is left is looked through at the end of the one before."""
+    from understudy.actors.joins import interval_join
+
+    monkeypatch.setattr(interval_join, "_FEWEST_ROWS", 1_000)
+    make = operators("full", TimeInterval(-5, 5), is_columnar)
+    script: list[Step] = [Arrive(side, ((1, 0, 10), (1, 1, 20), (2, 2, 1_000)))]
+    for to_ms in (15, 25):
+        script += [Advance(0, to_ms), Advance(1, to_ms)]
+    played = play(make, script, is_columnar=is_columnar, ends=False)
+    assert [(time, watermark < 20) for _, time, watermark in played.results] == [(15, True), (25, True)]
+
+
+@pytest.mark.parametrize("is_columnar", [True, False])
+@pytest.mark.parametrize("how", ["inner", "full"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_row_stays_when_one_goes_that_is_a_millisecond_older(side: int, how: How, is_columnar: bool) -> None:
+    make = operators(how, TimeInterval(-5, 5), is_columnar)
+    script: list[Step] = [Arrive(side, ((1, 0, 100), (1, 1, 101))), Advance(0, 105), Advance(1, 105)]
+    script.append(Arrive(1 - side, ((1, 2, 106),)))
+    played = play(make, script, is_columnar=is_columnar, ends=False)
+    matched = [record if is_columnar else flat(record) for record, time, _ in played.results if time == 106]
+    assert matched == [(1, 1, "2") if side == 0 else (1, 2, "1")]
+
+
+@pytest.mark.parametrize("is_columnar", [True, False])
 def test_what_nothing_can_match_any_more_is_forgotten(is_columnar: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from understudy.actors.joins import interval_join
     from understudy.runtime.simulation.harness.harness import OperatorHarness

@@ -70,6 +70,24 @@ def test_a_record_that_waits_comes_in_time_though_it_was_restored(is_columnar: b
     assert [time for _, time, _ in played.results] == [12]
 
 
+@pytest.mark.parametrize("is_columnar", [True, False])
+@pytest.mark.parametrize("looks", [Arrive(1, ((1, 9, 30),)), Arrive(0, ((1, 8, 5),))], ids=["a version", "a record"])
+def test_the_version_that_is_valid_stays_when_older_ones_are_forgotten(
+    looks: Arrive, is_columnar: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They go with the next version, or record, of their key."""
+    monkeypatch.setattr(temporal_join, "_FEWEST_ROWS", 1)
+    versions = tuple((1, at, at) for at in (1, 2, 3))
+    script: list[Step] = [Arrive(1, versions)]
+    script += [looks] if looks.side == 0 else []
+    script += [Advance(0, 10), Advance(1, 10)]
+    script += [looks] if looks.side == 1 else []
+    script += [Cut(1), Arrive(0, ((1, 0, 20),)), Advance(0, 25), Advance(1, 25)]
+    played = play(operators("left", is_columnar), script, is_columnar=is_columnar, ends=False)
+    found = [(record if is_columnar else flat(record), time) for record, time, _ in played.results]
+    assert found[-1] == ((1, 0, "3"), 20)
+
+
 def test_old_versions_are_forgotten_and_the_newest_of_each_key_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(temporal_join, "_FEWEST_ROWS", 5)
     script: list[Step] = []

@@ -61,6 +61,16 @@ def test_whatever_the_order_and_the_cuts_the_results_are_those_of_loops(
     assert sorted(side for side, _ in played.late) == sorted(late)
 
 
+def test_a_window_comes_in_time_though_rows_of_the_other_side_wait_for_longer() -> None:
+    """What is left is looked through at the end of the window before it."""
+    script: list[Step] = [Arrive(side, ((1, 0, 5), (1, 0, 15 + 10 * side))) for side in (0, 1)]
+    for to_ms in (9, 19, 29):
+        script += [Advance(0, to_ms), Advance(1, to_ms)]
+    windows = TumblingWindows(10, 0)
+    played = play(lambda: WindowJoin(["key"], ["key"], "full", "_right", windows), script, is_columnar=True, ends=False)
+    assert [(time, watermark) for _, time, watermark in played.results] == [(9, -(2**63)), (19, 9), (29, 19)]
+
+
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
 def test_records_of_both_sides_meet_in_their_window(how: How) -> None:
     found = _run(tumbling(10), Pairs(how))

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import pytest
+
 from understudy.actors.operators.loops import LoopTail
 from understudy.testing import OperatorHarness
 
 
-def test_a_restored_tail_counts_records_in_its_own_round_and_not_in_that_of_the_furthest() -> None:
+@pytest.mark.parametrize(("subtask", "over", "number"), [(1, 1, 2), (0, 2, 3)])
+def test_a_restored_tail_counts_records_in_its_own_round_and_not_in_that_of_another_one(
+    subtask: int, over: int, number: int
+) -> None:
     """Else its mark says that nothing was sent back in a round in which something was, and the loop ends early."""
     snapshots = []
-    for subtask, rounds in enumerate((3, 2)):
-        with OperatorHarness(LoopTail(by_round=True), parallelism=2, subtask_index=subtask) as harness:
+    for index, rounds in enumerate((3, 2)):
+        with OperatorHarness(LoopTail(by_round=True), parallelism=2, subtask_index=index) as harness:
             (tail,) = harness.operators
             assert isinstance(tail, LoopTail)
-            for number in range(1, rounds):
-                tail.mark(number)
+            for passed in range(1, rounds):
+                tail.mark(passed)
             snapshots.append(harness.snapshot())
-    with harness.restored(snapshots, parallelism=2, subtask_index=1) as again:
+    with harness.restored(snapshots, parallelism=2, subtask_index=subtask) as again:
         (tail,) = again.operators
         assert isinstance(tail, LoopTail)
-        again.watermark(1)
+        again.watermark(over)
         again.process(["back"])
-        assert tail.mark(2).records == 1
+        assert tail.mark(number).records == 1

@@ -138,6 +138,17 @@ def test_who_leads_is_found_and_the_next_one_too(candidates: Candidates) -> None
     assert heard[1] == Leader("tcp://127.0.0.1:1", first.session)
 
 
+def test_a_leader_that_has_resigned_is_not_shown_to_those_who_look_for_one(candidates: Candidates) -> None:
+    retrieval, gone = candidates.services.retrieval(), threading.Event()
+    leader = candidates.win()
+    leader.publish("tcp://127.0.0.1:1")
+    eventually(lambda: retrieval.leader() is not None)
+    retrieval.on_change(lambda now: gone.set() if now is None else None)
+    leader.resign()
+    assert gone.wait(60), "it is followed by nobody"
+    retrieval.close()
+
+
 def test_what_lies_in_our_place_and_is_not_ours_is_named_and_left(candidates: Candidates) -> None:
     storage = candidates.services.storage
     storage.write_sealed("epochs/00000001/term", b"somebody's notes")
@@ -220,6 +231,23 @@ def test_records_are_kept_though_somebody_has_removed_the_file_that_says_they_co
     assert "epochs/00000002/opened has been removed, though the records of jobs beside it are there" in caplog.text
     third.write("job", b"newer")
     third.resign()
+    assert dict(patient.win().read()) == {"job": b"newer"}
+
+
+def test_what_a_leader_has_written_counts_though_the_file_that_says_so_and_not_the_folder_before_is_gone(
+    patient: Candidates,
+) -> None:
+    """It died before it had removed the epoch before its own, which a rule for old files has not reached."""
+    first = patient.win()
+    first.write("job", b"kept")
+    first.resign()
+    before = opened_file(patient, 1).parent
+    shutil.copytree(before, before.with_name("aside"))
+    second = patient.win()
+    second.write("job", b"newer")
+    before.with_name("aside").rename(before)
+    opened_file(patient, 2).unlink()
+    second.resign()
     assert dict(patient.win().read()) == {"job": b"newer"}
 
 

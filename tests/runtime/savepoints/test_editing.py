@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import attrs
 import pandas as pd
 import pyarrow as pa
+import pydantic
 import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
@@ -25,11 +29,18 @@ from understudy import (
     Ttl,
     ValueState,
 )
-from understudy.messages import OperatorId
-from understudy.state import HeapBackend, assign_operator, handle_reader, key_group_range
+from understudy.messages import CheckpointId, KeyedStateHandle, OperatorId
+from understudy.state import (
+    HeapBackend,
+    SnapshotTarget,
+    SubtaskSnapshot,
+    assign_operator,
+    handle_reader,
+    key_group_range,
+)
 
 from ...examples import examples
-from .made import ALL, TAKEN_MS, Clock, Declared, declared_states, lists, savepoint
+from .made import ALL, MAX_PARALLELISM, TAKEN_MS, Clock, Declared, Subtask, declared_states, lists, savepoint
 
 
 def by_key(opened: Savepoint, operator: str, state: str) -> dict[Any, Any]:
@@ -303,6 +314,171 @@ def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch:
             return
         monkeypatch.undo()
     raise AssertionError("it never came to its end")
+
+
+class Parts(KeyedOperator):
+    """Lists and maps, with a TTL and without."""
+
+    recent = ListState(int, ttl=Ttl(hours=1))
+    seen = MapState(str, int, ttl=Ttl(hours=1))
+    items = ListState(int)
+    table = MapState(str, int)
+
+    def process(self, record: Any, out: Any) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize("name", ["recent", "seen", "items", "table"])
+@pytest.mark.parametrize("how", ["put", "update"])
+def test_a_list_or_map_without_parts_is_held_by_no_key(how: str, name: str, tmp_path: Path) -> None:
+    """As in a job: an update to [] is a clear."""
+    declared: Any = getattr(Parts, name)
+    full: Any = {"a": 1} if isinstance(declared, MapState) else [1]
+    new = Savepoint.new()
+    new.add("parts", Parts).state(name).put({"kept": full, "emptied": full})
+    edit = Savepoint.open(new.write(tmp_path)).edit()
+    if how == "put":
+        edit.operator("parts").state(name).put({"emptied": type(full)(), "new": type(full)()})
+    else:
+        edit.operator("parts").state(name).update(lambda key, value: type(full)() if key == "emptied" else value)
+    opened = Savepoint.open(edit.write())
+    assert by_key(opened, "parts", name) == {"kept": full}
+    (backend,) = restored(opened, "parts", 1)
+    backend.state(declared)
+    assert list(backend.keys(name)) == ["kept"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    origin: str
+
+
+@dataclass(frozen=True)
+class Remembering:
+    origin: str
+
+    @cached_property
+    def lower(self) -> str:
+        return self.origin.lower()
+
+
+@attrs.frozen
+class Attrs:
+    origin: str
+
+
+class Extra(pydantic.BaseModel, extra="allow"):
+    origin: str
+
+
+@pytest.mark.parametrize(
+    "record",
+    [Slotted("JFK"), Remembering("JFK"), Attrs("JFK"), Extra(origin="JFK", gate=4)],  # type: ignore[call-arg]
+    ids=lambda record: type(record).__name__,
+)
+def test_a_record_is_put_as_an_object_of_its_class(record: Any, tmp_path: Path) -> None:
+    getattr(record, "lower", None)  # one of them remembers it
+    held = ValueState(type(record), name="held")
+    new = Savepoint.new()
+    new.add("records").declare(held).put({1: record})
+    (backend,) = restored(Savepoint.open(new.write(tmp_path)), "records", 1)
+    state: Any = backend.state(held)
+    backend.current_key = 1
+    assert state.value() == record
+
+
+def test_what_was_put_before_a_drop_is_forgotten_too(tmp_path: Path) -> None:
+    new = Savepoint.new()
+    seen = new.add("counts").declare(ValueState(int, name="seen")).put({1: 1, 2: 2})
+    seen.drop().put({2: 3}).update(lambda key, value: value + 1)
+    assert by_key(Savepoint.open(new.write(tmp_path)), "counts", "seen") == {2: 4}
+
+
+def test_a_new_operator_beside_others_has_their_max_parallelism(tmp_path: Path) -> None:
+    edit = Savepoint.open(savepoint(tmp_path / "one")).edit()
+    edit.add("counts").declare(ValueState(int, name="seen")).put({1: 1})
+    assert Savepoint.open(edit.write()).operator("counts").max_parallelism == MAX_PARALLELISM
+
+
+def test_a_state_that_is_declared_has_the_clock_of_its_ttl(tmp_path: Path) -> None:
+    new = Savepoint.new()
+    new.add("counts").declare(ValueState(int, name="seen", ttl=Ttl(hours=1, clock="event"))).put({1: 1})
+    opened = Savepoint.open(new.write(tmp_path))
+    assert opened.operator("counts").state("seen").type == "int with a TTL by event time"
+
+
+def test_an_edited_last_checkpoint_is_the_last_one_and_has_as_many_records_in_flight(tmp_path: Path) -> None:
+    def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
+        backend = HeapBackend(subtask.groups.first, subtask.groups.last, MAX_PARALLELISM)
+        backend.current_key = "JFK"
+        backend.state(Declared.value).update(1)
+        write = backend.snapshot(CheckpointId(1))
+
+        def with_calls(target: SnapshotTarget) -> KeyedStateHandle | None:
+            handle = write(target)
+            return None if handle is None else replace(handle, in_flight=3)
+
+        snapshot.add(OperatorId("declared"), with_calls)
+
+    opened = Savepoint.open(savepoint(tmp_path, {"declared": fill}, parallelism=1))
+    opened.found = replace(opened.found, checkpoint=replace(opened.found.checkpoint, is_final=True))
+    edit = opened.edit()
+    edit.operator("declared").state("value").update(lambda key, value: value + 1)
+    written = Savepoint.open(edit.write())
+    (vertex,) = written.found.checkpoint.vertices.values()
+    (state,) = vertex.subtasks.values()
+    assert written.found.checkpoint.is_final
+    assert [handle.in_flight for handle in state.operators[OperatorId("declared")].keyed] == [3]
+
+
+class Ticking(Clock):
+    """Each look at it is 100 ms later."""
+
+    now_ms = 0
+
+    def processing_ms(self) -> int:
+        self.now_ms += 100
+        return self.now_ms
+
+
+def _in_place(value: dict[str, int]) -> dict[str, int]:
+    del value["old"]
+    value["other"] = 3
+    return value
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (lambda value: {"new": 7, "old": value["old"]}, {"old": "old", "new": "new"}),
+        (lambda value: {"other": 3, "old": value["old"]}, {"old": "old", "other": "new"}),
+        (lambda value: {"old": 5}, {"old": "old"}),
+        (_in_place, {"new": "new", "other": "new"}),
+    ],
+)
+def test_entries_of_a_map_keep_their_times_when_others_come_and_go(
+    change: Callable[[dict[str, int]], dict[str, int]], left: dict[str, str], tmp_path: Path
+) -> None:
+    """New ones are as old as the newest."""
+
+    def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
+        backend = HeapBackend(subtask.groups.first, subtask.groups.last, MAX_PARALLELISM)
+        backend.clock = Ticking()
+        backend.current_key = "JFK"
+        state = backend.state(Parts.seen)
+        state.put("old", 1)
+        state.put("new", 2)
+        snapshot.add(OperatorId("parts"), backend.snapshot(CheckpointId(1)))
+
+    opened = Savepoint.open(savepoint(tmp_path, {"parts": fill}, parallelism=1))
+    (row,) = opened.operator("parts").state("seen").rows()
+    was = dict(zip(row["value"], row["updated_ms"], strict=True))
+    assert was["old"] < was["new"]
+    edit = opened.edit()
+    edit.operator("parts").state("seen").update(lambda key, value: change(value))
+    (row,) = Savepoint.open(edit.write()).operator("parts").state("seen").rows()
+    found = dict(zip(row["value"], row["updated_ms"], strict=True))
+    assert found == {name: was[as_old] for name, as_old in left.items()}
 
 
 class Seen(KeyedOperator):

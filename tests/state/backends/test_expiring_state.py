@@ -93,6 +93,23 @@ def test_memory_is_flat_where_one_key_gets_ever_new_parts(
     assert 1000 <= most < 1600
 
 
+@pytest.mark.parametrize("clock", ["processing", "event"])
+def test_what_comes_after_all_has_expired_is_removed_in_its_turn(clock: Any) -> None:
+    """A cleaning that leaves nothing says nothing of what comes."""
+    hands = Hands()
+    backend = backend_with(hands)
+    state = backend.state(ValueState(int, name="held", ttl=Ttl(1000, clock=clock)))
+    for time in range(3):
+        for number in range(500):
+            backend.current_key = time, number
+            state.update(1)
+        hands.now_ms += 1000
+        backend.current_key = "JFK"
+        for _ in range(10 * ACCESSES_PER_CLEANING):
+            state.value()
+        assert held_in(state) == 0
+
+
 def test_memory_is_flat_where_namespaces_come_and_go() -> None:
     hands, most = Hands(), 0
     backend = backend_with(hands)

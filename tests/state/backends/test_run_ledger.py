@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil, log
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
-from understudy.messages import CheckpointId, SharedFileId, SharedStateHandle
-from understudy.state.backends.run_ledger import MOST_OF_A_LEVEL, RunLedger, RunPlan
+from understudy.messages import (
+    CheckpointId,
+    ExecutionAttemptId,
+    JobId,
+    KeyedStateHandle,
+    SharedFileId,
+    SharedStateHandle,
+    SubtaskIndex,
+    VertexId,
+)
+from understudy.state import CheckpointStorage, SnapshotTarget
+from understudy.state.backends.run_ledger import MOST_OF_A_LEVEL, PlannedRuns, RunLedger, RunPlan, write_runs
 from understudy.state.backends.stored_runs import StoredRun
 from understudy.state.handle_bytes import inline_handle
 
@@ -164,3 +176,27 @@ def test_all_changes_are_in_a_run_at_whatever_pace_slots_come(seed: int) -> None
         if plan.new is not None:
             plan.new.stored = STORED
         ledger.complete(plan.checkpoint_id)
+
+
+def test_a_snapshot_of_several_ledgers_that_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
+    storage = CheckpointStorage(str(tmp_path))
+    target = SnapshotTarget(
+        storage, JobId("job"), CheckpointId(1), VertexId("join"), SubtaskIndex(0), ExecutionAttemptId("attempt-1"), 0
+    )
+
+    def write(_: SnapshotTarget) -> KeyedStateHandle:
+        return KeyedStateHandle(0, 15, {0: (0, 3)}, inline_handle(b"abc"), "heap")
+
+    def fails(_: SnapshotTarget) -> KeyedStateHandle:
+        raise OSError("the disk is full")
+
+    def planned(owner: str, write_new: Callable[[SnapshotTarget], KeyedStateHandle]) -> PlannedRuns:
+        return PlannedRuns(RunLedger(owner).plan(CheckpointId(1), SLOTS), owner, write_new)
+
+    assert write_runs([planned("left", write), planned("right", write)], range(16), target) is not None
+    assert len(storage.list_files("")) == 2
+    for path in storage.list_files(""):
+        storage.delete(path)
+    with pytest.raises(OSError, match="the disk is full"):
+        write_runs([planned("left", write), planned("right", fails)], range(16), target)
+    assert storage.list_files("") == []

@@ -92,6 +92,29 @@ def test_a_value_that_was_written_and_is_changed_behind_its_back_is_rolled_back_
     assert box.value() == {"a": 1}
 
 
+def test_namespaces_that_a_unit_has_merged_are_apart_again_when_it_is_rolled_back() -> None:
+    backend = shared()
+    items = backend.state(ListState(int, name="items"))
+
+    def of(namespace: int) -> list[int]:
+        items.set_namespace(namespace)
+        return items.get()
+
+    def fill() -> None:
+        for namespace in (1, 2):
+            of(namespace)
+            items.add(namespace)
+
+    first, second, third = (UnitOfWork("JFK") for _ in range(3))
+    as_unit(first, fill)
+    backend.commit(first)
+    as_unit(second, items.merge_namespaces, 1, [2])
+    assert [as_unit(second, of, each) for each in (1, 2)] == [[1, 2], []]
+    backend.roll_back(second)
+
+    assert [as_unit(third, of, each) for each in (1, 2)] == [[1], [2]]
+
+
 def test_units_that_are_over_may_touch_nothing() -> None:
     backend = shared()
     count, queue = backend.state(COUNT), backend.timers().event

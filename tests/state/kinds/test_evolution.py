@@ -88,6 +88,26 @@ def test_a_field_is_added_with_a_default_removed_and_widened() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", [HeapBackend, SlotBackend])
+def test_the_fields_of_a_record_may_change_their_order(kind: type[Any]) -> None:
+    """What was written stands in the order of then."""
+
+    @called("Leg")
+    class Was(NamedTuple):
+        minutes: int
+        gate: int
+
+    @called("Leg")
+    class Now(NamedTuple):
+        gate: int
+        minutes: int
+
+    was, now = ValueState(Was, name="leg"), ValueState(Now, name="leg")
+    state, how = taken_over(was, now, lambda s: s.update(Was(minutes=5, gate=12)), kind)
+    assert state.value() == Now(gate=12, minutes=5)
+    assert how == "migrated: was Leg(minutes: int, gate: int), is Leg(gate: int, minutes: int)"
+
+
 def test_a_field_and_its_class_are_renamed() -> None:
     @called("Flight")
     @dataclass
@@ -108,6 +128,27 @@ def test_a_field_and_its_class_are_renamed() -> None:
     assert how.startswith("migrated: was ")
     with pytest.raises(StateIncompatible):
         taken_over(ValueState(old, name="leg"), ValueState(Named, name="leg"), put)
+
+
+def test_a_field_that_is_there_again_is_not_taken_for_the_one_that_was_called_so() -> None:
+    """Snapshots of the program before have one `start`, and those of this one have two fields."""
+
+    @called("Leg")
+    @dataclass
+    class Leg:
+        __formerly__ = {"origin": "start"}  # noqa: RUF012 - as users write it
+        start: str
+        origin: str = ""
+
+    old = v1()
+    state, _ = taken_over(ValueState(old, name="leg"), ValueState(Leg, name="leg"), lambda s: s.update(old("JFK", 5)))
+    assert state.value() == Leg("JFK", "")
+
+
+def test_a_value_that_may_be_missing_now_is_said_to_be_migrated() -> None:
+    was, now = ValueState(int, name="leg"), ValueState(int | None, name="leg")
+    state, how = taken_over(was, now, lambda s: s.update(5))
+    assert (state.value(), how) == (5, "migrated: was int, is int | None")
 
 
 def test_a_renamed_field_that_has_no_former_name_is_new_and_refused() -> None:

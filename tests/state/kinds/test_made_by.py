@@ -28,6 +28,12 @@ def test_equal_rules_fit_and_so_does_what_says_nothing_of_them() -> None:
         assert not state_misfit(description_of(made_by(HOURS)), description_of(stored))
 
 
+def test_a_rule_that_did_not_exist_when_the_values_were_made_fits() -> None:
+    newer = HOURS | {"lateness": "0 ms"}
+    assert not state_misfit(description_of(made_by(newer)), description_of(made_by(HOURS)))
+    assert not state_misfit(description_of(made_by(HOURS)), description_of(made_by(newer)))
+
+
 def test_values_of_another_type_are_refused_within_the_same_rules() -> None:
     node = MadeNode(PlainNode("int"), HOURS)
     with pytest.raises(SchemaMismatch, match="str does not become int"):

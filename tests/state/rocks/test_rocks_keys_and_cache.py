@@ -126,6 +126,18 @@ class _Store:
                 self.rows[row] = value
 
 
+def _cached(store: _Store) -> CachedRows:
+    codec = RowCodec(None, None)
+    return CachedRows(
+        store,  # type: ignore[arg-type]
+        RocksMemory(8),
+        lambda keys: ROWS.rows(0, (), list(keys)),
+        ROWS.check_own,
+        lambda _, held: codec.packed_each(held),
+        codec.held,
+    )
+
+
 @pytest.fixture
 def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached_rows, "GENERATION_ENTRIES", 3)
@@ -142,23 +154,18 @@ OPERATIONS = st.lists(
 
 BACK = ("write back", 0, 0)
 GONE_AND_THE_SAME_AGAIN = [("append", 0, 1), BACK, ("delete", 0, 0), BACK, ("append", 0, 1), BACK]
+OTHERS = [("get", key, 0) for key in range(1, 8)]
+CHANGED_IN_PLACE_AND_DROPPED = [("append", 0, 1), *OTHERS, ("append", 0, 2), *OTHERS]
 
 
 @pytest.mark.usefixtures("_tiny")
 @examples(200)
 @given(script=OPERATIONS)
 @example(script=GONE_AND_THE_SAME_AGAIN)
+@example(script=CHANGED_IN_PLACE_AND_DROPPED)
 def test_a_cache_of_three_entries_is_a_dict(script: list[tuple[str, int, int]]) -> None:
     store, codec, model = _Store(), RowCodec(None, None), dict[int, Any]()
-    rows_of = lambda keys: ROWS.rows(0, (), list(keys))  # noqa: E731
-    rows = CachedRows(
-        store,  # type: ignore[arg-type]
-        RocksMemory(8),
-        rows_of,
-        ROWS.check_own,
-        lambda _, held: codec.packed_each(held),
-        codec.held,
-    )
+    rows = _cached(store)
     for what, key, argument in script:
         match what:
             case "get":
@@ -186,6 +193,21 @@ def test_a_cache_of_three_entries_is_a_dict(script: list[tuple[str, int, int]]) 
                     ROWS.row(0, (), each): held for each, held in model.items()
                 }
     assert {key: rows.get(key, MISSING) for key in range(10)} == {key: model.get(key, MISSING) for key in range(10)}
+
+
+def test_what_is_dropped_while_others_are_read_ahead_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And then a change in place is noticed."""
+    monkeypatch.setattr(cached_rows, "GENERATION_ENTRIES", 4)
+    rows = _cached(_Store())
+    for key in range(4):  # a generation, which is the older one then
+        rows[key] = [key]
+    for key in range(4, 7):
+        rows[key] = [key]
+    rows.read_ahead([0, 1])  # with the first of these the younger one is full
+    rows.get(1).append("more")
+    for key in range(10, 20):
+        rows.get(key)
+    assert [rows.get(key) for key in (0, 1, 2, 6)] == [[0], [1, "more"], [2], [6]]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -26,6 +26,7 @@ from understudy.state.checkpoints.local_copies import LocalCopies
 from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot, state_size_bytes, store_in_file
 from understudy.state.errors import CorruptState, LocalStateFailed, MissingState, StateIncompatible
 from understudy.state.handle_bytes import verified
+from understudy.state.keys.key_groups import key_group
 from understudy.state.kinds.descriptors import ValueState
 from understudy.state.rocks.memory import RocksMemory
 from understudy.state.rocks.rocks_backend import RocksBackend
@@ -37,6 +38,7 @@ MAX_PARALLELISM = 16
 ALL = range(MAX_PARALLELISM)
 JOB, VERTEX, OPERATOR = JobId("job"), VertexId("v"), OperatorId("op")
 TEXT = ValueState(str, name="text", default="")
+NUMBER = ValueState(int, name="number", default=-1)
 
 
 class Subtask:
@@ -210,6 +212,58 @@ def test_a_rescale_reads_ranges_of_several_snapshots(subtask: Subtask) -> None:
         found |= held(backend)
     assert len(found) == 400
     assert found.items() <= wanted(range(500), "first").items()
+
+
+def test_a_rescale_reads_snapshots_whose_states_were_declared_in_another_order(subtask: Subtask) -> None:
+    parts: list[KeyedStateHandle] = []
+    for own, order in ((range(8), (TEXT, NUMBER)), (range(8, 16), (NUMBER, TEXT))):
+        half = subtask.backend(own)
+        for declared in order:
+            half.state(declared)
+        for half.current_key in (key for key in range(100) if key_group(key, MAX_PARALLELISM) in own):
+            half.state(TEXT).update(f"text {half.current_key}")
+            half.state(NUMBER).update(half.current_key)
+        parts += keyed(subtask.checkpoint(half, 1, f"half-{own[0]}"))
+    backend = subtask.backend()
+    backend.restore(parts, handle_reader(subtask.storage))
+    text, number, found = backend.state(TEXT), backend.state(NUMBER), {}
+    for backend.current_key in range(100):
+        found[backend.current_key] = text.value(), number.value()
+    assert found == {key: (f"text {key}", key) for key in range(100)}
+
+
+def legs() -> tuple[Any, Any]:
+    """A record of two versions of a program, whose fields stand in another order."""
+
+    class Was(NamedTuple):
+        minutes: int
+        gate: int
+
+    class Now(NamedTuple):
+        gate: int
+        minutes: int
+
+    Was.__qualname__ = Now.__qualname__ = "Leg"
+    return Was, Now
+
+
+def test_the_fields_of_a_record_may_change_their_order(subtask: Subtask) -> None:
+    """A half that was restored and not looked at since, beside one that was written after the change."""
+    was, now = legs()
+    parts: list[KeyedStateHandle] = []
+    for own, leg in ((range(8), was), (range(8, 16), now)):
+        half = subtask.backend(own)
+        state = half.state(ValueState(leg, name="leg"))
+        for half.current_key in (key for key in range(100) if key_group(key, MAX_PARALLELISM) in own):
+            state.update(leg(minutes=half.current_key, gate=-1))
+        parts += keyed(subtask.checkpoint(half, 1, f"half-{own[0]}"))
+    for handles in (parts, parts[::-1]):
+        backend = subtask.backend()
+        backend.restore(handles, handle_reader(subtask.storage))
+        state, found = backend.state(ValueState(now, name="leg")), {}
+        for backend.current_key in range(100):
+            found[backend.current_key] = state.value()
+        assert found == {key: now(minutes=key, gate=-1) for key in range(100)}
 
 
 def test_another_max_parallelism_is_refused(subtask: Subtask) -> None:
