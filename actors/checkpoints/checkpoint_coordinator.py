@@ -159,8 +159,8 @@ class CheckpointCoordinator:
                 if checkpoint_id in self._pending:
                     self._patience.overdue(checkpoint_id)
                 return []
-            case AttemptChanged(subtask, attempt_id, is_running):
-                self._tasks.change(subtask, attempt_id, is_running)
+            case AttemptChanged(subtask, attempt_id, is_running, place):
+                self._tasks.change(subtask, attempt_id, is_running, place)
                 return []
             case AttemptFailed(attempt_id):
                 return self._attempt_failed(attempt_id)
@@ -258,7 +258,7 @@ class CheckpointCoordinator:
         pending = self._pending.get(message.checkpoint_id)
         if pending is None:
             return [*self._failures.count_decline(message, str(message.attempt_id))]
-        who = who_is(message.attempt_id, pending, self._vertices)
+        who = who_is(message.attempt_id, pending, self._vertices, self._tasks.places)
         return [
             *self._abort(pending, CheckpointFailure.DECLINED, f"{who}: {message.text}"),
             *self._failures.count_decline(message, who),
@@ -334,7 +334,7 @@ class CheckpointCoordinator:
         pending = self._pending.get(checkpoint_id)
         if pending is None:
             return []
-        what = f"after {self._config.timeout_ms} ms {how_far(pending, self._vertices)}"
+        what = f"after {self._config.timeout_ms} ms {how_far(pending, self._vertices, self._tasks.places)}"
         advice = sooner(pending, is_unaligned=self._config.alignment_timeout_ms is not None)
         return [
             *self._abort(pending, CheckpointFailure.EXPIRED, what),
@@ -347,7 +347,7 @@ class CheckpointCoordinator:
         for pending in self.pending:
             unheard = next((each for each in attempts if pending.is_waiting_for(each)), None)
             if unheard is not None:
-                who = who_is(unheard, pending, self._vertices)
+                who = who_is(unheard, pending, self._vertices, self._tasks.places)
                 why = f"the TaskManager of {who} was without a JobManager for a while"
                 effects.extend(self._abort(pending, CheckpointFailure.ORDERS_LOST, why))
         return [*effects, *self._repeat_newest(), *(self._resume_queued() if effects else [])]
@@ -357,7 +357,7 @@ class CheckpointCoordinator:
         effects: Effects = []
         for pending in self.pending:
             if pending.is_waiting_for(attempt_id):
-                who = who_is(attempt_id, pending, self._vertices)
+                who = who_is(attempt_id, pending, self._vertices, self._tasks.places)
                 failure, why = CheckpointFailure.TASK_FAILED, f"{who} ended before it had acknowledged"
                 if self._requests.final.is_taken:
                     failure = CheckpointFailure.JOB_IS_ENDING

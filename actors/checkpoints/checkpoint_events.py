@@ -134,6 +134,8 @@ class AttemptChanged:
     attempt_id: ExecutionAttemptId | None
     """None: no attempt does, the subtask is not deployed."""
     is_running: bool
+    place: str = ""
+    """The TaskManager that it runs on and its host, in words; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True)

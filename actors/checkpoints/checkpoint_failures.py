@@ -81,27 +81,40 @@ class CheckpointFailures:
         return [FailJob(FailureCause("CheckpointFailed", text, repeatable=repeatable, kind=kind))]
 
 
-def who_is(attempt_id: ExecutionAttemptId, pending: PendingCheckpoint, shapes: Mapping[VertexId, VertexShape]) -> str:
-    """An attempt, as a person knows it: operator and subtask; a stranger by its id."""
+def who_is(
+    attempt_id: ExecutionAttemptId,
+    pending: PendingCheckpoint,
+    shapes: Mapping[VertexId, VertexShape],
+    places: Mapping[ExecutionAttemptId, str],
+) -> str:
+    """An attempt, as a person knows it: operator, subtask, and where it runs; a stranger by its id."""
     subtask = pending.attempts.get(attempt_id)
     if subtask is None:
         return str(attempt_id)
-    return f"{_name(subtask.vertex_id, shapes)} subtask {subtask.subtask_index}"
+    place = f" ({places[attempt_id]})" if attempt_id in places else ""
+    return f"{_name(subtask.vertex_id, shapes)} subtask {subtask.subtask_index}{place}"
 
 
-def how_far(pending: PendingCheckpoint, shapes: Mapping[VertexId, VertexShape]) -> str:
-    """How many subtasks have acknowledged, and which are missing; of many only some are named."""
+def how_far(
+    pending: PendingCheckpoint, shapes: Mapping[VertexId, VertexShape], places: Mapping[ExecutionAttemptId, str]
+) -> str:
+    """How many subtasks have acknowledged, which are missing, and where these run; of many only some are named."""
     total = len(pending.attempts)
     if pending.is_fully_acknowledged:
         return f"all {total} subtasks had acknowledged, but its metadata was not stored yet"
     missing: dict[VertexId, list[SubtaskIndex]] = {}
+    where: dict[str, None] = {}
     for attempt_id, subtask in pending.attempts.items():
         if pending.is_waiting_for(attempt_id):
             missing.setdefault(subtask.vertex_id, []).append(subtask.subtask_index)
+            if attempt_id in places:
+                where[places[attempt_id]] = None
     named = [
         f"{_name(vertex_id, shapes)} {_some(sorted(indexes), INDEXES_SHOWN)}" for vertex_id, indexes in missing.items()
     ]
-    return f"{len(pending.acknowledged)} of {total} subtasks had acknowledged; missing: {_some(named, NAMES_SHOWN)}"
+    told = f" ({_some(list(where), NAMES_SHOWN)})" if where else ""
+    acknowledged = f"{len(pending.acknowledged)} of {total} subtasks had acknowledged"
+    return f"{acknowledged}; missing: {_some(named, NAMES_SHOWN)}{told}"
 
 
 def sooner(pending: PendingCheckpoint, *, is_unaligned: bool) -> str:

@@ -31,6 +31,8 @@ class CheckpointTasks:
         self._plan = plan
         self._attempts: dict[SubtaskKey, ExecutionAttemptId] = {}
         self._running: set[ExecutionAttemptId] = set()
+        self.places: dict[ExecutionAttemptId, str] = {}
+        """Where they run, in words, as far as it is known."""
 
     @property
     def are_ready(self) -> bool:
@@ -52,12 +54,17 @@ class CheckpointTasks:
     def to_acknowledge(self) -> dict[ExecutionAttemptId, SubtaskKey]:
         return {self._attempts[subtask]: subtask for subtask in self._plan.acknowledge}
 
-    def change(self, subtask: SubtaskKey, attempt_id: ExecutionAttemptId | None, is_running: bool) -> None:
+    def change(
+        self, subtask: SubtaskKey, attempt_id: ExecutionAttemptId | None, is_running: bool, place: str = ""
+    ) -> None:
         """This attempt stands for the subtask from now on; None: none does."""
         replaced = self._attempts.pop(subtask, None)
         if replaced is not None:
             self._running.discard(replaced)
+            self.places.pop(replaced, None)
         if attempt_id is not None:
+            if place:
+                self.places[attempt_id] = place
             self._attempts[subtask] = attempt_id
             if is_running:
                 self._running.add(attempt_id)

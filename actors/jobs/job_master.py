@@ -363,7 +363,8 @@ class JobMaster:
 
     def _attempt_changed(self, execution: Execution) -> Effects:
         is_running = execution.state is ExecutionState.RUNNING
-        return self._coordinate(checkpoint.AttemptChanged(execution.subtask, execution.attempt_id, is_running))
+        place = self._roster.place_of(execution.task_manager_id)
+        return self._coordinate(checkpoint.AttemptChanged(execution.subtask, execution.attempt_id, is_running, place))
 
     def _attempt_ended(self, execution: Execution, state: ExecutionState, failure: FailureCause | None) -> Effects:
         region = self.graph.region_of(execution.vertex_id)

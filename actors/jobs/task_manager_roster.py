@@ -181,6 +181,13 @@ class TaskManagerRoster:
     def data_endpoints(self) -> dict[TaskManagerId, str]:
         return {task_manager_id: life.registration.data_endpoint for task_manager_id, life in self._lives.items()}
 
+    def place_of(self, task_manager_id: TaskManagerId | None) -> str:
+        """A TaskManager and its host, in words; empty for one that is not here."""
+        if task_manager_id is None or task_manager_id not in self._lives:
+            return ""
+        registration = self._lives[task_manager_id].registration
+        return f"TaskManager {registration.index}{f' on {registration.host}' if registration.host else ''}"
+
     def registrations(self) -> Iterator[RegisterTaskManager]:
         return (life.registration for life in self._lives.values())
 

@@ -77,10 +77,22 @@ class TableLookups(Generic[S]):
         return self._with_others("lookup-join", made, [table.broadcast()], **options)  # type: ignore[attr-defined]
 
 
+_KEY = "it is what both are keyed by: write left.key_by({left}).{method}(right.key_by({right}), ...)"
+_SUFFIX = 'write suffix="_right", which columns of the other stream get whose names are taken'
+
+
+def _of_frames(method: str) -> dict[str, str]:
+    """What joins of pandas, polars, Spark and Beam take, and how it is written here."""
+    one = _KEY.format(left='"id"', right='"id"', method=method)
+    each = _KEY.format(left='"id"', right='"other_id"', method=method)
+    suffixes = dict.fromkeys(("suffixes", "rsuffix", "lsuffix"), _SUFFIX)
+    return dict.fromkeys(("on", "by", "key", "keys"), one) | dict.fromkeys(("left_on", "right_on"), each) | suffixes
+
+
 class KeyedJoins(TableLookups[S], Generic[S, T]):
     """A part of KeyedStream."""
 
-    @known_options(OptionsAndUnits)
+    @known_options(OptionsAndUnits, elsewhere=_of_frames("join"))
     def join(
         self,
         other: KeyedJoins[S],
@@ -102,7 +114,7 @@ class KeyedJoins(TableLookups[S], Generic[S, T]):
         made = regular_join(self._keyed, _keyed(other, "join"), how, suffix, ttl, ttl_time)
         return self._with_others("join", made, [other], **others)
 
-    @known_options()
+    @known_options(elsewhere=_of_frames("interval_join"))
     def interval_join(
         self,
         other: KeyedJoins[S],
@@ -127,7 +139,7 @@ class KeyedJoins(TableLookups[S], Generic[S, T]):
         made = interval_join(*sides, (lower_ms, upper_ms), (lower_exclusive, upper_exclusive), how, suffix)
         return self._with_others("interval-join", made, [other], **options)
 
-    @known_options()
+    @known_options(elsewhere=_of_frames("temporal_join"))
     def temporal_join(
         self,
         versions: KeyedJoins[S],
@@ -178,7 +190,7 @@ class KeyedJoins(TableLookups[S], Generic[S, T]):
         """
         return self._with_others("top-n", top_n(self._keyed, n, by, descending, rank), [], **options)
 
-    @known_options()
+    @known_options(elsewhere=_of_frames("window_join"))
     def window_join(
         self,
         other: KeyedJoins[S],
@@ -200,7 +212,7 @@ class KeyedJoins(TableLookups[S], Generic[S, T]):
             return self._with_others("window-join", made, [other], **options)
         return self._co_grouped(other, assigner, Pairs(how), "window-join", **options)
 
-    @known_options()
+    @known_options(elsewhere=_of_frames("co_group"))
     def co_group(
         self,
         other: KeyedJoins[S, R],

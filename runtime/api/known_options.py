@@ -32,14 +32,16 @@ _UNTYPED = dict.fromkeys(("output_type", "result_type", "type_info"), "leave it 
 _OF_COROUTINES = {each.name: f"write .async_settings({each.name}=...) behind it" for each in fields(AsyncSettings)}
 
 
-def known_options(options: type = Options, *, called: str = "", example: str = "") -> Callable[[F], F]:
-    """Decorates a method with `**options: Unpack[options]`."""
+def known_options(
+    options: type = Options, *, called: str = "", example: str = "", elsewhere: Mapping[str, str] | None = None
+) -> Callable[[F], F]:
+    """Decorates a method with `**options: Unpack[options]`. `elsewhere`: as of known_arguments."""
     return known_arguments(
         called,
         first=1,
         also=options.__annotations__,
         accepted=_ACCEPTED,
-        elsewhere=_OF_COROUTINES | _UNTYPED,
+        elsewhere=_OF_COROUTINES | _UNTYPED | dict(elsewhere or {}),
         example=example,
     )
 

@@ -14,6 +14,9 @@ from .stream_graph import StreamEdge
 
 _TYPING = (GenericAlias, UnionType, type(typing.Optional[int]), type(typing.List[int]))  # noqa: UP006, UP045
 
+_OF_TWO = ("join", "interval_join", "temporal_join", "window_join", "co_group")
+"""Methods that take a second stream, which is keyed as the first is."""
+
 
 def why_no_key(called: Any) -> str:
     """Something that Python can call, and that gives no key of any record; empty for what may give one."""
@@ -53,4 +56,6 @@ def how_keyed(edges: Sequence[StreamEdge], method: str) -> str:
     if before:
         return f"what {before[0].name!r} gives is keyed no more: call key_by(...) behind it, right before {method}"
     or_all = "; or window_all(...), for windows of all records" if method == "window" else ""
+    if method in _OF_TWO:
+        return f'call key_by(...) of both streams before it, as in left.key_by("id").{method}(right.key_by("id"), ...)'
     return f"call key_by(...) before it{or_all}"

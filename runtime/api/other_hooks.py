@@ -33,6 +33,9 @@ _MEANT_BY_KEY: Mapping[str, str] = {
     "process_element1": "process(record, out)",
     "process_element2": "process_2(record, out)",
 }
+_MEANT_WITHOUT_KEY: Mapping[str, str] = dict.fromkeys(
+    ("process_element", "processElement"), "process(record, out), in place of process_batch,"
+)
 OF_SECOND_INPUT = ("process_2", "process_batch_2")
 _TWO_INPUTS = "`inputs = 2` in the class, with first.connect(second).process(...),"
 
@@ -41,7 +44,7 @@ def other_hooks(kind: type[Operator]) -> Iterator[tuple[str, str]]:
     """Each method that bears such a name, or takes records of a second input that there is not, and that no method of
     its class calls; and what is meant.
     """
-    meant = {**_MEANT, **(_MEANT_BY_KEY if issubclass(kind, KeyedOperator) else {})}
+    meant = {**_MEANT, **(_MEANT_BY_KEY if issubclass(kind, KeyedOperator) else _MEANT_WITHOUT_KEY)}
     ours = {name for base in kind.__mro__ if is_ours(base) and base is not Actor for name in vars(base)}
     before_ours = [base for base in kind.__mro__ if not is_ours(base) and not issubclass(Operator, base)]
     own = [each for base in before_ours for each in vars(base).items()]

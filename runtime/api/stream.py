@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Unpack, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,7 +34,7 @@ from ...messages import Partitioning, shown
 from ...messages.known_names import known_arguments
 from ..connectors.lakes.lake_sink import LakeSink
 from .assigned_times import AssignedTimes
-from .elsewhere import NO_RECORDS, OF_CONNECTED, OF_STREAMS, instead_of, without_guess
+from .elsewhere import OF_CONNECTED, OF_STREAMS, instead_of, without_guess
 from .errors import ForeignStream, InvalidProgram
 from .event_time import tell_assigners
 from .hook_checks import is_async_function
@@ -55,6 +55,7 @@ from .side_outputs import SideOutputs
 from .sql_sinks import SqlSinks
 from .stream_base import DataStreamSink, StreamBase, add_node
 from .stream_graph import StreamEdge, StreamGraph
+from .streams_shown import names_of, stream_shown
 from .typed import AnyTuple, Expression, R, Record, Schema, Tuple, WindowClass, WindowFunction
 from .unstable_keys import warn_of_unstable_keys
 from .windowed_stream import Windows
@@ -77,12 +78,6 @@ class DataStream(
     """A stream of records or of columnar batches; `DataStream[Bid]` to a type checker, if they are bids."""
 
     if not TYPE_CHECKING:
-
-        def __getitem__(self, _: Any) -> NoReturn:  # Python's `for` asks for the items 0, 1, ... where it is alone
-            raise TypeError(NO_RECORDS)
-
-        def __aiter__(self) -> NoReturn:
-            raise TypeError(NO_RECORDS)
 
         def __getattr__(self, name: str) -> Any:
             """Only for what there is not: says so of what there is on keyed streams."""
@@ -253,6 +248,9 @@ class KeyedStream(DataStream[T], KeyedJoins[DataStream[Any], T]):
         super().__init__(graph, [replace(edge, partitioning=Partitioning.HASH, selector=selector) for edge in edges])
         self._keys = keys
 
+    def __repr__(self) -> str:
+        return stream_shown(type(self).__name__, self._edges, self._keys)
+
     @property
     def _keyed(self) -> Keyed:
         return Keyed(self._keys, self.schema, self._edges)
@@ -339,6 +337,10 @@ class ConnectedStreams(Generic[T, U]):
         if isinstance(first, KeyedStream) and isinstance(second, KeyedStream):
             check_meeting("connect", first._keyed, second._keyed)
         self._first, self._second, self._keyed = first, second, keyed
+
+    def __repr__(self) -> str:
+        both = f"{names_of(self._first._edges)} with {names_of(self._second._edges)}"
+        return f"<{type(self).__name__} of {both}: write process(...) behind it, with an operator of two inputs>"
 
     if not TYPE_CHECKING:
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pyarrow as pa
 
@@ -12,10 +12,11 @@ from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...messages.known_names import known_arguments
 from .async_settings import settings_with
-from .elsewhere import OF_SINKS, instead_of, without_guess
+from .elsewhere import NO_RECORDS, OF_SINKS, instead_of, without_guess
 from .errors import InvalidProgram
 from .schemas import common_schema, declared_schema, output_schema
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
+from .streams_shown import NO_LENGTH, NO_TRUTH, node_shown, stream_shown
 
 if TYPE_CHECKING:
     from typing import Self
@@ -54,6 +55,9 @@ class Named:
 class DataStreamSink(Named):
     """The end of a stream. Flink: DataStreamSink."""
 
+    def __repr__(self) -> str:
+        return f"<the end of a stream in {node_shown(self._own_node())}; cluster.submit(env).wait() runs the program>"
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
@@ -68,6 +72,23 @@ class StreamBase(Named):
     def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge]) -> None:
         super().__init__(graph, edges[0].source if len(edges) == 1 else None)
         self._edges = tuple(edges)
+
+    def __repr__(self) -> str:
+        return stream_shown(type(self).__name__, self._edges)
+
+    if not TYPE_CHECKING:
+
+        def __getitem__(self, _: Any) -> NoReturn:  # Python's `for` asks for the items 0, 1, ... where it is alone
+            raise TypeError(NO_RECORDS)
+
+        def __aiter__(self) -> NoReturn:
+            raise TypeError(NO_RECORDS)
+
+        def __len__(self) -> NoReturn:
+            raise TypeError(NO_LENGTH)
+
+        def __bool__(self) -> NoReturn:  # it would be true also of a stream without a record
+            raise TypeError(NO_TRUTH)
 
     def async_settings(self, **changes: Any) -> Self:
         """How the coroutines of the operator that emits this stream run: the fields of AsyncSettings, as in

@@ -39,6 +39,7 @@ from .names_set_by_us import check_names_set_by_us
 from .operator_checks import class_meant, function_of, instance_of
 from .samples import check_columns
 from .stream_graph import StreamEdge
+from .streams_shown import names_of
 from .window_parts import check_window_part
 
 S = TypeVar("S", covariant=True)
@@ -49,7 +50,7 @@ Final = ProcessWindowFunction | type[ProcessWindowFunction] | Callable[..., None
 _FIRST = "say what becomes of its records first, with aggregate, reduce or process"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Windows(Generic[S]):
     """All of a WindowedStream but the types. Made by `keyed.window(assigner)` and `stream.window_all(assigner)`."""
 
@@ -70,6 +71,10 @@ class Windows(Generic[S]):
         self._settings()  # raises InvalidWindow where the user wrote it
         for part in (self._assigner, self._trigger, self._evictor):
             check_window_part(part)
+
+    def __repr__(self) -> str:
+        origin = f" of {names_of(self._edges)}" if self._edges else ""
+        return f"<{type(self).__name__}{origin} in windows {self._assigner!r}: {_FIRST}>"
 
     if not TYPE_CHECKING:
 

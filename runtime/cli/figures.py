@@ -30,9 +30,9 @@ def table_of(job: JobMetrics, *, with_subtasks: bool) -> Table:
 
 def short(number: float) -> str:
     """As in 950, 12.3k, 4.6M."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(number) >= limit:
-            return f"{number / (1e3 if unit == 'k' else limit):.1f}{unit}"
+    for least, size, unit in ((999_950_000, 1e9, "G"), (999_950, 1e6, "M"), (9_999.5, 1e3, "k")):
+        if abs(number) >= least:  # what would be rounded to a thousand of the unit below is one of this
+            return f"{number / size:.1f}{unit}"
     return f"{number:.0f}" if number >= 10 or number == int(number) else f"{number:.1f}"
 
 

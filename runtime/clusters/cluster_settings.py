@@ -97,4 +97,31 @@ class ClusterOptions(TypedDict, total=False):
 def known_settings(called: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorates the `__init__` of a cluster with `**settings`: a call that does not fit says which there are."""
     others = [field.name for field in fields(ClusterSettings)][2:]
-    return known_arguments(called, first=1, also=others)
+    return known_arguments(called, first=1, also=others, elsewhere=_ELSEWHERE)
+
+
+_PROCESSES = "write task_managers=..., which is how many processes run the job's tasks"
+_SLOTS = (
+    "write slots_per_task_manager=..., which is how many threads of a TaskManager run tasks; the Python code of one "
+    "process runs on one core, so for more cores write task_managers=..."
+)
+_PAGE = "write web_port=8081 for the page and the REST interface, or web_port=0 for any free port"
+_OF_PROGRAMS = (
+    "parallelism",
+    "max_parallelism",
+    "checkpoint_dir",
+    "checkpoint_interval_ms",
+    "state_backend",
+    "state_dir",
+    "restart_strategy",
+)
+_ELSEWHERE = {
+    **dict.fromkeys(("workers", "n_workers", "num_workers", "processes", "n_jobs", "num_task_managers"), _PROCESSES),
+    **dict.fromkeys(("threads", "threads_per_worker", "nthreads", "num_task_slots", "task_slots"), _SLOTS),
+    **dict.fromkeys(("cores", "cpus", "num_cpus", "n_cpus"), _PROCESSES),
+    **dict.fromkeys(("port", "rest_port", "dashboard_port", "dashboard_address", "dashboard"), _PAGE),
+    **{each: f"it is the program's: write StreamEnvironment({each}=...)" for each in _OF_PROGRAMS},
+    "name": "a job has one: write cluster.submit(env, name=...)",
+    "memory_limit": "there is none: state_backend='rocksdb' of StreamEnvironment keeps state on the disk",
+}
+"""Of Dask, Ray, multiprocessing, joblib and Flink; and what is set elsewhere."""

@@ -24,7 +24,7 @@ from ...messages import RequestLogs
 from ...state.job_history import JobHistory
 from . import page_view
 from .absent import absent_routes
-from .errors import HttpError
+from .errors import HttpError, fault
 from .flink_checkpoints import by_id
 from .guard import Guard
 from .http import EventStream, Receive, Request, Response, Scope, Send, answer, refusal
@@ -99,10 +99,9 @@ class App:
         except HttpError as error:
             await refusal(error).send(send)
             return
-        except Exception:  # supervision boundary: one request must not end the service around the app
+        except Exception as error:  # supervision boundary: one request must not end the service around the app
             log.exception("%s %s failed", scope["method"], scope["path"])
-            text = "this is a bug: the log of the process that serves the page says more"
-            await refusal(HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, text)).send(send)
+            await refusal(fault(error)).send(send)
             return
         if isinstance(found, EventStream):
             await _until_gone(found, receive, send)

@@ -30,3 +30,10 @@ def not_found(text: str) -> HttpError:
 
 def bad_request(text: str) -> HttpError:
     return HttpError(HTTPStatus.BAD_REQUEST, text)
+
+
+def fault(error: Exception) -> HttpError:
+    """For an exception that no handler foresaw."""
+    reason = f"{type(error).__name__}: {error}"
+    told = "This is a bug: the log of the process that serves the page has its traceback"
+    return HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, f"the server of the page failed: {reason:.500}. {told}")

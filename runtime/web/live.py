@@ -2,7 +2,8 @@
 
     event: jobs      the list
     event: job       {"view": all but the timeline, "timeline": what is new of it}
-    event: away      the JobManager does not answer; {"why": text}. It is asked again
+    event: away      nothing new can be shown; {"why": text, "status": number}. The JobManager does not answer (503),
+                     there is no such job (404), or a view could not be made, a bug here (500). It is tried again
 
 However many pages look at a job, the JobManager is asked once in an interval, and the answer is encoded once. A page
 that reads slowly misses views, and gets the newest one when it is ready: nothing piles up for it.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import time
 from collections import deque
 from http import HTTPStatus
@@ -21,16 +23,19 @@ from weakref import WeakValueDictionary
 
 from ...messages import JobView, TimelineMark, TimelineSample
 from . import page_view
-from .errors import HttpError, JobManagerAway
+from .errors import HttpError, JobManagerAway, fault
 from .job_page import JobPage
 from .jobs import Desk
 
+log = logging.getLogger(__name__)
 INTERVAL_SECONDS = 1.0
 PATIENCE_SECONDS = 15.0
 """After so long without news a comment is sent, so that proxies keep the connection."""
 MOST_STREAMS = 256
 LATE_MS = 5_000
 """What has happened may become known so much later; the page knows what it has already."""
+MOST_LOGGED = 20
+"""Faults of one page that are logged: the text of one may be another each time."""
 SHARE_OF_TIME = 0.05
 """To make views takes no more of the thread's time than this: of the largest jobs there are fewer in a minute."""
 
@@ -118,6 +123,7 @@ class _Feed:
         self.samples: deque[TimelineSample] = deque(maxlen=120)
         self.marks: deque[TimelineMark] = deque(maxlen=400)
         self.news = asyncio.Event()
+        self._logged: set[str] = set()
 
     @property
     def of_job(self) -> bool:
@@ -154,9 +160,20 @@ class _Feed:
                     found = await self._desk.summaries()
                     self._publish("jobs", page_view.jobs(found, time.time_ns() // 1_000_000))
             except HttpError as error:
-                self._publish("away", {"why": str(error), "status": int(error.status)})
+                self._send("away", _away(error))
+            except Exception as error:  # noqa: BLE001 - supervision boundary: one bad view must not end the rest
+                self._send("away", _away(self.failed(error)))
             cost = time.thread_time() - began
             await asyncio.sleep(PATIENCE_SECONDS if is_over else max(INTERVAL_SECONDS, cost / SHARE_OF_TIME))
+
+    def failed(self, error: Exception) -> HttpError:
+        """The page gets this in place of a view. The log has the traceback once for each kind, not each second."""
+        found = fault(error)
+        if str(found) not in self._logged and len(self._logged) < MOST_LOGGED:
+            self._logged.add(str(found))
+            about = f"job {self._job}" if self._job else "the list of jobs"
+            log.error("The page of %s has nothing new, and it is tried again: %s", about, found, exc_info=error)
+        return found
 
     def _take(self, view: JobView, after_ms: int) -> int:
         """Keep what is new of the timeline; returns up to when it is known. A mark may come a moment late."""
@@ -197,7 +214,9 @@ class _Reader:
             try:
                 timeline = await self._timeline()
             except HttpError as error:
-                kind, body = "away", json.dumps({"why": str(error), "status": int(error.status)}).encode()
+                kind, body = "away", _away(error).encode()
+            except Exception as error:  # noqa: BLE001 - supervision boundary, as of the feed
+                kind, body = "away", _away(feed.failed(error)).encode()
             else:
                 new = json.dumps(timeline, separators=(",", ":")).encode("utf-8", "replace")
                 body = b'{"view":' + body + b',"timeline":' + new + b"}"
@@ -213,3 +232,7 @@ class _Reader:
         self._sample_ms = max((each.at_ms for each in new_samples), default=max(self._sample_ms, 0))
         self._mark_ms = max((each.at_ms for each in new_marks), default=max(self._mark_ms, 0))
         return page_view.timeline(new_samples, new_marks)
+
+
+def _away(error: HttpError) -> str:
+    return json.dumps({"why": str(error), "status": int(error.status)})

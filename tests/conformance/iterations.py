@@ -207,7 +207,7 @@ class Bench:
         """`work`: what the step works on, if that is not all that it gets."""
         loop.process(Supersteps()).collect(name="worksets")
         loop.side_output(RESULT).collect(name="left")
-        (work or loop).process(Supersteps()).collect(name="supersteps")
+        (loop if work is None else work).process(Supersteps()).collect(name="supersteps")
 
     def watch_sums(self, sums: DataStream) -> None:
         self._takes_sums = True

@@ -5,7 +5,7 @@ Which columns of a record are written, and which one says that a row goes. How r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,9 @@ from .target_table import TargetTable, last_of_each_key
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+_ESCAPED_NUL = r"(^|[^\\])(\\\\)*\\u0000"
+"""In JSON, where a backslash that follows another one begins no escape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,38 @@ def _check_texts(rows: pa.RecordBatch, table: TargetTable) -> None:
                 f"{table.name}: column {name!r} has a text with the character U+0000 (NUL), which no text of "
                 "PostgreSQL may have: take it out, as text.replace('\\0', '') does"
             )
+        column_there = table.columns.get(name)
+        if column_there is not None and column_there.declared.upper() == "JSONB" and _has_nul_as_json(texts):
+            raise RecordMismatch(
+                f"{table.name}: column {name!r} has a value with the character U+0000 (NUL) in a text of it, or in a "
+                "name, which no jsonb of PostgreSQL may have: take it out, as text.replace('\\0', '') does, or make it "
+                "a column of type json"
+            )
+
+
+def _has_nul_as_json(values: pa.Array) -> bool:
+    """Of lists and dicts in a column, and of texts that are JSON, where it is an escape of six characters. `json`, the
+    other type, keeps it.
+    """
+    kind = values.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return bool(pc.any(pc.match_substring_regex(values, _ESCAPED_NUL)).as_py())
+    return pa.types.is_nested(kind) and any(map(_has_nul, _texts_in(values)))
+
+
+def _texts_in(values: pa.Array) -> Iterator[pa.Array]:
+    """Those at any depth, and the names of fields. What is beside a slice, or below a null, is none of its values."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        yield from _texts_in(values.dictionary)
+    elif pa.types.is_struct(kind):
+        yield pa.array([field.name for field in kind], pa.string())
+        for each in values.flatten():
+            yield from _texts_in(each)
+    elif pa.types.is_nested(kind):
+        yield from _texts_in(values.flatten())
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        yield values
 
 
 def _has_nul(texts: pa.Array) -> bool:

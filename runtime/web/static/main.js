@@ -207,8 +207,8 @@ function theme() {
 
 // An answer that there is no such job is one.
 function connection() {
-  const away = s.away && s.away.status !== 404, waits = !s.away && !s.view && !s.list;
-  return h("span", { class: `live ${away ? "off" : waits ? "" : "on"}`, role: "status" }, h("i", { class: `dot ${away ? "bad" : waits ? "" : "ok"}` }), away ? "not connected" : waits ? "connecting" : s.rights.live === false ? "history" : "live");
+  const away = s.away?.status !== 404 && s.away, waits = !s.away && !s.view && !s.list;
+  return h("span", { class: `live ${away ? "off" : waits ? "" : "on"}`, role: "status" }, h("i", { class: `dot ${away ? "bad" : waits ? "" : "ok"}` }), away ? (away.status === 500 ? "no update" : "not connected") : waits ? "connecting" : s.rights.live === false ? "history" : "live");
 }
 
 const header = () => h("header", {},
@@ -268,7 +268,7 @@ function page() {
   const wantsToken = s.away?.status === 401, missing = s.away?.status === 404;
   if (!s.view || s.tab) { s.charts?.close(); s.charts = null; }
   return [header(),
-    s.away && !wantsToken && h("p", { class: "away", role: "alert" }, h("b", {}, missing ? "Not found. " : s.away.status === 403 ? "Refused. " : `Not connected since ${moment(s.away.since)}. `), s.away.why),
+    s.away && !wantsToken && h("p", { class: "away", role: "alert" }, h("b", {}, missing ? "Not found. " : s.away.status === 403 ? "Refused. " : s.away.status === 500 ? `No update since ${moment(s.away.since)}. ` : `Not connected since ${moment(s.away.since)}. `), s.away.why),
     h("main", { class: s.away && s.view ? "stale" : "" }, wantsToken ? askToken() : !s.job ? panels.jobList(s.list, (id) => { location.hash = `#/${id}`; }, s.only, (status) => { s.only = status; draw(); })
       : !s.view ? h("p", { class: "empty" }, missing ? "" : "Asking…")
         : [head(s.view), h("nav", { class: "tabs", "aria-label": "views" }, TABS.map(([name, text]) => h("a", { href: `#/${s.job}/${name}`, "aria-current": s.tab === name ? "page" : null }, text,

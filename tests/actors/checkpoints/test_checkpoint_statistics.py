@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from understudy.actors.checkpoints.checkpoint_effects import FailJob
@@ -32,7 +34,7 @@ from understudy.messages import (
 )
 
 from ..savepoint_requests import drain, savepoint_now
-from .checkpoint_driver import JOB, Driver, ack, decline, make_driver, of_type, published, stored
+from .checkpoint_driver import JOB, Driver, ack, changed, decline, make_driver, of_type, published, stored
 
 METRICS = SnapshotMetrics(sync_ms=1.5, async_ms=20.0, alignment_ms=7.0, in_flight_bytes=64, unaligned=True)
 
@@ -174,6 +176,20 @@ def test_an_expired_checkpoint_names_who_is_missing() -> None:
     assert message.reason == history(driver).checkpoints[0].failure == wanted  # type: ignore[union-attr]
 
 
+def test_who_declined_and_who_is_missing_is_said_with_its_task_manager_and_host() -> None:
+    driver = make_driver(timeout_ms=500, tolerable_failures=9)
+    driver.tell(
+        replace(changed("a"), place="TaskManager 0 on one"), replace(changed("b"), place="TaskManager 3 on two")
+    )
+    driver.tell(TriggerCheckpointNow(), decline("b", 1, "OSError: disk full"))
+    driver.tell(TriggerCheckpointNow(), ack("a", 2), CheckpointExpired(CheckpointId(2)))
+    expired, declined = (each.failure for each in history(driver).checkpoints)
+    assert declined == "declined: b subtask 0 (TaskManager 3 on two): OSError: disk full"
+    assert expired.endswith("1 of 2 subtasks had acknowledged; missing: b 0 (TaskManager 3 on two)")
+    driver.tell(changed("b", "b-2"), TriggerCheckpointNow(), decline("b-2", 3))
+    assert history(driver).checkpoints[0].failure.startswith("declined: b subtask 0: "), "where it runs is not known"
+
+
 def test_one_that_expired_while_it_was_stored_says_so() -> None:
     driver = make_driver(stores_at_once=False, tolerable_failures=9)
     driver.tell(TriggerCheckpointNow(), ack("a", 1), ack("b", 1), CheckpointExpired(CheckpointId(1)))
@@ -193,7 +209,7 @@ def test_of_many_missing_subtasks_some_are_named_by_operator() -> None:
     pending = PendingCheckpoint(
         JOB, CheckpointId(1), CheckpointKind.CHECKPOINT, attempts, timestamp_ms=0, started_ms=0.0
     )
-    found = how_far(pending, vertices)
+    found = how_far(pending, vertices, {})
     assert found.startswith("0 of 180 subtasks had acknowledged; missing: map-0 0, 1, 2")
     assert f"{20 - INDEXES_SHOWN} more" in found
     assert found.endswith(f"and {9 - NAMES_SHOWN} more")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from understudy.actors.checkpoints.checkpoint_effects import Schedule
 from understudy.actors.checkpoints.checkpoint_events import TriggerCheckpointNow
-from understudy.actors.jobs.job_effects import FailureKnown, JobEnded, Restart, RestartDue, TaskManagerLost
+from understudy.actors.jobs.job_effects import FailureKnown, JobEnded, Publish, Restart, RestartDue, TaskManagerLost
 from understudy.messages import (
     AbortReason,
+    CheckpointAborted,
     DeclineCheckpoint,
     ExecutionState,
     FailureCause,
@@ -19,6 +21,7 @@ from understudy.messages import (
     JobStatus,
     SubmitTask,
     TaskDeployment,
+    TriggerCheckpoint,
 )
 
 from .job_stage import FAILURE, Stage, graph
@@ -220,6 +223,19 @@ def test_checkpoints_that_the_program_makes_fail_count_and_others_do_not(repeata
             assert stage.master.status is JobStatus.RESTARTING
             deployments = restart_all(stage, deployments)
     assert stage.master.status is status
+
+
+def test_a_declined_checkpoint_names_the_task_manager_and_its_host() -> None:
+    stage = Stage(graph(attempts=9))
+    deployments = stage.running()
+    stage.tell(TriggerCheckpointNow())
+    (number,) = {each.checkpoint_id for each in stage.said(TriggerCheckpoint)}
+    failing = deployments[-1].attempt_id
+    stage.tell(DeclineCheckpoint("job-1", failing, number, AbortReason.SNAPSHOT_FAILED, "disk full"))
+    (said,) = [each.message.reason for each in stage.of(Publish) if isinstance(each.message, CheckpointAborted)]
+    assert re.fullmatch(r"declined: sink-0 subtask \d \(TaskManager [01] on h\): disk full", said)
+    (known,) = stage.of(FailureKnown)
+    assert re.search(r"sink-0 subtask \d \(TaskManager [01] on h\): disk full", known.failure.error_message)
 
 
 def restart_all(stage: Stage, deployments: list[TaskDeployment]) -> list[TaskDeployment]:

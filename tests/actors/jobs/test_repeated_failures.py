@@ -72,6 +72,15 @@ def test_a_completed_checkpoint_begins_the_count_anew() -> None:
     assert ends(failures, typo(), typo()) == [False, True]
 
 
+def test_the_same_failure_elsewhere_is_the_same() -> None:
+    def declined(place: str) -> FailureCause:
+        text = f"checkpoint 3 was declined by op subtask 0 ({place}): state 'v': a lock"
+        return FailureCause("CheckpointFailed", text, repeatable=True)
+
+    places = ("TaskManager 0 on one", "TaskManager 1 on two.example", "TaskManager 2 on fe80::1")
+    assert ends(RepeatedFailures(3), *map(declined, places)) == [False, False, True]
+
+
 @pytest.mark.parametrize(
     "other",
     [typo(operator="best"), typo(kind="TypeError"), typo(position=18, message="'dealy'")],

@@ -113,7 +113,9 @@ def test_what_cannot_be_is_refused_where_it_is_written(
 
 def test_a_method_of_keyed_streams_on_another_one_says_what_is_missing() -> None:
     stream: Any = columns(StreamEnvironment())
-    with pytest.raises(AttributeError, match=r"join needs a keyed stream: call key_by\(\.\.\.\) before it"):
+    with pytest.raises(
+        AttributeError, match=r"join needs a keyed stream: call key_by\(\.\.\.\) of both streams before it"
+    ):
         stream.join(stream)
     with pytest.raises(AttributeError, match="a DataStream has no 'joyn'"):
         _ = stream.joyn

@@ -13,6 +13,7 @@ from understudy import (
     FileSink,
     FoldingState,
     ListState,
+    LocalCluster,
     MapState,
     OutputTag,
     ReducingState,
@@ -254,3 +255,22 @@ def test_an_argument_of_a_method_of_the_users_own_stays_pythons_own_error() -> N
 
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'limit'"):
         Own("out")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("workers", r"LocalCluster has no argument 'workers': write task_managers=\.\.\."),
+        ("n_workers", r"write task_managers=\.\.\."),
+        ("threads_per_worker", r"write slots_per_task_manager=\.\.\."),
+        ("dashboard_address", "write web_port=8081 for the page"),
+        ("parallelism", r"it is the program's: write StreamEnvironment\(parallelism="),
+        ("checkpoint_dir", r"it is the program's: write StreamEnvironment\(checkpoint_dir="),
+        ("name", r"a job has one: write cluster.submit\(env, name="),
+    ],
+)
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_setting_of_other_clusters_gets_what_it_is_called_here(name: str, said: str, debug: bool) -> None:
+    make: Any = LocalCluster
+    with pytest.raises(TypeError, match=said):
+        make(**{name: 4}, **({"debug": True} if debug else {}))

@@ -123,7 +123,7 @@ def test_a_name_that_the_runtime_sets_is_refused(operator: Operator, says: str) 
 
 @pytest.mark.parametrize("operator", [Waiting(), Annotated()])
 def test_what_is_not_assigned_is_fine(operator: KeyedOperator) -> None:
-    assert keyed().process(operator)
+    assert keyed().process(operator) is not None
 
 
 @pytest.mark.parametrize(
@@ -145,4 +145,4 @@ def test_without_a_key_the_time_of_a_record_and_what_a_call_has_are_refused(oper
 
 
 def test_an_operator_without_a_key_may_have_one_of_its_own() -> None:
-    assert StreamEnvironment().from_collection([1]).process(Unkeyed())
+    assert StreamEnvironment().from_collection([1]).process(Unkeyed()) is not None

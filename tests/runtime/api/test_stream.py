@@ -256,6 +256,24 @@ class TestOperators:
         (said,) = caplog.messages
         assert said.startswith(f"Other.{name} is called by nothing here; is {meant} meant?")
 
+    @pytest.mark.parametrize("name", ["process_element", "processElement"])
+    def test_process_element_beside_a_process_batch_is_warned_of_without_a_key_too(
+        self, env: StreamEnvironment, name: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def batch(self: Any, records: Any, out: Collector) -> None: ...
+
+        def calling(self: Any, records: Any, out: Collector) -> None:
+            for record in records:
+                self.process_element(record, out), self.processElement(record, out)
+
+        body = {name: lambda self, record, out: None}
+        env.from_collection([1]).process(type("Calls", (Operator,), {**body, "process_batch": calling}))
+        assert caplog.messages == []
+        env.from_collection([1]).process(type("Plain", (Operator,), {**body, "process_batch": batch}))
+        (said,) = caplog.messages
+        meant = "process(record, out), in place of process_batch,"
+        assert said.startswith(f"Plain.{name} is called by nothing here; is {meant} meant?")
+
     @pytest.mark.parametrize("name", ["process_2", "process_batch_2"])
     def test_a_method_for_a_second_input_that_there_is_not_is_warned_of(
         self, env: StreamEnvironment, name: str, caplog: pytest.LogCaptureFixture

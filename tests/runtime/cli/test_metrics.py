@@ -104,3 +104,19 @@ def test_numbers_are_short() -> None:
     assert [short(each) for each in (0, 0.25, 7, 12.3, 9_999, 12_300, 4_600_000, 2e9)] == [
         "0", "0.2", "7", "12", "9999", "12.3k", "4.6M", "2.0G",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (9_999.4, "9999"),
+        (9_999.6, "10.0k"),
+        (999_949, "999.9k"),
+        (999_960, "1.0M"),
+        (-999_960, "-1.0M"),
+        (999_949_999, "999.9M"),
+        (999_960_000, "1.0G"),
+    ],
+)
+def test_a_number_that_is_rounded_up_to_the_next_unit_has_that_one(number: float, shown: str) -> None:
+    assert short(number) == shown

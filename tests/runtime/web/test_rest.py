@@ -419,6 +419,8 @@ def test_a_savepoint_that_fails_says_why(jobs: AnsweringJobs, client_of: Clients
         ("POST", f"{J}/checkpoints", {"checkpointType": "INCREMENTAL"}, 400, "wanted CONFIGURED or FULL"),
         ("GET", f"{J}/checkpoints/{'0' * 32}", None, 404, "not found"),
         ("POST", f"{J}/stop", {"drain": "yes"}, 400, "true or false"),
+        ("POST", f"{J}/stop", {"drain": 1}, 400, "drain: wanted true or false, found 1"),
+        ("POST", f"{J}/savepoints", {"cancel-job": 0}, 400, "cancel-job: wanted true or false, found 0"),
         ("POST", "/v1/savepoint-disposal", {}, 400, "savepoint-path"),
         ("GET", f"{V}/subtasks/metrics?get=x&agg=mean", None, 400, "min, max, sum, avg, skew"),
         ("GET", f"{V}/subtasks/metrics?get=x&subtasks=a", None, 400, "0,2-4"),
