@@ -27,8 +27,21 @@ class OptionsAndUnits(Options, Units, total=False):
 
 _ACCEPTED = ("schema",)
 """Taken by every operator, and meant for few."""
-_UNTYPED = dict.fromkeys(("output_type", "result_type", "type_info"), "leave it out: types of records are not declared")
-"""Of PyFlink."""
+_UNTYPED = dict.fromkeys(
+    ("output_type", "result_type", "type_info", "key_type", "value_type"),
+    "leave it out: types of records are not declared",
+)
+"""Of PyFlink and Faust."""
+_ELSEWHERE = {
+    "stateful": "write key_by(...).process(...) with a KeyedOperator, whose ValueState holds what is kept per key",
+    "expand": "write flat_map(...) in its place",
+    "on": "key both streams before, as in left.key_by('id').join(right.key_by('id'))",
+    **dict.fromkeys(("output_mode", "outputMode"), "a window gives its result when it ends: docs/coming-from.md"),
+    **dict.fromkeys(
+        ("within", "within_ms", "windows"), "write window_join(...) or interval_join(...) for joins within a time"
+    ),
+}
+"""Of Quix, Spark, Kafka Streams and pandas."""
 _OF_COROUTINES = {each.name: f"write .async_settings({each.name}=...) behind it" for each in fields(AsyncSettings)}
 
 
@@ -39,7 +52,7 @@ def known_options(options: type = Options, *, called: str = "", example: str = "
         first=1,
         also=options.__annotations__,
         accepted=_ACCEPTED,
-        elsewhere=_OF_COROUTINES | _UNTYPED,
+        elsewhere=_OF_COROUTINES | _UNTYPED | _ELSEWHERE,
         example=example,
     )
 
