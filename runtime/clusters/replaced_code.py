@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+from ...messages.syntax_trees import module_tree
+
 _MOCKS = "unittest.mock"
 
 
@@ -53,7 +55,7 @@ def _names_in(text: bytes) -> tuple[set[str], set[str]]:
     that it imports, and does not assign.
     """
     try:
-        tree = ast.parse(text)
+        tree = module_tree(text)
     except (SyntaxError, ValueError):
         return set(), set()
     bound = list(_bound_in(tree))
