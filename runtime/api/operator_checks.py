@@ -28,7 +28,7 @@ from .names_set_by_us import check_names_set_by_us
 from .other_hooks import other_hooks, outdone_process
 from .private_names import check_private_names
 from .state_declarations import check_declarations
-from .timer_methods import out_of_reach, sets_a_timer
+from .timer_methods import out_of_reach, sets_a_timer, timer_as_time
 from .uncalled_methods import check_uncalled_methods
 from .users_code import users_classes
 
@@ -79,6 +79,14 @@ def operator_of(given: Any, *, inputs: int, keyed: bool, beside_broadcast: bool 
     ):
         raise InvalidOperator(f"{place}: {refusal}{out_of_reach(operator) or _misspelt(operator, 'on_timer')}")
     _warn_of_misspelt_hooks(operator)
+    if (timer := timer_as_time(type(operator))) is not None:
+        log.warning(
+            "%s.on_timer uses %r as a time: it is a KeyedTimer, which equals no number, and whose time is %s.time_ms, "
+            "in milliseconds",
+            type(operator).__name__,
+            timer,
+            timer,
+        )
     check_settings(operator)
     return operator
 
