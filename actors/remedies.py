@@ -48,6 +48,10 @@ _OF_TYPES = {
     ),
     "Collector.put() missing 1": "write out.collect(record) in place of out.put(record)",
     "Collector' object is not callable": "write out.collect(record) in place of out(record)",
+    "'KeyedTimer'": "the time of a timer is timer.time_ms, in milliseconds",
+    "'async for' requires an object with __aiter__": (
+        "a function of flat_map, and process, get one record at a time: `async for` goes through a stream elsewhere"
+    ),
     "NoneType can't be used in 'await' expression": _OF_AWAIT,
     "'NoneType' object can't be awaited": _OF_AWAIT,
 }

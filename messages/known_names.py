@@ -107,10 +107,9 @@ class _Call:
 
     def check(self, values: Sequence[Any], named: Mapping[str, Any]) -> None:
         """Raises TypeError."""
-        if not self._takes_any_name:
-            for name in named:
-                if name not in self._accepted:
-                    self._refuse_name(name)
+        for name in named:
+            if name not in self._accepted and (name in self._elsewhere or not self._takes_any_name):
+                self._refuse_name(name)
         given = values[self._first :]
         if len(given) > len(self._by_place) and not self._takes_any_number:
             self._refuse_value(given[len(self._by_place) :], named)
@@ -138,19 +137,23 @@ class _Call:
         takes = f"{number or 'no'} argument{'s' * (number > 1)} without {'their names' if number > 1 else 'its name'}"
         told = f"{self._called} takes {takes}{f' ({names})' if names else ''}"
         missing = [each.name for each in self._required if each.name not in self._by_place and each.name not in named]
-        if len(missing) == len(values) == 1:
-            option = missing[0]
-        else:
-            option = "" if len(values) > 1 else _MEANT_BY_TYPE.get(type(value), "")
+        option = missing[0] if len(missing) == 1 else self._meant_by(value)
+        if len(values) > 1:
+            option = ""
         if option in self._known and option not in self._by_place:
             raise TypeError(f"{told}: write {self._called}({'..., ' * bool(names)}{option}={shown(value)})")
         ordinal = ("one", "a second", "a third")[number] if number < 3 else "another"
         there = f"There are {', '.join(self._known)}{self._as_written}"
         raise TypeError(f"{told}, found {ordinal}, {shown(value)}. {there}")
 
+    def _meant_by(self, value: Any) -> str:
+        """The option that a value is for which has no place in the call of an operator; "" where none is known."""
+        if type(value) is str:
+            return "how" if value in _WAYS_TO_JOIN and "how" in self._known else "name"
+        return "parallelism" if type(value) is int and value > 0 else ""
 
-_MEANT_BY_TYPE = {str: "name", int: "parallelism"}
-"""Of values that have no place in the call of an operator."""
+
+_WAYS_TO_JOIN = ("inner", "left", "right", "full")
 
 
 def _written(parameter: inspect.Parameter) -> str:

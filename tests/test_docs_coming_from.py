@@ -14,7 +14,7 @@ PROGRAMS = re.findall(r"## ([^\n]*)\n[^#]*?```python\n(.*?)```\n\n    (.*?)\n", 
 
 
 def test_each_program_has_its_output() -> None:
-    assert len(PROGRAMS) == PAGE.count("```python") == 5
+    assert len(PROGRAMS) == PAGE.count("```python") == 6
 
 
 @pytest.mark.processes

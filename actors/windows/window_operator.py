@@ -95,6 +95,10 @@ class WindowOperator(KeyedOperator):
         return self._assigner.time
 
     @property
+    def never_fires(self) -> bool:
+        return self._settings.never_fires
+
+    @property
     def _changelog(self) -> Changelog | None:
         """Results of several keys and windows may be equal, and some of them taken back: in any number."""
         return Changelog() if self._is_retracting else None

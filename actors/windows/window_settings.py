@@ -10,11 +10,11 @@ from typing import Any, Final, Literal, TypeAlias
 from ...state.kinds.state_declaration import MergingStateDeclaration
 from ..flow.elements import END_OF_TIME
 from ..operators.collector import OutputTag
-from .assigners import WindowAssigner
+from .assigners import Global, WindowAssigner
 from .errors import InvalidWindow
 from .evictors import Evictor
 from .time_triggers import ContinuousEventTimeTrigger, EventTimeTrigger, ProcessingTimeTrigger
-from .triggers import PurgingTrigger, Trigger, can_merge, check_trigger, parts, purging
+from .triggers import NeverTrigger, PurgingTrigger, Trigger, can_merge, check_trigger, parts, purging
 from .window import Window
 from .window_contents import AggregateFunction
 from .window_function import ProcessWindowFunction, states_of
@@ -115,6 +115,14 @@ class WindowSettings:
         """When the window is forgotten, by the time that the assigner goes by; the end of time: never."""
         cleanup_ms = window.max_timestamp + self.allowed_lateness_ms
         return cleanup_ms if cleanup_ms < END_OF_TIME else END_OF_TIME
+
+    @property
+    def never_fires(self) -> bool:
+        """Whether it is one window of everything, whose trigger, as its own one, never fires."""
+        trigger = self.trigger
+        while isinstance(trigger, PurgingTrigger):
+            trigger = trigger.trigger
+        return type(self.assigner) is Global and isinstance(trigger, NeverTrigger)
 
     @property
     def rules(self) -> dict[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ...messages.known_names import meant
+from . import elsewhere_by_habit as by_habit
 
 _AGGREGATE: Final = "write key_by(...).aggregate({name}={kind}) in its place"
 _SUBMIT: Final = "write `with LocalCluster() as cluster: cluster.submit(env).wait()` in its place"
@@ -59,6 +60,7 @@ _OF_WINDOWS: Final = "it goes between window(...) and aggregate, reduce or proce
 _UNTYPED: Final = "leave it out: types of records are not declared"
 
 OF_STREAMS: Final[Mapping[str, str]] = {
+    **by_habit.OF_STREAMS,
     "iterate_delta": "write delta_iterate(step, key=..., improve=...) in its place",
     "iterate_bulk": "write bulk_iterate(step, max_rounds=...) in its place",
     "close_with": "write iterate(step), whose function returns what goes round again and what leaves the loop",
@@ -152,9 +154,6 @@ OF_STREAMS: Final[Mapping[str, str]] = {
     "save": 'write sink_to(FileSink("out")) in its place',
     "show": "write print() in its place",
     "run": _SUBMIT,
-    "for_each": "write map(...), or sink_to(...) with a sink of your own, in its place",
-    "foreach_batch": "write map_batches(...), or sink_to(...) with a sink of your own, in its place",
-    "foreach": "write map(...), or sink_to(...) with a sink of your own, in its place",
     "add_sink": "write sink_to(...) in its place",
     "set_parallelism": "write parallelism=... in the call that made this stream, as in map(f, parallelism=2)",
     "execute": _SUBMIT,
@@ -196,6 +195,7 @@ OF_STREAMS: Final[Mapping[str, str]] = {
 }
 
 OF_ENVIRONMENTS: Final[Mapping[str, str]] = {
+    **by_habit.OF_ENVIRONMENTS,
     "agent": "write a stream: env.from_kafka(...).map(...) or .process(...), whose functions may be `async def`",
     "topic": "write from_kafka(topic, servers), and to_kafka(topic, servers) of a stream",
     "channel": "write from_inlet(name), and job.inlet(name).send(record) of the job that runs",
@@ -253,6 +253,7 @@ OF_ENVIRONMENTS: Final[Mapping[str, str]] = {
 }
 
 OF_WINDOWS: Final[Mapping[str, str]] = {
+    **by_habit.OF_WINDOWS,
     "apply": "write process(function) in its place, with a function of (key, window, records, out)",
     "side_output_late_data": "late records are read of the results, as in late = windows.aggregate(...).late",
     "get_side_output": "late records are read of the results, as in late = windows.aggregate(...).late",
@@ -291,6 +292,11 @@ def instead_of(name: str, elsewhere: Mapping[str, str], known: Iterable[str]) ->
         return f": {found}"
     there = [each for each in known if each[0] != "_"]
     return f"; did you mean {as_here!r}?" if as_here in there else meant(name, there)
+
+
+def new_column(name: object) -> str:
+    """What is written for `stream[name] = value`."""
+    return _NEW_COLUMN.replace("'name'", repr(name)) if isinstance(name, str) else _NEW_COLUMN
 
 
 def without_guess(text: str, name: str) -> AttributeError:

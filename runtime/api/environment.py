@@ -60,6 +60,25 @@ the job within seconds. Flink begins with 1000.
 _ELSEWHERE = dict.fromkeys(("rate", "rows_per_second", "per_second"), "write records_per_second=...")
 """Options of sources in other libraries. Flink: rowsPerSecond."""
 
+_NAMED = "the name of a job is given to submit, as in cluster.submit(env, name='orders')"
+_AGAIN = "a job that is started again goes on from there by cluster.submit(env, name='orders', resume='latest')"
+_OF_SOURCES = "it is given to each source, as in from_kafka(topic, 'host:9092')"
+_AT_CHECKPOINTS = "write checkpoint_interval_ms=...: sinks publish with each checkpoint"
+_SETTINGS_ELSEWHERE = {
+    **dict.fromkeys(("name", "app_id", "application_id", "app_name", "flow_id", "consumer_group"), _NAMED),
+    **dict.fromkeys(("broker", "brokers", "broker_address", "bootstrap_servers"), _OF_SOURCES),
+    **dict.fromkeys(
+        ("checkpoint_location", "checkpointLocation", "recovery_dir", "recovery_config", "recovery_directory"),
+        f"write checkpoint_dir=...; {_AGAIN}",
+    ),
+    **dict.fromkeys(
+        ("trigger", "commit_interval", "commit_interval_ms", "epoch_interval", "snapshot_interval"), _AT_CHECKPOINTS
+    ),
+    "processing_guarantee": "it is exactly once, unless mode='at-least-once' is given",
+    "auto_offset_reset": "write start='latest' in from_kafka(...); it begins with the earliest records",
+}
+"""Settings of Faust, Kafka Streams, Bytewax, Spark and Quix."""
+
 
 class _Paced(TypedDict, total=False):
     """Options of a source, to a type checker."""
@@ -114,7 +133,7 @@ class StreamEnvironment(
     strategy; None: no limit.
     """
 
-    @known_arguments("StreamEnvironment", first=1)
+    @known_arguments("StreamEnvironment", first=1, elsewhere=_SETTINGS_ELSEWHERE)
     def __init__(
         self,
         parallelism: int | None = None,
@@ -143,6 +162,8 @@ class StreamEnvironment(
         slow_step_ms: int | None = 1_000,
         watermark_warn_ms: int | None = 10_000,
     ) -> None:
+        if isinstance(parallelism, str):
+            raise InvalidSetting(f"parallelism: wanted an integer of at least 1, found {parallelism!r:.80}: {_NAMED}")
         self.parallelism = at_least_or_none("parallelism", parallelism, 1)
         groups = 128 if max_parallelism is None else max_parallelism
         self.max_parallelism = at_least("max_parallelism", groups, 1, MAX_PARALLELISM)
@@ -178,7 +199,7 @@ class StreamEnvironment(
         self.graph = StreamGraph()
         never_submitted.watch(self.graph)
 
-    @known_arguments(first=1)
+    @known_arguments(first=1, example='from_source(Numbers).assign_timestamps("at", monotonous())')
     def from_source(
         self,
         source: Source[R] | type[Source[R]],

@@ -7,6 +7,7 @@ by one, and gives pairs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import isfunction
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
@@ -101,7 +102,7 @@ def lookup_join(
     on, left_on, right_on = keys
     if (on is None) == (left_on is None and right_on is None) or (left_on is None) != (right_on is None):
         raise InvalidProgram("lookup_join: wanted the key columns as on=..., or as left_on=... and right_on=...")
-    left, right = (_names("lookup_join", each) for each in (on or left_on, on or right_on))
+    left, right = (_names("lookup_join", each if on is None else on) for each in (left_on, right_on))
     if isinstance(table, SqlTable):
         return SqlLookupJoin(table, left, right, how, suffix)
     if isinstance(table, pa.Table):
@@ -185,6 +186,11 @@ def _listed(keys: Sequence[Any]) -> str:
 
 
 def _how(method: str, how: Any) -> How:
+    if isfunction(how):
+        raise InvalidProgram(
+            f"{method}: found a function: the records that meet go on together, as rows of both or as pairs "
+            f"(left, right): write map(...) behind {method}(other) for what becomes of them"
+        )
     try:
         return checked_how(how)
     except ValueError as error:

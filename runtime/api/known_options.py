@@ -27,8 +27,20 @@ class OptionsAndUnits(Options, Units, total=False):
 
 _ACCEPTED = ("schema",)
 """Taken by every operator, and meant for few."""
-_UNTYPED = dict.fromkeys(("output_type", "result_type", "type_info"), "leave it out: types of records are not declared")
-"""Of PyFlink."""
+_UNTYPED = dict.fromkeys(
+    ("output_type", "result_type", "type_info", "key_type", "value_type"),
+    "leave it out: types of records are not declared",
+)
+"""Of PyFlink and Faust."""
+_ELSEWHERE = {
+    "stateful": "write key_by(...).process(...) with a KeyedOperator, whose ValueState holds what is kept per key",
+    "expand": "write flat_map(...) in its place",
+    **dict.fromkeys(("output_mode", "outputMode"), "a window gives its result when it ends: docs/coming-from.md"),
+    **dict.fromkeys(
+        ("within", "within_ms", "windows"), "write window_join(...) or interval_join(...) for joins within a time"
+    ),
+}
+"""Of Quix, Spark and Kafka Streams."""
 _OF_COROUTINES = {each.name: f"write .async_settings({each.name}=...) behind it" for each in fields(AsyncSettings)}
 
 
@@ -41,7 +53,7 @@ def known_options(
         first=1,
         also=options.__annotations__,
         accepted=_ACCEPTED,
-        elsewhere=_OF_COROUTINES | _UNTYPED | dict(elsewhere or {}),
+        elsewhere=_OF_COROUTINES | _UNTYPED | _ELSEWHERE | dict(elsewhere or {}),
         example=example,
     )
 

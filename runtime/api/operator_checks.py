@@ -23,11 +23,12 @@ from .broadcast_lists import check_lists_changed_by_key
 from .errors import InvalidOperator
 from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_arguments, check_function, check_hooks, check_runs
+from .missing_methods import check_methods_supplied
 from .names_set_by_us import check_names_set_by_us
 from .other_hooks import other_hooks, outdone_process
 from .private_names import check_private_names
 from .state_declarations import check_declarations
-from .timer_methods import out_of_reach, sets_a_timer
+from .timer_methods import out_of_reach, sets_a_timer, timer_as_time
 from .uncalled_methods import check_uncalled_methods
 from .users_code import users_classes
 
@@ -45,7 +46,8 @@ def operator_of(given: Any, *, inputs: int, keyed: bool, beside_broadcast: bool 
 
     `beside_broadcast`: the first input is keyed, and the second comes to every subtask.
     """
-    operator = _instance(given, Operator, ": for a plain function use map, flat_map or filter")
+    for_state = "; state by key is kept by a KeyedOperator, with process(record, out)" if keyed else ""
+    operator = _instance(given, Operator, f": for a plain function use map, flat_map or filter{for_state}")
     kind = type(operator).__name__
     if isinstance(operator, Source):
         raise InvalidOperator(f"{kind} is a source and takes no input: start a stream with from_source({kind}(...))")
@@ -69,6 +71,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool, beside_broadcast: bool 
     check_uncalled_methods(type(operator))
     check_lists_changed_by_key(type(operator))
     check_hooks(operator)
+    check_methods_supplied(operator)
     if (
         isinstance(operator, KeyedOperator)
         and (refusal := operator._no_timers)
@@ -76,6 +79,14 @@ def operator_of(given: Any, *, inputs: int, keyed: bool, beside_broadcast: bool 
     ):
         raise InvalidOperator(f"{place}: {refusal}{out_of_reach(operator) or _misspelt(operator, 'on_timer')}")
     _warn_of_misspelt_hooks(operator)
+    if (timer := timer_as_time(type(operator))) is not None:
+        log.warning(
+            "%s.on_timer uses %r as a time: it is a KeyedTimer, which equals no number, and whose time is %s.time_ms, "
+            "in milliseconds",
+            type(operator).__name__,
+            timer,
+            timer,
+        )
     check_settings(operator)
     return operator
 
@@ -98,9 +109,7 @@ def sink_of(given: Any, *, keyed: bool) -> Operator:
 def source_of(given: Any) -> Source:
     """A Source with its three methods, from an instance or from a class without arguments."""
     source = _instance(given, Source, "")
-    for method in ("poll", "offset", "seek"):
-        if not _overrides(source, Source, method):
-            raise InvalidOperator(f"source {type(source).__name__} does not define {method}")
+    check_methods_supplied(source)
     refuse_keyed_state(type(source))
     check_declarations(source)
     check_private_names(type(source))

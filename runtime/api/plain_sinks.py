@@ -8,6 +8,7 @@ from ...messages.known_names import known_arguments
 from ..connectors import CollectSink, OutletSink, PrintSink
 from ..connectors.files.outlet_sink import DAY_MS
 from .ends import End, Ends
+from .errors import InvalidSetting
 from .known_options import Options, known_options
 
 
@@ -17,6 +18,8 @@ class PlainSinks(Ends[End]):
     @known_options()
     def print(self, prefix: str = "", **options: Unpack[Options]) -> End:
         """Print each record on the TaskManager's standard output, behind the prefix: "late" gives `late: 3`."""
+        if not isinstance(prefix, str):
+            raise InvalidSetting(f"print: prefix: wanted a text, found {prefix!r:.80}")
         return self.sink_to(PrintSink(prefix), **options)
 
     @known_options()

@@ -34,7 +34,7 @@ from ...messages import Partitioning, shown
 from ...messages.known_names import known_arguments
 from ..connectors.lakes.lake_sink import LakeSink
 from .assigned_times import AssignedTimes
-from .elsewhere import OF_CONNECTED, OF_STREAMS, instead_of, without_guess
+from .elsewhere import OF_CONNECTED, OF_STREAMS, instead_of, new_column, without_guess
 from .errors import ForeignStream, InvalidProgram
 from .event_time import tell_assigners
 from .hook_checks import is_async_function
@@ -78,6 +78,9 @@ class DataStream(
     """A stream of records or of columnar batches; `DataStream[Bid]` to a type checker, if they are bids."""
 
     if not TYPE_CHECKING:
+
+        def __setitem__(self, column: Any, _: Any) -> NoReturn:
+            raise TypeError(f"a stream has no columns to be set: {new_column(column)}")
 
         def __getattr__(self, name: str) -> Any:
             """Only for what there is not: says so of what there is on keyed streams."""
@@ -164,7 +167,7 @@ class DataStream(
         warn_of_zoneless_times(assigner, self._edges)
         return WindowedStream(partial(keyed._then, parallelism=1), (), self.schema, assigner, self._edges)
 
-    @known_arguments(first=1)
+    @known_arguments(first=1, elsewhere={"key_type": "leave it out: types of records are not declared"})
     def key_by(self, *keys: str | int | Callable[[T], Any]) -> KeyedStream[T]:
         """Partition by columns (names or positions), or by what one function returns for a record.
 

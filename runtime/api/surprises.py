@@ -11,6 +11,7 @@ from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ...actors.windows.window_operator import WindowOperator
 from ...messages import CheckpointConfig, JobGraph, Partitioning
 from ...state import ROCKSDB
 from .broadcast_lists import warn_of_lists_that_differ, warn_of_rules_dealt_out
@@ -34,6 +35,7 @@ def warn_of_surprises(
     _warn_of_rows_out_of_order(nodes, sizes)
     warn_of_sources_read_twice(nodes, sizes)
     warn_of_timers_that_wait(nodes)
+    _warn_of_windows_that_never_fire(nodes)
     warn_of_lists_that_differ(nodes, sizes)
     warn_of_rules_dealt_out(nodes)
     for node in nodes:
@@ -63,6 +65,17 @@ def _warn_of_unread_errors(nodes: Sequence[StreamNode]) -> None:
             log.warning(
                 'operator %r has on_error="errors", and nothing reads its errors: records that it gives up are '
                 "dropped. Read them, as in stream.errors.collect(name=...), or leave on_error out",
+                node.name,
+            )
+
+
+def _warn_of_windows_that_never_fire(nodes: Sequence[StreamNode]) -> None:
+    """One window of everything has no end at which it could fire."""
+    for node in nodes:
+        if isinstance(node.operator, WindowOperator) and node.operator.never_fires:
+            log.warning(
+                "operator %r gives no results: global_window() never fires without a trigger. Write .trigger(count(100)"
+                ") behind it, or .trigger(event_time()), which fires when the data ends",
                 node.name,
             )
 

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Set
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
-from ...messages.code_steps import Step, placed_steps
+from ...messages.code_steps import Step, codes_of, placed_steps, steps
 from ...messages.whose_code import is_ours
 from .users_code import users_classes
 
 OF_EVENT_TIME = frozenset({"at_event_time"})
+_TIMES = frozenset({"timestamp", "timestamp_ms", "ts", "time", "time_ms", "timestampMs"})
 _SET = OF_EVENT_TIME | {"at_processing_time"}
 
 
@@ -47,6 +48,19 @@ def out_of_reach(operator: Any) -> str:
         name = other.__name__
         return f"; {name}.on_timer stands behind {ours.__name__}'s: name {name} first among the bases"
     return ""
+
+
+def timer_as_time(kind: type) -> str | None:
+    """How the `on_timer` of this class calls its timer, if it is called, and used, as the number that Flink gives."""
+    method = getattr(kind, "on_timer", None)
+    if not isinstance(method, FunctionType) or is_ours(method) or method.__code__.co_argcount < 2:
+        return None
+    name = method.__code__.co_varnames[1]
+    codes = list(codes_of(method.__code__))
+    if name not in _TIMES or any("time_ms" in code.co_names for code in codes):
+        return None
+    is_used = any(step.name.startswith("LOAD_") and step.value == name for code in codes for step in steps(code))
+    return name if is_used else None
 
 
 def _called(bases: list[type], name: str) -> Iterator[list[_Placed]]:

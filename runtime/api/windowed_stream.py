@@ -47,6 +47,14 @@ S = TypeVar("S", covariant=True)
 
 Final = ProcessWindowFunction | type[ProcessWindowFunction] | Callable[..., None] | None
 
+_UNTYPED = "leave it out: types of records are not declared"
+_OF_FLINK = {
+    "window_function": "it is the second argument, as in aggregate(function, final)",
+    "accumulator_type": _UNTYPED,
+    "output_type": _UNTYPED,
+}
+"""Beside an AggregateFunction."""
+
 _FIRST = "say what becomes of its records first, with aggregate, reduce or process"
 
 
@@ -150,6 +158,8 @@ class Windows(Generic[S]):
         """
         options = {"name": name, "parallelism": parallelism, "slot_sharing_group": slot_sharing_group}
         given = {option: value for option, value in options.items() if value is not None}
+        if function is not None and (name := next(filter(_OF_FLINK.get, specs), None)) is not None:
+            raise TypeError(f"aggregate has no argument {name!r}: {_OF_FLINK[name]}")
         if (function is None) == (not specs):
             found = "both" if specs else "neither"
             raise InvalidProgram(

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+from ...messages.syntax_trees import module_tree
+
 _MOCKS = "unittest.mock"
 _DEFINED = re.compile(rb"^([ \t]*[@)].*\n)?[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([^\s(:]+)", re.MULTILINE)
 """And the line before it, if that is of a decorator."""
@@ -60,7 +62,7 @@ def _names_in(text: bytes) -> tuple[set[str], set[str]]:
     that it imports, and does not assign.
     """
     try:
-        tree = ast.parse(text)
+        tree = module_tree(text)
     except (SyntaxError, ValueError):
         return set(), set()
     bound = list(_bound_in(tree))

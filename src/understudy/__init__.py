@@ -512,12 +512,13 @@ __all__ = sorted(_HOME_OF)
 
 
 def _in_place_of(name: str) -> str:
-    """Of a class of Flink: what is written here."""
+    """Of a class of Flink or another library: what is written here."""
     if name.startswith("_"):
         return ""
+    from .runtime.api.imported_by_habit import BY_HABIT
     from .runtime.api.names_of_flink import OF_FLINK
 
-    return OF_FLINK.get(name, "")
+    return OF_FLINK.get(name) or BY_HABIT.get(name, "")
 
 
 __getattr__, __dir__ = lazy_names(__name__, __name__, _HOME_OF, "__version__", instead_of=_in_place_of)

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from ...messages import those_there_are
+from ...messages.absent import name_absent
 from ...messages.known_names import known_names
 from ..columns.column_values import Numbers, column_of, is_number, is_ordered, number_dtype, plain_type
 from ..errors import WrongColumn
@@ -166,6 +167,9 @@ class Aggregate:
 
     def __str__(self) -> str:
         return f"{type(self).__name__}({'' if self.column is None else repr(self.column)})"
+
+
+name_absent(Aggregate, "an aggregate", {"alias": "its name comes before it, as in aggregate(total=Sum('n'))"})
 
 
 @known_names

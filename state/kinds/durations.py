@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from math import isfinite
 from typing import Any, Final, TypeAlias, TypedDict
 
 Duration: TypeAlias = int | timedelta
@@ -22,6 +23,7 @@ MOST_MS: Final = 2**60
 
 _SMALL_MS: Final = 100
 
+_MILLISECONDS: Final = "a whole number of milliseconds"
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 _IN_WORDS: Final = re.compile(r"([0-9]+) *([a-z]+)")
@@ -49,13 +51,13 @@ def duration_ms(
     what: str, given: Any, units: Mapping[str, Any] | None = None, *, error: type[Exception], least: int = 1
 ) -> int:
     """The number of milliseconds, at least `least`. `what` it is the duration of. Raises `error`."""
+    if unknown := (units or {}).keys() - UNIT_MS.keys():
+        raise error(f"{what}: no unit {', '.join(sorted(unknown))}; wanted some of {', '.join(UNIT_MS)}")
     if (given is None) == (not units):
         found = "both a duration and keywords" if units else "nothing"
         raise error(f"{what}: wanted a duration such as 60_000, timedelta(minutes=1) or minutes=1, found {found}")
     if not units:
         return at_least(least, what, whole_ms(what, given, error=error), error=error)
-    if unknown := units.keys() - UNIT_MS.keys():
-        raise error(f"{what}: no unit {', '.join(sorted(unknown))}; wanted some of {', '.join(UNIT_MS)}")
     parts = (
         whole_ms(f"{what}: {name}", number, error=error, wanted="a whole number") * UNIT_MS[name]
         for name, number in units.items()
@@ -63,7 +65,7 @@ def duration_ms(
     return at_least(least, what, whole_ms(what, sum(parts), error=error), error=error)
 
 
-def whole_ms(what: str, given: Any, *, error: type[Exception], wanted: str = "a whole number of milliseconds") -> int:
+def whole_ms(what: str, given: Any, *, error: type[Exception], wanted: str = _MILLISECONDS) -> int:
     """Milliseconds of a number of them or of a timedelta; they may be below 0. Raises `error`."""
     if isinstance(given, timedelta):
         whole, rest = divmod(given, _MILLISECOND)
@@ -71,7 +73,8 @@ def whole_ms(what: str, given: Any, *, error: type[Exception], wanted: str = "a 
             raise error(f"{what}: wanted whole milliseconds, found {given!r}")
         given = whole
     if isinstance(given, bool) or not isinstance(given, int):
-        raise error(f"{what}: wanted {wanted} or a timedelta, found {given!r:.80}{_as_timedelta(given)}")
+        instead = _as_timedelta(given) or (_of_seconds(given) if wanted == _MILLISECONDS else "")
+        raise error(f"{what}: wanted {wanted} or a timedelta, found {given!r:.80}{instead}")
     if abs(given) > MOST_MS:
         raise error(f"{what}: wanted a duration of at most 2**60 ms, found {given!r:.80}")
     return given
@@ -82,6 +85,13 @@ def _as_timedelta(given: Any) -> str:
     found = _IN_WORDS.fullmatch(given.strip().lower()) if isinstance(given, str) else None
     unit = next((each for each in _SPELLINGS if found and found[2] in _SPELLINGS[each]), None)
     return "" if found is None or unit is None else f": write timedelta({unit}={found[1]})"
+
+
+def _of_seconds(given: Any) -> str:
+    """The same of a number that is not whole, as other libraries take seconds."""
+    if isinstance(given, float) and isfinite(given):
+        return f": if it is in seconds, write timedelta(seconds={given!r})"
+    return ""
 
 
 def at_least(least: int, what: str, ms: int, *, error: type[Exception]) -> int:

@@ -10,6 +10,8 @@ import ast
 import re
 from functools import lru_cache, reduce
 
+from ...messages.syntax_trees import expression_tree
+
 
 @lru_cache(maxsize=1024)
 def one_spelling(text: str) -> str:
@@ -19,7 +21,7 @@ def one_spelling(text: str) -> str:
     odd = _ODD.findall(text)
     numbers = iter(range(len(odd)))
     try:
-        parsed = ast.parse(_ODD.sub(lambda _: f"{_STAND_IN}{next(numbers)}_", text), mode="eval")
+        parsed = expression_tree(_ODD.sub(lambda _: f"{_STAND_IN}{next(numbers)}_", text))
     except SyntaxError:
         return text
     return _STAND_INS.sub(lambda found: odd[int(found[1])], ast.unparse(_Unions().visit(parsed)))

@@ -35,6 +35,7 @@ from ....actors.flow.records import RecordMismatch, batch_of, conform, schema_pr
 from ....actors.operators.operator import Takes
 from ....actors.operators.two_phase_commit_sink import TRANSACTIONS, TwoPhaseCommitSink
 from ....messages import CheckpointId, JobId, Predecessor
+from ....messages.absent import name_absent
 from ....messages.known_names import known_arguments
 from ....state import DurableFiles, OperatorListState
 from ....state.file_locations import absolute
@@ -413,3 +414,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         if parts is None or parts[1] != slug(self.context.operator_id) or parts[3] not in self._generations:
             return None
         return int(parts[2]), self._generations[parts[3]], int(parts[4])
+
+
+_FORMATS = 'write FileSink("out", format="parquet"), or "csv" or "jsonl"'
+name_absent(FileSink, "FileSink", dict.fromkeys(("for_row_format", "for_bulk_format", "builder"), _FORMATS))

@@ -29,6 +29,7 @@ from ....actors.operators.patience import RETRY_MS
 from ....actors.operators.two_phase_commit_sink import TRANSACTIONS, TwoPhaseCommitSink
 from ....actors.setting_limits import whole_setting
 from ....messages import CheckpointId
+from ....messages.absent import name_absent
 from ....state import OperatorListState
 from ..errors import check_extra, require
 from ..names import one_name
@@ -358,3 +359,10 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
     def _raise_failure(self) -> None:
         if not self._is_exact and self._plain is not None and self._failure is not None:
             raise error_of(self._failure, f"topic {self.topic!r}")
+
+
+name_absent(
+    KafkaSink,
+    "KafkaSink",
+    {"builder": 'write stream.to_kafka("topic", "host:9092", ...), or KafkaSink(...): docs/connectors/kafka.md'},
+)

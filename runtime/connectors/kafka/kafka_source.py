@@ -18,6 +18,7 @@ from ....actors.operators.patience import RETRY_MS
 from ....actors.operators.source import END, FromSplit, Source, SourceState
 from ....actors.setting_limits import whole_setting
 from ....messages import CheckpointId
+from ....messages.absent import name_absent
 from ..errors import check_extra
 from ..names import several_names
 from .client_settings import ClientSettings, Options
@@ -231,3 +232,10 @@ class KafkaSource(Source):
     def _is_initial(self, partition: Partition) -> bool:
         """Whether nobody had found it in the checkpoint because it had only begun to look."""
         return self._unfound is None or partition.owner(self._old_parallelism) in self._unfound
+
+
+name_absent(
+    KafkaSource,
+    "KafkaSource",
+    {"builder": 'write env.from_kafka("topic", "host:9092", ...), or KafkaSource(...): docs/connectors/kafka.md'},
+)

@@ -21,6 +21,8 @@ def same(row: Any) -> Any:
 class Rows(IdempotentSink):
     key = "id"
 
+    def upsert(self, batch: Batch) -> None: ...
+
 
 class RowsThatGo(Rows):
     removes_rows = True

@@ -47,6 +47,8 @@ def test_another_parallelism_rebalances(env: StreamEnvironment, program: Any) ->
 class _Prices(IdempotentSink):
     key = ("shop", "item")
 
+    def upsert(self, batch: Any) -> None: ...
+
 
 def _sale(_: int) -> dict[str, Any]:
     return {"shop": 1, "item": 2}
