@@ -1,7 +1,8 @@
 """The folder in which a process keeps what goes with it: `understudy-*`, in the temporary folder, mode 0700.
 
 Systems clean their temporary folders of what is old, and a process may live for years. So it holds a lock on its
-folder, which systemd-tmpfiles heeds, and looks before each use whether another cleaner has removed it.
+folder, which systemd-tmpfiles heeds, and looks before each use whether another cleaner has removed it. An empty one
+without a lock is of a process that was killed: the next one that makes its own removes it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import errno
 import fcntl
 import logging
 import os
+import re
 import shutil
 import stat
 import tempfile
+import time
 from contextlib import suppress
 
 from ...state.errors import UnwritableFolder
@@ -20,6 +23,10 @@ from ...state.errors import UnwritableFolder
 log = logging.getLogger(__name__)
 
 WORK_DIR_PREFIX = "understudy-"
+_MADE_HERE = re.compile(rf"{WORK_DIR_PREFIX}[a-z0-9_]{{8}}")
+"""No folder of a harness, or of RocksDB, which hold no lock."""
+_SETTLED_S = 60.0
+"""One that is younger may be about to be locked."""
 
 _locks: dict[str, int] = {}
 """Of the folders of this process, descriptors that hold a lock on each."""
@@ -27,6 +34,7 @@ _locks: dict[str, int] = {}
 
 def made_work_dir() -> str:
     """A new one; whoever made it calls `remove_work_dir`. Raises UnwritableFolder."""
+    _remove_left_behind()
     try:
         work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
         _lock(work_dir)
@@ -37,6 +45,28 @@ def made_work_dir() -> str:
             "to (in a container with a read-only file system: an emptyDir or tmpfs)",
         ) from error
     return work_dir
+
+
+def _remove_left_behind() -> None:
+    """The empty ones of this user whose processes have ended. What holds anything stays: somebody may want it."""
+    with suppress(OSError), os.scandir(tempfile.gettempdir()) as found:
+        for each in found:
+            if _MADE_HERE.fullmatch(each.name) and each.is_dir(follow_symlinks=False):
+                with suppress(OSError):
+                    _remove_if_left(each)
+
+
+def _remove_if_left(folder: os.DirEntry[str]) -> None:
+    """Raises OSError for one that is not, or holds something."""
+    about = folder.stat(follow_symlinks=False)
+    if about.st_uid != os.geteuid() or time.time() - about.st_mtime < _SETTLED_S or os.listdir(folder.path):
+        return
+    lock = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rmdir(folder.path)
+    finally:
+        os.close(lock)
 
 
 def see_work_dir(work_dir: str) -> None:

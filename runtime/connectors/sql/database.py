@@ -58,6 +58,10 @@ _SHUT_WORDS = ("not permitted to log in", "permission denied for database")
 """The same of a role or a database that lets nobody in. Who looks before the job starts is refused; later somebody has
 shut it, as while another server takes over, and it is waited for.
 """
+_WITHDRAWN_WORDS = ("authentication failed", "pg_hba.conf")
+"""The same of who has been let in before, by this process and with this password: it has been changed since."""
+_LET_IN: dict[Any, float] = {}
+"""By URL, password and all: when this process made its last connection, by the clock of the wall."""
 
 
 class Database:
@@ -91,7 +95,17 @@ class Database:
     def engine(self) -> Engine:
         if self._made is None:
             self._made = self._url() if callable(self._url) else self._engine_of(self._url)
+            self._note_connections(self._made)
         return self._made
+
+    def note_connection(self) -> None:
+        """This process has one, made without the engine."""
+        _LET_IN[self.engine.url] = time.time()
+
+    def _note_connections(self, engine: Engine) -> None:
+        from sqlalchemy import event
+
+        event.listen(engine, "connect", lambda *_: self.note_connection())
 
     def connect(self, pause: Callable[[float], Any] = time.sleep) -> Connection:
         """A connection, tried again for `retry_ms`. `pause(seconds)` waits in between; raise in it to give up.
@@ -163,8 +177,17 @@ class Database:
         else:
             return None
         kind = _kind_of(said, is_lost, is_first_look)
+        if kind is DatabaseRefused and not is_first_look and (since := self._let_in_until(said)):
+            return DatabaseUnreachable(f"{self.name}: cannot {what}: {_one_line(said)}{_WITHDRAWN.format(since=since)}")
         advice = self._advice(kind) if what in (_CONNECT, _LOOK) else ""
         return kind(f"{self.name}: cannot {what}{advice}: {_one_line(said)}")
+
+    def _let_in_until(self, error: BaseException) -> str:
+        """When this process was let in last, of one that is not any more; empty: never, or it lacks something else."""
+        at = _LET_IN.get(self.engine.url)
+        if at is None or not any(each in str(error).lower() for each in _WITHDRAWN_WORDS):
+            return ""
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
     def _advice(self, kind: type[SqlError]) -> str:
         """To whom this keeps from connecting."""
@@ -237,6 +260,13 @@ class Database:
             event.listen(engine, "connect", _settle_sqlite)
             event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
         return engine
+
+
+_WITHDRAWN: Final = (
+    ". It let this user in until {since}: a password or the rules of the server have changed since then. Undo that, "
+    "and the job goes on; or start the program again with a URL that is right now, from the job's last checkpoint or a "
+    "savepoint (resume or from_savepoint): nothing is lost, and nothing is written twice"
+)
 
 
 def driver_of(connection: Connection) -> Any:

@@ -8,6 +8,7 @@ import logging
 import os
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,39 @@ def test_a_cluster_starts_taskmanagers_after_its_folder_was_removed(
         assert job.results("out") == [1, 2, 3]
     assert "made again" in caplog.text
     assert not list(temporary.glob("understudy-*"))
+
+
+KILLED = """
+import os, signal
+from understudy.runtime.clusters.work_dir import made_work_dir
+print(made_work_dir(), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_empty_folder_of_a_process_that_was_killed_is_removed_by_the_next_one(temporary: Path) -> None:
+    def old(path: Path) -> Path:
+        os.utime(path, (1, 1))
+        return path
+
+    env = {**os.environ, "TMPDIR": str(temporary)}
+    left = Path(
+        subprocess.run([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, env=env).stdout.strip()
+    )
+    assert left.is_dir(), "killed, so that nobody has removed it"
+    young = temporary / "understudy-abcdefgh"
+    full, harness, other = (
+        temporary / name for name in ("understudy-01234567", "understudy-harness-01234567", "mine-01234567")
+    )
+    for each in (young, full, harness, other):
+        each.mkdir()
+    (full / "chk-1").touch()
+    kept = [young, old(full), old(harness), old(other), old(Path(made_work_dir()))]
+    old(left)
+    work_dir = made_work_dir()
+    try:
+        assert not left.exists()
+        assert all(each.exists() for each in kept)
+    finally:
+        remove_work_dir(work_dir)
+        remove_work_dir(str(kept[-1]))

@@ -151,6 +151,7 @@ class ChangeReader:
 
         options = "-c timezone=UTC -c datestyle=ISO -c bytea_output=hex -c intervalstyle=postgres"
         self._opened.append(psycopg.connect(self._database.conninfo, autocommit=True, options=options))
+        self._database.note_connection()
         return self._opened[-1]
 
     def _new_stream(self) -> ReplicationStream:

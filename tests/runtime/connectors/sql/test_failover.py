@@ -37,6 +37,7 @@ CLOSINGS = {
         "REVOKE CONNECT ON DATABASE {0} FROM PUBLIC, " + ROLE,
         "GRANT CONNECT ON DATABASE {0} TO PUBLIC",
     ),
+    "another password": (f"ALTER ROLE {ROLE} PASSWORD 'an0ther'", f"ALTER ROLE {ROLE} PASSWORD '{PASSWORD}'"),
     "no connections": ("ALTER DATABASE {0} ALLOW_CONNECTIONS false", "ALTER DATABASE {0} ALLOW_CONNECTIONS true"),
     "only reads": (
         "ALTER DATABASE {0} SET default_transaction_read_only = on",
@@ -44,6 +45,8 @@ CLOSINGS = {
     ),
 }
 """How a server is closed, and opened again."""
+FOR_STRANGERS = [how for how in CLOSINGS if how != "another password"]
+"""Also for a process that it never let in: to that one a wrong password is a mistake of the job."""
 
 
 class Door:
@@ -116,7 +119,7 @@ def written(sink: SqlSink) -> OperatorHarness:
     return harness
 
 
-@pytest.mark.parametrize("how", [how for how in CLOSINGS if how != "only reads"])
+@pytest.mark.parametrize("how", [how for how in FOR_STRANGERS if how != "only reads"])
 def test_a_sink_that_opens_waits_for_it(how: str, door: Door, opener: Opener) -> None:
     door.close(how)
     with written(SqlSink(door.url, "t")):
@@ -157,7 +160,24 @@ def test_a_source_that_reads_tries_again(how: str, door: Door, opener: Opener) -
     assert opener.waited == 1
 
 
-@pytest.mark.parametrize("how", CLOSINGS)
+def test_a_password_that_is_changed_is_waited_for_by_who_was_let_in_with_it(door: Door, opener: Opener) -> None:
+    with Database(door.url).connect():
+        pass
+    door.close("another password")
+    with written(SqlSink(door.url, "t")):
+        assert opener.waited
+    door.close("another password")
+    with pytest.raises(DatabaseUnreachable, match="It let this user in until 20") as away:
+        Database(door.url, retry_ms=0).connect()
+    assert "from the job's last checkpoint" in str(away.value)
+    assert PASSWORD not in str(away.value)
+    with pytest.raises(DatabaseRefused, match="authentication failed"):
+        Database(door.url).connect_to_look()
+    with pytest.raises(DatabaseRefused, match="authentication failed"):
+        Database(door.url.replace(PASSWORD, "n0t-ever")).connect()
+
+
+@pytest.mark.parametrize("how", FOR_STRANGERS)
 def test_when_it_takes_too_long_the_failure_is_one_that_may_pass(how: str, door: Door) -> None:
     door.close(how)
     with pytest.raises(Exception) as raised:  # noqa: PT011
