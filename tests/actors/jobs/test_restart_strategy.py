@@ -61,3 +61,10 @@ def test_the_backoff_does_not_count_as_running_well_so_that_it_reaches_its_maxim
         now_ms += strategy.backoff_ms + ran_ms if delays_ms else ran_ms
         delays_ms.append(strategy.on_failure(now_ms))
     assert delays_ms == [200, 400, 800, 1000, 1000, 100]
+
+
+def test_jitter_makes_no_delay_longer_than_the_maximum() -> None:
+    strategy = ExponentialDelay(1000, 1000, 2, 60_000, 0.5, random=random.Random(0))
+    delays_ms = [strategy.on_failure(now_ms) or 0 for now_ms in range(50)]
+    assert max(delays_ms) == 1000
+    assert 500 <= min(delays_ms) < 750

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,9 @@ from understudy.actors.joins.interval_join import IntervalJoin, TimeInterval
 from understudy.actors.joins.joined_columns import How
 from understudy.actors.joins.late_records import LATE
 from understudy.actors.joins.record_interval_join import RecordIntervalJoin
+from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
+from understudy.runtime.simulation.harness.harness import OperatorHarness
 
 from ...examples import examples
 from .join_stage import LEFT, RIGHT, Advance, Arrive, Cut, Step, batch_of, flat, play, scripts
@@ -138,10 +141,18 @@ def test_a_row_stays_when_one_goes_that_is_a_millisecond_older(side: int, how: H
     assert matched == [(1, 1, "2") if side == 0 else (1, 2, "1")]
 
 
+def test_a_row_is_late_by_the_watermark_of_its_own_split() -> None:
+    operator, out = IntervalJoin(["key"], ["key"], "inner", "_right", TimeInterval(-5, 5)), Collector()
+    operator.watermark, operator.split_watermarks = 4, np.array([10, 4, 10], np.int64)
+    batch = batch_of(0, [(1, 0, 5), (1, 1, 5), (1, 2, 20)], True, (LEFT, RIGHT))
+    kept, times = operator._in_time(batch, np.array([5, 5, 20], np.int64), LATE[0], out)
+    assert (kept.column("a").to_pylist(), times.tolist()) == ([1, 2], [5, 20])
+    assert (operator.late_records, operator.most_late_ms) == (1, 5)
+
+
 @pytest.mark.parametrize("is_columnar", [True, False])
 def test_what_nothing_can_match_any_more_is_forgotten(is_columnar: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from understudy.actors.joins import interval_join
-    from understudy.runtime.simulation.harness.harness import OperatorHarness
 
     monkeypatch.setattr(interval_join, "_FEWEST_ROWS", 10)
     operator = operators("inner", TimeInterval(-5, 5), is_columnar)()

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import pytest
 
 from understudy.actors.flow.elements import END_OF_TIME, RoundMark, Watermark
-from understudy.actors.operators.loops import LoopHead, RoundsHead, StreamHead
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.loops import RESULT, LoopHead, RoundsHead, StreamHead
 from understudy.testing import OperatorHarness
 
 H = TypeVar("H", bound=LoopHead)
@@ -45,6 +46,17 @@ def test_a_first_round_in_which_nothing_was_sent_back_says_nothing() -> None:
             assert sent.elements == []
     assert sent.elements == [Watermark(END_OF_TIME - 1)]
     assert [*goes_on, head.round_over(RoundMark(3), sent)] == [True, True, False]  # type: ignore[arg-type]
+
+
+def test_the_last_of_all_rounds_is_the_result_though_records_were_sent_back() -> None:
+    with OperatorHarness(RoundsHead(2)) as harness:
+        head, out = harness.operator, Collector()
+        goes_on = []
+        for number in (1, 2):
+            harness.process([f"back {number}"], 1, timestamps=[number])
+            goes_on.append(head.round_over(RoundMark(number, 1), out))
+        assert goes_on == [True, False]
+        assert dict(out.sides())[RESULT.name] == ["back 2"]
 
 
 def test_heads_that_were_in_different_rounds_go_on_in_the_earlier_one() -> None:

@@ -21,6 +21,7 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.state.backends.backend import SnapshotTarget
+from understudy.state.backends.expiring_state import ACCESSES_PER_CLEANING, LOOKS_PER_CLEANING
 from understudy.state.checkpoints.assignment import cut_handle
 from understudy.state.checkpoints.local_copies import LocalCopies
 from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot, state_size_bytes, store_in_file
@@ -28,11 +29,15 @@ from understudy.state.errors import CorruptState, LocalStateFailed, MissingState
 from understudy.state.handle_bytes import verified
 from understudy.state.keys.key_groups import key_group
 from understudy.state.kinds.descriptors import ValueState
+from understudy.state.kinds.ttl import Ttl
+from understudy.state.rocks import rocks_state
 from understudy.state.rocks.memory import RocksMemory
 from understudy.state.rocks.rocks_backend import RocksBackend
 from understudy.state.rocks.rocks_snapshot import FORMAT_NAME
 from understudy.state.rocks.store import StoreOptions
 from understudy.state.storage import CheckpointStorage, handle_reader
+
+from ...contracts.expiring_state import Hands
 
 MAX_PARALLELISM = 16
 ALL = range(MAX_PARALLELISM)
@@ -230,6 +235,72 @@ def test_a_rescale_reads_snapshots_whose_states_were_declared_in_another_order(s
     for backend.current_key in range(100):
         found[backend.current_key] = text.value(), number.value()
     assert found == {key: (f"text {key}", key) for key in range(100)}
+
+
+def test_what_one_subtask_has_removed_does_not_come_back_from_another_one(subtask: Subtask) -> None:
+    """Rows of the key group behind one's own are no part of a subtask's files."""
+    whole = subtask.backend()
+    fill(whole, range(100), "first")
+    state, parts = subtask.checkpoint(whole, 1), list[KeyedStateHandle]()
+    for own in (range(15), range(15, 16)):
+        part = subtask.restored(state, own)
+        for key in [key for key in held(part) if key_group(key, MAX_PARALLELISM) == 15][1:]:
+            part.current_key = key
+            part.state(TEXT).clear()
+        parts += keyed(subtask.checkpoint(part, 2, f"part-{own[0]}"))
+    backend = subtask.backend()
+    backend.restore(parts, handle_reader(subtask.storage))
+    assert sum(key_group(key, MAX_PARALLELISM) == 15 for key in held(backend)) == 1
+
+
+def test_timers_that_have_fired_are_in_no_snapshot_but_those_that_were_set_again(subtask: Subtask) -> None:
+    backend = subtask.backend()
+    queue = backend.timers().event
+    for key in range(4):
+        queue.add((5, key, ()))
+    subtask.checkpoint(backend, 1)
+    assert queue.pop(5) == (5, 0, ())
+    for timer in queue.due(5):
+        if timer[1] == 2:
+            queue.add((5, 2, ()))
+            break
+    again = subtask.restored(subtask.checkpoint(backend, 2))
+    assert sorted(again.timers().event) == [(5, 2, ()), (5, 3, ())]
+
+
+def test_all_rows_that_have_expired_are_removed_bit_by_bit(subtask: Subtask) -> None:
+    """More of one key group than a step of the cleaning looks at."""
+    hands = Hands()
+    backend = subtask.backend(range(1), 1)
+    backend.clock = hands
+    state: Any = backend.state(ValueState(int, name="held", ttl=Ttl(1000)))
+    for backend.current_key in range(2 * LOOKS_PER_CLEANING + 50):
+        state.update(1)
+    state.write_back()
+    state.drop()
+    hands.now_ms += 1000
+    backend.current_key = -1
+    for _ in range(10 * ACCESSES_PER_CLEANING):
+        state.value()
+    assert list(backend.store.items(b"")) == []
+
+
+def test_what_lives_behind_many_rows_that_have_expired_is_in_the_snapshot(
+    subtask: Subtask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it holds anything is not looked for to the end."""
+    monkeypatch.setattr(rocks_state, "MOST_LOOKS", 3)
+    declared, hands, backend = ValueState(int, name="held", ttl=Ttl(1000)), Hands(), subtask.backend()
+    backend.clock = hands
+    state = backend.state(declared)
+    for backend.current_key in (key for key in range(20) if key_group(key, MAX_PARALLELISM) < 8):
+        state.update(1)
+    hands.now_ms += 1000
+    backend.current_key = next(key for key in range(20) if key_group(key, MAX_PARALLELISM) >= 8)
+    state.update(2)
+    again = subtask.restored(subtask.checkpoint(backend, 1))
+    again.clock, again.current_key = hands, backend.current_key
+    assert again.state(declared).value() == 2
 
 
 def legs() -> tuple[Any, Any]:
