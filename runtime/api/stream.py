@@ -34,7 +34,7 @@ from ...messages import Partitioning, shown
 from ...messages.known_names import known_arguments
 from ..connectors.lakes.lake_sink import LakeSink
 from .assigned_times import AssignedTimes
-from .elsewhere import OF_CONNECTED, OF_STREAMS, instead_of, new_column, without_guess
+from .elsewhere import OF_CONNECTED, OF_STREAMS, instead_of, without_guess
 from .errors import ForeignStream, InvalidProgram
 from .event_time import tell_assigners
 from .hook_checks import is_async_function
@@ -78,9 +78,6 @@ class DataStream(
     """A stream of records or of columnar batches; `DataStream[Bid]` to a type checker, if they are bids."""
 
     if not TYPE_CHECKING:
-
-        def __setitem__(self, column: Any, _: Any) -> NoReturn:
-            raise TypeError(f"a stream has no columns to be set: {new_column(column)}")
 
         def __getattr__(self, name: str) -> Any:
             """Only for what there is not: says so of what there is on keyed streams."""

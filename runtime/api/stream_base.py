@@ -12,7 +12,7 @@ from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...messages.known_names import known_arguments
 from .async_settings import settings_with
-from .elsewhere import NO_RECORDS, OF_SINKS, instead_of, without_guess
+from .elsewhere import NO_RECORDS, OF_SINKS, instead_of, new_column, without_guess
 from .errors import InvalidProgram
 from .schemas import common_schema, declared_schema, output_schema
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
@@ -83,6 +83,9 @@ class StreamBase(Named):
 
         def __aiter__(self) -> NoReturn:
             raise TypeError(NO_RECORDS)
+
+        def __setitem__(self, column: Any, _: Any) -> NoReturn:
+            raise TypeError(f"a stream has no columns to be set: {new_column(column)}")
 
         def __len__(self) -> NoReturn:
             raise TypeError(NO_LENGTH)

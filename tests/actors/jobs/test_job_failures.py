@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.actors.checkpoints.checkpoint_effects import Schedule
+from understudy.actors.checkpoints.checkpoint_effects import Publish, Schedule
 from understudy.actors.checkpoints.checkpoint_events import TriggerCheckpointNow
-from understudy.actors.jobs.job_effects import FailureKnown, JobEnded, Publish, Restart, RestartDue, TaskManagerLost
+from understudy.actors.jobs.job_effects import FailureKnown, JobEnded, Restart, RestartDue, TaskManagerLost
 from understudy.messages import (
     AbortReason,
     CheckpointAborted,

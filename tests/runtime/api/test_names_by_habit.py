@@ -99,7 +99,7 @@ def test_of_an_attribute(asked: Callable[[], object], said: str) -> None:
         (lambda: WINDOW.aggregate(Total(), window_function=print), "'window_function': it is the second argument"),
         (lambda: WINDOW.aggregate(Total(), output_type=int), "'output_type': leave it out: types of records are not"),
         (lambda: KEYED.join(KEYED, lambda left, right: left), "write map(...) behind join(other)"),
-        (lambda: KEYED.join(KEYED, on="id"), "'on': key both streams before"),
+        (lambda: KEYED.join(KEYED, on="id"), "'on': it is what both are keyed by"),
         (lambda: STREAM.lookup_join(pa.table({"id": [1]}), "id", "inner"), "write lookup_join(..., how='inner')"),
         (lambda: STREAM.lookup_join(pa.table({"id": [1]}), on=0), "or a list of names, found 0"),
         (lambda: KEYED.reduce(max, 0), "reduce takes 1 argument without its name (function), found a second, 0. Ther"),
