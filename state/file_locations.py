@@ -7,11 +7,17 @@ A text without `://` is a path as it stands. fsspec alone would cut `/data/order
 from __future__ import annotations
 
 import os
+import re
 from posixpath import isabs
-from typing import Any
+from typing import Any, TypeAlias
 
 from fsspec import AbstractFileSystem, available_protocols, filesystem, url_to_fs
 from fsspec.utils import get_protocol
+
+AnyPath: TypeAlias = str | os.PathLike[str]
+"""As users write a path; URLs as a text alone."""
+
+_CUT_URL = re.compile("([a-z][a-z0-9+.-]*):/(?!/)")
 
 
 def is_url(location: str) -> bool:
@@ -19,13 +25,26 @@ def is_url(location: str) -> bool:
     return "://" in location
 
 
+def unwrapped(location: object) -> object:
+    """A path of pathlib as its text, all else as it is. Raises TypeError for one that was made of a URL."""
+    if not isinstance(location, os.PathLike):
+        return location
+    written = os.fspath(location)
+    cut = _CUT_URL.match(written) if isinstance(written, str) else None
+    if cut and cut[1] in available_protocols():
+        raise TypeError(
+            f"wanted a path or URL, found {location!r:.80}: pathlib makes one slash of two: write it as a text"
+        )
+    return written
+
+
 def absolute(location: object) -> str:
     """A path as all processes of this machine find it, wherever they work, and `~` as a folder; a URL as it is. Raises
-    TypeError for what is no text.
+    TypeError for what is no AnyPath.
     """
+    location = unwrapped(location)
     if not isinstance(location, str):
-        advice = ": write str(...) around it" if isinstance(location, os.PathLike) else ""
-        raise TypeError(f"wanted a path or URL as a text, found {location!r:.80}{advice}")
+        raise TypeError(f"wanted a path or URL, found {location!r:.80}")
     return location if is_url(location) else os.path.abspath(os.path.expanduser(location))
 
 

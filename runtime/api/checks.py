@@ -7,6 +7,7 @@ from typing import Any
 
 from ...actors.setting_limits import limits_in_words, most_of
 from ...messages import RecordTypes, record_types_of_script, refusal_of, register_script_record_types, with_record_types
+from ...state.file_locations import unwrapped
 from .errors import InvalidSetting
 
 _MOST_OF_A_RATE = 10**12
@@ -54,6 +55,17 @@ def text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InvalidSetting(f"{name}: wanted a non-empty string, found {value!r:.80}")
     return value
+
+
+def path(name: str, value: Any) -> str:
+    """A path, of pathlib too, or a URL: its text."""
+    try:
+        written = unwrapped(value)
+    except TypeError as error:
+        raise InvalidSetting(f"{name}: {error}") from None
+    if not isinstance(written, str) or not written.strip():
+        raise InvalidSetting(f"{name}: wanted a path or URL, found {value!r:.80}")
+    return written
 
 
 def yes_or_no(name: str, value: Any) -> bool:

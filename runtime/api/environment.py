@@ -16,7 +16,7 @@ from ...actors.operators.source import Source
 from ...messages import CheckpointConfig, CheckpointRetention, LocalState, RestartStrategyConfig, shown
 from ...messages.known_names import known_arguments
 from ...state import ROCKSDB, backend_names
-from ...state.file_locations import absolute
+from ...state.file_locations import AnyPath, absolute
 from ..connectors import (
     CollectionSource,
     GeneratorSource,
@@ -29,7 +29,7 @@ from ..connectors import (
 from ..connectors.errors import check_extra
 from ..connectors.frames import is_frame, other_reader
 from . import never_submitted
-from .checks import at_least, at_least_or_none, check_records, one_of, rate, text, yes_or_no
+from .checks import at_least, at_least_or_none, check_records, one_of, path, rate, text, yes_or_no
 from .errors import InvalidSetting
 from .file_sources import FileSources
 from .frame_sources import FrameSources
@@ -140,7 +140,7 @@ class StreamEnvironment(
         max_parallelism: int | None = None,
         *,
         checkpoint_interval_ms: int | None = None,
-        checkpoint_dir: str | None = None,
+        checkpoint_dir: AnyPath | None = None,
         mode: str = "exactly-once",
         checkpoint_timeout_ms: int = 600_000,
         min_pause_ms: int = 0,
@@ -155,7 +155,7 @@ class StreamEnvironment(
         restart_strategy: RestartStrategyConfig | None = None,
         max_same_failures: int | None = 5,
         state_backend: str = "filesystem",
-        state_dir: str | None = None,
+        state_dir: AnyPath | None = None,
         state_memory_mb: int = 256,
         local_recovery: bool = False,
         batch_rows: int | None = None,
@@ -172,7 +172,7 @@ class StreamEnvironment(
         if state_backend == ROCKSDB:
             check_extra("rocksdict", extra="rocksdb", wanted_by='state_backend="rocksdb"')
         self.local_state = LocalState(
-            directory="" if state_dir is None else absolute(text("state_dir", state_dir)),
+            directory="" if state_dir is None else absolute(path("state_dir", state_dir)),
             memory_mb=at_least("state_memory_mb", state_memory_mb, 8),
             copies=yes_or_no("local_recovery", local_recovery),
         )
@@ -183,7 +183,7 @@ class StreamEnvironment(
         self.restart = _restart_strategy(restart_strategy, checkpoint_interval_ms is not None)
         self.max_same_failures = at_least_or_none("max_same_failures", max_same_failures, 1)
         self.checkpoints = CheckpointConfig(
-            directory="" if checkpoint_dir is None else absolute(text("checkpoint_dir", checkpoint_dir)),
+            directory="" if checkpoint_dir is None else absolute(path("checkpoint_dir", checkpoint_dir)),
             interval_ms=at_least_or_none("checkpoint_interval_ms", checkpoint_interval_ms, 1),
             exactly_once=one_of("mode", mode, MODES) == "exactly-once",
             timeout_ms=at_least("checkpoint_timeout_ms", checkpoint_timeout_ms, 1),

@@ -8,11 +8,12 @@ from typing import Any, TypedDict, Unpack
 from ...actors.operators.source import Source
 from ...messages.known_names import known_arguments
 from ...messages.shown_url import url_shown
-from ...state.file_locations import is_url
+from ...state.file_locations import AnyPath, is_url
 from ..connectors import ConnectorError, FileSource, UnreadableInput, WatchedFileSource
 from ..connectors.reaching import why_unreachable
 from .beginnings import Beginnings
-from .checks import at_least, at_least_or_none, rate, text
+from .checks import at_least, at_least_or_none, rate
+from .checks import path as checked_path
 from .errors import ApiError, InvalidSetting
 from .schemas import declared_schema
 from .stream import DataStream
@@ -60,7 +61,7 @@ class FileSources(Beginnings):
     @known_arguments(first=1)
     def from_files(
         self,
-        path: str,
+        path: AnyPath,
         format: str,
         *,
         columns: Sequence[str] | None = None,
@@ -83,7 +84,7 @@ class FileSources(Beginnings):
         at this interval. A file is read when it has not changed for `settle_ms`: a second, or 0 in an object store,
         when None. It must stay as it is until a checkpoint covers it: docs/connectors/files-that-come.md.
         """
-        name = self.graph.name_for(name, FileSource.__name__)
+        name, path = self.graph.name_for(name, FileSource.__name__), _checked(path)
         if watch_ms is None and settle_ms is not None:
             raise InvalidSetting("settle_ms: wanted None without watch_ms, as files that are there are not waited for")
         options: dict[str, Any] = {
@@ -97,11 +98,11 @@ class FileSources(Beginnings):
         try:
             source: Source
             if watch_ms is None:
-                source = FileSource(text("path", path), format, **options)
+                source = FileSource(path, format, **options)
             else:
                 options["watch_ms"] = at_least("watch_ms", watch_ms, 1)
                 options["settle_ms"] = at_least_or_none("settle_ms", settle_ms, 0)
-                source = WatchedFileSource(text("path", path), format, **options)
+                source = WatchedFileSource(path, format, **options)
         except ConnectorError as error:
             raise type(error)(f"source {name!r}: {error}") from error.__cause__
         except Exception as error:
@@ -111,12 +112,12 @@ class FileSources(Beginnings):
         return self._start(source, name, parallelism)
 
     @known_arguments(first=1, also=FileOptions.__annotations__)
-    def from_parquet(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
+    def from_parquet(self, path: AnyPath, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`."""
         return self.from_files(path, "parquet", **options)
 
     @known_arguments(first=1, also=CsvOptions.__annotations__, elsewhere=_OF_PANDAS)
-    def from_csv(self, path: str, **options: Unpack[CsvOptions]) -> DataStream:
+    def from_csv(self, path: AnyPath, **options: Unpack[CsvOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns.
 
         Types are guessed from the first megabyte, where a value such as 01234 makes its column text; one that comes
@@ -125,11 +126,20 @@ class FileSources(Beginnings):
         return self.from_files(path, "csv", **options)
 
     @known_arguments(first=1, also=FileOptions.__annotations__)
-    def from_jsonl(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
+    def from_jsonl(self, path: AnyPath, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; an absent field is None."""
         return self.from_files(path, "jsonl", **options)
 
     @known_arguments(first=1, also=LineOptions.__annotations__)
-    def from_text(self, path: str, **options: Unpack[LineOptions]) -> DataStream:
+    def from_text(self, path: AnyPath, **options: Unpack[LineOptions]) -> DataStream:
         """As `from_files`: a record is a Row with one line of UTF-8, without its end, `row.line`."""
         return self.from_files(path, "text", **options)
+
+
+def _checked(path: object) -> str:
+    if isinstance(path, list | tuple | set):
+        raise InvalidSetting(
+            f"path: wanted one path or URL, found {path!r:.80}: several files are a folder, or a glob as in "
+            "'data/*.csv'; else join their streams, as in env.from_csv(first).union(env.from_csv(second))"
+        )
+    return checked_path("path", path)

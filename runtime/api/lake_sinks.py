@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any, Unpack
 
 from ...messages.known_names import known_arguments
+from ...state.file_locations import AnyPath
 from ..connectors.lakes.delta_sink import DeltaSink
 from ..connectors.lakes.iceberg_sink import IcebergSink
 from ..connectors.lakes.lake_sink import LakeSink
@@ -23,7 +24,7 @@ class LakeSinks(Ends[End]):
     @known_arguments(first=1)
     def to_delta(
         self,
-        path: str,
+        path: AnyPath,
         *,
         name: str | None = None,
         parallelism: int | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...messages.known_names import known_arguments
+from ...state.file_locations import AnyPath
 from ..connectors.lakes.delta_source import DeltaSource
 from ..connectors.lakes.iceberg_source import IcebergSource
 from .beginnings import Beginnings
@@ -18,7 +19,7 @@ class LakeSources(Beginnings):
     @known_arguments(first=1)
     def from_delta(
         self,
-        path: str,
+        path: AnyPath,
         *,
         records_per_second: float | None = None,
         name: str | None = None,

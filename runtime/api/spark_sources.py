@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...messages.known_names import known_arguments
-from ...state.file_locations import absolute, protocol_of
+from ...state.file_locations import AnyPath, absolute, protocol_of
 from ..connectors.spark.stream_query import SparkStream
 from ..connectors.spark.stream_source import SparkStreamSource
 from .beginnings import Beginnings
-from .checks import at_least, at_least_or_none, one_of, rate, text, yes_or_no
+from .checks import at_least, at_least_or_none, one_of, path, rate, yes_or_no
 from .errors import InvalidSetting
 from .schemas import streaming_schema
 from .stream import DataStream
@@ -25,7 +25,7 @@ class SparkSources(Beginnings):
         self,
         dataframe: Any,
         *,
-        spool_dir: str | None = None,
+        spool_dir: AnyPath | None = None,
         trigger_ms: int | None = None,
         available_now: bool = False,
         output_mode: str = "append",
@@ -60,7 +60,7 @@ class SparkSources(Beginnings):
         )
         source = SparkStreamSource(
             schema,
-            "" if spool_dir is None else absolute(local(text("spool_dir", spool_dir))),
+            "" if spool_dir is None else absolute(local(path("spool_dir", spool_dir))),
             bounded=available_now,
             records_per_second=rate(records_per_second),
             **self._batching(),

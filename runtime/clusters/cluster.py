@@ -31,6 +31,7 @@ from ...messages import (
     SubmitJob,
 )
 from ...messages.known_names import known_arguments
+from ...state.file_locations import AnyPath
 from ..api.environment import StreamEnvironment
 from ..api.translation import DataFrameBinding, Translation, translate
 from ..high_availability.kept_jobs import TakenOver
@@ -46,6 +47,7 @@ from .closing import cancel_all, tidy_up
 from .cluster_programs import ClusterPrograms, SubmittedProgram
 from .cluster_settings import ClusterSettings
 from .configuration import Configuration, as_text
+from .earlier_checkpoints import warn_of_earlier_checkpoints
 from .job_client import JobClient, disposed_path
 from .job_figures import ANSWER_SECONDS
 from .job_future import JobFuture
@@ -56,7 +58,7 @@ from .leading import leading
 from .metric_reporters import MetricReporters
 from .module_path import searched_folders
 from .module_sources import with_sources
-from .paths import AnyPath, looked_at_here, savepoint_at
+from .paths import looked_at_here, savepoint_at
 from .preload import warm_up_of
 from .resuming import SAVEPOINT, to_be_resumed, warn_of_no_name
 from .stream_queries import StreamQueries
@@ -300,6 +302,8 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         with looked_at_here(from_savepoint):
             submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
         translation.warn(submitted, self._runs_on_this_machine(), self._submitted)
+        if resume is None and from_savepoint is None:
+            warn_of_earlier_checkpoints(graph, self._open_storage(directory), self._submitted)
         handle = self._hold(translation, submitted, stop_call)
         handle._is_resumed = resume is not None
         self._queries.begin(translation.queries, handle)

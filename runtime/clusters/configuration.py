@@ -69,6 +69,10 @@ class Configuration:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Configuration:
         """Raises InvalidConfiguration."""
+        if not isinstance(given, Mapping):
+            raise InvalidConfiguration(
+                f"config: wanted settings, as in config={{'recovery.mode': 'zookeeper'}}, found {given!r:.80}"
+            )
         settings = as_text(given)
         for key, value in settings.items():
             if key not in KEYS:

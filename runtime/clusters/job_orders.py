@@ -14,10 +14,11 @@ from ...messages import (
     StopWithSavepoint,
     TriggerSavepoint,
 )
+from ...state.file_locations import AnyPath
 from .asked_job import AskedJob
 from .job_client import checkpoint_failure, checkpoint_taken, savepoint_failure, savepoint_path
 from .job_future import JobFuture
-from .paths import AnyPath, target_folder
+from .paths import target_folder
 
 
 class JobOrders(AskedJob):

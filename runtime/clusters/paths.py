@@ -14,10 +14,9 @@ from contextlib import contextmanager, suppress
 from ...actors.errors import CannotRestore
 from ...state.checkpoints.savepoint_store import is_pointer
 from ...state.errors import MissingState, OutsideRoot
-from ...state.file_locations import is_url
+from ...state.file_locations import AnyPath, is_url
 from ..api.errors import InvalidSetting
 
-AnyPath = str | os.PathLike[str]
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

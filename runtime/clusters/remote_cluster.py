@@ -56,6 +56,7 @@ from ...messages import (
     VertexBackPressureReport,
 )
 from ...messages.known_names import known_arguments
+from ...state.file_locations import AnyPath
 from ..api.checks import finite_ms
 from ..system import ActorSystem, CurveKeys
 from ..system.errors import InvalidAddress
@@ -69,7 +70,7 @@ from .job_figures import SAMPLE_SECONDS, FlameKind, check_flame_kind
 from .job_future import JobFuture
 from .leader_line import AnswerLost, LeaderLine, NoLeader
 from .outlet import Outlet
-from .paths import AnyPath, savepoint_at, target_folder
+from .paths import savepoint_at, target_folder
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused
 from .watermark_explanation import WatermarkExplanation, explain, explain_all
 from .web import list_soon

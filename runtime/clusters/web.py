@@ -15,6 +15,7 @@ from ...actors.context import Ref
 from ...actors.errors import ActorError, NotRestartable, UnknownJob
 from ...messages import JobList, JobSummary, JobWatermarks, ListJobs, MessageError
 from ...state.errors import StateError
+from ...state.file_locations import AnyPath
 from ...state.job_history import JobHistory
 from ..api.errors import InvalidSetting
 from ..system import ActorFuture, ActorSystem
@@ -26,7 +27,6 @@ from .async_twin import Blocking
 from .cluster_settings import ClusterSettings
 from .job_errors import JobLost
 from .job_future import JobFuture
-from .paths import AnyPath
 from .remote_errors import KeyRefused, NoAnswer, NoJobManager, Refused, RemoteError
 from .watermark_explanation import WatermarkExplanation, explain_all
 

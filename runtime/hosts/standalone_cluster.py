@@ -22,16 +22,18 @@ from ...actors.job_graph import slots_needed
 from ...messages import HostList, JobId, JobSubmitted, SubmitJob
 from ...messages.known_names import known_arguments
 from ...state import CheckpointStorage
+from ...state.file_locations import AnyPath
 from ..api.checks import at_least
 from ..api.environment import StreamEnvironment
 from ..api.errors import ClusterTooSmall, InvalidProgram
 from ..api.translation import Translation, translate
 from ..clusters.async_twin import async_twin
 from ..clusters.client import Client, FollowingClient
+from ..clusters.earlier_checkpoints import warn_of_earlier_checkpoints
 from ..clusters.job_handle import JobHandle
 from ..clusters.module_path import searched_folders
 from ..clusters.module_sources import with_sources
-from ..clusters.paths import AnyPath, savepoint_at
+from ..clusters.paths import savepoint_at
 from ..clusters.preload import warm_up_of
 from ..clusters.remote_cluster import expect
 from ..clusters.remote_errors import Refused
@@ -117,11 +119,14 @@ class StandaloneCluster(HostsClient):
             graph, processes, slots, path, allow_non_restored_state, folder, resume is not None, stored, anyway
         )
         try:
-            return self._submit(wanted, translation)
+            handle = self._submit(wanted, translation)
         except Refused:
             with contextlib.suppress(OSError):
                 programs.delete(stored)
             raise
+        if resume is None and from_savepoint is None:
+            warn_of_earlier_checkpoints(graph, CheckpointStorage(graph.checkpoints.directory))
+        return handle
 
     submit_async = async_twin(submit)
 

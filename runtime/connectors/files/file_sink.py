@@ -38,7 +38,7 @@ from ....messages import CheckpointId, JobId, Predecessor
 from ....messages.absent import name_absent
 from ....messages.known_names import known_arguments
 from ....state import DurableFiles, OperatorListState
-from ....state.file_locations import absolute
+from ....state.file_locations import AnyPath, absolute
 from ...system.this_process import this_process
 from ..errors import UnusableOutput
 from .committed_files import fingerprint, others_than, slug
@@ -94,7 +94,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
 
     @known_arguments("FileSink", first=1)
     def __init__(
-        self, path: str, format: str = "parquet", schema: pa.Schema | None = None, *, shared: bool = False
+        self, path: AnyPath, format: str = "parquet", schema: pa.Schema | None = None, *, shared: bool = False
     ) -> None:
         if format not in WRITE_FORMATS:
             raise ValueError(f"format: wanted one of {', '.join(FILE_FORMATS)}, found {format!r}")

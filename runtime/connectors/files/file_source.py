@@ -18,7 +18,7 @@ from ....actors.flow.records import column_problem, conform
 from ....messages import those_there_are
 from ....messages.shown import columns_shown
 from ....state import DurableFiles
-from ....state.file_locations import absolute
+from ....state.file_locations import AnyPath, absolute
 from ..errors import InputChanged, NoInput, UnreadableFile, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS
 from .csv_guess import as_text, check_guess, csv_form, warn_of_texts
@@ -49,7 +49,7 @@ class FileSource(SplitSource):
 
     def __init__(
         self,
-        path: str,
+        path: AnyPath,
         format: str = "parquet",
         *,
         columns: Sequence[str] | None = None,

@@ -22,7 +22,7 @@ import pyarrow as pa
 from ....actors.flow.records import column_problem, conform
 from ....actors.operators.patience import RETRY_MS
 from ....state import DurableFiles
-from ....state.file_locations import absolute
+from ....state.file_locations import AnyPath, absolute
 from ..errors import ConnectorError, NoInput, OffsetMismatch, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS, PacedSource, divided
 from .csv_guess import as_text, check_guess, csv_form, warn_of_texts
@@ -61,7 +61,7 @@ class WatchedFileSource(PacedSource):
 
     def __init__(
         self,
-        path: str,
+        path: AnyPath,
         format: str = "parquet",
         *,
         watch_ms: float = WATCH_MS,
@@ -75,10 +75,10 @@ class WatchedFileSource(PacedSource):
         encoding: str = "utf8",
     ) -> None:
         super().__init__(batch_rows, records_per_second)
-        if "**" in path:
-            raise ValueError(f"path: wanted a * for each level of folders, found ** in {path!r}")
-        form = csv_form(format, null_values, delimiter, encoding)
         self.path = absolute(path)
+        if "**" in self.path:
+            raise ValueError(f"path: wanted a * for each level of folders, found ** in {str(path)!r}")
+        form = csv_form(format, null_values, delimiter, encoding)
         self.format = format
         self.watch_ms = watch_ms
         self.settle_ms = (0.0 if is_object_store(self.path) else SETTLE_MS) if settle_ms is None else settle_ms

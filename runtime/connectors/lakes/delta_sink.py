@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....actors.operators.marker import Marker
-from ....state.file_locations import absolute
+from ....state.file_locations import AnyPath, absolute
 from ..errors import check_extra, require
 from .delta_files import file_name, text_of, write_file
 from .delta_table import (
@@ -61,7 +61,7 @@ class DeltaSink(LakeSink):
 
     def __init__(
         self,
-        path: str,
+        path: AnyPath,
         *,
         schema: pa.Schema | None = None,
         partition_by: str | Sequence[str] = (),

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from ....state.file_locations import absolute
+from ....state.file_locations import AnyPath, absolute
 from ..errors import check_extra
 from .delta_files import DataFile, read_file, text_of
 from .delta_table import Options, TableFiles, arrow_schema, check_readable, open_table, reached, to_look
@@ -31,7 +31,7 @@ class DeltaSource(LakeSource):
 
     def __init__(
         self,
-        path: str,
+        path: AnyPath,
         *,
         version: int | None = None,
         watch_ms: float | None = None,

@@ -135,3 +135,8 @@ def test_a_number_may_be_a_number(tmp_path: Path, value: Any) -> None:
 def test_another_value_that_is_no_text_is_refused(key: str, value: Any) -> None:
     with pytest.raises(InvalidConfiguration, match=f"{key} must be .*, found {value!r}"):
         Configuration.of({key: value})
+
+
+def test_a_file_of_settings_is_refused_as_config() -> None:
+    with pytest.raises(InvalidConfiguration, match=r"^config: wanted settings, as in config=\{'recovery.mode'.*found"):
+        Configuration.of(Path("understudy.yaml"))  # type: ignore[arg-type]
