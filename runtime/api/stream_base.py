@@ -16,7 +16,7 @@ from .elsewhere import NO_RECORDS, OF_SINKS, instead_of, new_column, without_gue
 from .errors import InvalidProgram
 from .schemas import common_schema, declared_schema, output_schema
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
-from .streams_shown import NO_LENGTH, NO_TRUTH, node_shown, stream_shown
+from .streams_shown import NO_LENGTH, node_shown, stream_shown
 
 if TYPE_CHECKING:
     from typing import Self
@@ -90,8 +90,8 @@ class StreamBase(Named):
         def __len__(self) -> NoReturn:
             raise TypeError(NO_LENGTH)
 
-        def __bool__(self) -> NoReturn:  # it would be true also of a stream without a record
-            raise TypeError(NO_TRUTH)
+        def __bool__(self) -> bool:  # as of any object, `if stream:` asks whether there is one; not for its length
+            return True
 
     def async_settings(self, **changes: Any) -> Self:
         """How the coroutines of the operator that emits this stream run: the fields of AsyncSettings, as in

@@ -1,4 +1,4 @@
-"""streams_shown: a stream as `print`, an f-string or a debugger shows it, and the texts about `len` and `if stream`."""
+"""streams_shown: a stream as `print`, an f-string or a debugger shows it, and the text about `len`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,6 @@ NO_LENGTH: Final = (
     "a stream has no records before its job runs, and so no number of them: write "
     "key_by(...).aggregate(count=Count()) for their number; or end it with collect(name='rows'), and "
     "len(job.results('rows')) behind job.wait() is it"
-)
-NO_TRUTH: Final = (
-    "a stream is neither true nor false, as it has no records before its job runs: write `if stream is not None` to "
-    "ask whether there is a stream, and filter(...) for a condition on each record"
 )
 
 

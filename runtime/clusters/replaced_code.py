@@ -14,8 +14,8 @@ from typing import Any
 from ...messages.syntax_trees import module_tree
 
 _MOCKS = "unittest.mock"
-_DEFINED = re.compile(rb"^([ \t]*[@)].*\n)?[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([^\s(:]+)", re.MULTILINE)
-"""And the line before it, if that is of a decorator."""
+_DEFINED = re.compile(rb"^([ \t]*@.*\n)?[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([^\s(:\[]+)", re.MULTILINE)
+"""And the line before it, if a decorator begins there."""
 
 
 def replaced_in(module: ModuleType, text: Callable[[], bytes]) -> list[str]:

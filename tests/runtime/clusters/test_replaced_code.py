@@ -114,6 +114,24 @@ def test_a_file_is_parsed_only_for_a_name_that_it_defines_without_a_decorator(
     assert found(module) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "limits = dict(\n    a=1,\n)\ndef found(n):\n    return n\n",
+        "async  def found(n):\n    return n\n",
+        pytest.param(
+            "def found[T](n: T) -> T:\n    return n\n",
+            marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="there is no such syntax before 3.12"),
+        ),
+    ],
+)
+def test_however_a_definition_is_written(text: str) -> None:
+    module = ModuleType("service_of_test")
+    exec(text, vars(module))
+    vars(module)["found"] = fake
+    assert replaced_in(module, text.encode) == ["found"]
+
+
 def test_a_mock_that_the_module_has_made_itself_is_left_alone(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
