@@ -149,11 +149,8 @@ class _Call:
     def _meant_by(self, value: Any) -> str:
         """The option that a value is for which has no place in the call of an operator; "" where none is known."""
         if type(value) is str:
-            return "how" if value in _WAYS_TO_JOIN and "how" in self._known else "name"
+            return "how" if "how" in self._known else "name"
         return "parallelism" if type(value) is int and value > 0 else ""
-
-
-_WAYS_TO_JOIN = ("inner", "left", "right", "full")
 
 
 def _written(parameter: inspect.Parameter) -> str:

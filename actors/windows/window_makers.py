@@ -16,21 +16,27 @@ from .errors import InvalidWindow
 
 _LATENESS = "windows are kept for late records by .allowed_lateness(minutes=1), behind window(...)"
 _FROM_1970 = "windows begin at multiples of their size since 1970-01-01 00:00 UTC: write offset_ms=... to shift them"
-_SIZE = "the size comes first, and without a name"
-_ELSEWHERE = {
-    **dict.fromkeys(("grace", "grace_ms", "grace_period", "expires", "allowed_lateness", "lateness"), _LATENESS),
-    **dict.fromkeys(("align_to", "start", "start_time", "startTime", "origin", "offset"), _FROM_1970),
-    **dict.fromkeys(("length", "size_ms", "duration", "duration_ms", "width"), _SIZE),
-    **dict.fromkeys(("timezone", "zone"), "write tz=..."),
+_LATE = dict.fromkeys(("grace", "grace_ms", "grace_period", "expires", "allowed_lateness", "lateness"), _LATENESS)
+_SIZES = ("length", "size_ms", "duration", "duration_ms", "width")
+_ORIGINS = ("align_to", "start", "start_time", "startTime", "origin", "offset")
+_ZONES = ("timezone", "zone")
+_PLACED = _LATE | dict.fromkeys(_ORIGINS, _FROM_1970) | dict.fromkeys(_ZONES, "write tz=...")
+_TUMBLES = _PLACED | dict.fromkeys(_SIZES, "the size comes first, and without a name")
+_SLIDES = _PLACED | {
+    **dict.fromkeys((*_SIZES, "slide_ms"), "write size=... and slide=..., each a timedelta or a number of ms"),
+    **dict.fromkeys(("period", "step", "step_ms", "advance", "advance_by", "hop"), "write slide=..."),
+}
+_SESSIONS = _LATE | {
+    **dict.fromkeys((*_ORIGINS, "offset_ms", *_ZONES, "tz"), "leave it out: a session begins with its first record"),
+    **dict.fromkeys((*_SIZES, "size"), "the gap comes first, and without a name"),
 }
 """Of Faust, Kafka Streams, Beam, Bytewax, Spark and Quix."""
-_SLIDES = _ELSEWHERE | dict.fromkeys(("period", "step", "step_ms", "advance", "advance_by", "hop"), "write slide=...")
 
 _duration_ms = partial(duration_ms, error=InvalidWindow)
 _whole_ms = partial(whole_ms, error=InvalidWindow)
 
 
-@known_arguments(elsewhere=_ELSEWHERE, example="tumbling(minutes=1)")
+@known_arguments(elsewhere=_TUMBLES, example="tumbling(minutes=1)")
 def tumbling(
     size: Duration | None = None,
     *,
@@ -84,7 +90,7 @@ def cumulative(
     return Cumulative(size_ms, step_ms, _whole_ms("cumulative: offset_ms", offset_ms), tz, time, written)
 
 
-@known_arguments(elsewhere=_ELSEWHERE, example="session(minutes=30)")
+@known_arguments(elsewhere=_SESSIONS, example="session(minutes=30)")
 def session(gap: Gap | None = None, *, time: Time = "event", **units: Unpack[Units]) -> Sessions:
     """Windows of activity, which end when a key has had no record for the gap: `session(minutes=30)`. `gap` may be a
     function of the record.

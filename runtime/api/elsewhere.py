@@ -11,6 +11,7 @@ from typing import Final
 
 from ...messages.known_names import meant
 from . import elsewhere_by_habit as by_habit
+from .advice import BY_KEY, UNTYPED
 
 _AGGREGATE: Final = "write key_by(...).aggregate({name}={kind}) in its place"
 _SUBMIT: Final = "write `with LocalCluster() as cluster: cluster.submit(env).wait()` in its place"
@@ -22,7 +23,6 @@ _ORDER: Final = (
     "a stream has no end to sort at: sort what job.results(...) gives, or write key_by(...).top_n(n, by=...)"
 )
 _ONE_EACH: Final = "write key_by(...).deduplicate() in its place"
-_BY_KEY: Final = "write key_by(...).process(...) with a KeyedOperator, whose ValueState holds what is kept per key"
 _SOME: Final = (
     "write process(...) with `async def process_batch(self, records, out)` and async_settings(batch_size=100, "
     "batch_wait_ms=5_000), or window_all(...) or key_by(...).window(...) with a trigger: docs/coming-from.md"
@@ -57,7 +57,6 @@ NO_RECORDS: Final = (
 """To who goes through a stream, as in `for record in stream`, `async for` or `stream[0]`."""
 
 _OF_WINDOWS: Final = "it goes between window(...) and aggregate, reduce or process"
-_UNTYPED: Final = "leave it out: types of records are not declared"
 
 OF_STREAMS: Final[Mapping[str, str]] = {
     **by_habit.OF_STREAMS,
@@ -89,13 +88,13 @@ OF_STREAMS: Final[Mapping[str, str]] = {
     "merge": "write union(other) for the records of both, or key_by(...).join(other.key_by(...)) for those that meet",
     "concat": "write union(other) in its place",
     "flatten": "write union(other) in its place, or flat_map(...) for records that are lists",
-    "stateful_map": _BY_KEY,
-    "stateful_flat_map": _BY_KEY,
-    "stateful": _BY_KEY,
-    "stateful_batch": _BY_KEY,
-    "process_values": _BY_KEY,
-    "transform": _BY_KEY,
-    "transform_values": _BY_KEY,
+    "stateful_map": BY_KEY,
+    "stateful_flat_map": BY_KEY,
+    "stateful": BY_KEY,
+    "stateful_batch": BY_KEY,
+    "process_values": BY_KEY,
+    "transform": BY_KEY,
+    "transform_values": BY_KEY,
     "take": _SOME,
     "batch": _SOME,
     "buffer": _SOME,
@@ -165,7 +164,7 @@ OF_STREAMS: Final[Mapping[str, str]] = {
     "count_window_all": "write window_all(count_window(n)) in its place",
     "time_window": "write window(tumbling(minutes=1)) in its place",
     "time_window_all": "write window_all(tumbling(minutes=1)) in its place",
-    "as_queryable_state": "write process(...) with a KeyedOperator: what its on_receive returns answers job.ask(...)",
+    "as_queryable_state": "write process(...) with a KeyedOperator: job.ask(...) gets what its on_receive returns",
     "set_max_parallelism": "it is one for all operators: write StreamEnvironment(max_parallelism=...)",
     "start_new_chain": _CHAINED,
     "disable_chaining": _CHAINED,
@@ -179,8 +178,8 @@ OF_STREAMS: Final[Mapping[str, str]] = {
     "global_": "write parallelism=1 in the next call, as in map(f, parallelism=1)",
     "forward": "it is so where both have one parallelism and nothing else is said",
     "project": _MAP,
-    "map_with_state": _BY_KEY,
-    "flat_map_with_state": _BY_KEY,
+    "map_with_state": BY_KEY,
+    "flat_map_with_state": BY_KEY,
     "write_as_text": _FILES,
     "write_as_csv": _FILES,
     "trigger": _OF_WINDOWS,
@@ -190,8 +189,11 @@ OF_STREAMS: Final[Mapping[str, str]] = {
     "discarding": _OF_WINDOWS,
     "retracting": _OF_WINDOWS,
     "side_output_late_data": "late records are read of the results, as in late = windows.aggregate(...).late",
-    "returns": _UNTYPED,
-    "get_type": _UNTYPED,
+    "unordered_wait": "write map(fetch).async_settings(ordered=False) in its place, with an `async def fetch`",
+    "ordered_wait": "write map(fetch).async_settings(ordered=True) in its place, with an `async def fetch`",
+    "print_to_err": "write print() in its place",
+    "returns": UNTYPED,
+    "get_type": UNTYPED,
 }
 
 OF_ENVIRONMENTS: Final[Mapping[str, str]] = {

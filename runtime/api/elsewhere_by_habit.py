@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from .advice import BY_KEY, UNTYPED
+
 _KEYED: Final = "write key_by(...) in its place"
 _MAP: Final = "write map(...) in its place"
-_BY_KEY: Final = "write key_by(...).process(...) with a KeyedOperator, whose ValueState holds what is kept per key"
 _WINDOWS_AT_END: Final = "a window gives one result when it ends, and others earlier only if a trigger says so"
 _AGGREGATE: Final = "write key_by(...).aggregate(total=Sum('n'), best=Max('n')) in its place"
 _WINDOW: Final = "write key_by(...).window(tumbling(minutes=1)) in its place"
@@ -24,7 +25,7 @@ _IN_WINDOWS: Final = "write key_by(...).window_join(other.key_by(...), tumbling(
 _AS_OF: Final = "write key_by(...).temporal_join(versions.key_by(...)) in its place"
 _LOOK_UP: Final = "write lookup_join(table, on='id') in its place"
 _BATCHES: Final = "write map_batches(...) in its place, whose function gets Arrow batches"
-_GROUPS: Final = f"{_BY_KEY}; its process gets one record at a time"
+_GROUPS: Final = f"{BY_KEY}; its process gets one record at a time"
 _EFFECTS: Final = "write sink_to(...) with a LedgerSink or an IdempotentSink: map would write again after a failure"
 _LOOK: Final = "write print() in its place, or map(...) with a function that returns its record"
 _KEPT: Final = "leave it out: a stream may be read by any number of others"
@@ -34,13 +35,13 @@ OF_STREAMS: Final[Mapping[str, str]] = {
     # Kafka Streams
     "group_by_key": f"{_KEYED}, and windows, aggregate or process behind it; Beam's GroupByKey of windows is process",
     "filter_not": "write filter(lambda record: not ...) in its place",
-    "flat_transform": _BY_KEY,
-    "flat_transform_values": _BY_KEY,
-    "cogroup": "write first.key_by(...).union(...) or first.key_by(...).co_group(second.key_by(...), ...) in its place",
+    "flat_transform": BY_KEY,
+    "flat_transform_values": BY_KEY,
+    "cogroup": "write first.union(second).key_by(...) in its place, and aggregate or process behind it",
     "grace": "it goes between window(...) and aggregate, reduce or process: .allowed_lateness(minutes=1)",
     "emit_strategy": _WINDOWS_AT_END,
     "values": "records have no key beside them: the key is what key_by(...) says",
-    "queryable_store_name": "what the on_receive of a KeyedOperator returns answers job.ask(...)",
+    "queryable_store_name": "job.ask(...) gets what on_receive of a KeyedOperator returns",
     # Bytewax
     "redistribute": "write rebalance() in its place",
     "inspect_debug": _LOOK,
@@ -92,13 +93,13 @@ OF_STREAMS: Final[Mapping[str, str]] = {
     "combine_per_key": _AGGREGATE,
     "combine_globally": "write window_all(...).aggregate(...) in its place",
     "par_do": "write map(...), flat_map(...), or process(...) with an Operator",
-    "with_output_types": "leave it out: types of records are not declared",
+    "with_output_types": UNTYPED,
     "with_timestamps": "write assign_timestamps(column_or_function, bounded_out_of_orderness(seconds=5))",
     # Faust
     "events": "a stream has no events beside its records: write map(...) or process(...)",
     "items": "records have no key beside them: the key is what key_by(...) says",
     "noack": "leave it out: checkpoints hold where each source is",
-    "enumerate": _BY_KEY,
+    "enumerate": BY_KEY,
     "combine": "write union(other) in its place, or connect(other) for both in one operator",
     "relative_to_now": 'write window(tumbling(minutes=1, time="processing")) behind key_by',
     "relative_to_field": "write assign_timestamps(field, bounded_out_of_orderness(seconds=5)) before key_by",
@@ -119,10 +120,6 @@ OF_STREAMS: Final[Mapping[str, str]] = {
     "windowby": _WINDOW,
     "update_rows": _TWO_TABLES,
     "update_cells": _TWO_TABLES,
-    # Flink
-    "unordered_wait": "write map(fetch).async_settings(ordered=False) in its place, with an `async def fetch`",
-    "ordered_wait": "write map(fetch).async_settings(ordered=True) in its place, with an `async def fetch`",
-    "print_to_err": "write print() in its place",
 }
 
 _ONE_EACH_RECORD: Final = (
@@ -147,7 +144,7 @@ OF_WINDOWS: Final[Mapping[str, str]] = {
 }
 
 _TICKS: Final = "write generate(lambda tick: tick, records_per_second=0.2) for ticks: docs/coming-from.md"
-_ASKED: Final = "what the on_receive of a KeyedOperator returns answers job.ask(...): docs/service.md"
+_ASKED: Final = "job.ask(...) gets what on_receive of a KeyedOperator returns: docs/service.md"
 
 OF_ENVIRONMENTS: Final[Mapping[str, str]] = {
     "set_table": "state is in operators: a KeyedOperator with a MapState; docs/coming-from.md",

@@ -7,6 +7,7 @@ so the same environment can be submitted again and gives another job.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any, TypedDict, Unpack, overload
 
@@ -60,6 +61,7 @@ the job within seconds. Flink begins with 1000.
 _ELSEWHERE = dict.fromkeys(("rate", "rows_per_second", "per_second"), "write records_per_second=...")
 """Options of sources in other libraries. Flink: rowsPerSecond."""
 
+_NUMBER = re.compile(r"\s*[-+]?[\d_.]+\s*")
 _NAMED = "the name of a job is given to submit, as in cluster.submit(env, name='orders')"
 _AGAIN = "a job that is started again goes on from there by cluster.submit(env, name='orders', resume='latest')"
 _OF_SOURCES = "it is given to each source, as in from_kafka(topic, 'host:9092')"
@@ -163,7 +165,7 @@ class StreamEnvironment(
         watermark_warn_ms: int | None = 10_000,
     ) -> None:
         if isinstance(parallelism, str):
-            raise InvalidSetting(f"parallelism: wanted an integer of at least 1, found {parallelism!r:.80}: {_NAMED}")
+            raise InvalidSetting(_no_parallelism(parallelism))
         self.parallelism = at_least_or_none("parallelism", parallelism, 1)
         groups = 128 if max_parallelism is None else max_parallelism
         self.max_parallelism = at_least("max_parallelism", groups, 1, MAX_PARALLELISM)
@@ -375,3 +377,8 @@ def _restart_strategy(given: RestartStrategyConfig | None, checkpointing: bool) 
             f"found {given!r:.80}"
         )
     return given
+
+
+def _no_parallelism(text: str) -> str:
+    wanted = f"parallelism: wanted an integer of at least 1, found {text!r:.80}"
+    return wanted if _NUMBER.fullmatch(text) else f"{wanted}: {_NAMED}"

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from .advice import OF_A_TOPIC, OWN_SINK, OWN_SOURCE
+
 _FACE: Final = "write StreamEnvironment(...), env.from_kafka(...) and the like: docs/coming-from.md"
 _STREAM: Final = "a stream is a DataStream, as env.from_kafka(...) gives it, with methods such as map and key_by"
 _KEYED: Final = "subclass KeyedOperator, with process(record, out), and use it behind key_by"
 _STORE: Final = "state is declared in a KeyedOperator, as in total = ValueState(int, default=0): docs/state.md"
 _PLAIN: Final = "give map, filter or flat_map a function; an Operator with open and process can hold clients"
-_SOURCE: Final = "subclass Source, with poll, offset and seek: docs/connectors/your-own.md"
-_SINK: Final = "subclass LedgerSink, IdempotentSink or TwoPhaseCommitSink: docs/connectors/your-own.md"
 _TUMBLING: Final = "write tumbling(minutes=1)"
 _SLIDING: Final = "write sliding(size, slide)"
 _SESSION: Final = "write session(minutes=5)"
@@ -23,19 +23,16 @@ _TRIGGER: Final = "write .trigger(any_of(event_time(), count(100))) and the like
 _TIMERS: Final = "a KeyedOperator sets timers by self.timers.at_event_time(ms), and defines on_timer(timer, out)"
 _TIME: Final = "write assign_timestamps(column_or_function, bounded_out_of_orderness(seconds=5))"
 _UNTYPED: Final = "types of records are not declared: docs/records.md"
-_FORMAT: Final = "a topic has format=..., as in from_kafka(topic, servers, format='json'): docs/connectors/kafka.md"
 _AGGREGATE: Final = "subclass AggregateFunction, or write named aggregates, as in aggregate(total=Sum('n'))"
 _LEFT_OUT: Final = "leave it out; operators have name= and uid(...)"
 _JOIN: Final = "write interval_join(other, lower_ms, upper_ms), or window_join(other, tumbling(minutes=1))"
 _SUPPRESS: Final = "leave it out: a window gives one result when it ends"
-_ASK: Final = "what the on_receive of a KeyedOperator returns answers job.ask(...): docs/service.md"
+_ASK: Final = "job.ask(...) gets what on_receive of a KeyedOperator returns: docs/service.md"
 _TEST: Final = "write understudy.testing.OperatorHarness, or assert_exactly_once(build) for a whole job"
 _SUBMIT: Final = "write `with LocalCluster() as cluster: cluster.submit(env).wait()`, or `understudy run app.py:build`"
 _LOG: Final = "write env.from_collection([...]) to begin with, and stream.collect(name='out') to end with"
 _RECOVERY: Final = "write StreamEnvironment(checkpoint_dir=...), and cluster.submit(env, name='x', resume='latest')"
 _BROADCAST: Final = "docs/coming-from.md has a KeyedOperator with rules, for keyed.connect(rules.broadcast())"
-_CEP: Final = "there is no CEP: a pattern is a KeyedOperator with timers; docs/coming-from.md"
-_START: Final = "write start='earliest' or 'latest' in from_kafka(...)"
 
 
 def _each(text: str, names: str) -> dict[str, str]:
@@ -97,9 +94,9 @@ _BEAM: Final = (
 _BYTEWAX: Final = (
     _each(_LOG, "TestingSource TestingSink")
     | _each("write stream.print()", "StdOutSink")
-    | _each(_SOURCE, "FixedPartitionedSource StatefulSourcePartition StatelessSourcePartition DynamicSource")
-    | _each(_SOURCE, "SimplePollingSource")
-    | _each(_SINK, "DynamicSink StatelessSinkPartition StatefulSinkPartition FixedPartitionedSink")
+    | _each(OWN_SOURCE, "FixedPartitionedSource StatefulSourcePartition StatelessSourcePartition DynamicSource")
+    | _each(OWN_SOURCE, "SimplePollingSource")
+    | _each(OWN_SINK, "DynamicSink StatelessSinkPartition StatefulSinkPartition FixedPartitionedSink")
     | _each(_TIME, "EventClock")
     | _each('write tumbling(minutes=1, time="processing")', "SystemClock")
     | _each(_TUMBLING, "TumblingWindower")
@@ -107,7 +104,7 @@ _BYTEWAX: Final = (
     | _each(_SESSION, "SessionWindower")
     | _each("write env.from_csv(path)", "CSVSource")
     | _each("write FileSink(path)", "DirSink")
-    | _each(_FORMAT, "KafkaSinkMessage KafkaSourceMessage")
+    | _each(OF_A_TOPIC, "KafkaSinkMessage KafkaSourceMessage")
     | _each(_KEYED, "StatefulBatchLogic StatefulLogic WindowLogic")
     | _each(_SUBMIT, "cluster_main cli_main run_main")
     | _each(_RECOVERY, "RecoveryConfig")
@@ -117,37 +114,13 @@ _FAUST_AND_QUIX: Final = (
     _each("records are plain dicts, dataclasses and others: docs/records.md", "Record")
     | _each(_STREAM, "Stream StreamT StreamingDataFrame")
     | _each("write a stream: env.from_kafka(...).map(...), whose functions may be `async def`", "Agent")
-    | _each(_FORMAT, "Topic Schema")
+    | _each(OF_A_TOPIC, "Topic Schema")
     | _each("write env.from_inlet(name), and job.inlet(name).send(record)", "Channel")
     | _each(_FACE, "Application")
     | _each(_SUBMIT, "Worker")
     | _each(_STORE, "State")
-    | _each(_SINK, "BatchingSink")
+    | _each(OWN_SINK, "BatchingSink")
     | _each('write FileSink("out", format="csv")', "CSVSink")
 )
-_MORE_OF_FLINK: Final = (
-    _each(_START, "KafkaOffsetsInitializer OffsetsInitializer")
-    | _each(_FORMAT, "KafkaRecordSerializationSchema KafkaRecordDeserializationSchema JsonRowDeserializationSchema")
-    | _each(_BROADCAST, "BroadcastStream ReadOnlyBroadcastState")
-    | _each("write session(function of the record)", "DynamicEventTimeSessionWindows SessionWindowTimeGapExtractor")
-    | _each("write count_window(n)", "CountTumblingWindowAssigner")
-    | _each("write count_window(n, slide)", "CountSlidingWindowAssigner")
-    | _each(_SINK, "TwoPhaseCommitSinkFunction TwoPhaseCommittingSink StatefulSink SinkWriter")
-    | _each("declare an OperatorListState, and define on_checkpoint(checkpoint_id)", "CheckpointedFunction")
-    | _each("define on_checkpoint_complete(checkpoint_id) in the operator", "CheckpointListener")
-    | _each("write self.timers, self.watermark and self.processing_time() in a KeyedOperator", "TimerService")
-    | _each(_SOURCE, "SourceReader SplitEnumerator SourceSplit")
-    | _each(_CEP, "PatternProcessFunction AfterMatchSkipStrategy")
-    | _each('write StreamEnvironment(retain_checkpoints="on_cancellation")', "ExternalizedCheckpointRetention")
-    | _each('write StreamEnvironment(state_backend="rocksdb")', "RocksDBStateBackend")
-    | _each("write keep_last(n)", "CountEvictor")
-    | _each("write keep_newest(minutes=1)", "TimeEvictor")
-    | _each("write processing_time()", "ProcessingTimeTrigger")
-    | _each(_TIME, "BoundedOutOfOrdernessTimestampExtractor AscendingTimestampExtractor")
-    | _each("write async_settings(retry=Retry(...)) behind map(fetch)", "AsyncRetryStrategies")
-    | _each("write stream.print()", "PrintSinkFunction")
-    | _each("write self.metrics.counter(name)", "IntCounter")
-    | _each("write env.generate(function, count, records_per_second=...)", "DataGeneratorSource RateLimiterStrategy")
-)
 
-BY_HABIT: Final[Mapping[str, str]] = _KAFKA_STREAMS | _SPARK | _BEAM | _BYTEWAX | _FAUST_AND_QUIX | _MORE_OF_FLINK
+BY_HABIT: Final[Mapping[str, str]] = _KAFKA_STREAMS | _SPARK | _BEAM | _BYTEWAX | _FAUST_AND_QUIX

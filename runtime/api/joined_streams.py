@@ -80,12 +80,26 @@ class TableLookups(Generic[S]):
 _KEY = "it is what both are keyed by: write left.key_by({left}).{method}(right.key_by({right}), ...)"
 _SUFFIX = 'write suffix="_right", which columns of the other stream get whose names are taken'
 
+_BOUNDS = "write interval_join(other, lower_ms, upper_ms)"
+_OWN_BOUNDS = "its bounds come second and third, as in interval_join(other, -5_000, 5_000)"
+_WINDOWS = "write window_join(other, tumbling(minutes=1))"
+_SECOND = "windows come second, as in {}(other, tumbling(minutes=1){})"
+_TIMES = {
+    "join": dict.fromkeys(
+        ("within", "within_ms", "windows"), "write window_join(...) or interval_join(...) in its place"
+    ),
+    "interval_join": dict.fromkeys(("within", "within_ms"), _OWN_BOUNDS) | {"windows": _WINDOWS},
+    "window_join": dict.fromkeys(("within", "within_ms"), _BOUNDS) | {"windows": _SECOND.format("window_join", "")},
+    "co_group": {"windows": _SECOND.format("co_group", ", function")},
+}
+"""By method, what Kafka Streams and others take for a join within a time."""
+
 
 def _of_frames(method: str) -> dict[str, str]:
     """What joins of pandas, polars, Spark and Beam take, and how it is written here."""
     one = _KEY.format(left='"id"', right='"id"', method=method)
     each = _KEY.format(left='"id"', right='"other_id"', method=method)
-    suffixes = dict.fromkeys(("suffixes", "rsuffix", "lsuffix"), _SUFFIX)
+    suffixes = dict.fromkeys(("suffixes", "rsuffix", "lsuffix"), _SUFFIX) | _TIMES.get(method, {})
     return dict.fromkeys(("on", "by", "key", "keys"), one) | dict.fromkeys(("left_on", "right_on"), each) | suffixes
 
 

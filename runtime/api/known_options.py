@@ -9,6 +9,7 @@ from typing import Any, TypedDict, TypeVar
 from ...actors.async_calls.settings import AsyncSettings
 from ...messages.known_names import known_arguments, meant
 from ...state.kinds.durations import Units
+from .advice import UNTYPED
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,20 +28,8 @@ class OptionsAndUnits(Options, Units, total=False):
 
 _ACCEPTED = ("schema",)
 """Taken by every operator, and meant for few."""
-_UNTYPED = dict.fromkeys(
-    ("output_type", "result_type", "type_info", "key_type", "value_type"),
-    "leave it out: types of records are not declared",
-)
+_UNTYPED = dict.fromkeys(("output_type", "result_type", "type_info", "key_type", "value_type"), UNTYPED)
 """Of PyFlink and Faust."""
-_ELSEWHERE = {
-    "stateful": "write key_by(...).process(...) with a KeyedOperator, whose ValueState holds what is kept per key",
-    "expand": "write flat_map(...) in its place",
-    **dict.fromkeys(("output_mode", "outputMode"), "a window gives its result when it ends: docs/coming-from.md"),
-    **dict.fromkeys(
-        ("within", "within_ms", "windows"), "write window_join(...) or interval_join(...) for joins within a time"
-    ),
-}
-"""Of Quix, Spark and Kafka Streams."""
 _OF_COROUTINES = {each.name: f"write .async_settings({each.name}=...) behind it" for each in fields(AsyncSettings)}
 
 
@@ -53,7 +42,7 @@ def known_options(
         first=1,
         also=options.__annotations__,
         accepted=_ACCEPTED,
-        elsewhere=_OF_COROUTINES | _UNTYPED | _ELSEWHERE | dict(elsewhere or {}),
+        elsewhere=_OF_COROUTINES | _UNTYPED | dict(elsewhere or {}),
         example=example,
     )
 

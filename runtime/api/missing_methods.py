@@ -68,23 +68,25 @@ def check_methods_supplied(operator: Operator) -> None:
     if base is None:
         return
     own_batches = kind.process_batch is not base.process_batch
-    for name, written in _WANTED[base].items():
+    for name in _WANTED[base]:
         if getattr(kind, name, None) is not getattr(base, name) or name in vars(operator):
             continue
         if name in _OF_BATCHES and own_batches:
             continue
         role = "source" if base is Source else "sink"
-        raise InvalidOperator(f"{role} {kind.__name__} does not define {name}{_of_another_name(kind, name, written)}")
+        raise InvalidOperator(f"{role} {kind.__name__} does not define {name}{_of_another_name(kind, base, name)}")
 
 
-def _of_another_name(kind: type[Operator], name: str, written: str) -> str:
-    """What to write: in place of a method of the user's that is like it, if there is any."""
+def _of_another_name(kind: type[Operator], base: type[Operator], name: str) -> str:
+    """What to write: in place of a method of the user's that is like it, if there is any that is not the base's too."""
     own = {
         each for user in kind.__mro__ if not is_ours(user) for each, value in vars(user).items() if _is_method(value)
     }
-    found = next((each for each in _ELSEWHERE.get(name, ()) if each in own), None)
+    strange = own - set(dir(base))
+    found = next((each for each in _ELSEWHERE.get(name, ()) if each in strange), None)
     if found is None:
-        found = next(iter(get_close_matches(name, sorted(own - set(dir(Operator))), 1)), None)
+        found = next(iter(get_close_matches(name, sorted(strange), 1)), None)
+    written = _WANTED[base][name]
     return f": write {written}" if found is None else f"; it defines {found}: write {written}, in its place"
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from .advice import OF_A_TOPIC, OWN_SINK, OWN_SOURCE
+
 _KEYED: Final = "subclass KeyedOperator, with process(record, out), and use it behind key_by"
 _CO: Final = "subclass KeyedOperator, with `inputs = 2`, process and process_2, for first.connect(second).process(...)"
 _PLAIN: Final = "give map, filter or flat_map a function; an Operator with open and process can hold clients"
@@ -23,8 +25,6 @@ _UNTYPED: Final = "types of records are not declared: docs/records.md"
 _DURATION: Final = "write milliseconds, a timedelta, or keywords, as in tumbling(minutes=1)"
 _PARTS: Final = "argparse or os.environ in the script; parallelism and the like are arguments of StreamEnvironment"
 _TIMES: Final = "write assign_timestamps(column_or_function, bounded_out_of_orderness(seconds=5))"
-_SOURCE: Final = "subclass Source, with poll, offset and seek: docs/operators.md"
-_SINK: Final = "subclass LedgerSink, IdempotentSink or TwoPhaseCommitSink: docs/operators.md"
 _HEAP: Final = 'leave it out: state is in memory unless StreamEnvironment(state_backend="rocksdb") says otherwise'
 _FACE: Final = "write StreamEnvironment(...), env.from_kafka(...) and the like: docs/coming-from.md"
 _TABLE: Final = "state is in operators: a KeyedOperator with a ValueState, or lookup_join(table); docs/coming-from.md"
@@ -63,12 +63,12 @@ OF_FLINK: Final[Mapping[str, str]] = {
     "SlidingEventTimeWindows": "write sliding(size, slide)",
     "EventTimeSessionWindows": "write session(minutes=5)",
     "ProcessAllWindowFunction": "write ProcessWindowFunction, behind window_all(...)",
-    "SourceFunction": _SOURCE,
-    "RichSourceFunction": _SOURCE,
-    "ParallelSourceFunction": _SOURCE,
-    "RichParallelSourceFunction": _SOURCE,
-    "SinkFunction": _SINK,
-    "RichSinkFunction": _SINK,
+    "SourceFunction": OWN_SOURCE,
+    "RichSourceFunction": OWN_SOURCE,
+    "ParallelSourceFunction": OWN_SOURCE,
+    "RichParallelSourceFunction": OWN_SOURCE,
+    "SinkFunction": OWN_SINK,
+    "RichSinkFunction": OWN_SINK,
     "MiniCluster": "write LocalCluster(task_managers=2), or understudy.testing.SimulatedCluster",
     "CoMapFunction": _CO,
     "ReduceFunction": "give reduce a function of two records, which returns one",
@@ -117,6 +117,41 @@ OF_FLINK: Final[Mapping[str, str]] = {
     "EnvironmentSettings": _SQL,
     "CEP": _CEP,
     "Pattern": _CEP,
+    "KafkaOffsetsInitializer": "write start='earliest' or 'latest' in from_kafka(...)",
+    "OffsetsInitializer": "write start='earliest' or 'latest' in from_kafka(...)",
+    "KafkaRecordSerializationSchema": OF_A_TOPIC,
+    "KafkaRecordDeserializationSchema": OF_A_TOPIC,
+    "JsonRowDeserializationSchema": OF_A_TOPIC,
+    "BroadcastStream": _RULES,
+    "ReadOnlyBroadcastState": _RULES,
+    "DynamicEventTimeSessionWindows": "write session(function of the record)",
+    "SessionWindowTimeGapExtractor": "write session(function of the record)",
+    "CountTumblingWindowAssigner": "write count_window(n)",
+    "CountSlidingWindowAssigner": "write count_window(n, slide)",
+    "TwoPhaseCommitSinkFunction": OWN_SINK,
+    "TwoPhaseCommittingSink": OWN_SINK,
+    "StatefulSink": OWN_SINK,
+    "SinkWriter": OWN_SINK,
+    "CheckpointedFunction": "declare an OperatorListState, and define on_checkpoint(checkpoint_id)",
+    "CheckpointListener": "define on_checkpoint_complete(checkpoint_id) in the operator",
+    "TimerService": "write self.timers, self.watermark and self.processing_time() in a KeyedOperator",
+    "SourceReader": OWN_SOURCE,
+    "SplitEnumerator": OWN_SOURCE,
+    "SourceSplit": OWN_SOURCE,
+    "PatternProcessFunction": _CEP,
+    "AfterMatchSkipStrategy": _CEP,
+    "ExternalizedCheckpointRetention": 'write StreamEnvironment(retain_checkpoints="on_cancellation")',
+    "RocksDBStateBackend": 'write StreamEnvironment(state_backend="rocksdb")',
+    "CountEvictor": "write keep_last(n)",
+    "TimeEvictor": "write keep_newest(minutes=1)",
+    "ProcessingTimeTrigger": "write processing_time()",
+    "BoundedOutOfOrdernessTimestampExtractor": _TIMES,
+    "AscendingTimestampExtractor": _TIMES,
+    "AsyncRetryStrategies": "write async_settings(retry=Retry(...)) behind map(fetch)",
+    "PrintSinkFunction": "write stream.print()",
+    "IntCounter": "write self.metrics.counter(name)",
+    "DataGeneratorSource": "write env.generate(function, count, records_per_second=...)",
+    "RateLimiterStrategy": "write env.generate(function, count, records_per_second=...)",
     "App": _FACE,
     "Dataflow": _FACE,
     "StreamsBuilder": _FACE,

@@ -33,6 +33,7 @@ from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning, shown
 from ...messages.known_names import known_arguments
 from ..connectors.lakes.lake_sink import LakeSink
+from .advice import BY_KEY, UNTYPED
 from .assigned_times import AssignedTimes
 from .elsewhere import OF_CONNECTED, OF_STREAMS, instead_of, without_guess
 from .errors import ForeignStream, InvalidProgram
@@ -99,14 +100,14 @@ class DataStream(
     def map(self, function: Callable[[T], Awaitable[R]], **options: Unpack[Options]) -> DataStream[R]: ...
     @overload
     def map(self, function: Callable[[T], R], **options: Unpack[Options]) -> DataStream[R]: ...
-    @known_options()
+    @known_options(elsewhere={"stateful": BY_KEY, "expand": "write flat_map(...) in its place"})
     def map(self, function: Callable[[Any], Any], **options: Unpack[Options]) -> DataStream[Any]:
         """Each record becomes `function(record)`, which may be `async def`: see docs/async.md."""
         function = function_of(function, "map")
         made = AsyncMap(function) if is_async_function("map", function) else Map(function)
         return self._then("map", made, **options)
 
-    @known_options()
+    @known_options(elsewhere={"stateful": BY_KEY})
     def filter(self, predicate: Callable[[T], object] | Expression, **options: Unpack[Options]) -> DataStream[T]:
         """Keep the records for which `predicate(record)`, or a `pyarrow.compute` expression of the columns, is true.
         The function may be `async def`.
@@ -125,7 +126,7 @@ class DataStream(
     def flat_map(
         self, function: Callable[[T], Awaitable[Iterable[R]]], **options: Unpack[Options]
     ) -> DataStream[R]: ...
-    @known_options()
+    @known_options(elsewhere={"stateful": BY_KEY, "expand": "leave it out: each item of a result is a record"})
     def flat_map(self, function: Callable[[Any], Any], **options: Unpack[Options]) -> DataStream[Any]:
         """Each record becomes the records of `function(record)`, which may be `async def`."""
         function = function_of(function, "flat_map")
@@ -164,7 +165,7 @@ class DataStream(
         warn_of_zoneless_times(assigner, self._edges)
         return WindowedStream(partial(keyed._then, parallelism=1), (), self.schema, assigner, self._edges)
 
-    @known_arguments(first=1, elsewhere={"key_type": "leave it out: types of records are not declared"})
+    @known_arguments(first=1, elsewhere={"key_type": UNTYPED})
     def key_by(self, *keys: str | int | Callable[[T], Any]) -> KeyedStream[T]:
         """Partition by columns (names or positions), or by what one function returns for a record.
 

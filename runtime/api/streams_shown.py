@@ -16,7 +16,7 @@ _NO_RECORDS: Final = (
 NO_LENGTH: Final = (
     "a stream has no records before its job runs, and so no number of them: write "
     "key_by(...).aggregate(count=Count()) for their number; or end it with collect(name='rows'), and "
-    "len(job.results('rows')) behind job.wait() is it"
+    "write len(job.results('rows')) behind job.wait()"
 )
 
 

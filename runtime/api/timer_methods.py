@@ -11,8 +11,9 @@ from collections.abc import Iterator, Set
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
-from ...messages.code_steps import Step, codes_of, placed_steps, steps
+from ...messages.code_steps import Step, codes_of, placed_steps
 from ...messages.whose_code import is_ours
+from .counted_names import is_counted_with
 from .users_code import users_classes
 
 OF_EVENT_TIME = frozenset({"at_event_time"})
@@ -51,16 +52,16 @@ def out_of_reach(operator: Any) -> str:
 
 
 def timer_as_time(kind: type) -> str | None:
-    """How the `on_timer` of this class calls its timer, if it is called, and used, as the number that Flink gives."""
+    """How the `on_timer` of this class calls its timer, if it is called, and compared or counted with, as the number
+    that Flink gives.
+    """
     method = getattr(kind, "on_timer", None)
     if not isinstance(method, FunctionType) or is_ours(method) or method.__code__.co_argcount < 2:
         return None
     name = method.__code__.co_varnames[1]
-    codes = list(codes_of(method.__code__))
-    if name not in _TIMES or any("time_ms" in code.co_names for code in codes):
+    if name not in _TIMES or any("time_ms" in code.co_names for code in codes_of(method.__code__)):
         return None
-    is_used = any(step.name.startswith("LOAD_") and step.value == name for code in codes for step in steps(code))
-    return name if is_used else None
+    return name if is_counted_with(name, method.__code__) else None
 
 
 def _called(bases: list[type], name: str) -> Iterator[list[_Placed]]:

@@ -30,6 +30,7 @@ from ...messages.known_names import known_arguments
 from ...messages.own_annotations import signature_of
 from ...state.kinds.aggregates import Aggregate, misgiven
 from ...state.kinds.durations import Duration, Units, duration_ms
+from .advice import UNTYPED
 from .elsewhere import OF_WINDOWS, instead_of, without_guess
 from .errors import InvalidOperator, InvalidProgram
 from .forgotten_lists import check_forgotten_lists
@@ -47,13 +48,16 @@ S = TypeVar("S", covariant=True)
 
 Final = ProcessWindowFunction | type[ProcessWindowFunction] | Callable[..., None] | None
 
-_UNTYPED = "leave it out: types of records are not declared"
 _OF_FLINK = {
     "window_function": "it is the second argument, as in aggregate(function, final)",
-    "accumulator_type": _UNTYPED,
-    "output_type": _UNTYPED,
+    "accumulator_type": UNTYPED,
+    "output_type": UNTYPED,
 }
 """Beside an AggregateFunction."""
+
+_AT_ITS_END = "a window gives its result when it ends: docs/coming-from.md"
+_OUTPUT_MODE = dict.fromkeys(("output_mode", "outputMode"), _AT_ITS_END)
+"""Of Spark."""
 
 _FIRST = "say what becomes of its records first, with aggregate, reduce or process"
 
@@ -132,7 +136,7 @@ class Windows(Generic[S]):
         """
         return self._firing("retracting")
 
-    @known_options()
+    @known_options(elsewhere=_OUTPUT_MODE)
     def reduce(self, function: Any, final: Any = None, **options: Unpack[Options]) -> S:
         """Combine records two by two as they come. Emits the result, or what `final` makes of it, as in `process`."""
         return self._operator("window-reduce", Reduced(function_of(function, "reduce")), final, options)
@@ -158,8 +162,8 @@ class Windows(Generic[S]):
         """
         options = {"name": name, "parallelism": parallelism, "slot_sharing_group": slot_sharing_group}
         given = {option: value for option, value in options.items() if value is not None}
-        if function is not None and (name := next(filter(_OF_FLINK.get, specs), None)) is not None:
-            raise TypeError(f"aggregate has no argument {name!r}: {_OF_FLINK[name]}")
+        if function is not None and (option := next(filter(_OF_FLINK.get, specs), None)) is not None:
+            raise TypeError(f"aggregate has no argument {option!r}: {_OF_FLINK[option]}")
         if (function is None) == (not specs):
             found = "both" if specs else "neither"
             raise InvalidProgram(
@@ -179,7 +183,7 @@ class Windows(Generic[S]):
         rows = AggregatedRows(self._key_columns(), specs, has_times=self._assigner.time is not None)
         return self._operator("window-aggregate", Aggregated(RecordAggregation(specs)), rows, given)
 
-    @known_options()
+    @known_options(elsewhere=_OUTPUT_MODE)
     def process(self, function: Any, **options: Unpack[Options]) -> S:
         """Hold all records of a window and give them to `function(key, window, records, out)`, or to a
         ProcessWindowFunction.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 import pytest
 
 from understudy import CommittableWriter, Committer, IdempotentSink, LedgerSink, Source, StreamEnvironment
+from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from understudy.runtime.api.errors import InvalidOperator
+from understudy.runtime.api.missing_methods import _WANTED
 
 
 class OfBytewax(Source):
@@ -59,6 +62,24 @@ class Commits(Committer):
     def last_marker(self, writer: str) -> None: ...
 
 
+class WithoutCommit(TwoPhaseCommitSink[str]):
+    def begin_transaction(self) -> str:
+        return "one"
+
+    def write(self, transaction: str, batch: Any) -> None: ...
+
+    def pre_commit(self, transaction: str) -> None: ...
+
+    def abort(self, transaction: str) -> None: ...
+
+
+class WithItsOwnWrite(LedgerSink):
+    def write(self, batch: Any) -> None:
+        super().write(batch)
+
+    def last_marker(self, writer: str) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [
@@ -85,6 +106,8 @@ def test_of_a_source(source: type[Source], said: str) -> None:
         (Applied, "sink Applied does not define last_marker: write last_marker(self, writer), which returns where"),
         (Misspelt, "sink Misspelt does not define apply; it defines aply: write apply(self, batches, marker)"),
         (Writes, "sink Writes does not define finish: write finish(self), which returns what is to be committed"),
+        (WithoutCommit, "sink WithoutCommit does not define commit: write commit(self, transaction)"),
+        (WithItsOwnWrite, "sink WithItsOwnWrite does not define apply: write apply(self, batches, marker)"),
         (Commits, "sink Commits does not define commit: write commit(self, committables, marker)"),
     ],
 )
@@ -113,3 +136,11 @@ def test_a_sink_that_takes_batches_itself_needs_no_upsert() -> None:
 def test_a_function_behind_a_key_is_pointed_to_an_operator_with_state() -> None:
     with pytest.raises(InvalidOperator, match="filter; state by key is kept by a KeyedOperator, with process"):
         StreamEnvironment().from_collection([1]).key_by(str).process(lambda state, value: state)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("base", _WANTED, ids=lambda base: base.__name__)
+def test_those_that_are_wanted_are_the_abstract_ones(base: type[Operator]) -> None:
+    """A base's method is abstract where it raises that it is not defined."""
+    methods = {name: value for name in dir(base) if isinstance(value := getattr(base, name), FunctionType)}
+    abstract = {name for name, value in methods.items() if f".{name} is not defined" in value.__code__.co_consts}
+    assert set(_WANTED[base]) == abstract - set(dir(Operator))

@@ -92,6 +92,17 @@ def test_of_an_attribute(asked: Callable[[], object], said: str) -> None:
         (lambda: MAKE["tumbling"](10, expires=60), "tumbling has no argument 'expires': windows are kept for late"),
         (lambda: MAKE["session"](minutes=5, grace=1), "session has no argument 'grace': windows are kept for late"),
         (lambda: MAKE["sliding"](size=600, period=60), "sliding has no argument 'period': write slide=..."),
+        (
+            lambda: MAKE["session"](minutes=5, offset=1),
+            "'offset': leave it out: a session begins with",
+        ),
+        (
+            lambda: MAKE["session"](minutes=5, timezone="UTC"),
+            "'timezone': leave it out: a session begins",
+        ),
+        (lambda: MAKE["session"](size_ms=5), "session has no argument 'size_ms': the gap comes first, and without a"),
+        (lambda: MAKE["sliding"](size_ms=5, slide_ms=5), "'size_ms': write size=... and slide=..., each a timed"),
+        (lambda: MAKE["sliding"](size=5, slide_ms=5), "'slide_ms': write size=... and slide=..., each a timedelta"),
         (lambda: MAKE["tumbling"](length=timedelta(minutes=1)), "the size comes first, and without a name"),
         (lambda: MAKE["tumbling"](minutes=1, align_to=0), "write offset_ms=... to shift them"),
         (lambda: MAKE["tumbling"](10.0), "found 10.0: if it is in seconds, write timedelta(seconds=10.0)"),
@@ -101,14 +112,30 @@ def test_of_an_attribute(asked: Callable[[], object], said: str) -> None:
         (lambda: KEYED.join(KEYED, lambda left, right: left), "write map(...) behind join(other)"),
         (lambda: KEYED.join(KEYED, on="id"), "'on': it is what both are keyed by"),
         (lambda: STREAM.lookup_join(pa.table({"id": [1]}), "id", "inner"), "write lookup_join(..., how='inner')"),
+        (lambda: STREAM.lookup_join(pa.table({"id": [1]}), "id", "left_outer"), "lookup_join(..., how='left_outer')"),
+        (lambda: KEYED.window_join(KEYED, tumbling(ms=1), "outer"), "write window_join(..., how='outer')"),
+        (lambda: KEYED.interval_join(KEYED, 1, 2, "outer"), "write interval_join(..., how='outer')"),
+        (lambda: STREAM.map(str, "upper"), "write map(..., name='upper')"),
         (lambda: STREAM.lookup_join(pa.table({"id": [1]}), on=0), "or a list of names, found 0"),
         (lambda: KEYED.reduce(max, 0), "reduce takes 1 argument without its name (function), found a second, 0. Ther"),
+        (lambda: STREAM.map(str, expand=True), "'expand': write flat_map(...) in its place"),
+        (lambda: STREAM.flat_map(str, expand=True), "'expand': leave it out: each item of a result is a record"),
+        (lambda: STREAM.process(Total, stateful=True), "process has no argument 'stateful'. There are operator,"),
+        (lambda: KEYED.join(KEYED, within=5), "'within': write window_join(...) or interval_join(...)"),
+        (lambda: KEYED.join(KEYED, windows=5), "'windows': write window_join(...) or interval_join(...)"),
+        (lambda: KEYED.interval_join(KEYED, within=5), "'within': its bounds come second and third, as in"),
+        (lambda: KEYED.window_join(KEYED, windows=5), "'windows': windows come second, as in window_join(other, tum"),
+        (lambda: KEYED.process(Total, within=5), "process has no argument 'within'. There are operator, schema,"),
+        (lambda: STREAM.map(str, windows=5), "map has no argument 'windows'. There are function, name, paral"),
+        (lambda: STREAM.map(str, output_mode="update"), "map has no argument 'output_mode'. There are function,"),
+        (lambda: WINDOW.reduce(max, output_mode="update"), "'output_mode': a window gives its result when it ends"),
         (lambda: STREAM.map(str, stateful=True), "'stateful': write key_by(...).process(...) with a KeyedOperator"),
         (lambda: STREAM.key_by("id", key_type=int), "'key_type': leave it out"),
         (lambda: STREAM.print(1), "print: prefix: wanted a text, found 1"),
         (lambda: STREAM.__setitem__("total", 1), "write map(lambda row: {**row, 'total': value})"),
         (lambda: ENV.from_source(STREAM, monotonous()), "write from_source(Numbers).assign_timestamps("),
         (lambda: StreamEnvironment("orders"), "the name of a job is given to submit"),  # type: ignore[arg-type]
+        (lambda: StreamEnvironment("4"), "parallelism: wanted an integer of at least 1, found '4'"),  # type: ignore[arg-type]
         (lambda: StreamEnvironment(checkpointLocation="x"), "write checkpoint_dir=...; a job that is started"),  # type: ignore[call-arg]
         (lambda: StreamEnvironment(broker="kafka://"), "'broker': it is given to each source"),  # type: ignore[call-arg]
     ],
@@ -143,3 +170,15 @@ def test_a_global_window_that_never_fires_is_warned_of(
     with caplog.at_level(logging.WARNING):
         translate(env, default_parallelism=1, task_managers=1, work_dir="work")
     assert ("operator 'best' gives no results: global_window() never fires" in caplog.text) == warns
+
+
+def test_streams_that_kafka_streams_groups_together_are_united_and_then_keyed() -> None:
+    with pytest.raises(AttributeError, match=re.escape("write first.union(second).key_by(...) in its place")):
+        _ = KEYED.cogroup
+    env = StreamEnvironment(parallelism=1)
+    first, second = env.from_collection([{"id": 1, "n": 2}]), env.from_collection([{"id": 1, "n": 3}])
+    first.union(second).key_by("id").aggregate("end", total=Sum("n")).collect(name="out")
+    with understudy.testing.SimulatedCluster(1, seed=1) as cluster:
+        job = cluster.submit(env)
+        job.wait()
+        assert [row["total"] for row in job.results("out")] == [5]

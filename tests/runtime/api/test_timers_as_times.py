@@ -46,6 +46,79 @@ class Unused(CountWithTimeout):
         out.collect(self.key)
 
 
+class Deleted(CountWithTimeout):
+    def on_timer(self, ts: Any, out: Any) -> None:
+        self.timers.delete(ts)
+
+
+class Unpacked(CountWithTimeout):
+    def on_timer(self, ts: Any, out: Any) -> None:
+        at, domain, _ = ts
+        out.collect((at + 1, domain))
+
+
+class ByItsPlace(CountWithTimeout):
+    def on_timer(self, ts: Any, out: Any) -> None:
+        out.collect(ts[0] + 1)
+
+
+class OfItsNamespace(CountWithTimeout):
+    def on_timer(self, ts: Any, out: Any) -> None:
+        if ts.namespace == "x":
+            out.collect(self.key)
+
+
+class HandedOn(CountWithTimeout):
+    def on_timer(self, ts: Any, out: Any) -> None:
+        if len(ts) + self.due(1, ts) > self.due(ts, 2):
+            out.collect(self.key)
+
+    def due(self, *parts: Any) -> int:
+        return len(parts)
+
+
+class MadeATime(CountWithTimeout):
+    def on_timer(self, timestamp: Any, out: Any) -> None:
+        timestamp = timestamp[0]
+        if timestamp > 5:
+            out.collect(self.key)
+
+
+class OfAnotherName(CountWithTimeout):
+    def on_timer(self, timestamp: Any, out: Any) -> None:
+        later = sorted([3, 1], key=lambda timestamp: timestamp + 1)
+        if self.timestamp > 5 and later[0] == "timestamp":
+            out.collect(timestamp)
+
+
+class Asked(CountWithTimeout):
+    def on_timer(self, time: Any, out: Any) -> None:
+        if time is not None:
+            out.collect(f"{time}")
+
+
+class Later(CountWithTimeout):
+    def on_timer(self, ts: Any, out: Any) -> None:
+        self.timers.at_event_time(ts + 60_000)
+
+
+class OnTheRight(CountWithTimeout):
+    def on_timer(self, ts: Any, out: Any) -> None:
+        out.collect((self.last.value() or 0) - ts)
+
+
+class Between(CountWithTimeout):
+    def on_timer(self, ts: Any, out: Any) -> None:
+        if 0 < ts <= max(self.last.value() or 0, 5):
+            out.collect(self.key)
+
+
+class AmongThem(CountWithTimeout):
+    def on_timer(self, ts: Any, out: Any) -> None:
+        if ts in {1, 2}:
+            out.collect(-ts)
+
+
 class OfATimer(CountWithTimeout):
     def on_timer(self, timer: Any, out: Any) -> None:
         self.timers.delete(timer)
@@ -63,6 +136,9 @@ class OfATimer(CountWithTimeout):
         (WithTime, ""),
         (Unused, ""),
         (OfATimer, ""),
+        *((kind, "") for kind in (Deleted, Unpacked, ByItsPlace, OfItsNamespace, HandedOn, MadeATime)),
+        *((kind, "") for kind in (OfAnotherName, Asked)),
+        *((kind, "on_timer uses 'ts' as a time") for kind in (Later, OnTheRight, Between, AmongThem)),
     ],
 )
 def test_one_that_takes_its_timer_for_a_time_is_warned_of(
