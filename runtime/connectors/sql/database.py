@@ -284,10 +284,13 @@ _WITHDRAWN: Final = (
 
 
 def _users_engine(make: Callable[[], Engine]) -> Engine:
-    """It may give the same one each time."""
-    from sqlalchemy import event
+    """It may give the same one each time. Raises TypeError for something else, which may have a password in it."""
+    from sqlalchemy import Engine, event
 
-    engine = make()
+    engine: Any = make()
+    if not isinstance(engine, Engine):
+        found = type(engine).__name__
+        raise TypeError(f"url: the function gave a {found}; wanted an Engine, as sqlalchemy.create_engine(...) gives")
     if engine not in _LOGINS_OF_ENGINES:
         _LOGINS_OF_ENGINES[engine] = logins = _Logins()
         event.listen(engine, "connect", logins.note)

@@ -202,6 +202,13 @@ def test_an_engine_of_a_function_was_let_in_only_if_it_was_itself(tmp_path: Path
     assert _meant(Database(url)) is DatabaseRefused
 
 
+@pytest.mark.parametrize("given", [f"postgresql://me:{PASSWORD}@host/db", None])
+def test_a_function_that_gives_no_engine_is_refused_with_what_is_wanted(given: Any) -> None:
+    with pytest.raises(TypeError, match=rf"url: the function gave a {type(given).__name__}; wanted .*Engine") as raised:
+        Database(lambda: given)
+    assert PASSWORD not in str(raised.value)
+
+
 def test_an_engine_that_a_function_gives_again_is_listened_to_once(tmp_path: Path) -> None:
     engine = create_engine(lite(tmp_path))
     before = len(engine.pool.dispatch.connect)
