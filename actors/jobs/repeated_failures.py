@@ -66,12 +66,13 @@ CERTAIN_ALONE = frozenset(
 error.
 """
 
+_PLACE = r"\bTaskManager \d+(?: on [^\s,()]+)?"
 _CHANGING = re.compile(
     r"(?:\d+-)?\battempt-?[0-9a-f]+|0x[0-9a-f]+|(?<=\.\.\.)0?x?[0-9a-f]{4,}(?=>)|(?<=\brecord )\d+(?= of the batch)"
-    r"|\bTaskManager \d+ on [^\s,()]+"
+    rf"|{_PLACE}(?:, {_PLACE})*(?: and \d+ more)?"
 )
 """What differs from attempt to attempt: its id, as such and in the names of files, behind its number; addresses, whole
-or as the end of a shortened text; how many records of a batch came before; and where it ran.
+or as the end of a shortened text; how many records of a batch came before; and where it ran, in one place or several.
 """
 
 _NUMBERS = re.compile(r"\d+")

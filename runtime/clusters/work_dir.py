@@ -1,4 +1,4 @@
-"""The folder in which a process keeps what goes with it: `understudy-*`, in the temporary folder, mode 0700.
+"""The folder in which a process keeps what goes with it: `understudy-*.d`, in the temporary folder, mode 0700.
 
 Systems clean their temporary folders of what is old, and a process may live for years. So it holds a lock on its
 folder, which systemd-tmpfiles heeds, and looks before each use whether another cleaner has removed it. An empty one
@@ -23,7 +23,9 @@ from ...state.errors import UnwritableFolder
 log = logging.getLogger(__name__)
 
 WORK_DIR_PREFIX = "understudy-"
-_MADE_HERE = re.compile(rf"{WORK_DIR_PREFIX}[a-z0-9_]{{8}}")
+_SUFFIX = ".d"
+"""By which it is known from `understudy-archives`, a folder of the user's."""
+_MADE_HERE = re.compile(rf"{WORK_DIR_PREFIX}[a-z0-9_]{{8}}{re.escape(_SUFFIX)}")
 """No folder of a harness, or of RocksDB, which hold no lock."""
 _SETTLED_S = 60.0
 """One that is younger may be about to be locked."""
@@ -36,7 +38,7 @@ def made_work_dir() -> str:
     """A new one; whoever made it calls `remove_work_dir`. Raises UnwritableFolder."""
     _remove_left_behind()
     try:
-        work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
+        work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX, suffix=_SUFFIX)
         _lock(work_dir)
     except OSError as error:
         raise UnwritableFolder(
@@ -59,7 +61,8 @@ def _remove_left_behind() -> None:
 def _remove_if_left(folder: os.DirEntry[str]) -> None:
     """Raises OSError for one that is not, or holds something."""
     about = folder.stat(follow_symlinks=False)
-    if about.st_uid != os.geteuid() or time.time() - about.st_mtime < _SETTLED_S or os.listdir(folder.path):
+    is_own = about.st_uid == os.geteuid() and stat.S_IMODE(about.st_mode) == 0o700
+    if not is_own or time.time() - about.st_mtime < _SETTLED_S or os.listdir(folder.path):
         return
     lock = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

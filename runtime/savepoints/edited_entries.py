@@ -16,14 +16,15 @@ from ...state.backends.keyed_snapshot import FORMAT_NAME
 from ...state.backends.timer_queue import KIND as TIMERS
 from ...state.columns.packed_columns import column_of, packed, unpacked
 from ...state.keys.key_groups import InvalidKey, KeyGroupRange, key_groups_of_list
+from ...state.kinds.descriptors import ListState, MapState
 from ...state.kinds.schema_fit import Schema
 from .edit import OperatorEdit, StateEdit
 from .errors import InvalidEdit
-from .stored_types import NoSuchValue, stored_type
+from .stored_types import NoSuchValue, mapping_of, stored_type
 
 _FORMAT = 2
 
-_OF_PARTS = ("ListState", "MapState")
+_OF_PARTS = (ListState.kind, MapState.kind)
 """Kinds of state in which each item, or entry, has a time of its own, and without any there is nothing."""
 
 Held: TypeAlias = "dict[Hashable, Entry]"
@@ -156,23 +157,37 @@ class EditedEntries:
         if callable(step):
             for identity, entry in list(held.items()):
                 parts = list(entry.value) if isinstance(entry.time, list) else []  # it may be changed in place
-                value = step(entry.key, entry.value)
+                value = _held(step(entry.key, entry.value), entry.key, state)
                 if value is None or _is_empty(value, state):
                     del held[identity]
                 else:
-                    held[identity] = entry._replace(value=value, time=_times_of(value, parts, entry.time))
+                    held[identity] = entry._replace(value=value, time=self._times_of(value, parts, entry.time))
             return
-        for key, value in put:
+        for key, given in put:
+            value = _held(given, key, state)
             entry = Entry(key, NO_NAMESPACE, value, None)
             if state.kind == TIMERS:
                 entry = entry._replace(value=_timer(value, state))
             elif state.has_ttl:
-                is_whole = state.kind not in _OF_PARTS
-                entry = entry._replace(time=self._time_ms if is_whole else [self._time_ms] * len(value))
+                before: Any = [] if state.kind in _OF_PARTS else self._time_ms
+                entry = entry._replace(time=self._times_of(value, [], before))
             if _is_empty(value, state):
                 held.pop(_identity(entry, state), None)
             else:
                 held[_identity(entry, state)] = entry
+
+    def _times_of(self, value: Any, before: list[Any], times: Any) -> Any:
+        """The times of a value that was changed. `before`: the items, or keys of entries, that have the times. An entry
+        keeps its own, and a new one is as old as the newest; so are all items of a list that has become longer or
+        shorter.
+        """
+        if not isinstance(times, list) or not isinstance(value, list | tuple | dict):
+            return times
+        newest = max(times, default=self._time_ms)
+        if isinstance(value, dict):
+            known = dict(zip(before, times, strict=True))
+            return [known.get(name, newest) for name in value]
+        return times if len(times) == len(value) else [newest] * len(value)
 
     def _put_by_group(self, state: StateEdit) -> list[dict[int, list[Any]]]:
         """What each step puts, by key group."""
@@ -250,19 +265,13 @@ def _timer(value: Any, state: StateEdit) -> tuple[int, Hashable]:
     raise InvalidEdit(f"{state.operator}.{state.name}: wanted a time in ms, or (time, namespace), found {value!r:.60}")
 
 
+def _held(value: Any, key: Any, state: StateEdit) -> Any:
+    """A map as a dict, also where it is given as pairs, of which two may have one name."""
+    if state.kind != MapState.kind or not isinstance(value, list):
+        return value
+    return _encoded(mapping_of, value, key, f"{state.operator}.{state.name}")
+
+
 def _is_empty(value: Any, state: StateEdit) -> bool:
     """Whether a key that is to hold this holds nothing, as in a job."""
     return state.kind in _OF_PARTS and isinstance(value, list | tuple | dict) and not value
-
-
-def _times_of(value: Any, before: list[Any], times: Any) -> Any:
-    """The times of a value that was changed. `before`: the items, or keys of entries, that have the times. An entry
-    keeps its own, and a new one is as old as the newest; so are all items of a list that has become longer or shorter.
-    """
-    if not isinstance(times, list):
-        return times
-    newest = max(times)
-    if isinstance(value, dict):
-        known = dict(zip(before, times, strict=True))
-        return [known.get(name, newest) for name in value]
-    return times if len(times) == len(value) else [newest] * len(value)

@@ -7,6 +7,7 @@ All else is the value itself. The way back checks each value, so that no edit st
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from ...messages import shape_of
@@ -107,10 +108,15 @@ class MapType:
         return lambda pairs: {of_key(k): of_value(v) for k, v in pairs.items()}
 
     def encode(self, value: Any) -> Any:
-        pairs = dict(value) if isinstance(value, list) else value  # as Arrow gives a map back
-        if not isinstance(pairs, dict):
-            raise NoSuchValue(f"wanted a dict, found {type(value).__name__} {value!r:.60}")
-        return {self.key.encode(k): self.value.encode(v) for k, v in pairs.items()}
+        return {self.key.encode(k): self.value.encode(v) for k, v in mapping_of(value).items()}
+
+
+def mapping_of(value: Any) -> dict[Any, Any]:
+    """A dict, or one that is given as pairs, as Arrow gives a map back. Raises NoSuchValue."""
+    with suppress(TypeError, ValueError):
+        if isinstance(value, dict | list):
+            return dict(value)
+    raise NoSuchValue(f"wanted a dict, found {type(value).__name__} {value!r:.60}")
 
 
 class OptionalType:

@@ -33,7 +33,6 @@ def bad_request(text: str) -> HttpError:
 
 
 def fault(error: Exception) -> HttpError:
-    """For an exception that no handler foresaw."""
-    reason = f"{type(error).__name__}: {error}"
-    told = "This is a bug: the log of the process that serves the page has its traceback"
-    return HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, f"the server of the page failed: {reason:.500}. {told}")
+    """For an exception that no handler foresaw. Its text stays in the log: there may be paths and values in it."""
+    told = "This is a bug: the log of the process that serves the page says more, with the traceback"
+    return HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, f"the server of the page failed: {type(error).__name__}. {told}")

@@ -36,6 +36,8 @@ LATE_MS = 5_000
 """What has happened may become known so much later; the page knows what it has already."""
 MOST_LOGGED = 20
 """Faults of one page that are logged: the text of one may be another each time."""
+LOGGED_LENGTH = 500
+"""Of the text of a fault."""
 SHARE_OF_TIME = 0.05
 """To make views takes no more of the thread's time than this: of the largest jobs there are fewer in a minute."""
 
@@ -168,12 +170,17 @@ class _Feed:
 
     def failed(self, error: Exception) -> HttpError:
         """The page gets this in place of a view. The log has the traceback once for each kind, not each second."""
-        found = fault(error)
-        if str(found) not in self._logged and len(self._logged) < MOST_LOGGED:
-            self._logged.add(str(found))
+        reason = f"{type(error).__name__}: {error}"[:LOGGED_LENGTH]
+        if reason not in self._logged and len(self._logged) < MOST_LOGGED:
+            self._logged.add(reason)
             about = f"job {self._job}" if self._job else "the list of jobs"
-            log.error("The page of %s has nothing new, and it is tried again: %s", about, found, exc_info=error)
-        return found
+            log.error(
+                "The page of %s has nothing new, and it is tried again; this is a bug: %s",
+                about,
+                reason,
+                exc_info=error,
+            )
+        return fault(error)
 
     def _take(self, view: JobView, after_ms: int) -> int:
         """Keep what is new of the timeline; returns up to when it is known. A mark may come a moment late."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from ....actors.operators.patience import RETRY_MS
 from ....actors.setting_limits import whole_setting
@@ -21,7 +22,7 @@ from ..errors import check_extra
 from .errors import DatabaseRefused, DatabaseUnreachable, NoSuchTable, SqlError, StatementFailed
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import URL, Connection, Engine
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +61,21 @@ shut it, as while another server takes over, and it is waited for.
 """
 _WITHDRAWN_WORDS = ("authentication failed", "pg_hba.conf")
 """The same of who has been let in before, by this process and with this password: it has been changed since."""
-_LET_IN: dict[Any, float] = {}
-"""By URL, password and all: when this process made its last connection, by the clock of the wall."""
+
+
+class _Logins:
+    """When this process made its last connection, by the clock of the wall; None: it has made none."""
+
+    last_s: float | None = None
+
+    def note(self, *_: Any) -> None:
+        self.last_s = time.time()
+
+
+_LOGINS: dict[URL, _Logins] = {}
+"""By URL, password and all."""
+_LOGINS_OF_ENGINES: WeakKeyDictionary[Engine, _Logins] = WeakKeyDictionary()
+"""Of those that users made: they may log in otherwise than their URLs say."""
 
 
 class Database:
@@ -94,18 +108,17 @@ class Database:
     @property
     def engine(self) -> Engine:
         if self._made is None:
-            self._made = self._url() if callable(self._url) else self._engine_of(self._url)
-            self._note_connections(self._made)
+            self._made = _users_engine(self._url) if callable(self._url) else self._engine_of(self._url)
         return self._made
+
+    @property
+    def _logins(self) -> _Logins:
+        engine = self.engine
+        return _LOGINS_OF_ENGINES[engine] if callable(self._url) else _LOGINS[engine.url]
 
     def note_connection(self) -> None:
         """This process has one, made without the engine."""
-        _LET_IN[self.engine.url] = time.time()
-
-    def _note_connections(self, engine: Engine) -> None:
-        from sqlalchemy import event
-
-        event.listen(engine, "connect", lambda *_: self.note_connection())
+        self._logins.note()
 
     def connect(self, pause: Callable[[float], Any] = time.sleep) -> Connection:
         """A connection, tried again for `retry_ms`. `pause(seconds)` waits in between; raise in it to give up.
@@ -184,7 +197,7 @@ class Database:
 
     def _let_in_until(self, error: BaseException) -> str:
         """When this process was let in last, of one that is not any more; empty: never, or it lacks something else."""
-        at = _LET_IN.get(self.engine.url)
+        at = self._logins.last_s
         if at is None or not any(each in str(error).lower() for each in _WITHDRAWN_WORDS):
             return ""
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
@@ -256,6 +269,7 @@ class Database:
             raise ValueError(
                 f"url: wanted one like postgresql://user@host/database or sqlite:///file ({error})"
             ) from error
+        event.listen(engine, "connect", _LOGINS.setdefault(engine.url, _Logins()).note)
         if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", _settle_sqlite)
             event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
@@ -263,10 +277,24 @@ class Database:
 
 
 _WITHDRAWN: Final = (
-    ". It let this user in until {since}: a password or the rules of the server have changed since then. Undo that, "
-    "and the job goes on; or start the program again with a URL that is right now, from the job's last checkpoint or a "
-    "savepoint (resume or from_savepoint): nothing is lost, and nothing is written twice"
+    ". It let this user in until {since}: a password or the rules of the server have probably changed since then. Undo "
+    "that, and the job goes on as its restart strategy lets it; or start the program again with a URL that is right "
+    "now, from the job's last checkpoint or a savepoint (resume or from_savepoint)"
 )
+
+
+def _users_engine(make: Callable[[], Engine]) -> Engine:
+    """It may give the same one each time. Raises TypeError for something else, which may have a password in it."""
+    from sqlalchemy import Engine, event
+
+    engine: Any = make()
+    if not isinstance(engine, Engine):
+        found = type(engine).__name__
+        raise TypeError(f"url: the function gave a {found}; wanted an Engine, as sqlalchemy.create_engine(...) gives")
+    if engine not in _LOGINS_OF_ENGINES:
+        _LOGINS_OF_ENGINES[engine] = logins = _Logins()
+        event.listen(engine, "connect", logins.note)
+    return engine
 
 
 def driver_of(connection: Connection) -> Any:

@@ -67,7 +67,7 @@ class RowChanges:
 
     def fitted(self, batch: Batch, table: TargetTable) -> pa.RecordBatch:
         """As columns: those to write, and the one that says what to do. Raises TableMismatch and RecordMismatch."""
-        rows = batch if isinstance(batch, pa.RecordBatch) else batch_of(batch)
+        rows = _without_views(batch if isinstance(batch, pa.RecordBatch) else batch_of(batch))
         written = self.written(rows.schema)
         if (problem := table.problem(written)) is not None:
             raise TableMismatch(problem)
@@ -110,13 +110,20 @@ class RowChanges:
         return self._goes(rows) if kind is None else pc.equal(rows.column(kind), DELETE)
 
 
+def _without_views(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Drivers take texts, and no views of texts."""
+    if not any(map(pa.types.is_string_view, rows.schema.types)):
+        return rows
+    return pa.RecordBatch.from_arrays([_searchable(each) for each in rows.columns], names=rows.schema.names)
+
+
 def _check_texts(rows: pa.RecordBatch, table: TargetTable) -> None:
     """PostgreSQL refuses such a text when it is written: after the checkpoint that the record is in, and again after
     each restart.
     """
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         texts = column.dictionary if pa.types.is_dictionary(column.type) else column
-        if (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)) and _has_nul(texts):
+        if _is_text(texts.type) and _has_nul(texts):
             raise RecordMismatch(
                 f"{table.name}: column {name!r} has a text with the character U+0000 (NUL), which no text of "
                 "PostgreSQL may have: take it out, as text.replace('\\0', '') does"
@@ -135,8 +142,8 @@ def _has_nul_as_json(values: pa.Array) -> bool:
     other type, keeps it.
     """
     kind = values.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return bool(pc.any(pc.match_substring_regex(values, _ESCAPED_NUL)).as_py())
+    if _is_text(kind):
+        return bool(pc.any(pc.match_substring_regex(_searchable(values), _ESCAPED_NUL)).as_py())
     return pa.types.is_nested(kind) and any(map(_has_nul, _texts_in(values)))
 
 
@@ -149,14 +156,29 @@ def _texts_in(values: pa.Array) -> Iterator[pa.Array]:
         yield pa.array([field.name for field in kind], pa.string())
         for each in values.flatten():
             yield from _texts_in(each)
-    elif pa.types.is_nested(kind):
+    elif pa.types.is_map(kind):
+        there = values.drop_null() if values.null_count else values
+        first, last = there.offsets[0].as_py(), there.offsets[-1].as_py()
+        for each in (there.keys, there.items):
+            yield from _texts_in(each.slice(first, last - first))
+    elif pa.types.is_nested(kind) and hasattr(values, "flatten"):  # a union has none
         yield from _texts_in(values.flatten())
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    elif _is_text(kind):
         yield values
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _searchable(texts: pa.Array) -> pa.Array:
+    """Arrow's functions look for nothing in views."""
+    return texts.cast(pa.large_string()) if pa.types.is_string_view(texts.type) else texts
 
 
 def _has_nul(texts: pa.Array) -> bool:
     """The bytes are looked through first, of a slice those around it too: that is much faster."""
+    texts = _searchable(texts)
     data = texts.buffers()[2]
     if data is None or np.frombuffer(data, np.uint8).all():
         return False

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from understudy.actors.checkpoints.checkpoint_failures import NAMES_SHOWN, _some
 from understudy.actors.failure import lost_task_manager
 from understudy.actors.jobs.repeated_failures import SYMPTOMS_KEPT, RepeatedFailures
 from understudy.messages import FailureCause, FailureKind, shown
@@ -79,6 +80,19 @@ def test_the_same_failure_elsewhere_is_the_same() -> None:
 
     places = ("TaskManager 0 on one", "TaskManager 1 on two.example", "TaskManager 2 on fe80::1")
     assert ends(RepeatedFailures(3), *map(declined, places)) == [False, False, True]
+
+
+def test_the_same_failure_in_more_or_fewer_places_is_the_same() -> None:
+    """As a checkpoint that has expired names them."""
+
+    def missing(*places: str) -> FailureCause:
+        text = f"expired: missing: op 3 ({_some(places, NAMES_SHOWN)}); barriers stand behind records"
+        return typo(-1, text, "CheckpointFailed")
+
+    one, two = "TaskManager 0 on one", "TaskManager 11 on two.example"
+    failures = RepeatedFailures(4)
+    assert ends(failures, missing(one), missing(one, two), missing("TaskManager 2")) == [False] * 3
+    assert ends(failures, missing(two, *[one] * NAMES_SHOWN)) == [True]
 
 
 @pytest.mark.parametrize(

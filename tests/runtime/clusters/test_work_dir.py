@@ -115,19 +115,20 @@ def test_the_empty_folder_of_a_process_that_was_killed_is_removed_by_the_next_on
         subprocess.run([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, env=env).stdout.strip()
     )
     assert left.is_dir(), "killed, so that nobody has removed it"
-    young = temporary / "understudy-abcdefgh"
-    full, harness, other = (
-        temporary / name for name in ("understudy-01234567", "understudy-harness-01234567", "mine-01234567")
+    empty = ["understudy-harness-01234567", "mine-01234567", "understudy-archives", "understudy-my.files.d"]
+    young, full, opened, *others = (
+        temporary / name for name in (*(f"understudy-{n}1234567.d" for n in range(3)), *empty)
     )
-    for each in (young, full, harness, other):
-        each.mkdir()
+    for each in (young, full, opened, *others):
+        each.mkdir(mode=0o700)
+    opened.chmod(0o755)
     (full / "chk-1").touch()
-    kept = [young, old(full), old(harness), old(other), old(Path(made_work_dir()))]
+    kept = [young, *map(old, [full, opened, *others, Path(made_work_dir())])]
     old(left)
     work_dir = made_work_dir()
     try:
         assert not left.exists()
-        assert all(each.exists() for each in kept)
+        assert [each for each in kept if not each.exists()] == []
     finally:
         remove_work_dir(work_dir)
         remove_work_dir(str(kept[-1]))

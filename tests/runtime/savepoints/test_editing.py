@@ -30,6 +30,7 @@ from understudy import (
     ValueState,
 )
 from understudy.messages import CheckpointId, KeyedStateHandle, OperatorId
+from understudy.runtime.savepoints import edited_entries
 from understudy.state import (
     HeapBackend,
     SnapshotTarget,
@@ -454,10 +455,12 @@ def _in_place(value: dict[str, int]) -> dict[str, int]:
         (lambda value: {"other": 3, "old": value["old"]}, {"old": "old", "other": "new"}),
         (lambda value: {"old": 5}, {"old": "old"}),
         (_in_place, {"new": "new", "other": "new"}),
+        (lambda value: [("new", 7), ("old", 1)], {"old": "old", "new": "new"}),  # as Arrow gives a map back
+        (lambda value: [("new", 7), ("old", 1), ("new", 8)], {"old": "old", "new": "new"}),
     ],
 )
 def test_entries_of_a_map_keep_their_times_when_others_come_and_go(
-    change: Callable[[dict[str, int]], dict[str, int]], left: dict[str, str], tmp_path: Path
+    change: Callable[[dict[str, int]], Any], left: dict[str, str], tmp_path: Path
 ) -> None:
     """New ones are as old as the newest."""
 
@@ -479,6 +482,42 @@ def test_entries_of_a_map_keep_their_times_when_others_come_and_go(
     (row,) = Savepoint.open(edit.write()).operator("parts").state("seen").rows()
     found = dict(zip(row["value"], row["updated_ms"], strict=True))
     assert found == {name: was[as_old] for name, as_old in left.items()}
+
+
+def test_a_map_that_is_put_as_pairs_has_a_time_for_each_entry(tmp_path: Path) -> None:
+    new = Savepoint.new()
+    new.add("parts", Parts).state("seen").put({"JFK": [("a", 1), ("b", 2), ("a", 3)]})
+    (row,) = Savepoint.open(new.write(tmp_path)).operator("parts").state("seen").rows()
+    assert dict(row["value"]) == {"a": 3, "b": 2}
+    assert len(row["updated_ms"]) == 2
+
+
+@pytest.mark.parametrize("how", ["put", "update"])
+@pytest.mark.parametrize(("name", "value"), [("seen", [1, 2]), ("seen", [([], 1)]), ("seen", 5), ("recent", 5)])
+def test_what_is_no_map_or_list_is_refused_with_its_place(how: str, name: str, value: Any, tmp_path: Path) -> None:
+    new = Savepoint.new()
+    new.add("parts", Parts).state(name).put({"JFK": {"a": 1} if name == "seen" else [1]})
+    edit = Savepoint.open(new.write(tmp_path)).edit()
+    state = edit.operator("parts").state(name)
+    if how == "put":
+        state.put({"JFK": value})
+    else:
+        state.update(lambda key, was: value)
+    with pytest.raises(InvalidEdit, match=rf"parts\.{name}, key 'JFK': wanted a (dict|list).*found"):
+        edit.write()
+
+
+def test_a_list_without_items_is_given_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No job holds one; an edit of another version may have written it."""
+    monkeypatch.setattr(edited_entries, "_is_empty", lambda *_: False)
+    new = Savepoint.new()
+    new.add("parts", Parts).state("recent").put({"JFK": []})
+    edit = Savepoint.open(new.write(tmp_path)).edit()
+    monkeypatch.undo()
+    edit.operator("parts").state("recent").update(lambda key, value: [1, 2])
+    (row,) = Savepoint.open(edit.write()).operator("parts").state("recent").rows()
+    assert row["value"] == [1, 2]
+    assert len(row["updated_ms"]) == 2
 
 
 class Seen(KeyedOperator):

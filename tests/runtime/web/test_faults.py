@@ -78,10 +78,12 @@ def test_a_view_that_cannot_be_made_is_said_and_the_next_one_comes(
     assert [each for each, _ in failed] == ["away", "away"]
     for _, said in failed:
         assert said["status"] == HTTPStatus.INTERNAL_SERVER_ERROR
-        assert "KeyError: 'no such vertex'" in said["why"]
+        assert "the server of the page failed: KeyError. " in said["why"]
+        assert "says more" in said["why"]
+        assert "no such vertex" not in said["why"]
     assert found == kind
     (logged,) = caplog.records  # once, not each second
-    assert "no such vertex" in logged.getMessage()
+    assert "KeyError: 'no such vertex'" in logged.getMessage()
     assert "tried again" in logged.getMessage()
     assert logged.exc_info
 
@@ -91,11 +93,19 @@ async def _get(client: httpx.AsyncClient, path: str) -> httpx.Response:
         return await client.get(path)
 
 
-def test_the_answer_to_a_request_says_what_failed(
-    jobs: AnsweringJobs, client_of: Callable[..., httpx.AsyncClient], monkeypatch: pytest.MonkeyPatch
+def test_the_answer_to_a_request_says_what_failed_and_the_log_says_more(
+    jobs: AnsweringJobs,
+    client_of: Callable[..., httpx.AsyncClient],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """Whoever asks may see no paths, and no values of users."""
     broken = _Faulty(page_view.watermarks)
     monkeypatch.setattr(page_view, "watermarks", broken)
     answer = asyncio.run(_get(client_of(App(jobs)), f"/page/{HEX}/watermarks"))
     assert answer.status_code == HTTPStatus.INTERNAL_SERVER_ERROR
-    assert "KeyError: 'no such vertex'" in answer.json()["errors"][0]
+    (said,) = answer.json()["errors"]
+    assert "the server of the page failed: KeyError. " in said
+    assert "says more" in said
+    assert "no such vertex" not in answer.text
+    assert "no such vertex" in caplog.text

@@ -4,12 +4,17 @@ of the job; when the job is made or submitted it is one.
 
 from __future__ import annotations
 
+import gc
 import logging
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from sqlalchemy import create_engine
 
 from understudy import JobStatus, LocalCluster, StreamEnvironment, fixed_delay
 from understudy.actors.errors import OutsideUnavailable
@@ -24,7 +29,7 @@ from understudy.testing import OperatorHarness
 from ....systems import given
 from ....systems.postgresql import PASSWORD, USER, PostgreSQL
 from ...clusters.jobs import WAIT_S, Witness
-from .databases import asked
+from .databases import asked, lite
 from .driving import Driven
 from .table_changes import short, source
 
@@ -171,10 +176,52 @@ def test_a_password_that_is_changed_is_waited_for_by_who_was_let_in_with_it(door
         Database(door.url, retry_ms=0).connect()
     assert "from the job's last checkpoint" in str(away.value)
     assert PASSWORD not in str(away.value)
+    assert "have probably changed" in str(away.value)
+    assert "the job goes on as its restart strategy lets it" in str(away.value)
+    assert "written twice" not in str(away.value), "a sink may be at-least-once"
     with pytest.raises(DatabaseRefused, match="authentication failed"):
         Database(door.url).connect_to_look()
     with pytest.raises(DatabaseRefused, match="authentication failed"):
         Database(door.url.replace(PASSWORD, "n0t-ever")).connect()
+
+
+def _meant(database: Database) -> type[Exception]:
+    """By a password that is not right."""
+    error = psycopg.OperationalError('FATAL:  password authentication failed for user "u"')
+    return type(database.meaning(error, "connect", is_first_look=False))
+
+
+def test_an_engine_of_a_function_was_let_in_only_if_it_was_itself(tmp_path: Path) -> None:
+    """The user and the password may be in `creator=` or `connect_args`, and the URLs the same."""
+    url = lite(tmp_path)
+    let_in, stranger = create_engine(url), create_engine(url)
+    with Database(lambda: let_in).connect():
+        pass
+    assert _meant(Database(lambda: let_in)) is DatabaseUnreachable
+    assert _meant(Database(lambda: stranger)) is DatabaseRefused
+    assert _meant(Database(url)) is DatabaseRefused
+
+
+@pytest.mark.parametrize("given", [f"postgresql://me:{PASSWORD}@host/db", None])
+def test_a_function_that_gives_no_engine_is_refused_with_what_is_wanted(given: Any) -> None:
+    with pytest.raises(TypeError, match=rf"url: the function gave a {type(given).__name__}; wanted .*Engine") as raised:
+        Database(lambda: given)
+    assert PASSWORD not in str(raised.value)
+
+
+def test_an_engine_that_a_function_gives_again_is_listened_to_once(tmp_path: Path) -> None:
+    engine = create_engine(lite(tmp_path))
+    before = len(engine.pool.dispatch.connect)
+    for _ in range(3):
+        assert Database(lambda: engine).engine is engine
+    assert len(engine.pool.dispatch.connect) == before + 1
+
+
+def test_nothing_is_kept_of_an_engine_that_is_gone(tmp_path: Path) -> None:
+    url = lite(tmp_path)
+    engine = weakref.ref(Database(lambda: create_engine(url)).engine)
+    gc.collect()
+    assert engine() is None
 
 
 @pytest.mark.parametrize("how", FOR_STRANGERS)

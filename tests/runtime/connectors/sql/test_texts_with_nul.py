@@ -9,6 +9,7 @@ import pytest
 
 from understudy.actors.errors import UserCodeError
 from understudy.actors.flow.records import RecordMismatch
+from understudy.runtime.connectors.sql.row_changes import _has_nul_as_json
 from understudy.runtime.connectors.sql.sql_sinks import SqlSink
 from understudy.testing import OperatorHarness
 
@@ -77,3 +78,54 @@ def test_only_the_values_of_a_slice_are_looked_at(pg_url: str) -> None:
     harness.process(pa.RecordBatch.from_arrays([pa.array([1, 2, 3]), values], names=["id", "b"]).slice(1, 1))
     harness.complete(harness.snapshot())
     assert asked(pg_url, "SELECT id FROM t") == [(2,)]
+
+
+MAP = pa.map_(pa.string(), pa.string())
+NUL, PLAIN = [("b", "\0")], [("a", "a")]
+TYPED_BROKEN = {
+    "map": pa.array([None, NUL], MAP),
+    "name in a map": pa.array([[("\0", None)]], MAP),
+    "map in a struct": pa.array([{"m": NUL}], pa.struct([("m", MAP)])),
+    "list in a map": pa.array([[(1, ["\0"])]], pa.map_(pa.int64(), pa.list_(pa.string()))),
+    "view": pa.array(['{"x": "\\u0000"}'], pa.string_view()),
+    "view in a list": pa.array([["a\0"]], pa.list_(pa.string_view())),
+}
+TYPED_FINE = {
+    "map": pa.array([PLAIN, None, []], MAP),
+    "no maps": pa.array([], MAP),
+    "slice of maps": pa.array([NUL, None, PLAIN, [], NUL], MAP).slice(1, 3),
+    "null map with entries": pa.MapArray.from_arrays(
+        pa.array([0, 1, 2], pa.int32()), pa.array(["\0", "a"]), pa.array(["\0", "b"]), mask=pa.array([True, False])
+    ),
+    "map in a struct": pa.array([{"m": PLAIN}, None], pa.struct([("m", MAP)])),
+    "view": pa.array(['["\\\\u0000"]', None], pa.string_view()),
+    "view in a list": pa.array([["a"], None], pa.list_(pa.string_view())),
+    "union": pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array(["a", "b"]), pa.array([1, 2])]),
+}
+
+
+@pytest.mark.parametrize("name", TYPED_BROKEN)
+def test_it_is_found_in_maps_and_views(name: str) -> None:
+    assert _has_nul_as_json(TYPED_BROKEN[name])
+
+
+@pytest.mark.parametrize("name", TYPED_FINE)
+def test_maps_and_views_without_one_are_not_refused(name: str) -> None:
+    assert not _has_nul_as_json(TYPED_FINE[name])
+
+
+def test_it_is_found_in_a_column_of_views(pg_url: str) -> None:
+    harness = _sink(pg_url, "text")
+    views = pa.array(["a", "a\0b"], pa.string_view())
+    with pytest.raises(UserCodeError) as raised:
+        harness.process(pa.RecordBatch.from_arrays([pa.array([1, 2]), views], names=["id", "b"]))
+    assert "column 'b' has a text with the character U+0000" in str(raised.value.__cause__)
+
+
+@pytest.mark.parametrize("name", ["map", "slice of maps", "map in a struct", "view", "view in a list"])
+def test_maps_and_views_are_written_to_jsonb(pg_url: str, name: str) -> None:
+    values = TYPED_FINE[name]
+    harness = _sink(pg_url, "jsonb")
+    harness.process(pa.RecordBatch.from_arrays([pa.array(range(len(values))), values], names=["id", "b"]))
+    harness.complete(harness.snapshot())
+    assert asked(pg_url, "SELECT count(*) FROM t") == [(len(values),)]
