@@ -16,7 +16,7 @@ from functools import cached_property
 
 from .committed_output import Output
 from .diagnosis import output_difference
-from .other_interpreter import ANSWER_S, ELSEWHERE, CalmAnswer, CalmRun, OtherInterpreter, kept_interpreter
+from .other_interpreter import ANSWER_S, CalmAnswer, CalmRun, OtherInterpreter, kept_interpreter
 
 _SEEDS = (1, 2, 3, 4)
 _ASKED = 2
@@ -61,7 +61,7 @@ class HashSeeds:
             return None
         if (told := self._difference(there, again.output)) is not None:
             return f"unrepeatable: two processes gave two different outputs: {told}"
-        here = self._in_a_fresh_process(asked, time_zone=None)
+        here = self._in_a_fresh_process(asked, is_elsewhere=False)
         if not here.problem and (told := self._difference(here.output, there)) is not None:
             return f"time-zone: the output depends on the time zone of the machine: {told}"
         for seed in (each for each in self._seeds if each != asked):
@@ -71,8 +71,8 @@ class HashSeeds:
         self.not_compared = "in another process the job commits something else, whatever the hash seed"
         return None
 
-    def _in_a_fresh_process(self, seed: int, time_zone: str | None = ELSEWHERE) -> CalmAnswer:
-        interpreter = OtherInterpreter(seed, time_zone)
+    def _in_a_fresh_process(self, seed: int, *, is_elsewhere: bool = True) -> CalmAnswer:
+        interpreter = OtherInterpreter(seed, is_elsewhere=is_elsewhere)
         try:
             return interpreter.ask(self._run).result(ANSWER_S)
         except AnswerTimeout:

@@ -11,6 +11,7 @@ import atexit
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,8 +26,8 @@ from .committed_output import Output, Outside
 ANSWER_S = 120.0
 """How long, in real time, an answer is waited for."""
 
-ELSEWHERE = "<+1245>-12:45"
-"""A time zone in which few test: it is 12:45 hours ahead of UTC, as the Chatham Islands are."""
+_HALF_A_DAY, _QUARTER = 12 * 60 + 45, 15
+"""In minutes."""
 
 _LENGTH_BYTES = 8
 _NOTHING = cloudpickle.dumps({})
@@ -60,12 +61,28 @@ class CalmAnswer:
     problem: str = ""
 
 
+def elsewhere(here: time.struct_time | None = None) -> str:
+    """A time zone of another hour and another day, as in the environment variable TZ. `here`: local time, now if None.
+
+    As far away as the day is long before it or behind it, and half a day at least, so that the date of today differs at
+    any time; eastwards where this is west of UTC, as no zone may be a day and more away from that.
+    """
+    here = here or time.localtime()
+    if here.tm_gmtoff > 0:
+        away = -max(_HALF_A_DAY, 60 * (here.tm_hour + 1) + _QUARTER)
+    else:
+        away = max(_HALF_A_DAY, 60 * (24 - here.tm_hour) + _QUARTER)
+    minutes = here.tm_gmtoff // 60 + away
+    hours, rest = divmod(abs(minutes), 60)
+    return f"<elsewhere>{'-' if minutes > 0 else ''}{hours}:{rest:02}"  # of POSIX, which counts westwards
+
+
 class OtherInterpreter:
     """Starts at once, and imports what it needs while the caller does other things."""
 
-    def __init__(self, hash_seed: int, time_zone: str | None = ELSEWHERE) -> None:
-        """`time_zone`: as in the environment variable TZ; None for that of this process."""
-        here = dict(os.environ) if time_zone is None else {**os.environ, "TZ": time_zone}
+    def __init__(self, hash_seed: int, *, is_elsewhere: bool = True) -> None:
+        """`is_elsewhere`: in another time zone than this process."""
+        here = {**os.environ, "TZ": elsewhere()} if is_elsewhere else dict(os.environ)
         path = os.pathsep.join(each or os.getcwd() for each in sys.path)
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__],

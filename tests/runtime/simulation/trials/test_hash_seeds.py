@@ -125,7 +125,7 @@ def test_an_interpreter_that_has_ended_answers_that_it_has() -> None:
 class Unlike:
     """An interpreter that always commits the same, and something else than this one."""
 
-    def __init__(self, seed: int, time_zone: str | None = None) -> None:
+    def __init__(self, seed: int, *, is_elsewhere: bool = True) -> None:
         self.made.append(seed)
 
     made: ClassVar[list[int]] = []

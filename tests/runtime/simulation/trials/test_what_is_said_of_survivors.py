@@ -75,7 +75,7 @@ def numbers():
 
 def test_what_another_time_zone_changes_is_found_after_few_histories_and_named():
     with pytest.raises(AssertionError, match="time-zone: ") as raised:
-        assert_exactly_once(lambda: job(Dated), histories=10_000)
+        assert_exactly_once(lambda: job(Dated), histories=500)
     assert "Likely cause: process_batch calls date.today (" in str(raised.value)
 
 
