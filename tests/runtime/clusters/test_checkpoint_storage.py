@@ -116,7 +116,10 @@ def test_tolerable_failures_are_tolerated_and_the_job_goes_on_when_storage_is_ba
     (tmp_path / "aside").rename(folder)
     gate.open()
     assert job.wait(timeout=WAIT_S).restarts == 0
-    assert re.match(r"declined: .* subtask [01] \(TaskManager \d+ on .*?\): NotADirectoryError", witness.of(CheckpointAborted)[0].reason)
+    assert re.match(
+        r"declined: .* subtask [01] \(TaskManager \d+ on .*?\): NotADirectoryError",
+        witness.of(CheckpointAborted)[0].reason,
+    )
     assert read_output(tmp_path / "out", "jsonl") == counted(3000)
     assert all_names(tmp_path / "out") == set()
 
