@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout, Unreachable
 from ...actors.job_manager.job_names import named_among
@@ -186,9 +186,9 @@ class JobHandle(JobDialogue, JobOrders, JobFigures, JobOutput):
         return self.wait_async().__await__()
 
     def before_close(self, timeout: float, jobs: Sequence[tuple[str, JobId]] = ()) -> None:
-        """For the cluster, before it cancels the job: let a job finish that takes or has its last savepoint, for
-        `timeout` seconds at most; of another that still runs, log what becomes of it and its checkpoints. `jobs`: those
-        of the cluster, by name and id.
+        """For the cluster, before it cancels the job: let a job finish that is being stopped, also with its last
+        savepoint, for `timeout` seconds at most; of another that still runs, log what becomes of it and its
+        checkpoints. `jobs`: those of the cluster, by name and id.
         """
         raised = closing_error()
         if (note := _GOES_ON.format(self.name)) in (notes := getattr(sys.exception(), "__notes__", [])):
@@ -196,6 +196,8 @@ class JobHandle(JobDialogue, JobOrders, JobFigures, JobOutput):
         savepoint, deadline = self._last_savepoint, time.monotonic() + timeout
         if savepoint is not None and _is_taken(savepoint, timeout if raised is None else 0.0):
             self._ended.wait(max(0.0, deadline - time.monotonic()))
+        elif self._is_to_be_stopped and raised is None:
+            self._ended.wait(timeout)
         if self._is_to_be_canceled or self._status is JobStatus.CANCELLING:
             return
         if self._status.is_terminal or self._lost is not None:  # another leader may go on with it
@@ -207,7 +209,9 @@ class JobHandle(JobDialogue, JobOrders, JobFigures, JobOutput):
             named_among(self._graph, jobs),
             "had not begun to run" if self._status is JobStatus.CREATED else f"was {self._status.value}",
             "its cluster closed" if raised is None else f"{raised.__name__} closed its cluster",
-            _better_end(savepoint, "" if self._is_resumed else self._stop_call, by_itself=raised is None),
+            _STOPPING
+            if self._is_to_be_stopped and raised is None
+            else _better_end(savepoint, "" if self._is_resumed else self._stop_call, by_itself=raised is None),
             lost if config.retention is CheckpointRetention.ON_FAILURE else "",
         )
 
@@ -383,6 +387,9 @@ def _is_taken(savepoint: JobFuture[str], timeout: float) -> bool:
         return savepoint.exception(timeout) is None
     except TimeoutError:
         return False
+
+
+_STOPPING: Final = "it was being stopped: wait for its end behind job.stop(), with `await job` or job.wait()"
 
 
 def _better_end(savepoint: JobFuture[str] | None, stop_call: str, *, by_itself: bool) -> str:

@@ -26,6 +26,8 @@ class JobOrders(AskedJob):
 
     _is_to_be_canceled = False
     """Whether the user wants it."""
+    _is_to_be_stopped = False
+    """Whether the user has ordered it, without a savepoint."""
     _last_savepoint: JobFuture[str] | None = None
     """Of the latest order to end the job with one."""
 
@@ -35,10 +37,12 @@ class JobOrders(AskedJob):
         return self._future(CancelJob(self.job_id), "the order to cancel")
 
     def stop(self) -> JobFuture[Any]:
-        """End the sources, let the job take its final checkpoint and finish.
+        """End the sources, let the job take its final checkpoint and finish. The future has a result when the order is
+        taken: `await job`, or job.wait(), waits for the end.
 
         A savepoint that was ordered, and has not begun by then, fails with SavepointFailed: wait for its path first.
         """
+        self._is_to_be_stopped = True
         return self._future(StopJob(self.job_id), "the order to stop")
 
     def trigger_checkpoint(self, *, full: bool = False) -> JobFuture[CheckpointTaken]:

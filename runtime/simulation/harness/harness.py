@@ -152,6 +152,8 @@ class OperatorHarness:
         self._check_input(input_index)
         batch = batch_of(records)
         self._check_own_keys(batch, input_index)
+        if isinstance(timestamps, int | float):
+            raise HarnessMisused(f"timestamps: wanted a list with one for each record, found {timestamps!r}")
         if timestamps is not None and len(timestamps) != len(batch):
             raise HarnessMisused(f"timestamps: wanted one for each of {len(batch)} records, found {len(timestamps)}")
         if len(batch):

@@ -408,3 +408,19 @@ def test_a_job_that_was_stopped_with_a_savepoint_finishes_before_its_cluster_clo
         job.stop_with_savepoint().result(timeout=WAIT_S)
     assert job.status is JobStatus.FINISHED
     assert "is canceled" not in caplog.text
+
+
+def test_a_job_that_is_being_stopped_finishes_before_its_cluster_closes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was canceled, with what had been acknowledged to it, and the log advised to stop it with a savepoint."""
+    with LocalCluster(1) as cluster:
+        env = environment(parallelism=1, checkpoint_dir=str(tmp_path / "checkpoints"))
+        counting(env, None, 500.0).sink_to(FileSink(str(tmp_path / "out"), "jsonl"), name="out")
+        job = cluster.submit(env)
+        job.ready().result(timeout=WAIT_S)
+        job.stop()
+    if "is canceled" in caplog.text:  # on a busy machine closing does not wait for it long enough, and says so
+        assert "it was being stopped: wait for its end behind job.stop(), with `await job`" in caplog.text
+    else:
+        assert job.status is JobStatus.FINISHED

@@ -214,6 +214,11 @@ class TestQuestions:
 
 
 class TestMisuse:
+    def test_one_time_for_all_records_is_refused_as_such(self) -> None:
+        said = "timestamps: wanted a list with one for each record, found 0"
+        with OperatorHarness(RunningTotal, key_by=0) as harness, pytest.raises(HarnessMisused, match=said):
+            harness.process([("a", 1)], timestamps=0)  # type: ignore[arg-type]
+
     @pytest.mark.parametrize(
         ("make", "error", "text"),
         [
