@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 0.1
 _SLOWEST_SECONDS = 1.0
+_LAST_LOOK_SECONDS = 2.0
+"""How long a look at a storage that does not answer is waited for at the end; its thread is left to itself then."""
 
 
 def _pause_seconds(settings: HighAvailabilitySettings) -> float:
@@ -222,7 +224,7 @@ class StorageRetrieval(HeardLeader):
         self._listeners.close()
         self._closed.set()
         if self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(_LAST_LOOK_SECONDS)
 
     def _watch(self) -> None:
         said = ""

@@ -149,6 +149,28 @@ def test_a_leader_that_has_resigned_is_not_shown_to_those_who_look_for_one(candi
     retrieval.close()
 
 
+def test_who_asks_who_leads_ends_though_storage_does_not_answer(
+    candidates: Candidates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A TaskManager process that was to end waited for it, as long as its connection to the storage stood still."""
+    asked, answered = threading.Event(), threading.Event()
+
+    def silent(_: StorageEpochs) -> None:
+        asked.set()
+        answered.wait()
+
+    monkeypatch.setattr(StorageEpochs, "newest", silent)
+    retrieval = candidates.services.retrieval()
+    assert asked.wait(60)
+    closing = threading.Thread(target=retrieval.close)
+    closing.start()
+    closing.join(60)
+    has_ended = not closing.is_alive()
+    answered.set()
+    closing.join()
+    assert has_ended
+
+
 def test_what_lies_in_our_place_and_is_not_ours_is_named_and_left(candidates: Candidates) -> None:
     storage = candidates.services.storage
     storage.write_sealed("epochs/00000001/term", b"somebody's notes")
