@@ -22,6 +22,7 @@ from .contest import Side, compared, compete, problems_of
 from .data import Dataset
 from .kafka_answers import PARTITIONS, problems_of_numbered
 from .measure import Measured
+from .peers_known import peer_words
 from .report import contest_options, finish, spread
 from .side import Order
 from .venvs import Environment, python_of
@@ -172,7 +173,7 @@ def kafka(
     figures: dict[str, Any] = {}
     problems: list[str] = []
     if rows:
-        figures, problems = speed(rows, keys, runs, python, [each for each in peers.split(",") if each], data_dir)
+        figures, problems = speed(rows, keys, runs, python, peer_words(peers, PEERS), data_dir)
     if kills:
         figures["killed"], wrong = killed_case(kills, broker_kills, seed)
         problems += wrong

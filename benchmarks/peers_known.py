@@ -6,7 +6,7 @@ rows stand in the report.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -183,17 +183,22 @@ PEERS = (
 
 def choose(names: str, workload: str, cluster: str) -> list[Peer]:
     """The peers of a comma-separated list that run this workload. Raises BadParameter for an unknown word."""
-    words = [word for word in names.replace(" ", "").split(",") if word]
     known = {word for peer in PEERS for word in (peer.chosen_by, peer.name)}
-    for word in words:
-        if word not in known:
-            raise click.BadParameter(f"wanted some of {','.join(sorted(known))}, found {word!r}", param_hint="--peers")
     return [
         peer
-        for word in words
+        for word in peer_words(names, known)
         for peer in PEERS
         if word in (peer.chosen_by, peer.name) and workload in peer.workloads and cluster in peer.clusters
     ]
+
+
+def peer_words(names: str, known: Collection[str]) -> list[str]:
+    """The words of a comma-separated list. Raises BadParameter for one that is not known."""
+    words = [word for word in names.replace(" ", "").split(",") if word]
+    for word in words:
+        if word not in known:
+            raise click.BadParameter(f"wanted some of {','.join(sorted(known))}, found {word!r}", param_hint="--peers")
+    return words
 
 
 def peer_sides(peers: Sequence[Peer], data: Dataset, cache: Path, workload: str) -> list[Side]:

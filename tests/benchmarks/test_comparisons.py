@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 pytest.importorskip("benchmarks.contest", reason="run from the root of the checkout")
 
 from benchmarks import contest, growth, keyed_aggregate, stateful_function, timers, windows
 from benchmarks.data import Dataset, dataset, raw_pairs, read, whole_halves
 from benchmarks.digest import combined, digest, digest_of_rows
+from benchmarks.kafka import kafka
 from benchmarks.measure import Measured, SideFailed, measure
 from benchmarks.peers_known import choose
 from benchmarks.report import over_cases
@@ -233,6 +235,12 @@ def test_peers_are_chosen_by_name_and_workload() -> None:
     assert [peer.name for peer in choose("flink,spark", "keyed-aggregate", "spark")] == ["spark"]
     with pytest.raises(Exception, match="nonsense"):
         choose("nonsense", "keyed-aggregate", "local")
+
+
+def test_an_unknown_peer_of_kafka_is_refused_before_a_broker_starts() -> None:
+    refused = CliRunner().invoke(kafka, ["--peers", "bytewax,nonsense"])
+    assert refused.exit_code == 2
+    assert "wanted some of bytewax,quix, found 'nonsense'" in refused.output
 
 
 # -- our sides
