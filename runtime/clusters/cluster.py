@@ -277,7 +277,8 @@ class Cluster(JobManagerSide, WebSide, AsContext):
             translation = to_be_resumed(translation, resume, self._work_dir, is_named=from_savepoint is not None)
         graph = translation.graph
         directory = graph.checkpoints.directory
-        self._open_storage(directory).check(with_mark=not directory.startswith(f"{self._work_dir}/"))
+        storage = self._open_storage(directory)
+        storage.check(with_mark=not directory.startswith(f"{self._work_dir}/"))
         if translation.queries:
             self._check_queries(", ".join(repr(each.source_name) for each in translation.queries))
         translation.check_operators(self._runs_on_this_machine())
@@ -302,10 +303,10 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         with looked_at_here(from_savepoint):
             submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
         translation.warn(submitted, self._runs_on_this_machine(), self._submitted)
-        if resume is None and from_savepoint is None:
-            warn_of_earlier_checkpoints(graph, self._open_storage(directory), self._submitted)
         handle = self._hold(translation, submitted, stop_call)
         handle._is_resumed = resume is not None
+        if resume is None and from_savepoint is None:
+            warn_of_earlier_checkpoints(graph, storage, self._submitted)
         self._queries.begin(translation.queries, handle)
         return handle
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from ...actors.errors import CannotRestore
 from ...state.checkpoints.savepoint_store import is_pointer
 from ...state.errors import MissingState, OutsideRoot
-from ...state.file_locations import AnyPath, is_url
+from ...state.file_locations import AnyPath, is_url, unwrapped
 from ..api.errors import InvalidSetting
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -80,7 +80,10 @@ def target_folder(path: AnyPath | None) -> str | None:
 
 
 def _text(name: str, path: AnyPath) -> str:
-    written = os.fspath(path) if isinstance(path, os.PathLike) else path
+    try:
+        written = unwrapped(path)
+    except TypeError as error:
+        raise InvalidSetting(f"{name}: {error}") from None
     if isinstance(written, Future):
         raise InvalidSetting(f"{name}: wanted a path, found the future of one: write `.result()`, or `await` it")
     if not isinstance(written, str) or not written:

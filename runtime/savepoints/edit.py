@@ -6,13 +6,13 @@ at once, values when they are written.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ...messages import OperatorId, operator_id_of
 from ...state.backends.timer_queue import EVENT_TIMERS, KIND, PROCESSING_TIMERS
+from ...state.file_locations import AnyPath
 from ...state.kinds.declared_states import declared_states
 from ...state.kinds.schema_fit import Schema
 from ...state.kinds.state_declaration import KeyedStateDeclaration
@@ -20,7 +20,7 @@ from ...state.kinds.state_descriptions import LIST_KINDS, description_of
 from ...state.storage import CheckpointStorage
 from .edited_rows import Columns, pairs_of
 from .errors import InvalidEdit, NoSuchState
-from .found import absolute
+from .found import readable_path
 from .reading import SavepointOperator, SavepointReader
 
 Change: TypeAlias = Callable[[Any, Any], Any]
@@ -230,7 +230,7 @@ class SavepointEdit:
         self.new_max_parallelism = max_parallelism
         return self
 
-    def write(self, checkpoint_dir: str | os.PathLike[str] | None = None) -> str:
+    def write(self, checkpoint_dir: AnyPath | None = None) -> str:
         """Write the new savepoint, whole or not at all, and return its path, for `submit(..., from_savepoint=path)`. It
         lies below this checkpoint directory (None: the one that the edited savepoint lies in), which the job that
         starts from it should have. Raises InvalidEdit, a StorageError or OSError.
@@ -240,4 +240,4 @@ class SavepointEdit:
         if checkpoint_dir is None:
             assert self.base is not None
             return self._write(self, self.base.found.storage)
-        return self._write(self, CheckpointStorage(absolute(checkpoint_dir)))
+        return self._write(self, CheckpointStorage(readable_path(checkpoint_dir)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,10 +13,11 @@ import pyarrow.csv
 import pyarrow.parquet
 import pyarrow.types as pt
 
+from ...state.file_locations import AnyPath
 from .state_table import StateTable
 
 
-def export_table(table: StateTable, file: str | os.PathLike[str]) -> int:
+def export_table(table: StateTable, file: AnyPath) -> int:
     """The number of rows. The file's ending says the format; another file there is replaced. Raises ValueError for an
     unknown ending, OSError, and what reading raises.
     """

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import posixpath
 from dataclasses import dataclass
-from pathlib import Path
 
 from ...state import DurableFiles
 from ...state.checkpoint_folders import checkpoint_directory, is_checkpoint_folder
@@ -19,7 +18,7 @@ from ...state.checkpoints.savepoint_stores import FOLDER
 from ...state.checkpoints.savepoints import METADATA, metadata_path
 from ...state.durable_files import special_kind
 from ...state.errors import CorruptState, ForgedPointer, MissingSavepoint, MissingState, OutsideRoot
-from ...state.file_locations import is_url
+from ...state.file_locations import AnyPath, absolute, is_url
 from ...state.storage import CheckpointStorage
 from .errors import IncompleteSavepoint, NotASavepoint
 
@@ -48,29 +47,29 @@ class Leads:
     pointer: SavepointPointer | None
 
 
-def absolute(path: str | os.PathLike[str]) -> str:
-    """The same path or URL, wherever this process works. Raises NotASavepoint for one in a JobManager's memory."""
-    text = os.fspath(path)
-    if text.startswith(HEAP_PATHS):
+def readable_path(path: AnyPath) -> str:
+    """The same path or URL, wherever this process works. Raises NotASavepoint for one in a JobManager's memory, and
+    TypeError for what is no path.
+    """
+    if isinstance(path, str) and path.startswith(HEAP_PATHS):
         raise NotASavepoint(
-            text,
+            path,
             "it is kept in its JobManager's memory, and nobody else can read it: give the job a checkpoint_dir and "
             "take another one",
         )
-    if is_url(text):
-        return text.rstrip("/")
-    return os.path.abspath(Path(text).expanduser())
+    whole = absolute(path)
+    return whole.rstrip("/") if is_url(whole) else whole
 
 
-def find(path: str | os.PathLike[str]) -> Found:
+def find(path: AnyPath) -> Found:
     """Raises NotASavepoint, MissingSavepoint, MissingState, CorruptState, ForgedPointer, UnreachableRoot."""
     leads = follow(path)
     return Found(leads.path, leads.storage, read_metadata(leads))
 
 
-def follow(path: str | os.PathLike[str]) -> Leads:
+def follow(path: AnyPath) -> Leads:
     """As `find`; the metadata is not read."""
-    whole = absolute(path)
+    whole = readable_path(path)
     metadata = metadata_path(whole)
     if metadata is not None:
         folder = posixpath.dirname(metadata)

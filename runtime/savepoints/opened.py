@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pyarrow as pa
 
+from ...state.file_locations import AnyPath
 from .difference import SavepointDiff
 from .edit import SavepointEdit
 from .reading import SavepointReader
@@ -18,7 +17,7 @@ class Savepoint(SavepointReader):
     """`Savepoint.open(path)`: a savepoint's path, a checkpoint's folder or its `_metadata`; local, or a URL."""
 
     @staticmethod
-    def verify(path: str | os.PathLike[str]) -> Verification:
+    def verify(path: AnyPath) -> Verification:
         """Read every byte of it, and say which files are missing or corrupt. Raises NotASavepoint alone."""
         return verify(path)
 
@@ -28,7 +27,7 @@ class Savepoint(SavepointReader):
         """
         return query(self, sql)
 
-    def diff(self, other: SavepointReader | str | os.PathLike[str]) -> SavepointDiff:
+    def diff(self, other: SavepointReader | AnyPath) -> SavepointDiff:
         """What is other in `other`, which is the later one. Raises NotComparable."""
         return SavepointDiff(self, other if isinstance(other, SavepointReader) else SavepointReader.open(other))
 

@@ -6,7 +6,6 @@ and are not changed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -18,6 +17,7 @@ from ...state.backends.stored_runs import is_of_runs
 from ...state.backends.timer_queue import KIND
 from ...state.checkpoints.assignment import operator_states
 from ...state.checkpoints.completed_checkpoints import VertexSnapshot
+from ...state.file_locations import AnyPath
 from ...state.kinds.rows_fit import ROWS
 from ...state.kinds.state_descriptions import LIST_KINDS
 from .arrow_formats import is_side
@@ -42,7 +42,7 @@ class SavepointReader:
         self.files = StateFiles(found.storage)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Self:
+    def open(cls, path: AnyPath) -> Self:
         """A savepoint's path, a checkpoint's folder or its `_metadata`; local, or a URL. Raises NotASavepoint,
         IncompleteSavepoint, MissingState, CorruptState, and UnreachableRoot.
         """

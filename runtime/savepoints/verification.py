@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ...messages import StateHandle
 from ...state.checkpoints.snapshot_file import state_handles
 from ...state.errors import StateError, StorageError
+from ...state.file_locations import AnyPath
 from .errors import NotASavepoint, UnreadableState
 from .found import Found, follow, read_metadata
 from .reading import SavepointReader
@@ -52,7 +53,7 @@ class Verification:
             raise StorageError(problem.path, problem.text)
 
 
-def verify(path: str | os.PathLike[str]) -> Verification:
+def verify(path: AnyPath) -> Verification:
     """Raises NotASavepoint, and UnreachableRoot; what is wrong with a savepoint is a problem in the result."""
     files = 0
     try:

@@ -61,6 +61,12 @@ def test_a_path_that_utf_8_cannot_write_is_refused() -> None:
             use("daily-\udcff")
 
 
+def test_a_url_in_pathlib_is_refused() -> None:
+    for use in (savepoint_at, target_folder):
+        with pytest.raises(InvalidSetting, match="pathlib makes one slash of two: write it as a text"):
+            use(Path("s3://bucket/savepoints/a"))
+
+
 def test_a_future_in_place_of_its_path_says_how_to_get_the_path() -> None:
     future: Any = JobFuture(ActorFuture(), "the savepoint")
     for use in (savepoint_at, target_folder):

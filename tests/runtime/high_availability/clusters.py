@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
+from understudy.messages import LeaderSessionId
 from understudy.runtime.high_availability.kept_jobs import KeptJobs
 from understudy.runtime.high_availability.leadership import Leadership
 from understudy.runtime.high_availability.services import HighAvailabilityServices
 from understudy.runtime.high_availability.settings import HighAvailabilitySettings
+from understudy.runtime.high_availability.storage_epochs import EpochTerm, StorageEpochs
 from understudy.runtime.system import CurveKeys
 
 TIMEOUT_MS = 1_000
@@ -50,3 +52,11 @@ class Candidates:
     def close(self) -> None:
         for leader in self.leaders:
             leader.resign()
+
+
+def followed(candidates: Candidates) -> None:
+    """The newest epoch is over for all others, though its leader does not know."""
+    epochs = StorageEpochs(candidates.services.storage)
+    newest = epochs.newest()
+    assert newest is not None
+    assert epochs.claim(newest.number + 1, EpochTerm(LeaderSessionId("unknown"), is_over=True))

@@ -9,7 +9,18 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from understudy import Count, FoldingState, ListState, MapState, OperatorListState, ReducingState, Sum, Ttl, ValueState
+from understudy import (
+    Count,
+    FoldingState,
+    ListState,
+    MapState,
+    OperatorListState,
+    ReducingState,
+    Savepoint,
+    Sum,
+    Ttl,
+    ValueState,
+)
 from understudy.messages import (
     CheckpointId,
     ExecutionAttemptId,
@@ -20,7 +31,14 @@ from understudy.messages import (
     SubtaskState,
     VertexId,
 )
-from understudy.state import OperatorStateBackend, backend_named, channel_handle
+from understudy.state import (
+    HeapBackend,
+    OperatorStateBackend,
+    assign_operator,
+    backend_named,
+    channel_handle,
+    handle_reader,
+)
 from understudy.state.backends.backend import KeyedStateBackend, SnapshotTarget
 from understudy.state.checkpoint_folders import checkpoint_directory
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
@@ -227,3 +245,22 @@ def savepoint(
     store = FilesystemSavepointStore(storage, folder="savepoints", new_suffix=lambda: f"{checkpoint_id:012}")
     pointer = SavepointPointer(POINTER_VERSION, job_id, completed.checkpoint_id, str(root), metadata, TAKEN_MS)
     return Path(store.store(pointer))
+
+
+def by_key(opened: Savepoint, operator: str, state: str) -> dict[Any, Any]:
+    return {row["key"]: row["value"] for row in opened.operator(operator).state(state).rows()}
+
+
+def restored(opened: Savepoint, operator: str, parallelism: int = 3) -> list[HeapBackend]:
+    """What the subtasks of a job that starts from it hold."""
+    (vertex,) = (each.vertex for each in opened.operators() if each.uid == operator)
+    groups = vertex.max_parallelism
+    shares = assign_operator(vertex.subtasks, OperatorId(operator), vertex.parallelism, parallelism, groups)
+    backends = []
+    for index, share in enumerate(shares):
+        own = key_group_range(groups, parallelism, index)
+        backend = HeapBackend(own.first, own.last, groups)
+        backend.clock = Clock()
+        backend.restore(share.keyed, handle_reader(opened.found.storage))
+        backends.append(backend)
+    return backends

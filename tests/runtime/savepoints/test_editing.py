@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import attrs
 import pandas as pd
 import pyarrow as pa
-import pydantic
 import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
@@ -30,37 +27,25 @@ from understudy import (
     ValueState,
 )
 from understudy.messages import CheckpointId, KeyedStateHandle, OperatorId
-from understudy.runtime.savepoints import edited_entries
 from understudy.state import (
     HeapBackend,
     SnapshotTarget,
     SubtaskSnapshot,
-    assign_operator,
-    handle_reader,
-    key_group_range,
 )
 
 from ...examples import examples
-from .made import ALL, MAX_PARALLELISM, TAKEN_MS, Clock, Declared, Subtask, declared_states, lists, savepoint
-
-
-def by_key(opened: Savepoint, operator: str, state: str) -> dict[Any, Any]:
-    return {row["key"]: row["value"] for row in opened.operator(operator).state(state).rows()}
-
-
-def restored(opened: Savepoint, operator: str, parallelism: int = 3) -> list[HeapBackend]:
-    """What the subtasks of a job that starts from it hold."""
-    (vertex,) = (each.vertex for each in opened.operators() if each.uid == operator)
-    groups = vertex.max_parallelism
-    shares = assign_operator(vertex.subtasks, OperatorId(operator), vertex.parallelism, parallelism, groups)
-    backends = []
-    for index, share in enumerate(shares):
-        own = key_group_range(groups, parallelism, index)
-        backend = HeapBackend(own.first, own.last, groups)
-        backend.clock = Clock()
-        backend.restore(share.keyed, handle_reader(opened.found.storage))
-        backends.append(backend)
-    return backends
+from .made import (
+    ALL,
+    MAX_PARALLELISM,
+    TAKEN_MS,
+    Declared,
+    Subtask,
+    by_key,
+    declared_states,
+    lists,
+    restored,
+    savepoint,
+)
 
 
 def test_what_is_not_edited_is_the_same_in_files_of_its_own(tmp_path: Path) -> None:
@@ -317,77 +302,6 @@ def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch:
     raise AssertionError("it never came to its end")
 
 
-class Parts(KeyedOperator):
-    """Lists and maps, with a TTL and without."""
-
-    recent = ListState(int, ttl=Ttl(hours=1))
-    seen = MapState(str, int, ttl=Ttl(hours=1))
-    items = ListState(int)
-    table = MapState(str, int)
-
-    def process(self, record: Any, out: Any) -> None:
-        """Nothing."""
-
-
-@pytest.mark.parametrize("name", ["recent", "seen", "items", "table"])
-@pytest.mark.parametrize("how", ["put", "update"])
-def test_a_list_or_map_without_parts_is_held_by_no_key(how: str, name: str, tmp_path: Path) -> None:
-    """As in a job: an update to [] is a clear."""
-    declared: Any = getattr(Parts, name)
-    full: Any = {"a": 1} if isinstance(declared, MapState) else [1]
-    new = Savepoint.new()
-    new.add("parts", Parts).state(name).put({"kept": full, "emptied": full})
-    edit = Savepoint.open(new.write(tmp_path)).edit()
-    if how == "put":
-        edit.operator("parts").state(name).put({"emptied": type(full)(), "new": type(full)()})
-    else:
-        edit.operator("parts").state(name).update(lambda key, value: type(full)() if key == "emptied" else value)
-    opened = Savepoint.open(edit.write())
-    assert by_key(opened, "parts", name) == {"kept": full}
-    (backend,) = restored(opened, "parts", 1)
-    backend.state(declared)
-    assert list(backend.keys(name)) == ["kept"]
-
-
-@dataclass(frozen=True, slots=True)
-class Slotted:
-    origin: str
-
-
-@dataclass(frozen=True)
-class Remembering:
-    origin: str
-
-    @cached_property
-    def lower(self) -> str:
-        return self.origin.lower()
-
-
-@attrs.frozen
-class Attrs:
-    origin: str
-
-
-class Extra(pydantic.BaseModel, extra="allow"):
-    origin: str
-
-
-@pytest.mark.parametrize(
-    "record",
-    [Slotted("JFK"), Remembering("JFK"), Attrs("JFK"), Extra(origin="JFK", gate=4)],  # type: ignore[call-arg]
-    ids=lambda record: type(record).__name__,
-)
-def test_a_record_is_put_as_an_object_of_its_class(record: Any, tmp_path: Path) -> None:
-    getattr(record, "lower", None)  # one of them remembers it
-    held = ValueState(type(record), name="held")
-    new = Savepoint.new()
-    new.add("records").declare(held).put({1: record})
-    (backend,) = restored(Savepoint.open(new.write(tmp_path)), "records", 1)
-    state: Any = backend.state(held)
-    backend.current_key = 1
-    assert state.value() == record
-
-
 def test_what_was_put_before_a_drop_is_forgotten_too(tmp_path: Path) -> None:
     new = Savepoint.new()
     seen = new.add("counts").declare(ValueState(int, name="seen")).put({1: 1, 2: 2})
@@ -430,94 +344,6 @@ def test_an_edited_last_checkpoint_is_the_last_one_and_has_as_many_records_in_fl
     (state,) = vertex.subtasks.values()
     assert written.found.checkpoint.is_final
     assert [handle.in_flight for handle in state.operators[OperatorId("declared")].keyed] == [3]
-
-
-class Ticking(Clock):
-    """Each look at it is 100 ms later."""
-
-    now_ms = 0
-
-    def processing_ms(self) -> int:
-        self.now_ms += 100
-        return self.now_ms
-
-
-def _in_place(value: dict[str, int]) -> dict[str, int]:
-    del value["old"]
-    value["other"] = 3
-    return value
-
-
-@pytest.mark.parametrize(
-    ("change", "left"),
-    [
-        (lambda value: {"new": 7, "old": value["old"]}, {"old": "old", "new": "new"}),
-        (lambda value: {"other": 3, "old": value["old"]}, {"old": "old", "other": "new"}),
-        (lambda value: {"old": 5}, {"old": "old"}),
-        (_in_place, {"new": "new", "other": "new"}),
-        (lambda value: [("new", 7), ("old", 1)], {"old": "old", "new": "new"}),  # as Arrow gives a map back
-        (lambda value: [("new", 7), ("old", 1), ("new", 8)], {"old": "old", "new": "new"}),
-    ],
-)
-def test_entries_of_a_map_keep_their_times_when_others_come_and_go(
-    change: Callable[[dict[str, int]], Any], left: dict[str, str], tmp_path: Path
-) -> None:
-    """New ones are as old as the newest."""
-
-    def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
-        backend = HeapBackend(subtask.groups.first, subtask.groups.last, MAX_PARALLELISM)
-        backend.clock = Ticking()
-        backend.current_key = "JFK"
-        state = backend.state(Parts.seen)
-        state.put("old", 1)
-        state.put("new", 2)
-        snapshot.add(OperatorId("parts"), backend.snapshot(CheckpointId(1)))
-
-    opened = Savepoint.open(savepoint(tmp_path, {"parts": fill}, parallelism=1))
-    (row,) = opened.operator("parts").state("seen").rows()
-    was = dict(zip(row["value"], row["updated_ms"], strict=True))
-    assert was["old"] < was["new"]
-    edit = opened.edit()
-    edit.operator("parts").state("seen").update(lambda key, value: change(value))
-    (row,) = Savepoint.open(edit.write()).operator("parts").state("seen").rows()
-    found = dict(zip(row["value"], row["updated_ms"], strict=True))
-    assert found == {name: was[as_old] for name, as_old in left.items()}
-
-
-def test_a_map_that_is_put_as_pairs_has_a_time_for_each_entry(tmp_path: Path) -> None:
-    new = Savepoint.new()
-    new.add("parts", Parts).state("seen").put({"JFK": [("a", 1), ("b", 2), ("a", 3)]})
-    (row,) = Savepoint.open(new.write(tmp_path)).operator("parts").state("seen").rows()
-    assert dict(row["value"]) == {"a": 3, "b": 2}
-    assert len(row["updated_ms"]) == 2
-
-
-@pytest.mark.parametrize("how", ["put", "update"])
-@pytest.mark.parametrize(("name", "value"), [("seen", [1, 2]), ("seen", [([], 1)]), ("seen", 5), ("recent", 5)])
-def test_what_is_no_map_or_list_is_refused_with_its_place(how: str, name: str, value: Any, tmp_path: Path) -> None:
-    new = Savepoint.new()
-    new.add("parts", Parts).state(name).put({"JFK": {"a": 1} if name == "seen" else [1]})
-    edit = Savepoint.open(new.write(tmp_path)).edit()
-    state = edit.operator("parts").state(name)
-    if how == "put":
-        state.put({"JFK": value})
-    else:
-        state.update(lambda key, was: value)
-    with pytest.raises(InvalidEdit, match=rf"parts\.{name}, key 'JFK': wanted a (dict|list).*found"):
-        edit.write()
-
-
-def test_a_list_without_items_is_given_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No job holds one; an edit of another version may have written it."""
-    monkeypatch.setattr(edited_entries, "_is_empty", lambda *_: False)
-    new = Savepoint.new()
-    new.add("parts", Parts).state("recent").put({"JFK": []})
-    edit = Savepoint.open(new.write(tmp_path)).edit()
-    monkeypatch.undo()
-    edit.operator("parts").state("recent").update(lambda key, value: [1, 2])
-    (row,) = Savepoint.open(edit.write()).operator("parts").state("recent").rows()
-    assert row["value"] == [1, 2]
-    assert len(row["updated_ms"]) == 2
 
 
 class Seen(KeyedOperator):

@@ -198,6 +198,8 @@ def test_what_is_no_savepoint_is_said_to_be_none(tmp_path: Path) -> None:
         Savepoint.open("/nowhere")
     with pytest.raises(NotASavepoint, match="JobManager's memory"):
         Savepoint.open("jobmanager://savepoints/savepoint-1")
+    with pytest.raises(TypeError, match="pathlib makes one slash of two: write it as a text"):
+        Savepoint.open(Path("s3://bucket/savepoint-1"))
     (job / "chk-3" / "_metadata").unlink()
     with pytest.raises(IncompleteSavepoint, match="never complete"):
         Savepoint.open(job / "chk-3")
