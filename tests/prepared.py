@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import json
 import os
@@ -33,6 +34,8 @@ from typing import IO, Any
 
 _LENGTH = struct.Struct("!I")
 _PR_SET_CHILD_SUBREAPER = 36
+_WHERE, _DUMPED_SECONDS = signal.SIGUSR1, 5.0
+"""To a process that does not end: it says on standard error where its threads are, in this time."""
 _SOCKET = "UNDERSTUDY_TEST_PREPARED"
 """Environment variable: where the process listens."""
 IMPORTED = (
@@ -77,6 +80,13 @@ class Started:
         return self.returncode
 
 
+class StillRuns(subprocess.TimeoutExpired):
+    """With what its process group was doing, in place of only how long it was waited for."""
+
+    def __str__(self) -> str:
+        return f"process {super().__str__()}. It had said:\n{self.output}\n{self.stderr}"
+
+
 class Command(Started):
     """One with streams that are read here; what `subprocess.Popen` has under the same names."""
 
@@ -89,26 +99,29 @@ class Command(Started):
             os.kill(self.pid, number)
 
     def communicate(self, timeout: float) -> tuple[str, str]:
-        """What it has still to say. Raises subprocess.TimeoutExpired."""
-        deadline, said = time.monotonic() + timeout, ["", ""]
+        """What it has still to say. Raises StillRuns."""
+        deadline, said = time.monotonic() + timeout, (list[str](), list[str]())
         readers = [
-            threading.Thread(target=_read, args=(stream, said, place), daemon=True)
-            for place, stream in enumerate((self.stdout, self.stderr))
+            threading.Thread(target=_read, args=(stream, lines), daemon=True)
+            for stream, lines in zip((self.stdout, self.stderr), said, strict=True)
         ]
         for reader in readers:
             reader.start()
         for reader in readers:
             reader.join(max(0.0, deadline - time.monotonic()))
         if any(reader.is_alive() for reader in readers):
-            raise subprocess.TimeoutExpired(str(self.pid), timeout, *said)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, _WHERE)
+            readers[1].join(_DUMPED_SECONDS)
+            raise StillRuns(str(self.pid), timeout, *("".join(lines) for lines in said))
         self.wait(max(0.0, deadline - time.monotonic()))
-        return said[0], said[1]
+        return "".join(said[0]), "".join(said[1])
 
 
-def _read(stream: IO[str], said: list[str], place: int) -> None:
+def _read(stream: IO[str], lines: list[str]) -> None:
     if not stream.closed:
         with stream:
-            said[place] = stream.read()
+            lines.extend(iter(stream.readline, ""))
 
 
 class Prepared:
@@ -229,6 +242,7 @@ def _become(wanted: Wanted, streams: list[int]) -> None:
         os.close(stream)
     sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115 - for as long as the process lives
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
+    faulthandler.register(_WHERE)
     path = os.environ[_SOCKET]
     os.environ.clear()
     os.environ.update(wanted["env"])

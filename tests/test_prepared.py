@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .prepared import Prepared
+from .prepared import Prepared, StillRuns
 
 pytestmark = pytest.mark.processes
 
@@ -73,3 +73,15 @@ def test_what_takes_too_long_is_ended(prepared: Prepared, tmp_path: Path) -> Non
     (tmp_path / "script.py").write_text("print(__import__('os').getpid(), flush=True)\nwhile True: pass\n")
     with pytest.raises(subprocess.TimeoutExpired):
         prepared.run("script.py", folder=tmp_path, timeout=0.2)
+
+
+def test_one_that_does_not_end_says_where_it_is(prepared: Prepared, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import time\ndef waits():\n    time.sleep(1_000)\nprint('said', flush=True)\nwaits()\n"
+    )
+    script = prepared.start(("script.py",), tmp_path, dict(os.environ), "script")
+    assert script.stdout.readline() == "said\n"
+    with pytest.raises(StillRuns, match=r"timed out after 0\.1 seconds(.|\n)*in waits"):
+        script.communicate(timeout=0.1)
+    os.killpg(script.pid, signal.SIGKILL)
+    assert script.wait(60) == -signal.SIGKILL
