@@ -81,10 +81,14 @@ class Started:
 
 
 class StillRuns(subprocess.TimeoutExpired):
-    """With what its process group was doing, in place of only how long it was waited for."""
+    """With what it had said, and where its threads were."""
+
+    def __init__(self, pid: int, timeout: float, said: str) -> None:
+        super().__init__(f"process {pid}", timeout)
+        self.said = said
 
     def __str__(self) -> str:
-        return f"process {super().__str__()}. It had said:\n{self.output}\n{self.stderr}"
+        return f"{super().__str__()}. It had said:\n{self.said}"
 
 
 class Command(Started):
@@ -113,7 +117,7 @@ class Command(Started):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, _WHERE)
             readers[1].join(_DUMPED_SECONDS)
-            raise StillRuns(str(self.pid), timeout, *("".join(lines) for lines in said))
+            raise StillRuns(self.pid, timeout, "".join([*said[0], *said[1]]))
         self.wait(max(0.0, deadline - time.monotonic()))
         return "".join(said[0]), "".join(said[1])
 
