@@ -50,7 +50,7 @@ class FailureHistory:
         return cause
 
     def failed_too(self, region: Region, cause: FailureCause) -> None:
-        """One more region has failed of what was added last."""
+        """One more region has failed of this, which is known."""
         self._open[region] = cause
 
     def is_explained_by(self, region: Region, cause: FailureCause) -> bool:
@@ -59,8 +59,15 @@ class FailureHistory:
         return told is not None and told.is_secondhand and not cause.is_secondhand
 
     def explain(self, region: Region, cause: FailureCause) -> FailureCause:
-        """This cause takes the place of the region's secondhand one. Returns it with the job's name."""
+        """This cause takes the place of the region's secondhand one. Returns it with the job's name. Where that one was
+        another region's, too, which has been explained, it is the failure of both, or one more.
+        """
+        if any(each is cause for each in self._failures):
+            self.failed_too(region, cause)
+            return cause
         told = self._open[region]
+        if not any(each is told for each in self._failures):
+            return self.add(cause, region)
         self._open[region] = cause = replace(cause, job_name=self._job_name)
         self._failures = [cause if each is told else each for each in self._failures]
         return cause

@@ -26,25 +26,38 @@ class JobFailures:
         self._repeated = RepeatedFailures(job.max_same_failures)
         self._unsaid: dict[Region, FailureKnown] = {}
         self._event: tuple[FailureCause, FailureCause] | None = None
-        """What the present event has made fail, and what became of it."""
+        """What the present event has made fail or has explained, and what became of it."""
         self._known: FailureCause | None = None
+        """What was made known last."""
 
     def begin(self, wall_ms: int = 0) -> None:
         """A new event: what it makes fail in several regions is one failure."""
-        self._event = self._known = None
+        self._event = None
         self.history.wall_ms = wall_ms
 
     def checkpoint_completed(self) -> None:
         """The job has made progress."""
         self._repeated.checkpoint_completed()
 
-    def failed(self, cause: FailureCause, region: Region) -> FailureCause:
-        """A region has failed. Returns the cause to go on with: a RepeatedFailure ends the job."""
-        if self._event is not None and self._event[0] == cause:
-            self.history.failed_too(region, self._event[1])
-        else:
+    def failed(self, cause: FailureCause, region: Region) -> tuple[FailureCause, bool]:
+        """A region has failed. Returns the cause to go on with, of which a RepeatedFailure ends the job; and whether it
+        is another failure than that of a region before.
+        """
+        before = self._known_before(cause)
+        if before is None:
             self._event = cause, self.history.add(self._repeated.add(cause), region)
-        return self._event[1]
+            return self._event[1], True
+        self.history.failed_too(region, before)
+        return before, False
+
+    def _known_before(self, cause: FailureCause) -> FailureCause | None:
+        """The failure that this is, too: of the same event; or, as a process that dies breaks channels in all regions,
+        one that waits for its explanation as this does.
+        """
+        if self._event is not None and self._event[0] == cause:
+            return self._event[1]
+        waiting = self._unsaid.values() if cause.is_secondhand else ()
+        return next((each.failure for each in waiting), None)
 
     def process_ended(self, index: int, reason: str) -> FailureCause | None:
         """A TaskManager has ended of what the next one will read as well. Returns what ends the job, if that has come
@@ -88,24 +101,28 @@ class JobFailures:
         """
         if not self.history.is_explained_by(region, cause):
             return None, []
-        decisive = self.history.explain(region, self._repeated.add(cause))
+        counted = self._known_before(cause) or self._repeated.add(cause)
+        decisive = self.history.explain(region, counted)
+        self._event = cause, decisive
         unsaid = self._unsaid.pop(region, None)
         is_the_end = decisive.kind is FailureKind.REPEATED
         planned = None if is_the_end or unsaid is None else unsaid.restart
         restart = None if planned is None else Restart(planned.delay_ms, checkpoint)
-        return decisive if is_the_end else None, [] if unsaid is None else [
-            FailureKnown(decisive, restart, self._repeated.count)
-        ]
+        news = [] if unsaid is None else self._make_known(region, FailureKnown(decisive, restart, self._repeated.count))
+        return decisive if is_the_end else None, news
 
     def settle(self, graph: ExecutionGraph) -> list[FailureKnown]:
         """An attempt has ended. When it was the last one of its region, nobody is left who could explain more."""
         over = [each for each in self._unsaid if all(one.state.is_terminal for one in graph.executions(each))]
-        return [self._unsaid.pop(region) for region in over]
+        return [news for region in over for news in self._once(self._unsaid.pop(region))]
 
     def _make_known(self, region: Region, news: FailureKnown) -> list[FailureKnown]:
         if news.failure.is_secondhand:
             self._unsaid[region] = news
             return []
+        return self._once(news)
+
+    def _once(self, news: FailureKnown) -> list[FailureKnown]:
         if self._known is news.failure:
             return []
         self._known = news.failure

@@ -391,10 +391,10 @@ class JobMaster:
         """An attempt of this region failed: cancel the region and restart it, or give the job up."""
         if self.status not in _ALIVE or region in self._restarts:
             return []
-        cause = self._failures.failed(cause, region)
+        cause, is_new = self._failures.failed(cause, region)
         if self._restore_points.are_used_up:
             return [*self._failures.given_up(region, cause), *self._fail_job(no_checkpoint_left(cause))]
-        restart = None if cause.kind is FailureKind.REPEATED else self._restarts.failed(region, self._now_ms)
+        restart = None if cause.kind is FailureKind.REPEATED else self._restarts.failed(region, self._now_ms, is_new)
         if restart is None:
             return [*self._failures.given_up(region, cause), *self._stop_everything(JobStatus.FAILING, cause)]
         return [
@@ -466,5 +466,4 @@ class JobMaster:
 
     def _begin(self, now_ms: float, wall_ms: int) -> None:
         self._now_ms, self._wall_ms, self.graph.wall_ms = now_ms, wall_ms, wall_ms
-        self._restarts.begin()
         self._failures.begin(wall_ms)

@@ -38,13 +38,8 @@ class RegionRestarts:
         self._delayed: set[Region] = set()
         self._waiting: set[Region] = set()
         self._generation = 0
-        self._is_counted = False
         self._delay_ms: int | None = None
-        """Of the present event, once it is counted."""
-
-    def begin(self) -> None:
-        """A new event: whatever fails by it, in however many regions, is one failure."""
-        self._is_counted = False
+        """Of the last failure that was counted."""
 
     def __contains__(self, region: Region) -> bool:
         """Whether it is delayed or waiting."""
@@ -55,10 +50,12 @@ class RegionRestarts:
         """Whether every region is deployed."""
         return not self._waiting and not self._delayed
 
-    def failed(self, region: Region, now_ms: float) -> Schedule[RestartDue] | None:
-        """Try this region again after the delay that the strategy gives; None: it is to be given up, and the job."""
-        if not self._is_counted:
-            self._is_counted, self._delay_ms = True, self._strategy.on_failure(now_ms)
+    def failed(self, region: Region, now_ms: float, is_new: bool) -> Schedule[RestartDue] | None:
+        """Try this region again after the delay that the strategy gives; None: it is to be given up, and the job.
+        However many regions fail of it, a failure counts once: `is_new` for the first.
+        """
+        if is_new:
+            self._delay_ms = self._strategy.on_failure(now_ms)
             self.count += self._delay_ms is not None
         delay_ms = self._delay_ms
         if delay_ms is None:

@@ -210,6 +210,41 @@ def test_what_one_event_makes_fail_in_several_regions_is_one_failure() -> None:
     assert stage.master.status is JobStatus.RESTARTING
 
 
+@pytest.mark.parametrize("heard_before", [1, 2, 3])
+def test_a_lost_task_manager_is_one_failure_though_channels_of_some_regions_broke_before(heard_before: int) -> None:
+    """A kill in a job of several pipelines used attempts up, one for each pipeline whose tasks heard of it before."""
+    stage = Stage(job(pipelines=3, attempts=1))
+    deployments = stage.running()
+    known: list[FailureKnown] = []
+    for number in range(heard_before):
+        (sink,) = (each for each in deployments if each.vertex_id == f"sink-{number}" and each.subtask_index == 1)
+        stage.report(sink, ExecutionState.FAILED, BROKEN)
+        known += stage.of(FailureKnown)
+    stage.tell(TaskManagerLost("tm-0-0", "killed", process_ended=True))
+    known += stage.of(FailureKnown)
+    assert [each.failure.error_type for each in known] == ["TaskManagerLost"]
+    assert [each.error_type for each in stage.master.failures] == ["TaskManagerLost"]
+    assert stage.master.restarts == 1
+    assert stage.master.status is JobStatus.RESTARTING
+
+
+def test_channels_of_two_regions_that_broke_of_two_causes_are_two_failures_and_one_restart() -> None:
+    stage = Stage(job(pipelines=2, attempts=1))
+    deployments = stage.running()
+    other = replace(TYPO, error_message="another one", operator_name="sink-1", vertex_name="sink-1")
+    first, second = ([each for each in deployments if each.vertex_id.endswith(f"-{pipeline}")] for pipeline in range(2))
+    stage.report(first[0], ExecutionState.FAILED, BROKEN)
+    stage.report(second[0], ExecutionState.FAILED, BROKEN)
+    stage.report(first[1], ExecutionState.FAILED, TYPO)
+    known = stage.of(FailureKnown)
+    stage.report(second[1], ExecutionState.FAILED, other)
+    known += stage.of(FailureKnown)
+    assert [each.failure.error_message for each in known] == [TYPO.error_message, other.error_message]
+    assert [each.error_message for each in stage.master.failures] == [TYPO.error_message, other.error_message]
+    assert stage.master.restarts == 1
+    assert stage.master.status is JobStatus.RESTARTING
+
+
 @pytest.mark.parametrize(("repeatable", "status"), [(True, JobStatus.FAILING), (False, JobStatus.RESTARTING)])
 def test_checkpoints_that_the_program_makes_fail_count_and_others_do_not(repeatable: bool, status: JobStatus) -> None:
     stage = Stage(job(limit=2, pipelines=2))

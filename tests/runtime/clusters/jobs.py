@@ -114,6 +114,11 @@ class GatedGenerator(Gated, GeneratorSource):
         self.gate = gate
 
 
+def hold(env: StreamEnvironment, gate: Gate) -> None:
+    """The job does not end before the gate is open: beside all else it has a source without records."""
+    env.from_source(GatedGenerator(gate, int, 0, None), name="gate", parallelism=1).collect(name="held")
+
+
 def counting(
     env: StreamEnvironment,
     count: int | None,

@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -26,12 +27,20 @@ from understudy.runtime.api.restart import fixed_delay
 from understudy.runtime.clusters.spark_batch_limit import MOST_BYTES, MOST_ROWS, UNLIMITED, unmeasured_batches
 from understudy.runtime.connectors import ScanSource, SparkSource
 
+from ..clusters import jobs
+from ..clusters.jobs import Gate, hold
 from ..connectors.harness import make_context
 
 pytestmark = pytest.mark.spark
 
 ROWS = 40_000
 WAIT_S = 180
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _travels_whole() -> None:
+    """Spark workers cannot import test modules."""
+    cloudpickle.register_pickle_by_value(jobs)
 
 
 def source_of(dataframe: Any, **options: Any) -> ScanSource | SparkSource:
@@ -190,11 +199,16 @@ def test_a_session_that_passes_over_broken_files_is_left_to_spark(spark: Any, nu
 # -- jobs
 
 
-def test_a_scan_is_exact_through_a_kill_and_goes_on_in_another_parallelism(spark: Any, numbers: str) -> None:
+def test_a_scan_is_exact_through_a_kill_and_goes_on_in_another_parallelism(
+    spark: Any, numbers: str, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+
     def build(rate: float | None, **options: Any) -> StreamEnvironment:
         env = StreamEnvironment(checkpoint_interval_ms=200, restart_strategy=fixed_delay(5, 0))
         rows = env.from_dataframe(spark.read.parquet(numbers), name="rows", records_per_second=rate, **options)
         rows.map(lambda row: row.id).collect(name="ids")
+        hold(env, gate)
         return env
 
     with SparkCluster(spark, task_managers=2) as cluster:
@@ -217,6 +231,7 @@ def test_a_scan_is_exact_through_a_kill_and_goes_on_in_another_parallelism(spark
         path = first.cancel_with_savepoint().result(timeout=WAIT_S)
         with pytest.raises(JobCanceled):
             first.wait(timeout=WAIT_S)
+        gate.open()
         with pytest.raises(StateDoesNotFit, match=r"was a ScanSource and is a SparkSource.*read from its files"):
             cluster.submit(build(None, read_files=False), from_savepoint=path)
         second = cluster.submit(build(None, parallelism=1), from_savepoint=path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -11,6 +12,8 @@ import pytest
 from understudy import Count, SparkCluster, StreamEnvironment, Sum, bounded_out_of_orderness, tumbling
 from understudy.runtime.api.restart import fixed_delay
 
+from ..clusters import jobs
+from ..clusters.jobs import Gate, hold
 from .test_spark_cluster import Killer
 
 pytestmark = pytest.mark.spark
@@ -23,10 +26,11 @@ MOST_LATE_MS = 50_000
 @pytest.fixture(scope="module", autouse=True)
 def _travels_whole() -> None:
     """Spark workers cannot import test modules, so what is defined here is pickled by value."""
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    for module in (sys.modules[__name__], jobs):
+        cloudpickle.register_pickle_by_value(module)
 
 
-def test_windows_over_a_dataframe_are_those_of_spark_through_a_kill(spark: Any) -> None:
+def test_windows_over_a_dataframe_are_those_of_spark_through_a_kill(spark: Any, tmp_path: Path) -> None:
     moments = spark.range(0, ROWS, 1, 4).selectExpr(
         "id", "id % 7 AS key", "timestamp_millis(1700000000000 + (id * 7919) % 40000 + id) AS at"
     )
@@ -39,6 +43,7 @@ def test_windows_over_a_dataframe_are_those_of_spark_through_a_kill(spark: Any) 
         .aggregate(rows=Count(), total=Sum("id"))
         .collect(name="windows")
     )
+    hold(env, gate := Gate(tmp_path))
     expected = (
         moments.groupBy("key", spark_window())
         .agg({"*": "count", "id": "sum"})
@@ -46,7 +51,7 @@ def test_windows_over_a_dataframe_are_those_of_spark_through_a_kill(spark: Any) 
     )
     with SparkCluster(spark, task_managers=2) as cluster:
         job = cluster.submit(env)
-        killer = Killer(job)
+        killer = Killer(job, gate=gate)
         job.wait(timeout=180)
         found = job.results("windows")
     assert killer.killed.is_set()

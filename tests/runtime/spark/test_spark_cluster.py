@@ -39,6 +39,9 @@ from understudy.runtime.clusters.spark_cluster import DAEMON, DAEMON_SETTING, pr
 from understudy.runtime.clusters.spark_launcher import SparkLauncher
 from understudy.runtime.clusters.task_manager_process import TaskManagerLaunch
 
+from ..clusters import jobs
+from ..clusters.jobs import Gate, hold
+
 pytestmark = [pytest.mark.spark, pytest.mark.every_run]
 
 ROWS = 60_000
@@ -49,7 +52,8 @@ WAIT_S = 180
 @pytest.fixture(scope="module", autouse=True)
 def _travels_whole() -> None:
     """Spark workers cannot import test modules, so what is defined here is pickled by value."""
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    for module in (sys.modules[__name__], jobs):
+        cloudpickle.register_pickle_by_value(module)
 
 
 class CountPerKey(KeyedOperator):
@@ -64,11 +68,12 @@ class CountPerKey(KeyedOperator):
 
 class Killer:
     """Kills TaskManager `index` with SIGKILL, once: after the n-th checkpoint that is complete since subtask `index` of
-    some vertex has had records.
+    some vertex has had records. Then it opens the gate that keeps the job from its end.
     """
 
-    def __init__(self, job: JobHandle, index: int = 0, after: int = 2) -> None:
+    def __init__(self, job: JobHandle, index: int = 0, after: int = 2, gate: Gate | None = None) -> None:
         self.killed = threading.Event()
+        self._gate = gate
         self._pids: dict[int, int] = {}
         self._index, self._left = index, after
         self._has_records = False
@@ -84,6 +89,8 @@ class Killer:
             if self._left == 0:
                 os.kill(self._pids[self._index], signal.SIGKILL)
                 self.killed.set()
+                if self._gate is not None:
+                    self._gate.open()
 
 
 def numbers(spark: Any, rows: int = ROWS) -> Any:
@@ -96,9 +103,10 @@ def test_a_dataframe_job_is_exact_through_a_kill(spark: Any, tmp_path: Path) -> 
     source.key_by("seventh").process(CountPerKey, name="count").collect(name="counts")
     sums = source.key_by("seventh").aggregate(rows=Count(), total=Sum("id"))
     sums.sink_to(FileSink(str(tmp_path / "sums")), name="s")
+    hold(env, gate := Gate(tmp_path))
     with SparkCluster(spark, task_managers=2) as cluster:
         job = cluster.submit(env, name="numbers")
-        killer = Killer(job)
+        killer = Killer(job, gate=gate)
         details = job.wait(timeout=WAIT_S)
     assert killer.killed.is_set()
     assert details.restarts == 1
@@ -108,13 +116,14 @@ def test_a_dataframe_job_is_exact_through_a_kill(spark: Any, tmp_path: Path) -> 
     assert found == {key: (rows, sum(range(key, ROWS, 7))) for key, rows in per_key.items()}
 
 
-def test_an_outlet_is_followed_through_a_kill(spark: Any) -> None:
+def test_an_outlet_is_followed_through_a_kill(spark: Any, tmp_path: Path) -> None:
     env = StreamEnvironment(checkpoint_interval_ms=200, restart_strategy=fixed_delay(5, 0))
     source = env.from_dataframe(numbers(spark), records_per_second=ROWS / 4)
     source.map(lambda row: row.id).to_outlet("ids")
+    hold(env, gate := Gate(tmp_path))
     with SparkCluster(spark, task_managers=2) as cluster:
         job = cluster.submit(env)
-        killer = Killer(job)
+        killer = Killer(job, gate=gate)
         found: list[int] = []
         cursor: str | None = None
         while batches := list(islice(job.outlet("ids", after=cursor), 2)):
@@ -146,7 +155,7 @@ def test_a_task_manager_that_cannot_reach_the_driver_says_so(spark: Any, monkeyp
 
 @pytest.mark.parametrize("reads", [True, False], ids=["with a DataFrame", "without"])
 def test_a_kill_costs_the_task_manager_that_was_killed_and_no_other(
-    spark: Any, monkeypatch: pytest.MonkeyPatch, reads: bool
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: bool
 ) -> None:
     """Spark aborts all jobs over the RDD of a failed stage, unless that stage's job is cancelled in time."""
     monkeypatch.setattr(SparkLauncher, "kill", lambda *_: None)
@@ -156,11 +165,12 @@ def test_a_kill_costs_the_task_manager_that_was_killed_and_no_other(
     else:
         source = env.generate(lambda index: index, 20_000, records_per_second=5_000)
     source.key_by(lambda number: number % 7).process(CountPerKey, name="count").collect(name="counts")
+    hold(env, gate := Gate(tmp_path))
     with SparkCluster(spark, task_managers=2) as cluster:
         job = cluster.submit(env)
         changes: list[TaskManagerChanged] = []
         job.on_event(lambda event: changes.append(event) if isinstance(event, TaskManagerChanged) else None)
-        killer = Killer(job)
+        killer = Killer(job, gate=gate)
         details = job.wait(timeout=WAIT_S)
     assert killer.killed.is_set()
     assert details.restarts == 1
@@ -168,11 +178,16 @@ def test_a_kill_costs_the_task_manager_that_was_killed_and_no_other(
     assert len({change.pid for change in changes if change.index == 1}) == 1
 
 
-def test_a_savepoint_is_restored_with_the_same_partitions_and_another_parallelism_behind_them(spark: Any) -> None:
+def test_a_savepoint_is_restored_with_the_same_partitions_and_another_parallelism_behind_them(
+    spark: Any, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+
     def build(parallelism: int, rate: float | None, partitions: int = 2) -> StreamEnvironment:
         env = StreamEnvironment(parallelism=parallelism, checkpoint_interval_ms=200)
         source = env.from_dataframe(numbers(spark), name="rows", parallelism=partitions, records_per_second=rate)
         source.key_by("seventh").process(CountPerKey, name="count").collect(name="counts")
+        hold(env, gate)
         return env
 
     with SparkCluster(spark, task_managers=2, slots_per_task_manager=2) as cluster:
@@ -183,6 +198,7 @@ def test_a_savepoint_is_restored_with_the_same_partitions_and_another_parallelis
         path = first.cancel_with_savepoint().result(timeout=WAIT_S)
         with pytest.raises(JobCanceled):
             first.wait(timeout=WAIT_S)
+        gate.open()
         with pytest.raises(
             StateDoesNotFit, match="'rows' reads a DataFrame, which was in 2 partitions and would be in 1"
         ):
@@ -200,6 +216,7 @@ def test_a_job_is_restarted_from_a_savepoint_as_by_the_page(spark: Any, tmp_path
     env = StreamEnvironment(checkpoint_interval_ms=200, checkpoint_dir=str(tmp_path / "checkpoints"))
     source = env.from_dataframe(numbers(spark, 20_000), name="rows", records_per_second=5_000)
     source.key_by("seventh").process(CountPerKey, name="count").collect(name="counts")
+    hold(env, gate := Gate(tmp_path))
     with SparkCluster(spark, task_managers=2) as cluster:
         first = cluster.submit(env)
         checkpoint = threading.Semaphore(0)
@@ -207,6 +224,7 @@ def test_a_job_is_restarted_from_a_savepoint_as_by_the_page(spark: Any, tmp_path
         assert checkpoint.acquire(timeout=WAIT_S)
         path = first.stop_with_savepoint().result(timeout=WAIT_S)
         first.wait(timeout=WAIT_S)
+        gate.open()
         begun = cluster.ask_job_manager(RestartJob(first.job_id, path), WAIT_S * 1000).result(timeout=WAIT_S)
         second = cluster.handles[-1]
         assert second.job_id == begun.job_id
@@ -274,14 +292,18 @@ def test_too_few_free_spark_slots_fail_with_how_many_are_needed_and_came(spark: 
         holder.join()
 
 
-def test_spark_jobs_that_somebody_else_cancels_are_told_as_that(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_spark_jobs_that_somebody_else_cancels_are_told_as_that(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """As PySpark's handler of Ctrl-C does. It said that Understudy had cancelled it, because it was lost."""
     env = StreamEnvironment(checkpoint_interval_ms=100, restart_strategy=fixed_delay(5, 0))
     env.generate(lambda index: index, 10_000, records_per_second=2_000).collect(name="out")
+    hold(env, gate := Gate(tmp_path))
     with SparkCluster(spark, task_managers=1) as cluster:
         job = cluster.submit(env)
         job.ready().result(timeout=WAIT_S)
         spark.sparkContext.cancelAllJobs()
+        gate.open()
         assert job.wait(timeout=WAIT_S).restarts == 1
         assert sorted(job.results("out")) == list(range(10_000))
     assert "was cancelled, and not by Understudy: Ctrl-C in a program with a SparkSession does it" in caplog.text
@@ -381,7 +403,7 @@ def test_workers_get_no_daemon_that_the_interpreter_of_older_dataframes_does_not
         settings.set(DAEMON_SETTING, before) if before else settings.remove(DAEMON_SETTING)
 
 
-def test_a_partition_that_spark_computes_differently_is_refused(spark: Any) -> None:
+def test_a_partition_that_spark_computes_differently_is_refused(spark: Any, tmp_path: Path) -> None:
     def shaken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield pa.RecordBatch.from_pydict({"id": [int.from_bytes(os.urandom(4), "big") for _ in range(len(batch))]})
@@ -392,8 +414,9 @@ def test_a_partition_that_spark_computes_differently_is_refused(spark: Any) -> N
         frame = numbers(spark).select("id").mapInArrow(shaken, "id long")  # more rows than it will come to
         source = env.from_dataframe(frame, name="shaken", records_per_second=5_000)
         source.map(lambda row: row.id).collect(name="ids")
+        hold(env, gate := Gate(tmp_path))
         job = cluster.submit(env)
-        Killer(job)
+        Killer(job, gate=gate)
         with pytest.raises(JobFailed, match="NonDeterministicSource"):
             job.wait(timeout=WAIT_S)
 
