@@ -20,7 +20,7 @@ from understudy import (
     ValueState,
 )
 
-from .jobs import WAIT_S, environment, eventually
+from .jobs import WAIT_S, Gate, environment, eventually, generated
 
 COUNT = 400
 
@@ -84,14 +84,14 @@ class PlainUnkeyed(Operator):
 
 def keyed(folder: Path, operator: type[Operator], rate: int | None) -> StreamEnvironment:
     env = environment(checkpoint_dir=str(folder))
-    numbers = env.generate(lambda index: index, COUNT, records_per_second=rate, name="numbers", parallelism=1)
+    numbers = generated(env, COUNT, rate, Gate(folder), "numbers", parallelism=1)
     numbers.key_by(lambda n: n % 7).process(operator, name="ask", parallelism=1).collect(name="all")
     return env
 
 
 def unkeyed(folder: Path, operator: type[Operator], rate: int | None) -> StreamEnvironment:
     env = environment(checkpoint_dir=str(folder))
-    numbers = env.generate(lambda index: index, COUNT, records_per_second=rate, name="numbers", parallelism=1)
+    numbers = generated(env, COUNT, rate, Gate(folder), "numbers", parallelism=1)
     numbers.process(operator, name="ask", parallelism=1).collect(name="all")
     return env
 
@@ -117,6 +117,7 @@ def test_what_is_in_flight_is_refused_to_a_plain_operator_and_taken_by_an_async_
     savepoint = job.stop_with_savepoint().result(WAIT_S)
     job.wait(timeout=WAIT_S)
     before = job.results("all")
+    Gate(tmp_path).open()
     with pytest.raises(StateDoesNotFit, match=r"operator 'ask' held \d+ records that its coroutines had in flight"):
         shared_cluster.submit(build(tmp_path, plain, None), from_savepoint=savepoint)
     after = shared_cluster.submit(build(tmp_path, answered, None), from_savepoint=savepoint)
@@ -135,6 +136,7 @@ def test_a_plain_operator_becomes_async(
     savepoint = job.stop_with_savepoint().result(WAIT_S)
     job.wait(timeout=WAIT_S)
     before = job.results("all")
+    Gate(tmp_path).open()
     after = shared_cluster.submit(build(tmp_path, answered, None), from_savepoint=savepoint)
     after.wait(timeout=WAIT_S)
     assert sorted([*before, *after.results("all")]) == list(range(COUNT))

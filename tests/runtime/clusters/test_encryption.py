@@ -25,7 +25,7 @@ from understudy import (
 from understudy.actors.operators.collector import Collector
 from understudy.state.keyring import VARIABLE, add_key, is_sealed
 
-from .jobs import WAIT_S, Witness, environment
+from .jobs import WAIT_S, Gate, Witness, environment, generated
 
 StartCluster = Callable[..., LocalCluster]
 COUNT, RATE = 6000, 1500
@@ -68,9 +68,9 @@ def stored(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def secretive(folder: Path, count: int, **settings: Any) -> StreamEnvironment:
+def secretive(folder: Path, count: int, gate: Gate | None = None, **settings: Any) -> StreamEnvironment:
     env = environment(checkpoint_dir=str(folder), **settings)
-    stream = env.generate(lambda index: index, count, records_per_second=RATE, name="numbers")
+    stream = generated(env, count, RATE, gate, "numbers")
     counted = stream.key_by(lambda index: f"{index % 24} {SECRET}").process(Secretive, name="count")
     counted.collect(name="all")
     return env
@@ -89,8 +89,8 @@ def test_nothing_that_is_stored_can_be_read_without_the_key(
         "state_dir": str(local),
         "local_recovery": True,
     }
-    cluster = start_cluster()
-    job = cluster.submit(secretive(folder, COUNT, **settings))
+    cluster, gate = start_cluster(), Gate(tmp_path)
+    job = cluster.submit(secretive(folder, COUNT, gate, **settings))
     witness = Witness(job)
     witness.checkpoints(3)
     witness.kill(witness.pids(2)[1])
@@ -108,7 +108,8 @@ def test_nothing_that_is_stored_can_be_read_without_the_key(
     assert len(Savepoint.open(savepoint).operator("count").state("seen").to_dicts()) == 24
     gc.collect()  # rows of RocksDB are read from a temporary folder, which goes with what has read them
     add_key(str(key_file))  # from now on another one encrypts
-    job = cluster.submit(secretive(folder, COUNT, **settings), from_savepoint=savepoint)
+    gate.open()
+    job = cluster.submit(secretive(folder, COUNT, gate, **settings), from_savepoint=savepoint)
     job.wait(timeout=WAIT_S)
     found = first + job.results("all")
     assert sorted(each["index"] for each in found) == list(range(COUNT))

@@ -60,7 +60,7 @@ def test_a_spoilt_checkpoint_is_named_and_replaced_before_a_failure_needs_it(
         checkpoint_interval_ms=600_000,
         scrub_interval_ms=50,
     )
-    numbers = env.generate(lambda index: index, COUNT, records_per_second=RATE, name="numbers")
+    numbers = generated(env, COUNT, RATE, gate := Gate(tmp_path), "numbers")
     numbers.key_by(lambda index: index % KEYS).process(Counting, name="count").collect(name="all")
     job = start_cluster().submit(env)
     witness = Witness(job)
@@ -80,6 +80,7 @@ def test_a_spoilt_checkpoint_is_named_and_replaced_before_a_failure_needs_it(
     assert str(spoilt) in found[0]
     assert job.metrics().values["numberOfDamagedCheckpoints"] == 1
     witness.kill(witness.pids(2)[1])
+    gate.open()
     assert job.wait(timeout=WAIT_S).restarts == 1
     assert sorted(map(tuple, job.results("all"))) == sorted(
         (key, number + 1) for key in range(KEYS) for number in range(COUNT // KEYS)
