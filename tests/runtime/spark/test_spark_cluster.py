@@ -109,7 +109,7 @@ def test_a_dataframe_job_is_exact_through_a_kill(spark: Any, tmp_path: Path) -> 
         killer = Killer(job, gate=gate)
         details = job.wait(timeout=WAIT_S)
     assert killer.killed.is_set()
-    assert details.restarts == 1
+    assert details.restarts == 1, details.failures
     per_key = {key: len(range(key, ROWS, 7)) for key in range(7)}
     assert sorted(job.results("counts")) == sorted((key, n + 1) for key, rows in per_key.items() for n in range(rows))
     found = {row["seventh"]: (row["rows"], row["total"]) for row in job.to_dataframe("s", spark).collect()}
@@ -129,8 +129,9 @@ def test_an_outlet_is_followed_through_a_kill(spark: Any, tmp_path: Path) -> Non
         while batches := list(islice(job.outlet("ids", after=cursor), 2)):
             found += [record for batch in batches for record in batch]
             cursor = batches[-1].cursor
-        assert job.wait(timeout=WAIT_S).restarts == 1
+        details = job.wait(timeout=WAIT_S)
     assert killer.killed.is_set()
+    assert details.restarts == 1, details.failures
     assert sorted(found) == list(range(ROWS))
 
 
@@ -173,7 +174,7 @@ def test_a_kill_costs_the_task_manager_that_was_killed_and_no_other(
         killer = Killer(job, gate=gate)
         details = job.wait(timeout=WAIT_S)
     assert killer.killed.is_set()
-    assert details.restarts == 1
+    assert details.restarts == 1, details.failures
     assert [change.index for change in changes if not change.registered] == [0]
     assert len({change.pid for change in changes if change.index == 1}) == 1
 
