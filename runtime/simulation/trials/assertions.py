@@ -38,6 +38,7 @@ from .failure_report import (
     WHAT_CHANGES,
     Call,
     failure_report,
+    likely,
     other_process_report,
     unrepeatable_report,
 )
@@ -228,7 +229,7 @@ class _Assertion:
         survived.empty += [name for name, records in self._wanted.items() if not records]
         survived.in_batches = self._trial.in_batches(self._judge)
         survived.blocking += self._trial.blocking
-        survived.doubtful += self._trial.doubtful
+        survived.doubtful += [*(self._trial.timers.told if survived.in_batches else ()), *self._trial.doubtful]
         if survived.blocking:
             warnings.warn("\n".join([f"{WHAT_BLOCKS}:", *survived.blocking, WHAT_TO_DO]), RuntimeWarning, stacklevel=4)
         for number, seed in enumerate(self._seeds):
@@ -260,7 +261,7 @@ class _Assertion:
         """A job that is another one in each run is called so."""
         told = self._other_calm_output()
         if told is None:
-            return f"without any fault: {violation}"
+            return "\n".join([f"without any fault: {violation}", *likely(self._trial.timers.told)])
         return "\n".join(
             [f"unrepeatable: two runs without faults gave two different outputs: {told}", "", *WHAT_CHANGES]
         )
