@@ -268,9 +268,10 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         allow_non_restored_state: bool = False,
         resume: str | None = None,
         stop_call: str = STOP_CALL,
+        is_second: bool = False,
     ) -> JobHandle:
         """What `submit` does then: check the checkpoint directory, let operators check what they need, and start the
-        job. `stop_call`: how whoever submits it stops it with a savepoint, for texts.
+        job. `stop_call`: how it is stopped with a savepoint, for texts. `is_second`: the same one is known to run.
         """
         _, job_manager = self._running()
         if resume is not None:
@@ -301,8 +302,8 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         )
         with looked_at_here(from_savepoint):
             submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
-        translation.warn(submitted, self._runs_on_this_machine(), self._submitted)
-        if resume is None and from_savepoint is None:
+        has_rivals = translation.warn(submitted, self._runs_on_this_machine(), self._submitted)
+        if resume is None and from_savepoint is None and not (has_rivals or is_second):
             warn_of_earlier_checkpoints(graph, self._open_storage(directory), self._submitted)
         handle = self._hold(translation, submitted, stop_call)
         handle._is_resumed = resume is not None

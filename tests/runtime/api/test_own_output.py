@@ -153,6 +153,25 @@ def test_a_job_of_a_name_that_another_has_is_warned(caplog: pytest.LogCaptureFix
     assert "understudy stop ID" in text
 
 
+def test_of_a_folder_whose_job_runs_only_that_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not what that job has left there, with advice to go on from it."""
+    env = StreamEnvironment()
+    env.from_collection([{"n": 1}]).sink_to(FileSink(tmp_path, format="jsonl"), name="files")
+    translation = translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere")
+    submitted = JobSubmitted(translation.graph.job_id)
+    monkeypatch.setattr(FileSink, "files_of_others", lambda *_: 3)
+    assert not translation.warn(submitted, True, ())
+    (left,) = caplog.messages
+    assert "holds 3 files of earlier jobs" in left
+    caplog.clear()
+    monkeypatch.setattr(FileSink, "rival", lambda *_: "job job-1 has begun, in process 7 on host")
+    assert translation.warn(submitted, True, ())
+    (told,) = caplog.messages
+    assert "belongs to another job, whose process runs now: job job-1 has begun, in process 7 on host. If" in told
+
+
 def two_kafka_sinks(first: KafkaSink, second: KafkaSink) -> None:
     env = StreamEnvironment()
     numbers = env.from_collection([1, 2])
