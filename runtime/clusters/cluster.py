@@ -41,7 +41,7 @@ from ..system import ActorFuture, ActorSystem
 from .announcement import KEY_NAME, Announced, Announcement
 from .as_context import AsContext
 from .as_task_manager import check_may_start
-from .async_twin import async_twin
+from .async_twin import async_twin, warn_of_event_loop
 from .client import Client
 from .closing import cancel_all, tidy_up
 from .cluster_programs import ClusterPrograms, SubmittedProgram
@@ -237,6 +237,7 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         that dies".
         """
         self._running()
+        warn_of_event_loop(f"cluster.submit of job {name!r}", "`await cluster.submit_async(...)`", depth=3)
         warn_of_no_name(name, resume)
         return self.submit_translated(
             self.translate(env, name),

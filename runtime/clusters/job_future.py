@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from ...actors.timeouts import timeout_seconds
 from ..system.errors import FutureTimeout
 from ..system.future import ActorFuture
+from .async_twin import warn_of_event_loop
 from .unawaited import Unawaited
 
 T = TypeVar("T")
@@ -66,13 +67,17 @@ class JobFuture(Unawaited, concurrent.futures.Future[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """The value, or the error it failed with, raised. Raises TimeoutError after `timeout` seconds; the future is
-        still open then, and can be asked again.
+        still open then, and can be asked again. On an event loop await it: this blocks the loop, and warns.
         """
+        if not self.done() and timeout != 0:
+            warn_of_event_loop(f"result() of {self._what}", "`await future` in place of `future.result()`")
         self._settle(timeout)
         return super().result()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """The error it failed with, or None. Raises TimeoutError after `timeout` seconds."""
+        if not self.done() and timeout != 0:
+            warn_of_event_loop(f"exception() of {self._what}", "`await future`, within try and except")
         self._settle(timeout)
         return super().exception()
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from ...actors.timeouts import timeout_seconds
 from ..system.future import ActorFuture
+from .async_twin import warn_of_event_loop
 from .unawaited import Unawaited
 
 Promise = Callable[[], ActorFuture[None]]
@@ -72,6 +73,8 @@ class Sent(Unawaited):
         """
         self._is_asked = True
         if not self._is_done:
+            if timeout != 0:
+                warn_of_event_loop(f"result() of a record for {self._what}", "`await inlet.send(record)`")
             seconds = self._timeout if timeout is None else timeout_seconds(timeout)
             waiter = self._promised()
             if waiter is not None and not waiter.wait(seconds):
