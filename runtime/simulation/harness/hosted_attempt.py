@@ -19,6 +19,7 @@ from uuid import uuid4
 from ....actors.async_calls.async_calls import AsyncCalls
 from ....actors.async_calls.settings import AsyncSettings
 from ....actors.flow.elements import END_OF_TIME, NO_WATERMARK, AnyBatch, Batch, Watermark, WatermarkStatus
+from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import END, Source, SourceState, continue_source, offset_of
 from ....actors.operators.source_reader import SourceReader
@@ -65,6 +66,8 @@ class HostedJob:
     newest_completed: int = 0
     """Checkpoints that were said to be complete, or restored."""
     now_ms: float = 0.0
+    knows_of_event_time: bool = False
+    """Whether a warning has said which timers do not fire by the clock."""
 
 
 class HostedAttempt:
@@ -133,6 +136,12 @@ class HostedAttempt:
                 self.clock.set(max(self.clock.now_ms(), due_ms))
                 due_ms = self._idle()
         self.clock.set(max(self.clock.now_ms(), to_ms))
+
+    def timers_without_watermark(self) -> dict[str, int]:
+        """How many timers of event time wait in operators that no watermark has come to, and that have no others."""
+        keyed = (each for each in self.chain.operators if isinstance(each, KeyedOperator))
+        waiting = {each.context.name: each.timers.queues for each in keyed if each.watermark == NO_WATERMARK}
+        return {name: len(queues.event) for name, queues in waiting.items() if queues.event and not queues.processing}
 
     def process(self, batch: AnyBatch, input_index: int) -> None:
         with self._deadly():
