@@ -29,6 +29,7 @@ from .causes import Causes
 from .changelogs import OUT_OF_ORDER, changelogs_of
 from .committed_output import Outside, sinks_outside_of_the_world
 from .deleted_timers import DeletedTimers
+from .endless_sources import how_to_bound
 from .other_interpreter import CalmRun
 from .paced_jobs import Pace, PacedJobs
 from .pacing import slowed_sources
@@ -385,7 +386,7 @@ def _checked(env: StreamEnvironment, translation: Translation) -> int:
     """The job's checkpoint interval in ms; raises Unfit."""
     for vertex in translation.graph.vertices:
         if not vertex.bounded:
-            raise Unfit(f"{vertex.name!r} never ends, so there is no result to compare: give its source a bound")
+            raise Unfit(how_to_bound(translation.operators, vertex.name))
     if names := sinks_outside_of_the_world(translation):
         raise Unfit(
             f"sink {', '.join(map(repr, names))} writes real files, which no simulated failure touches: "

@@ -280,6 +280,12 @@ def _endless() -> StreamEnvironment:
     return env
 
 
+def _watching() -> StreamEnvironment:
+    env = _env()
+    env.from_files(str(Path(__file__).parent / "*.py"), "text", watch_ms=100, name="lines").collect(name="out")
+    return env
+
+
 def _real_files() -> StreamEnvironment:
     env = _env()
     env.from_collection(range(3)).map(lambda n: {"n": n}).sink_to(FileSink(str(Path("out")), "jsonl"))
@@ -302,7 +308,11 @@ def _nothing_at_all() -> StreamEnvironment:
     ("build", "problem"),
     [
         (_without_checkpoints, "give its environment checkpoint_interval_ms"),
-        (_endless, "never ends"),
+        (
+            _endless,
+            r"source 'generator-source-1' never ends.*: say how many records it makes, as in env\.generate\(make",
+        ),
+        (_watching, r"source 'lines' never ends, .*: leave watch_ms out in the test, .*or read env\.from_collection\("),
         (_real_files, "begins with sim://"),
         (_nothing_to_see, "nothing that can be compared"),
         (_nothing_at_all, "give it some records"),
