@@ -126,7 +126,8 @@ class StandaloneCluster(HostsClient):
                 programs.delete(stored)
             raise
         if resume is None and from_savepoint is None:
-            warn_of_earlier_checkpoints(graph, CheckpointStorage(graph.checkpoints.directory))
+            running = [job.job_id for job in self.jobs() if not job.status.is_terminal]
+            warn_of_earlier_checkpoints(graph, CheckpointStorage(graph.checkpoints.directory), running)
         return handle
 
     submit_async = async_twin(submit)
