@@ -17,6 +17,7 @@ import click
 from rich.console import Console
 
 from ...messages import FailureCause, JobDetails, JobStatus
+from ...messages.counted import counted
 from ...messages.failures import raised, tell_line, tell_place
 from ..api.environment import StreamEnvironment
 from ..clusters.announcement import Announcement
@@ -300,8 +301,8 @@ class ProgressLines:
         is_down = details.failures and details.status is not JobStatus.RUNNING
         why = f"; last failure: {self._told(details.failures[-1])}" if is_down else ""
         return (
-            f"job is {details.status.value}: its sources have read {read:,} records, "
-            f"{details.completed_checkpoints} checkpoints, {details.restarts} restarts{why}"
+            f"job is {details.status.value}: its sources have read {counted(read, 'record')}, "
+            f"{counted(details.completed_checkpoints, 'checkpoint')}, {counted(details.restarts, 'restart')}{why}"
         )
 
     def _told(self, failure: FailureCause) -> str:

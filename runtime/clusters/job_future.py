@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from ...actors.timeouts import timeout_seconds
+from ...messages.counted import counted
 from ..system.errors import FutureTimeout
 from ..system.future import ActorFuture
 from .async_twin import warn_of_event_loop
@@ -119,7 +120,7 @@ class JobFuture(Unawaited, concurrent.futures.Future[T]):
                 f"a done callback waits for {self._what}, on the thread that brings it: use job.on_event, or a thread"
             )
         if not self.done() and not self._source.wait(seconds):
-            raise FutureTimeout(f"{self._what} is not done after {timeout} seconds{self._overdue()}")
+            raise FutureTimeout(f"{self._what} is not done after {counted(timeout or 0, 'second')}{self._overdue()}")
 
     def _follow(self, source: ActorFuture[Any]) -> None:
         before, _here.answers = getattr(_here, "answers", False), True

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Any, Protocol
 
 from ...actors.timeouts import timeout_seconds
+from ...messages.counted import counted
 from ..system.future import ActorFuture
 from .async_twin import warn_of_event_loop
 from .unawaited import Unawaited
@@ -136,8 +137,8 @@ class Sent(Unawaited):
         why = f" ({self._what.trouble})" if self._what is not None and self._what.trouble else ""
         again = f"send it again with number={self.number}, or " if self.number else ""
         return TimeoutError(
-            f"{which} of {self._what} is not known to last after {seconds} seconds{why}; it is under way still: "
-            f"{again}wait for what send() returned"
+            f"{which} of {self._what} is not known to last after {counted(seconds or 0, 'second')}{why}; it is under "
+            f"way still: {again}wait for what send() returned"
         )
 
     def _outcome(self) -> int:

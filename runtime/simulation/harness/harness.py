@@ -163,7 +163,7 @@ class OperatorHarness:
         if isinstance(timestamps, int | float):
             raise HarnessMisused(f"timestamps: wanted a list with one for each record, found {timestamps!r}")
         if timestamps is not None and len(timestamps) != len(batch):
-            raise HarnessMisused(f"timestamps: wanted one for each of {len(batch)} records, found {len(timestamps)}")
+            raise HarnessMisused(f"timestamps: wanted {len(batch)}, one for each record, found {len(timestamps)}")
         if len(batch):
             timed = batch if timestamps is None else TimedBatch(batch, times_of("timestamps", timestamps))
             self._attempt.process(timed, input_index)

@@ -30,6 +30,7 @@ from ....actors.tasks.task_state import StateServices, TaskState
 from ....actors.tasks.task_watermarks import TaskWatermarks
 from ....actors.tasks.watched_collector import watched_collector
 from ....messages import CheckpointId, ExecutionAttemptId, JobId, SlotIndex, SubtaskIndex, SubtaskState, TaskDeployment
+from ....messages.counted import counted
 from ....state import CheckpointStorage, backend_named, key_group_range
 from ....state.backends.shared_backend import SharedBackend
 from .harness_clock import EPOCH_MS, HarnessClock
@@ -291,7 +292,7 @@ class HostedAttempt:
             left = calls.in_flight
             if due_ms is None or waits == _MOST_WAITS:
                 raise HarnessMisused(
-                    f"end: {left} records are in flight, and their coroutines never end: "
+                    f"end: {counted(left, 'record')} in flight, with coroutines that never end: "
                     f"{'nothing will wake them' if due_ms is None else 'they wait again and again'}, at "
                     f"{calls.waiting_at()}; give the operator a fake of its service that answers, or, in its "
                     "AsyncSettings, a timeout_ms"

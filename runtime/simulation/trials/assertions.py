@@ -23,6 +23,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from ....actors.flow.changelog import Changelog
 from ....messages import JobStatus
+from ....messages.counted import counted
 from ....messages.known_names import known_arguments
 from ...api.environment import StreamEnvironment
 from ...oracles import Violation, at_least_once, exactly_once, nothing_extra
@@ -139,13 +140,13 @@ class Survived:
 
     def __str__(self) -> str:
         return (
-            f"survived {self._ran()}: {self.faults.total()} faults, {self.recoveries} recoveries, "
-            f"{self.checkpoints} checkpoints, {self.rescales} rescales, "
+            f"survived {self._ran()}: {counted(self.faults.total(), 'fault')}, {counted(self.recoveries, 'recovery')}, "
+            f"{counted(self.checkpoints, 'checkpoint')}, {counted(self.rescales, 'rescale')}, "
             f"{self.virtual_ms / 3_600_000:.1f} hours of virtual time{self._left()}"
         )
 
     def _ran(self) -> str:
-        ran = "1 history" if self.histories == 1 else f"{self.histories} histories"
+        ran = counted(self.histories, "history")
         return ran if self.minutes is None else f"{ran}, all that fitted into {self.minutes:g} minutes"
 
     def _left(self) -> str:

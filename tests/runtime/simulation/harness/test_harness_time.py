@@ -124,7 +124,7 @@ def test_processing_time_timers_fire_each_at_its_time() -> None:
 
 def test_wrong_timestamps_are_refused() -> None:
     with OperatorHarness(Sessions, key_by="user") as harness:
-        with pytest.raises(HarnessMisused, match="one for each of 1 records, found 2"):
+        with pytest.raises(HarnessMisused, match="wanted 1, one for each record, found 2"):
             harness.process(records("ann"), timestamps=[1, 2])
         with pytest.raises(HarnessMisused, match="time does not go back"):
             harness.advance(-1)
