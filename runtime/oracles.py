@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..actors.flow.changelog import ADDING, KIND, KINDS, Changelog
+from ..messages.counted import counted
 from ..messages.row import Row
 from ..state.keys.key_hash import same_nan
 
@@ -153,7 +154,7 @@ def _described(records: Counter[Hashable], what: str) -> list[str]:
         return []
     shown = ", ".join(f"{record!r} ({times} times)" if times > 1 else repr(record) for record, times in _first(records))
     more = f" and {len(records) - _SHOWN} more" if len(records) > _SHOWN else ""
-    return [f"{records.total()} records {what}: {shown}{more}"]
+    return [f"{counted(records.total(), 'record')} {what}: {shown}{more}"]
 
 
 def _first(records: Counter[Hashable]) -> list[tuple[Hashable, int]]:

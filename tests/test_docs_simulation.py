@@ -45,7 +45,8 @@ REPORTS = re.findall(r"```python fails\n(.*?)```\n\n((?:    [^\n]*\n|\n)+)", PAG
 
 def _form(line: str) -> str:
     """A line of a report without its numbers, times and lists of records, which change with the runtime."""
-    return re.sub(r"\d+|\(.*|[0-9a-f]{16}", "#", line.strip().partition("…")[0])
+    form = re.sub(r"\d+(?:,\d{3})*|\(.*|[0-9a-f]{16}", "#", line.strip().partition("…")[0])
+    return re.sub(r"(# (?:fault|checkpoint|rescale|record))\b", r"\1s", form).replace("# recovery", "# recoveries")
 
 
 @pytest.mark.processes

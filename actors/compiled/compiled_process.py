@@ -91,7 +91,7 @@ class CompiledProcess:
             raise UserCodeError(operator.context.name, operator._taken + int(prepared.work[POSITION])) from error
         del kept
         if prepared.layout.uses_timers:
-            prepared.log.apply(self.state.slot_timers)
+            self._take_timers(prepared.log)
         _emit(prepared.output.take(batch, columns, keys, prepared.kinds), times, out)
         operator._taken += len(columns)
 
@@ -114,6 +114,13 @@ class CompiledProcess:
         prepared.log.apply(timers)
         _emit(prepared.output.take([], None, keys, prepared.kinds), times, out)
         return True
+
+    def _take_timers(self, log: TimerLog) -> None:
+        """What the records of a batch have registered and deleted."""
+        timers, looks = self.state.slot_timers, self._operator.timers.overdue
+        if looks is not None and not looks.is_seen and (time_ms := log.overdue(timers)) is not None:
+            looks.say(time_ms)
+        log.apply(timers)
 
     def _watermarks(self, rows: int, *, of_records: bool) -> Times:
         """How far event time is for each row: records of one batch may be of several splits."""

@@ -28,7 +28,9 @@ how many there is room for; the address of the function that makes more room.
 
 LOG_COLUMNS = range(TIMER_LOG + 3, TIMER_LOG + 6)
 LOG_KINDS = ("i8", "i8", "u1")
-"""The addresses of the log's columns: time, slot, and whether the timer is registered, or deleted."""
+"""The addresses of the log's columns: time, slot, and what becomes of the timer."""
+DELETED, REGISTERED, DELETED_DUE = range(3)
+"""In the log: the last one of a timer that is not after its record."""
 
 LAST, TOUCHED, SLICE, FIRST_FREE = range(LOG_COLUMNS.stop, LOG_COLUMNS.stop + 4)
 """The addresses of `last` and `touched` of the SlotTimers; the number of the slice of timers that is at work."""

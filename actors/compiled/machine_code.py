@@ -9,7 +9,7 @@ from numba.core import cgutils, types
 
 from .layout import Kind
 
-INT64 = ir.IntType(64)
+INT8, INT64 = ir.IntType(8), ir.IntType(64)
 _BITS = {"f4": ir.FloatType(), "f8": ir.DoubleType()}
 
 

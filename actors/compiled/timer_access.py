@@ -8,14 +8,27 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from numba.core import cgutils, types
+from numba.core import types
 from numba.core.typing.templates import AttributeTemplate, bound_function, signature
 from numba.extending import infer_getattr, lower_builtin, lower_getattr_generic
 
 from ...state.columnar.slot_timers import NO_TIME
 from .growing import added_row
-from .layout import LAST, LOG_COLUMNS, LOG_KINDS, SLICE, SLOTS, TIMER_LOG, TOUCHED, Layout
-from .machine_code import INT64, load_cell, load_item, store_number, view
+from .layout import (
+    DELETED,
+    DELETED_DUE,
+    LAST,
+    LOG_COLUMNS,
+    LOG_KINDS,
+    REGISTERED,
+    SLICE,
+    SLOTS,
+    TIMER_LOG,
+    TIMES,
+    TOUCHED,
+    Layout,
+)
+from .machine_code import INT8, INT64, load_cell, load_item, store_number, view
 from .refusal import refuse, shown_type
 from .types import TimerDeleted, TimersType, TimerType
 
@@ -88,7 +101,7 @@ def _register(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     )
     with builder.if_then(is_new):
         store_number(builder, last, "i8", slot, time)
-        _log(context, builder, sig, args, slot, time, cgutils.true_bit)
+        _log(context, builder, sig, args, slot, time, INT8(REGISTERED))
     return time
 
 
@@ -99,8 +112,18 @@ def _delete(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     slot, last = _last(context, builder, sig, args)
     with builder.if_then(builder.icmp_signed("==", load_item(builder, last, "i8", slot), time)):
         store_number(builder, last, "i8", slot, INT64(NO_TIME))
-    _log(context, builder, sig, args, slot, time, cgutils.false_bit)
+    _log(context, builder, sig, args, slot, time, _deleted(context, builder, sig, args, time))
     return context.get_dummy_value()
+
+
+def _deleted(context: Any, builder: Any, sig: Any, args: Any, time: Any) -> Any:
+    """What the log says of it: a timer whose time is not after that of the record is due."""
+    timers = sig.args[0]
+    if timers.layout.method != "process" or not timers.layout.is_timed:
+        return INT8(DELETED)
+    seen = view(context, builder, timers, args[0])
+    now = load_item(builder, load_cell(builder, seen.work, TIMES), "i8", seen.row)
+    return builder.select(builder.icmp_signed("<=", time, now), INT8(DELETED_DUE), INT8(DELETED))
 
 
 def _last(context: Any, builder: Any, sig: Any, args: Any) -> tuple[Any, Any]:
@@ -112,10 +135,10 @@ def _last(context: Any, builder: Any, sig: Any, args: Any) -> tuple[Any, Any]:
     return slot, load_cell(builder, seen.work, LAST)
 
 
-def _log(context: Any, builder: Any, sig: Any, args: Any, slot: Any, time: Any, is_live: Any) -> None:
+def _log(context: Any, builder: Any, sig: Any, args: Any, slot: Any, time: Any, change: Any) -> None:
     timers = sig.args[0]
     work = view(context, builder, timers, args[0]).work
-    added_row(context, builder, work, TIMER_LOG, LOG_COLUMNS, LOG_KINDS, (time, slot, is_live))
+    added_row(context, builder, work, TIMER_LOG, LOG_COLUMNS, LOG_KINDS, (time, slot, change))
     if timers.layout.method == "on_timer":
         touched, number = load_cell(builder, work, TOUCHED), load_cell(builder, work, SLICE)
         store_number(builder, touched, "i8", slot, number)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from ...state.columnar.slot_timers import SlotTimers
 from ...state.columnar.timer_runs import TimerRun
 from .growing_rows import GrowingRows
 from .input_columns import WorkTable, address_of
-from .layout import LAST, LOG_COLUMNS, LOG_KINDS, SLICE, TIMER_LOG, TOUCHED
+from .layout import DELETED_DUE, LAST, LOG_COLUMNS, LOG_KINDS, REGISTERED, SLICE, TIMER_LOG, TOUCHED
+
+FEW: Final = 16
 
 
 class TimerLog:
@@ -26,6 +30,19 @@ class TimerLog:
         self._rows.begin_again()
 
     def apply(self, timers: SlotTimers) -> None:
-        times, slots, live = self._rows.filled
+        times, slots, changes = self._rows.filled
         if len(times):
-            timers.apply(TimerRun(times, slots, live.view(np.bool_)))
+            timers.apply(TimerRun(times, slots, changes == REGISTERED))
+
+    def overdue(self, timers: SlotTimers) -> int | None:
+        """The time of one that was pending and due when it was deleted. Before `apply`. Of a batch the first FEW that
+        may have been are looked at.
+        """
+        times, slots, changes = self._rows.filled
+        for row in np.flatnonzero(changes == DELETED_DUE)[:FEW].tolist():
+            time_ms, slot = int(times[row]), int(slots[row])
+            before = np.flatnonzero((times[:row] == time_ms) & (slots[:row] == slot))
+            was_there = changes[before[-1]] == REGISTERED if len(before) else timers.has(time_ms, slot)
+            if was_there:
+                return time_ms
+        return None

@@ -23,6 +23,7 @@ from ...messages import (
     RestartStrategyKind,
     TaskManagerChanged,
 )
+from ...messages.counted import counted
 from ...messages.failures import raised, tell_line, tell_place
 from ..checkpoints.checkpoint_reasons import CheckpointFailure
 from ..checkpoints.reason_words import in_words
@@ -232,7 +233,7 @@ class FailureLog:
         why = "no cause is known" if failure is None else self._tell_end(failure)
         way_back = f"; {tell_kept(kept)}, or --from-savepoint on the command line" if kept else ""
         job = f"job {self._graph.name!r} ({self._graph.job_id})"
-        text = f"{job} has ended after {restarts} restarts: it {why}{way_back}"
+        text = f"{job} has ended after {counted(restarts, 'restart')}: it {why}{way_back}"
         self.say(text, logging.ERROR, failure)
 
     def kept_is_gone(self, path: str) -> None:

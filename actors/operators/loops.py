@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...messages import CheckpointId
+from ...messages.counted import counted
 from ...state.columns.batch_codec import pack_batch, unpack_batch
 from ...state.kinds.descriptors import OperatorListState
 from ..errors import UnwantedResult
@@ -56,9 +57,9 @@ class LoopIsOver(RuntimeError):
 
     def __init__(self, head: str, records: int) -> None:
         super().__init__(
-            f"loop {head!r} has ended, and {records} records were sent back to it after that: an operator inside emits "
-            'when its data has ended (on_end, an aggregate with emit="end"). Let that leave the loop, as a side output '
-            "that only what is behind the loop reads, or emit with each record or round"
+            f"loop {head!r} has ended, and {counted(records, 'record')} came back to it after that: an operator inside "
+            'emits when its data has ended (on_end, an aggregate with emit="end"). Let that leave the loop, as a side '
+            "output that only what is behind the loop reads, or emit with each record or round"
         )
 
 

@@ -14,11 +14,12 @@ from typing import Any, Final, Literal, NamedTuple
 
 from ...state.backends.backend import NO_KEY, NO_NAMESPACE, KeyedStateBackend
 from ...state.backends.heap_state import HeapScope
-from ...state.backends.timer_queue import WITH_NAMESPACE, PendingTimers, TimerEntry, place_of
+from ...state.backends.timer_queue import WITH_NAMESPACE, TimerEntry, place_of
 from ...state.errors import NoCurrentKey, ReadOnlyState
 from ...state.kinds.durations import may_be_seconds
 from ..errors import NoTimerMethod
 from ..flow.dates import is_of_this_century, other_unit
+from .overdue_timers import OverdueTimers
 
 log = logging.getLogger(__name__)
 
@@ -62,11 +63,13 @@ class Timers:
         refusal: str = "",
         clock_ms: Callable[[], int] | None = None,
         event_ms: Callable[[], int] | None = None,
+        overdue: OverdueTimers | None = None,
     ) -> None:
         """`refusal`: why no timer may be registered: then that raises NoTimerMethod with this text. `clock_ms`
         and `event_ms`: the operator's processing time and event time, which the first timers of each are held against;
-        None: the times of timers are not the user's.
+        None: the times of timers are not the user's. `overdue`: looks at those of event time that are deleted.
         """
+        self.overdue = overdue
         self._backend, self._refusal = backend, refusal
         self._clock_ms, self._event_ms = clock_ms, event_ms
         """None once enough timers have been looked at."""
@@ -117,11 +120,18 @@ class Timers:
                 f"timers.delete: wanted a KeyedTimer, as at_event_time returns it, found {timer!r:.60}; for a time in "
                 "ms use delete_event_time or delete_processing_time"
             )
-        return self._queue(timer.domain).remove(self._entry(timer.time_ms, timer.namespace))
+        if timer.domain == "event":
+            return self.delete_event_time(timer.time_ms, timer.namespace)
+        return self.delete_processing_time(timer.time_ms, timer.namespace)
 
     def delete_event_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> bool:
         """Delete the event-time timer of this time; whether it was there."""
-        return self.queues.event.remove(self._entry(time_ms, namespace))
+        entry = self._entry(time_ms, namespace)
+        if not self.queues.event.remove(entry):
+            return False
+        if self.overdue is not None and not self.overdue.is_seen:
+            self.overdue.look_at(entry[0])
+        return True
 
     def delete_processing_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> bool:
         """Delete the processing-time timer of this time; whether it was there."""
@@ -192,9 +202,6 @@ class Timers:
                 span_ms,
                 span_ms * 1000,
             )
-
-    def _queue(self, domain: Domain) -> PendingTimers:
-        return self.queues.event if domain == "event" else self.queues.processing
 
     def _entry(self, time_ms: int, namespace: Hashable) -> TimerEntry:
         return self._checked(time_ms), self._backend.current_key, namespace

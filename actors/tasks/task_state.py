@@ -60,6 +60,7 @@ from ..operators.loops import IN_LOOP
 from ..operators.missing_here import missing_here
 from ..operators.operator import Operator
 from ..operators.operator_time import OperatorTime
+from ..operators.overdue_timers import OverdueTimers
 from ..operators.restored_keys import SAMPLE, kinds_of, warn_of_question
 from ..operators.source import RecordedOffset, Source
 from ..operators.timers import Timers
@@ -170,8 +171,9 @@ class TaskState:
                 if is_sampled(state.keyed):
                     state.operator._kept_kinds = kinds_of(state.keyed.some_keys(SAMPLE))
                 operator = state.operator
-                event_ms = None if is_ours(type(operator)) else operator._event_time
-                operator.timers = Timers(state.keyed, operator._no_timers, operator.processing_time, event_ms)
+                of_user = not is_ours(type(operator))
+                event_ms, overdue = (operator._event_time, OverdueTimers(operator)) if of_user else (None, None)
+                operator.timers = Timers(state.keyed, operator._no_timers, operator.processing_time, event_ms, overdue)
 
     def give_calls(self, make: Callable[[Operator, SharedBackend], AsyncCalls]) -> None:
         """Make what runs the coroutines of the first operator, if it has any: before `restore`."""

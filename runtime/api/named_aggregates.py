@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...actors.operators.aggregate import ColumnarAggregate
@@ -13,9 +14,22 @@ from .samples import check_columns, check_types
 from .schemas import key_columns
 
 
+def by_itself(column: str, keys: Sequence[Any], *more: str) -> str:
+    """About a column that somebody gives to `aggregate` as what to group by. `more`: other columns of each row."""
+    own = [key for key in keys if isinstance(key, str)]
+    has = " and ".join(filter(None, [f"the key ({', '.join(map(repr, own))})" if own else "the key", ", ".join(more)]))
+    text = f"Each row has {has} in any case: leave {column!r:.80} out"
+    if column in own:
+        return text
+    return f"{text}; to group by a column of that name, write key_by({', '.join(map(repr, (*own, column)))})"
+
+
 def named_aggregates(stream: Keyed, emit: str | None, usual: str, specs: dict[str, Any]) -> ColumnarAggregate:
     """`usual`: when it emits if nothing is said. Raises InvalidProgram, and what its checks of the columns raise."""
-    if emit not in (None, "end", "updates") and not (specs and isinstance(emit, str)):
+    if emit not in (None, "end", "updates"):
+        if specs and isinstance(emit, str):
+            columns = by_itself(emit, stream.keys)
+            raise InvalidProgram(f"aggregate: emit: wanted 'updates' or 'end', found {emit!r:.80}. {columns}")
         raise InvalidProgram(f"aggregate: {misgiven(emit)}")
     if not specs:
         raise InvalidProgram("aggregate: wanted at least one aggregate, as in flights=Count(), found none")

@@ -29,8 +29,11 @@ def warn_of_other_jobs(
     jobs_here: Collection[JobId] | None,
     *,
     on_this_machine: bool,
-) -> None:
-    """`jobs_here`: all of its cluster; None: they are not known. `on_this_machine`: its sinks write where this runs."""
+) -> bool:
+    """`jobs_here`: all of its cluster; None: they are not known. `on_this_machine`: its sinks write where this runs.
+
+    Whether a job of another cluster may still write into its folders: then nothing is said of what that one has left.
+    """
     if submitted.namesakes and graph.name != UNNAMED:
         log.warning(
             "job %r (%s) is not the only one of this name: %s. If they are the same program, each record is "
@@ -40,11 +43,13 @@ def warn_of_other_jobs(
             graph.job_id,
             "; ".join(submitted.namesakes[:_NAMESAKES_SHOWN]),
         )
-    if on_this_machine:
-        _warn_of_other_output(graph, sinks, submitted)
+    rivals = set[str]()
     if on_this_machine and jobs_here is not None:
-        _warn_of_rivals(graph, sinks, submitted, jobs_here)
+        rivals = _warn_of_rivals(graph, sinks, submitted, jobs_here)
+    if on_this_machine:
+        _warn_of_other_output(graph, {name: sink for name, sink in sinks.items() if name not in rivals}, submitted)
     _warn_of_relatives(graph, sinks, submitted)
+    return bool(rivals)
 
 
 def _warn_of_relatives(graph: JobGraph, sinks: Sinks, submitted: JobSubmitted) -> None:
@@ -65,18 +70,22 @@ def _warn_of_relatives(graph: JobGraph, sinks: Sinks, submitted: JobSubmitted) -
         )
 
 
-def _warn_of_rivals(graph: JobGraph, sinks: Sinks, submitted: JobSubmitted, jobs_here: Collection[JobId]) -> None:
-    """Of jobs of other clusters that lose their folders to this one."""
+def _warn_of_rivals(graph: JobGraph, sinks: Sinks, submitted: JobSubmitted, jobs_here: Collection[JobId]) -> set[str]:
+    """Of jobs of other clusters that lose their folders to this one; the names of the sinks."""
     mine = {*jobs_here, *(each.job_id for each in submitted.predecessors)}
+    found = set[str]()
     for name, sink in sinks.items():
         if isinstance(sink, FileSink) and (rival := sink.rival(graph.job_id, mine)):
+            found.add(name)
             log.warning(
-                "sink %r: the folder %s belongs to another job: %s. If that one has not ended, this job takes the "
-                "folder over, and it fails: end one of the two, or give each a folder of its own",
+                "sink %r: the folder %s belongs to another job, whose process runs now: %s. If that job has not ended "
+                "(`understudy list`), this one takes the folder over, and it fails: end one of the two, or give each a "
+                "folder of its own",
                 name,
                 sink.path,
                 rival,
             )
+    return found
 
 
 def _warn_of_other_output(graph: JobGraph, sinks: Sinks, submitted: JobSubmitted) -> None:

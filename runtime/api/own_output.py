@@ -1,5 +1,6 @@
 """Output that would meet: a FileSink into the folder, or the glob, of one of the job's file sources; two FileSinks of
-one folder whose files would be called alike; two KafkaSinks whose transactional ids would be the same.
+one folder whose files would be called alike, or hold something else; two KafkaSinks whose transactional ids would be
+the same.
 
 A source with `watch_ms` would take up its own output without end; any other, that of the run before. Of two such sinks
 each would remove, as leftovers of its own, what the other has pre-committed.
@@ -47,19 +48,52 @@ def check_own_output(nodes: Sequence[StreamNode]) -> None:
 
 
 def check_sinks_apart(nodes: Sequence[StreamNode]) -> None:
-    """Raises InvalidProgram, naming both sinks and the folder."""
+    """Raises InvalidProgram, naming both sinks and the folder: files would be called alike, or nobody could read the
+    folder as a whole. What both write in one format, of the same columns, is their union.
+    """
     seen: dict[tuple[str, str], str] = {}
+    first_in: dict[str, StreamNode] = {}
     for node in nodes:
-        if not isinstance(node.operator, FileSink) or not node.operator.path:
+        sink = node.operator
+        if not isinstance(sink, FileSink) or not sink.path:
             continue
-        path = node.operator.path
-        first = seen.setdefault((one_url(path), slug(node.operator_id)), node.name)
+        folder = one_url(sink.path)
+        first = seen.setdefault((folder, slug(node.operator_id)), node.name)
         if first != node.name:
             raise InvalidProgram(
-                f"sinks {first!r} and {node.name!r} write into {path}, and their files would have the same names, "
+                f"sinks {first!r} and {node.name!r} write into {sink.path}, and their files would have the same names, "
                 "which say of a uid, or else of the sink's name, its ASCII letters and digits alone: give one of them "
                 "another uid, or a folder of its own"
             )
+        other = first_in.setdefault(folder, node)
+        if problem := _unlike(other, node):
+            raise InvalidProgram(
+                f"sinks {other.name!r} and {node.name!r} write into {sink.path}, {problem}: who reads the folder would "
+                "get both. Give each a folder of its own"
+            )
+
+
+def _unlike(first: StreamNode, second: StreamNode) -> str:
+    """How the files of two FileSinks differ, as far as it is certain; empty if they do not."""
+    sinks = [node.operator for node in (first, second) if isinstance(node.operator, FileSink)]
+    formats = [sink.format for sink in sinks]
+    if len(set(formats)) > 1:
+        return f"the first {formats[0]} and the second {formats[1]}"
+    columns = [_columns(node) for node in (first, second)]
+    if None in columns or not WRITE_FORMATS[formats[0]].columnar or columns[0] == columns[1]:
+        return ""
+    told = [", ".join(names or ()) for names in columns]
+    return f"the first the columns {told[0]}, and the second {told[1]}"
+
+
+def _columns(node: StreamNode) -> list[str] | None:
+    """The names of what a sink writes, in their order in CSV; None if they are not known."""
+    sink = node.operator
+    assert isinstance(sink, FileSink)
+    schema = sink.schema if sink.schema is not None else node.inputs[0].schema
+    if schema is None:
+        return None
+    return schema.names if sink.format == "csv" else sorted(schema.names)
 
 
 def warn_of_file_names(nodes: Sequence[StreamNode]) -> None:

@@ -103,16 +103,18 @@ class Translation:
             except Exception as error:
                 raise OperatorCheckFailed(f"operator {name!r} ({type(operator).__name__}): {error}") from error
 
-    def warn(self, submitted: JobSubmitted, on_this_machine: bool, jobs_here: Collection[JobId] | None = None) -> None:
+    def warn(self, submitted: JobSubmitted, on_this_machine: bool, jobs_here: Collection[JobId] | None = None) -> bool:
         """Of what its user may not expect of the job that was just submitted. `jobs_here`: all of its cluster, whose
         folders the JobManager has looked at; None: TaskManagers outlive their jobs, so others cannot be seen.
+
+        Whether another job may still write into one of its folders.
         """
         if submitted.left_behind:
             left_behind = ", ".join(submitted.left_behind)
             log.warning("job %r leaves the state of operators behind: %s", self.graph.name, left_behind)
         for note in submitted.restore_notes:
             log.warning("job %r goes on from a savepoint: %s", self.graph.name, note)
-        warn_of_other_jobs(self.graph, self.sinks, submitted, jobs_here, on_this_machine=on_this_machine)
+        return warn_of_other_jobs(self.graph, self.sinks, submitted, jobs_here, on_this_machine=on_this_machine)
 
 
 def translate(

@@ -36,6 +36,7 @@ from .errors import InvalidOperator, InvalidProgram
 from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_window_function
 from .known_options import Options, check_results, known_options
+from .named_aggregates import by_itself
 from .names_set_by_us import check_names_set_by_us
 from .operator_checks import class_meant, function_of, instance_of
 from .samples import check_columns
@@ -164,13 +165,15 @@ class Windows(Generic[S]):
         given = {option: value for option, value in options.items() if value is not None}
         if function is not None and (option := next(filter(_OF_FLINK.get, specs), None)) is not None:
             raise TypeError(f"aggregate has no argument {option!r}: {_OF_FLINK[option]}")
+        if specs:
+            self._check_no_column(function)
+        if isinstance(function, str | Aggregate) or (isinstance(function, type) and issubclass(function, Aggregate)):
+            raise InvalidProgram(f"aggregate: {misgiven(function)}")
         if (function is None) == (not specs):
             found = "both" if specs else "neither"
             raise InvalidProgram(
                 f"aggregate: wanted named aggregates, as in bids=Count(), or one AggregateFunction, found {found}"
             )
-        if isinstance(function, str | Aggregate) or (isinstance(function, type) and issubclass(function, Aggregate)):
-            raise InvalidProgram(f"aggregate: {misgiven(function)}")
         if function is not None:
             return self._operator("window-aggregate", Aggregated(_aggregate_of(function)), final, given)
         if final is not None:
@@ -182,6 +185,15 @@ class Windows(Generic[S]):
         check_columns(specs, self._edges)
         rows = AggregatedRows(self._key_columns(), specs, has_times=self._assigner.time is not None)
         return self._operator("window-aggregate", Aggregated(RecordAggregation(specs)), rows, given)
+
+    def _check_no_column(self, found: object) -> None:
+        """Before named aggregates. Raises InvalidProgram."""
+        if isinstance(found, str):
+            has_times = () if self._assigner.time is None else ("window_start", "window_end")
+            raise InvalidProgram(
+                f"aggregate: wanted named aggregates alone, found {found!r:.80} before them. "
+                f"{by_itself(found, self._keys, *has_times)}"
+            )
 
     @known_options(elsewhere=_OUTPUT_MODE)
     def process(self, function: Any, **options: Unpack[Options]) -> S:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -53,6 +54,18 @@ that none waits for what only others need; and none at all to list them.
 
 _HOMES = {name: home for commands in _COMMANDS.values() for name, (home, _) in commands.items()}
 
+_ELSEWHERE = {
+    "status": ["list", "top"],
+    "jobs": ["list"],
+    "ps": ["list"],
+    "ls": ["list"],
+    "kill": ["cancel"],
+    "plan": ["info"],
+    "explain": ["info"],
+    "start": ["run", "cluster start"],
+}
+"""Words of other command lines, with what they are called here."""
+
 
 class _Commands(CommandGroup):
     def main(self, *args: Any, **options: Any) -> Any:
@@ -77,7 +90,10 @@ class _Commands(CommandGroup):
                 formatter.write_dl([(name, told) for name, (_, told) in commands.items()])
 
     def instead_of(self, name: str) -> list[str]:
-        return [f"run {name}"] if name.partition(":")[0].endswith(".py") else []
+        if name.partition(":")[0].endswith(".py"):
+            return [f"run {name}"]
+        close = get_close_matches(name, [*_HOMES, *_ELSEWHERE], 1)
+        return _ELSEWHERE.get(close[0], close) if close else []
 
 
 @click.group(cls=_Commands)

@@ -121,16 +121,29 @@ def _note_namesakes(jobs: Sequence[JobSummary], wanted: str, found: JobSummary) 
         )
 
 
+def jobs_here(but: Announcement) -> list[tuple[Announcement, JobSummary]]:
+    """All jobs of the other JobManagers of this user that run on this machine and answer within SEARCH_SECONDS."""
+    found: list[tuple[Announcement, JobSummary]] = []
+    for where in find_announcements().running:
+        if where.address != but.address:
+            with contextlib.suppress(RemoteError, click.ClickException):
+                found += [(where, job) for job in _asked(where, SEARCH_SECONDS)]
+    return found
+
+
 def _jobs_of(where: Announcement, timeout: float | None) -> tuple[JobSummary, ...]:
     """None of one that cannot be asked: that is noted, and the others may have the job."""
     try:
-        with RemoteCluster(
-            where.address, _load(where.key_file), answer_timeout_ms=1000 * (timeout or SEARCH_SECONDS)
-        ) as cluster:
-            return cluster.jobs()
+        return _asked(where, timeout or SEARCH_SECONDS)
     except RemoteError as error:
         note(f"ignored a JobManager of process {where.pid}: {error}")
         return ()
+
+
+def _asked(where: Announcement, timeout: float) -> tuple[JobSummary, ...]:
+    """Raises RemoteErrors and ClickException."""
+    with RemoteCluster(where.address, _load(where.key_file), answer_timeout_ms=1000 * timeout) as cluster:
+        return cluster.jobs()
 
 
 def _discover(address: str | None, key_file: str | None) -> tuple[str, str] | HostSettings:

@@ -21,6 +21,7 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ...messages.counted import counted
 from ..api.environment import StreamEnvironment
 from ..api.restart import fixed_delay
 from ..chaos.saboteur import Saboteur
@@ -216,4 +217,4 @@ def _tell_result(display: Display, differences: dict[str, str], report: Report, 
     if report.exact:
         median = f", median recovery {statistics.median(report.recovery_ms):.0f} ms" if report.recovery_ms else ""
         killed = f"{report.kills} kill{'' if report.kills == 1 else 's'}"
-        display.say(f"exact: {killed}, {report.checkpoints_completed} checkpoints{median}", "bold green")
+        display.say(f"exact: {killed}, {counted(report.checkpoints_completed, 'checkpoint')}{median}", "bold green")

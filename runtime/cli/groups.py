@@ -16,12 +16,13 @@ class CommandGroup(click.Group):
         name, names = args[0], self.list_commands(ctx)
         if name not in names and not name.startswith("-"):
             close = self.instead_of(name) or get_close_matches(name, names, 1)
-            hint = f"did you mean '{_called(ctx)} {close[0]}'?" if close else f"there are {', '.join(names)}"
+            meant = " or ".join(f"'{_called(ctx)} {each}'" for each in close)
+            hint = f"did you mean {meant}?" if close else f"there are {', '.join(names)}"
             ctx.fail(f"no such command {name!r}; {hint}")
         return super().resolve_command(ctx, args)
 
     def instead_of(self, name: str) -> list[str]:
-        """The command meant by a name that is like none; empty: nothing known."""
+        """The commands that may be meant by a name that is none; empty: the one that is most like it."""
         return []
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

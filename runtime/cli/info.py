@@ -22,7 +22,11 @@ from .program import load_program
 @hosting_options
 @told
 def info(spec: str, arguments: tuple[str, ...], name: str | None, as_json: bool, hosting: Hosting) -> None:
-    """The plan of a program: vertices, operators, parallelism, states and edges. Nothing runs."""
+    """The plan of a program: vertices, operators, parallelism, states and edges.
+
+    Nothing runs, and no folder or system outside is asked: whether files, databases and brokers can be used is seen
+    when the program is run or submitted.
+    """
     program = load_program(spec)
     with hosting.spark() as spark:
         env = hosting.adapt(program.environment(arguments, spark))

@@ -17,6 +17,7 @@ import click
 from rich.console import Console
 
 from ...messages import FailureCause, JobDetails, JobStatus
+from ...messages.counted import counted
 from ...messages.failures import raised, tell_line, tell_place
 from ..api.environment import StreamEnvironment
 from ..clusters.announcement import Announcement
@@ -28,6 +29,7 @@ from ..clusters.resuming import RESUME
 from ..connectors import CollectSink, PrintSink
 from ..metrics.json_lines import JsonLines
 from ..output.origin_formatter import OriginFormatter
+from .connection import jobs_here
 from .display import Display, narrate
 from .hosting import Hosting, check_directory, hosting_options
 from .interrupts import Interrupts
@@ -228,7 +230,9 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
         if cluster.web_url is not None:
             display.say(f"page at {cluster.web_url}")
         stop_call = f"`understudy stop {shlex.quote(options.name)}` in another terminal"
-        job = cluster.submit_translated(cluster.translate(env, options.name), **options.submit, stop_call=stop_call)
+        translation = cluster.translate(env, options.name)
+        is_second = _tell_of_first(options.name, announcement, display)
+        job = cluster.submit_translated(translation, **options.submit, stop_call=stop_call, is_second=is_second)
         options.jobs.append(job)
         if not (options.quiet or options.as_json):
             click.echo(
@@ -250,6 +254,17 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
         known = failure.brief if isinstance(failure, JobFailed) and log_is_shown(JOB_LOG) else str(failure)
         raise click.ClickException(with_option(known, details)) from failure
     return 0
+
+
+def _tell_of_first(name: str, own: Announcement, display: Display) -> bool:
+    """Whether a job of this name runs here already, in another process."""
+    others = [(where, job) for where, job in jobs_here(but=own) if job.name == name and not job.status.is_terminal]
+    for where, job in others:
+        display.say(
+            f"job {name!r} runs now: {job.job_id} in process {where.pid}; `understudy list` shows it, and `understudy "
+            f"stop {job.job_id}` ends it with a savepoint. This run is a second job beside it"
+        )
+    return bool(others)
 
 
 def _begin(job: JobHandle) -> str:
@@ -286,8 +301,8 @@ class ProgressLines:
         is_down = details.failures and details.status is not JobStatus.RUNNING
         why = f"; last failure: {self._told(details.failures[-1])}" if is_down else ""
         return (
-            f"job is {details.status.value}: its sources have read {read:,} records, "
-            f"{details.completed_checkpoints} checkpoints, {details.restarts} restarts{why}"
+            f"job is {details.status.value}: its sources have read {counted(read, 'record')}, "
+            f"{counted(details.completed_checkpoints, 'checkpoint')}, {counted(details.restarts, 'restart')}{why}"
         )
 
     def _told(self, failure: FailureCause) -> str:

@@ -8,6 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ...messages.counted import counted
 from ..simulation.histories.campaign import Figures, Plan, quiet
 from ..simulation.histories.mix import standard_history
 from ..simulation.histories.scenario import Scenario
@@ -38,7 +39,7 @@ def tell_history(verdict: Verdict, trace: Trace) -> Iterator[str]:
     scenario = verdict.scenario
     yield (
         f"seed {scenario.seed} ({scenario.topology}): {verdict.status} after {verdict.virtual_ms / 1000:.1f} s of "
-        f"virtual time, {verdict.recoveries} recoveries, {verdict.checkpoints} checkpoints"
+        f"virtual time, {counted(verdict.recoveries, 'recovery')}, {counted(verdict.checkpoints, 'checkpoint')}"
     )
     yield from (f"VIOLATION of {violation}" for violation in verdict.violations[:_SHOWN_VIOLATIONS])
     if len(verdict.violations) > _SHOWN_VIOLATIONS:

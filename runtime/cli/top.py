@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...messages import ClusterMetrics, JobId, JobMetrics
+from ...messages.counted import counted
 from ..clusters.remote_cluster import RemoteCluster
 from .connection import connect, connection_options
 from .figures import short, table_of
@@ -94,8 +95,8 @@ def _title(job: JobMetrics) -> Text:
     text.append(f"  {job.status.value}", style=style)
     text.append(f"  {duration(values['runningTime'] / 1000)}")
     if values["numRestarts"]:
-        text.append(f"  {values['numRestarts']:.0f} restarts", style="yellow")
-    text.append(f"  {values['numberOfCompletedCheckpoints']:.0f} checkpoints")
+        text.append(f"  {counted(int(values['numRestarts']), 'restart')}", style="yellow")
+    text.append(f"  {counted(int(values['numberOfCompletedCheckpoints']), 'checkpoint')}")
     if "lastCheckpointDuration" in values:
         size = short(values["lastCheckpointSize"])
         text.append(f", the last in {values['lastCheckpointDuration']:.0f} ms with {size} bytes")

@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from ...messages.error_frames import end_at_the_caller
+from ..library_code import is_our_frame
 from .awaited_call import AwaitedCall
 
 T = TypeVar("T")
@@ -43,21 +44,25 @@ def _is_of_cell(frame: FrameType | None) -> bool:
     return False
 
 
-def warn_of_event_loop(call: str, instead: str) -> None:
-    """To wait is to stand still, and with it every coroutine of this thread: warns whoever called the caller. But for
-    the cell of a notebook, which runs while the loop of its kernel does, and which everything waits for anyway, unless
-    a cell before it has begun a task.
+def warn_of_event_loop(call: str, instead: str, *, depth: int = 2) -> None:
+    """To wait is to stand still, and with it every coroutine of this thread: warns whoever called the caller, if that
+    is not the library. But for the cell of a notebook, which runs while the loop of its kernel does, and which
+    everything waits for anyway, unless a cell before it has begun a task. `depth`: of the frame that has called, 3 if
+    there is a decorator.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return
     blocked = "the event loop of this thread"
-    if _is_of_cell(sys._getframe(2)):
+    frame = sys._getframe(depth)
+    if is_our_frame(frame):
+        return
+    if _is_of_cell(frame):
         if not (held := _tasks_of_notebook()):
             return
         blocked = f"{' and '.join(held)}, which this notebook has begun"
-    warnings.warn(f"{call} blocks {blocked}: write {instead}", RuntimeWarning, stacklevel=3)
+    warnings.warn(f"{call} blocks {blocked}: write {instead}", RuntimeWarning, stacklevel=depth + 1)
 
 
 def _is_of_notebook(names: dict[str, Any]) -> bool:

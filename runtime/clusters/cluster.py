@@ -41,7 +41,7 @@ from ..system import ActorFuture, ActorSystem
 from .announcement import KEY_NAME, Announced, Announcement
 from .as_context import AsContext
 from .as_task_manager import check_may_start
-from .async_twin import async_twin
+from .async_twin import async_twin, warn_of_event_loop
 from .client import Client
 from .closing import cancel_all, tidy_up
 from .cluster_programs import ClusterPrograms, SubmittedProgram
@@ -237,6 +237,7 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         that dies".
         """
         self._running()
+        warn_of_event_loop(f"cluster.submit of job {name!r}", "`await cluster.submit_async(...)`", depth=3)
         warn_of_no_name(name, resume)
         return self.submit_translated(
             self.translate(env, name),
@@ -268,9 +269,10 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         allow_non_restored_state: bool = False,
         resume: str | None = None,
         stop_call: str = STOP_CALL,
+        is_second: bool = False,
     ) -> JobHandle:
         """What `submit` does then: check the checkpoint directory, let operators check what they need, and start the
-        job. `stop_call`: how whoever submits it stops it with a savepoint, for texts.
+        job. `stop_call`: how it is stopped with a savepoint, for texts. `is_second`: the same one is known to run.
         """
         _, job_manager = self._running()
         if resume is not None:
@@ -302,10 +304,10 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         )
         with looked_at_here(from_savepoint):
             submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
-        translation.warn(submitted, self._runs_on_this_machine(), self._submitted)
+        has_rivals = translation.warn(submitted, self._runs_on_this_machine(), self._submitted)
         handle = self._hold(translation, submitted, stop_call)
         handle._is_resumed = resume is not None
-        if resume is None and from_savepoint is None:
+        if resume is None and from_savepoint is None and not (has_rivals or is_second):
             warn_of_earlier_checkpoints(graph, storage, self._submitted)
         self._queries.begin(translation.queries, handle)
         return handle

@@ -48,7 +48,7 @@ def warn_of_earlier_checkpoints(graph: JobGraph, storage: CheckpointStorage, job
                 root,
                 age_s,
                 found.job_id,
-                os.path.dirname(path),
+                path,
             )
             return
 

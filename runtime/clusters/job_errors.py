@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from ...actors.failure import tell_kept, tell_story
 from ...messages import FailureKind, JobDetails, JobStatus
+from ...messages.counted import counted
 from ...messages.failures import tell_line
 from ..api.errors import ApiError
 
@@ -107,7 +108,7 @@ def how_it_ended(details: JobDetails) -> JobDetails:
 
 def _how_it_failed(details: JobDetails) -> tuple[str, list[str]]:
     """What failed; and the chain of causes."""
-    after = f"failed after {details.restarts} restarts"
+    after = f"failed after {counted(details.restarts, 'restart')}"
     if not details.failures:
         return f"{after}: no cause was recorded", []
     last = details.failures[-1]

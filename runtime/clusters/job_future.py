@@ -18,8 +18,10 @@ from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from ...actors.timeouts import timeout_seconds
+from ...messages.counted import counted
 from ..system.errors import FutureTimeout
 from ..system.future import ActorFuture
+from .async_twin import warn_of_event_loop
 from .unawaited import Unawaited
 
 T = TypeVar("T")
@@ -66,13 +68,17 @@ class JobFuture(Unawaited, concurrent.futures.Future[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """The value, or the error it failed with, raised. Raises TimeoutError after `timeout` seconds; the future is
-        still open then, and can be asked again.
+        still open then, and can be asked again. On an event loop await it: this blocks the loop, and warns.
         """
+        if not self.done() and timeout != 0:
+            warn_of_event_loop(f"result() of {self._what}", "`await future` in place of `future.result()`")
         self._settle(timeout)
         return super().result()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """The error it failed with, or None. Raises TimeoutError after `timeout` seconds."""
+        if not self.done() and timeout != 0:
+            warn_of_event_loop(f"exception() of {self._what}", "`await future`, within try and except")
         self._settle(timeout)
         return super().exception()
 
@@ -114,7 +120,7 @@ class JobFuture(Unawaited, concurrent.futures.Future[T]):
                 f"a done callback waits for {self._what}, on the thread that brings it: use job.on_event, or a thread"
             )
         if not self.done() and not self._source.wait(seconds):
-            raise FutureTimeout(f"{self._what} is not done after {timeout} seconds{self._overdue()}")
+            raise FutureTimeout(f"{self._what} is not done after {counted(timeout or 0, 'second')}{self._overdue()}")
 
     def _follow(self, source: ActorFuture[Any]) -> None:
         before, _here.answers = getattr(_here, "answers", False), True

@@ -34,6 +34,7 @@ from ...messages import (
     RequestWatermarks,
     RestoredFrom,
 )
+from ...messages.counted import counted
 from ...messages.failures import tell_line
 from ..api.errors import ApiError
 from ..api.hook_checks import check_function
@@ -319,9 +320,10 @@ class JobHandle(JobDialogue, JobOrders, JobFigures, JobOutput):
         restarts = ""
         if details is not None:
             status, failure = details.status, details.failures[-1] if details.failures else None
-            restarts = f"; {details.restarts} restarts so far" if details.restarts else ""
+            restarts = f"; {counted(details.restarts, 'restart')} so far" if details.restarts else ""
         why = f"; last failure: {tell_line(failure)}" if failure is not None else ""
-        return TimeoutError(f"job {self.name!r} is {status.value} after {timeout} seconds{restarts}{why}")
+        waited = counted(timeout or 0, "second")
+        return TimeoutError(f"job {self.name!r} is {status.value} after {waited}{restarts}{why}")
 
     def _details_without_job_manager(self, error: ActorDead | Unreachable) -> JobDetails:
         """How it ended, if that was known before its cluster went away."""

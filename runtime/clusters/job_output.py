@@ -11,7 +11,7 @@ from ...messages.failures import tell_line
 from ...messages.known_names import known_arguments
 from ..api.warned import warn
 from ..connectors.errors import require
-from .async_twin import Blocking, async_twin
+from .async_twin import Blocking, async_twin, warn_of_event_loop
 from .job_errors import ResultsUnavailable
 from .job_results import JobResults
 
@@ -45,6 +45,8 @@ class JobOutput(Blocking):
         Of a collect with `parallelism=1`, whose records keep their order, these are the ones of an earlier call.
         Of a failed job they are those committed before it failed: a RuntimeWarning says so to whoever has not waited.
         """
+        if not self._status.is_terminal:
+            warn_of_event_loop(f"job.results({name!r})", f"`await job.results_async({name!r})`", depth=3)
         self._warn_of_failure()
         found = self._results.collected(name, after)
         if not found:

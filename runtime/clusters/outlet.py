@@ -23,6 +23,7 @@ import pyarrow as pa
 from ...actors.flow.map_columns import with_dicts
 from ...actors.timeouts import timeout_seconds
 from ...messages import JobId, OutletAnswer, OutletPart, ReadOutlet, RecordTypes, with_record_types
+from ...messages.counted import counted
 from ...state.outlets.segments import records_of
 from ..system.errors import FutureTimeout
 from .async_twin import warn_of_event_loop
@@ -177,4 +178,4 @@ class Outlet:
         return OutletBatch(with_record_types(self._types, records_of, part.data), part.cursor)
 
     def _overdue(self, timeout: float | None) -> TimeoutError:
-        return TimeoutError(f"outlet {self._name!r} has put out nothing new for {timeout} seconds")
+        return TimeoutError(f"outlet {self._name!r} has put out nothing new for {counted(timeout or 0, 'second')}")

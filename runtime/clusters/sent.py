@@ -14,7 +14,9 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Any, Protocol
 
 from ...actors.timeouts import timeout_seconds
+from ...messages.counted import counted
 from ..system.future import ActorFuture
+from .async_twin import warn_of_event_loop
 from .unawaited import Unawaited
 
 Promise = Callable[[], ActorFuture[None]]
@@ -72,6 +74,8 @@ class Sent(Unawaited):
         """
         self._is_asked = True
         if not self._is_done:
+            if timeout != 0:
+                warn_of_event_loop(f"result() of a record for {self._what}", "`await inlet.send(record)`")
             seconds = self._timeout if timeout is None else timeout_seconds(timeout)
             waiter = self._promised()
             if waiter is not None and not waiter.wait(seconds):
@@ -133,8 +137,8 @@ class Sent(Unawaited):
         why = f" ({self._what.trouble})" if self._what is not None and self._what.trouble else ""
         again = f"send it again with number={self.number}, or " if self.number else ""
         return TimeoutError(
-            f"{which} of {self._what} is not known to last after {seconds} seconds{why}; it is under way still: "
-            f"{again}wait for what send() returned"
+            f"{which} of {self._what} is not known to last after {counted(seconds or 0, 'second')}{why}; it is under "
+            f"way still: {again}wait for what send() returned"
         )
 
     def _outcome(self) -> int:

@@ -27,7 +27,7 @@ from ..api.checks import at_least
 from ..api.environment import StreamEnvironment
 from ..api.errors import ClusterTooSmall, InvalidProgram
 from ..api.translation import Translation, translate
-from ..clusters.async_twin import async_twin
+from ..clusters.async_twin import async_twin, warn_of_event_loop
 from ..clusters.client import Client, FollowingClient
 from ..clusters.earlier_checkpoints import warn_of_earlier_checkpoints
 from ..clusters.job_handle import JobHandle
@@ -100,6 +100,7 @@ class StandaloneCluster(HostsClient):
         Raises ClusterTooSmall where the settings name the TaskManager processes (`cluster.workers`), and all of their
         slots are too few, and Refused with the JobManager's reason.
         """
+        warn_of_event_loop(f"cluster.submit of job {name!r}", "`await cluster.submit_async(...)`", depth=3)
         warn_of_no_name(name, resume)
         translation = self._translated(env, name, resume, is_named=from_savepoint is not None)
         hosts = self.hosts()
@@ -125,7 +126,8 @@ class StandaloneCluster(HostsClient):
                 programs.delete(stored)
             raise
         if resume is None and from_savepoint is None:
-            warn_of_earlier_checkpoints(graph, CheckpointStorage(graph.checkpoints.directory))
+            running = [job.job_id for job in self.jobs() if not job.status.is_terminal]
+            warn_of_earlier_checkpoints(graph, CheckpointStorage(graph.checkpoints.directory), running)
         return handle
 
     submit_async = async_twin(submit)

@@ -17,6 +17,7 @@ from pykka import ThreadingFuture
 
 from ...actors.answer import Answer
 from ...actors.timeouts import timeout_seconds
+from ...messages.counted import counted
 from .errors import FutureTimeout
 from .event_loop import check_wait
 
@@ -64,7 +65,7 @@ class ActorFuture(ThreadingFuture[T], Answer[T]):
         except pykka.Timeout as error:
             if type(error) is not pykka.Timeout:  # what it failed with, as an AskTimeout
                 raise
-            raise FutureTimeout(f"not done after {timeout} seconds") from None
+            raise FutureTimeout(f"not done after {counted(timeout or 0, 'second')}") from None
 
     def set(self, value: T | None = None) -> None:
         super().set(value)

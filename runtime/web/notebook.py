@@ -11,6 +11,7 @@ from html import escape
 from typing import Any, Protocol
 
 from ...messages import JobDetails, JobSummary, JobView
+from ...messages.counted import counted
 from .jobs import flink_id
 
 _STYLE = "border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.4em 0"
@@ -78,7 +79,7 @@ def job_card(job: ShownJob, details: JobDetails | None, view: JobView | None, ur
     details = view.details if view is not None else details
     if details is None:
         return f"<div>{head}<br>its JobManager does not answer</div>"
-    facts = [f"{details.completed_checkpoints} checkpoints", f"{details.restarts} restarts"]
+    facts = [counted(details.completed_checkpoints, "checkpoint"), counted(details.restarts, "restart")]
     if view is not None:
         took = (view.summary.ended_ms or view.at_ms) - view.summary.started_ms
         facts.insert(0, f"{'took' if view.summary.ended_ms else 'runs for'} {_span(took)}")

@@ -17,6 +17,7 @@ KeyedOneInputStreamOperatorTestHarness and its relatives.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Self
 
@@ -134,8 +135,15 @@ class OperatorHarness:
         return self._attempt.clock
 
     def advance(self, by_ms: float) -> None:
-        """Let this much time pass: processing-time timers fire, each at its time."""
+        """Let this much time pass: processing-time timers fire, each at its time. Event time does not: see `watermark`.
+
+        Warns once where nothing but timers of event time waits, and no watermark has come.
+        """
         self.clock.check(by_ms)
+        self._warn_of_event_time()
+        self._let_pass(by_ms)
+
+    def _let_pass(self, by_ms: float) -> None:
         self._attempt.advance(self.clock.now_ms() + by_ms)
         self._job.now_ms = max(self._job.now_ms, self.clock.now_ms())
 
@@ -155,7 +163,7 @@ class OperatorHarness:
         if isinstance(timestamps, int | float):
             raise HarnessMisused(f"timestamps: wanted a list with one for each record, found {timestamps!r}")
         if timestamps is not None and len(timestamps) != len(batch):
-            raise HarnessMisused(f"timestamps: wanted one for each of {len(batch)} records, found {len(timestamps)}")
+            raise HarnessMisused(f"timestamps: wanted {len(batch)}, one for each record, found {len(timestamps)}")
         if len(batch):
             timed = batch if timestamps is None else TimedBatch(batch, times_of("timestamps", timestamps))
             self._attempt.process(timed, input_index)
@@ -199,7 +207,7 @@ class OperatorHarness:
                 return polled
             delay_ms = source.poll_delay_ms()
             if delay_ms is not None:
-                self.advance(delay_ms)
+                self._let_pass(delay_ms)
             elif not self._attempt.woken:
                 return None
         return None
@@ -320,6 +328,20 @@ class OperatorHarness:
         self._attempt.crash()
 
     # -- checks
+
+    def _warn_of_event_time(self) -> None:
+        """Whoever expects that such timers fire by the clock finds an empty output."""
+        if self._job.knows_of_event_time or self._attempt.over:
+            return
+        for name, count in self._attempt.timers_without_watermark().items():
+            self._job.knows_of_event_time = True
+            timers = "1 timer of event time waits" if count == 1 else f"{count} timers of event time wait"
+            warnings.warn(
+                f"harness.advance moves processing time alone, and in operator {name!r} {timers} for a watermark: "
+                "write harness.watermark(ms) to let event time come to ms",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def _check_running(self) -> None:
         if self._attempt.over:

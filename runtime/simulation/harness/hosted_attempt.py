@@ -19,6 +19,7 @@ from uuid import uuid4
 from ....actors.async_calls.async_calls import AsyncCalls
 from ....actors.async_calls.settings import AsyncSettings
 from ....actors.flow.elements import END_OF_TIME, NO_WATERMARK, AnyBatch, Batch, Watermark, WatermarkStatus
+from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import END, Source, SourceState, continue_source, offset_of
 from ....actors.operators.source_reader import SourceReader
@@ -29,6 +30,7 @@ from ....actors.tasks.task_state import StateServices, TaskState
 from ....actors.tasks.task_watermarks import TaskWatermarks
 from ....actors.tasks.watched_collector import watched_collector
 from ....messages import CheckpointId, ExecutionAttemptId, JobId, SlotIndex, SubtaskIndex, SubtaskState, TaskDeployment
+from ....messages.counted import counted
 from ....state import CheckpointStorage, backend_named, key_group_range
 from ....state.backends.shared_backend import SharedBackend
 from .harness_clock import EPOCH_MS, HarnessClock
@@ -65,6 +67,8 @@ class HostedJob:
     newest_completed: int = 0
     """Checkpoints that were said to be complete, or restored."""
     now_ms: float = 0.0
+    knows_of_event_time: bool = False
+    """Whether a warning has said which timers do not fire by the clock."""
 
 
 class HostedAttempt:
@@ -133,6 +137,12 @@ class HostedAttempt:
                 self.clock.set(max(self.clock.now_ms(), due_ms))
                 due_ms = self._idle()
         self.clock.set(max(self.clock.now_ms(), to_ms))
+
+    def timers_without_watermark(self) -> dict[str, int]:
+        """How many timers of event time wait in operators that no watermark has come to, and that have no others."""
+        keyed = (each for each in self.chain.operators if isinstance(each, KeyedOperator))
+        waiting = {each.context.name: each.timers.queues for each in keyed if each.watermark == NO_WATERMARK}
+        return {name: len(queues.event) for name, queues in waiting.items() if queues.event and not queues.processing}
 
     def process(self, batch: AnyBatch, input_index: int) -> None:
         with self._deadly():
@@ -282,7 +292,7 @@ class HostedAttempt:
             left = calls.in_flight
             if due_ms is None or waits == _MOST_WAITS:
                 raise HarnessMisused(
-                    f"end: {left} records are in flight, and their coroutines never end: "
+                    f"end: {counted(left, 'record')} in flight, with coroutines that never end: "
                     f"{'nothing will wake them' if due_ms is None else 'they wait again and again'}, at "
                     f"{calls.waiting_at()}; give the operator a fake of its service that answers, or, in its "
                     "AsyncSettings, a timeout_ms"

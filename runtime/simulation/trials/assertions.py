@@ -23,6 +23,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from ....actors.flow.changelog import Changelog
 from ....messages import JobStatus
+from ....messages.counted import counted
 from ....messages.known_names import known_arguments
 from ...api.environment import StreamEnvironment
 from ...oracles import Violation, at_least_once, exactly_once, nothing_extra
@@ -38,6 +39,7 @@ from .failure_report import (
     WHAT_CHANGES,
     Call,
     failure_report,
+    likely,
     other_process_report,
     unrepeatable_report,
 )
@@ -138,13 +140,13 @@ class Survived:
 
     def __str__(self) -> str:
         return (
-            f"survived {self._ran()}: {self.faults.total()} faults, {self.recoveries} recoveries, "
-            f"{self.checkpoints} checkpoints, {self.rescales} rescales, "
+            f"survived {self._ran()}: {counted(self.faults.total(), 'fault')}, {counted(self.recoveries, 'recovery')}, "
+            f"{counted(self.checkpoints, 'checkpoint')}, {counted(self.rescales, 'rescale')}, "
             f"{self.virtual_ms / 3_600_000:.1f} hours of virtual time{self._left()}"
         )
 
     def _ran(self) -> str:
-        ran = "1 history" if self.histories == 1 else f"{self.histories} histories"
+        ran = counted(self.histories, "history")
         return ran if self.minutes is None else f"{ran}, all that fitted into {self.minutes:g} minutes"
 
     def _left(self) -> str:
@@ -228,7 +230,7 @@ class _Assertion:
         survived.empty += [name for name, records in self._wanted.items() if not records]
         survived.in_batches = self._trial.in_batches(self._judge)
         survived.blocking += self._trial.blocking
-        survived.doubtful += self._trial.doubtful
+        survived.doubtful += [*(self._trial.timers.told if survived.in_batches else ()), *self._trial.doubtful]
         if survived.blocking:
             warnings.warn("\n".join([f"{WHAT_BLOCKS}:", *survived.blocking, WHAT_TO_DO]), RuntimeWarning, stacklevel=4)
         for number, seed in enumerate(self._seeds):
@@ -260,7 +262,7 @@ class _Assertion:
         """A job that is another one in each run is called so."""
         told = self._other_calm_output()
         if told is None:
-            return f"without any fault: {violation}"
+            return "\n".join([f"without any fault: {violation}", *likely(self._trial.timers.told)])
         return "\n".join(
             [f"unrepeatable: two runs without faults gave two different outputs: {told}", "", *WHAT_CHANGES]
         )

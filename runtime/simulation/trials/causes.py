@@ -3,10 +3,10 @@
 State in a plain attribute: it changed up to a barrier, and after the restore it is not what it was at any barrier that
 may have been restored. Output that is visible too early: a TransactionalLog grows while a batch is processed or at a
 barrier, when the checkpoint may still fail. An offset that does not say what comes next: other records follow on it
-than did before. Where nothing of that was found, the clock, and then the moments of checkpoints; where not even that,
-calls that give something else in each run, and variables of the program that a function changes; and last, generators
-and caches, whose contents nobody can compare, state that expires by the clock, and transactions that are committed
-again. All are likely causes, and no more.
+than did before. A timer that was due when it was deleted. Where nothing of that was found, the clock, and then the
+moments of checkpoints; where not even that, calls that give something else in each run, and variables of the program
+that a function changes; and last, generators and caches, whose contents nobody can compare, state that expires by the
+clock, and transactions that are committed again. All are likely causes, and no more.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from ...api.captured_changes import changes, changes_of
 from ...api.stream_graph import StreamNode
 from ..harness.attribute_watch import Held, is_generator, same_data, what_is_held, what_was_lost
 from ..world.transactional_log import sizes_of_logs
+from .deleted_timers import DeletedTimers
 from .reached_functions import caches_reached_by, functions_reached_by, methods_reached_by
 from .repeated_commits import RepeatedCommits
 from .unsteady_calls import FILES, HASH, unsteady_calls
@@ -64,18 +65,19 @@ class Causes:
         self._memories: dict[str, str] = {}
         self._sets: dict[str, str] = {}
         """And the same again, in this order."""
-        self._commits = RepeatedCommits()
+        self._commits, self._timers = RepeatedCommits(), DeletedTimers()
         self._after: dict[tuple[object, ...], dict[bytes, Any]] = defaultdict(dict)
         """By source, of whichever job of the history, and offset, the first record that came then."""
 
     @property
     def found(self) -> tuple[str, ...]:
-        seen, in_code = (self._found, self._clocks, self._paced), ({**self._unsteady, **self._hashes}, self._variables)
+        seen = self._found, self._timers.found, self._clocks, self._paced
         last = self._memories, self._commits.found, self._sets
+        in_code = {**self._unsteady, **self._hashes}, self._variables
         return tuple(next(filter(None, (*seen, *in_code, *last)), {}).values())
 
     def begin_again(self) -> None:
-        """Another history follows: nothing in it is a restore of what was before."""
+        """Another history follows, which restores nothing of what was before."""
         self._at_barriers.clear()
         self._sizes.clear()
         self._commits.begin_again()
@@ -83,6 +85,7 @@ class Causes:
     def look_at(self, operator: Operator) -> None:
         """Stand before what a new operator is called with."""
         self.look_at_code(operator)
+        self._timers.look_at(operator)
         if isinstance(operator, Source):
             if not is_ours(type(operator)):
                 self._look_at_offsets(operator)

@@ -81,7 +81,7 @@ def unrepeatable_report(call: Call, diagnosis: Diagnosis, causes: Sequence[str] 
         f"unrepeatable: {told}",
         "",
         *WHAT_CHANGES,
-        *_likely(causes),
+        *likely(causes),
         "",
         f"Found in the history of seed {failed.seed}, which was run twice, unchanged. To do it again:",
         *_indented(_reproducers(call, failed.seed)),
@@ -101,7 +101,7 @@ def other_process_report(call: Call, problem: str, causes: Sequence[str] = ()) -
             problem,
             "",
             *advice,
-            *_likely(causes),
+            *likely(causes),
             "",
             "No fault is needed for it. Each run looks for it:",
             f"    {call.text()}",
@@ -135,7 +135,8 @@ def _reproducers(call: Call, seed: int) -> list[str]:
     return [*command, call.text(first_seed=seed, histories=1)]
 
 
-def _likely(causes: Sequence[str]) -> list[str]:
+def likely(causes: Sequence[str]) -> list[str]:
+    """A line each."""
     return [f"Likely cause: {cause}." for cause in causes]
 
 
@@ -160,7 +161,7 @@ def _cause(diagnosis: Diagnosis, shrunk: Tried, causes: Sequence[str]) -> list[s
         told.append("Without faults and savepoints it commits what was wanted, so they matter.")
     else:
         told.append("Without faults and savepoints it goes wrong too, so none of them matters.")
-    return [*told, *_likely(causes)]
+    return [*told, *likely(causes)]
 
 
 def _shrunk(call: Call, failed: Tried, shrunk: Tried, runs: int) -> list[str]:

@@ -28,6 +28,8 @@ from .blocking_calls import BlockingCalls
 from .causes import Causes
 from .changelogs import OUT_OF_ORDER, changelogs_of
 from .committed_output import Outside, sinks_outside_of_the_world
+from .deleted_timers import DeletedTimers
+from .endless_sources import how_to_bound
 from .other_interpreter import CalmRun
 from .paced_jobs import Pace, PacedJobs
 from .pacing import slowed_sources
@@ -115,6 +117,7 @@ class JobTrial:
         """Calls in coroutines that hold the event loop."""
         self.doubtful: list[str] = []
         """Sentences on calls and changes in the code, which are a likely cause where something goes wrong."""
+        self.timers = DeletedTimers()
         __tracebackhide__ = True
         self.reference = self._run_calmly(_checked(env, self._plain), with_sides=with_sides)
         self.hurried = self._run_in_hurry()
@@ -252,6 +255,7 @@ class JobTrial:
         def made(operator: Operator) -> None:
             sides.look_at(operator)
             causes.look_at_code(operator)
+            self.timers.look_at(operator)
 
         with calls.watched() if self._has_coroutines() else nullcontext():
             tried = self._run_at(pause_ms, is_first=True, when_made=made)
@@ -278,7 +282,7 @@ class JobTrial:
         def unpaced(parallelism: int, number: int) -> Translation:
             return replace(self._plain, graph=replace(self._plain.graph, restart=no_restart()))
 
-        tried = self._run(unpaced, 0, (), _LONGEST_MS, lambda status, output: ())
+        tried = self._run(unpaced, 0, (), _LONGEST_MS, lambda status, output: (), when_made=self.timers.look_at)
         if tried.status == JobStatus.FAILED.value:
             _check("without any injected fault, with large batches", tried)
         return tried
@@ -382,7 +386,7 @@ def _checked(env: StreamEnvironment, translation: Translation) -> int:
     """The job's checkpoint interval in ms; raises Unfit."""
     for vertex in translation.graph.vertices:
         if not vertex.bounded:
-            raise Unfit(f"{vertex.name!r} never ends, so there is no result to compare: give its source a bound")
+            raise Unfit(how_to_bound(translation.operators, vertex.name))
     if names := sinks_outside_of_the_world(translation):
         raise Unfit(
             f"sink {', '.join(map(repr, names))} writes real files, which no simulated failure touches: "

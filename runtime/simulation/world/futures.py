@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from ....actors.timeouts import timeout_seconds
+from ....messages.counted import counted
 from ...system.errors import FutureTimeout
 from ...system.future import ActorFuture
 
@@ -31,7 +32,7 @@ class WorldFuture(ActorFuture[T]):
             return super().get(timeout=timeout)
         seconds = timeout_seconds(timeout)
         if not self.is_done and not self._run(lambda: self.is_done, seconds):
-            raise FutureTimeout(f"not done after {timeout} seconds")
+            raise FutureTimeout(f"not done after {counted(timeout or 0, 'second')}")
         return super().get(timeout=0)
 
     def wait(self, timeout: float | None = None) -> bool:

@@ -215,7 +215,7 @@ def test_a_failed_job_ends_with_its_reason_in_one_line(told: FailureLog, caplog:
     assert lines(caplog)[1].endswith("; the job ends")
     assert caplog.records[2].levelno == logging.ERROR
     assert lines(caplog)[2] == (
-        "job 'flights' (job-1) has ended after 1 restarts: it failed 2 times at record 17 of operator 'worst' "
+        "job 'flights' (job-1) has ended after 1 restart: it failed 2 times at record 17 of operator 'worst' "
         "(subtask 0): KeyError, as logged above"
     )
 

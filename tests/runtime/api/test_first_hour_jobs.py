@@ -59,7 +59,8 @@ def test_to_block_an_event_loop_is_warned_of() -> None:
 
     with pytest.warns(RuntimeWarning, match="write `await job`") as warned:
         asyncio.run(run())
-    assert [each.filename for each in warned if each.category is RuntimeWarning] == [__file__], "once, at this line"
+    places = [each.filename for each in warned if each.category is RuntimeWarning]
+    assert places == [__file__, __file__], "submit and wait, each once, at this line"
 
 
 def test_a_cluster_that_closes_on_a_running_job_says_so(

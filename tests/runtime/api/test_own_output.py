@@ -42,7 +42,7 @@ def test_what_it_does_not_read_it_may_write(tmp_path: Path) -> None:
 
 def two_sinks(first: FileSink, second: FileSink, *uids: str) -> None:
     env = StreamEnvironment()
-    numbers = env.from_collection([1, 2])
+    numbers = env.from_collection([{"n": 1, "m": 2}])
     for sink, uid in zip((first, second), uids, strict=True):
         numbers.sink_to(sink, name=f"sink {uid}").uid(uid)
     translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere")
@@ -58,12 +58,51 @@ def test_two_sinks_of_one_folder_whose_files_would_be_called_alike_are_refused(
     said = rf"sinks 'sink {uids[0]}' and 'sink {uids[1]}' write into \S+, and their files would have the same names"
     for path in (folder, f"{folder}/", tmp_path / "link"):
         with pytest.raises(InvalidProgram, match=said):
-            two_sinks(FileSink(str(folder)), FileSink(str(path), format="csv"), *uids)
+            two_sinks(FileSink(str(folder)), FileSink(str(path)), *uids)
 
 
 @pytest.mark.parametrize("uids", [("out-1", "out-2"), ("\u58f2", "\u6ce8"), ("a.b", "ab")], ids=ascii)
 def test_sinks_of_one_folder_whose_files_are_called_apart_are_fine(uids: tuple[str, str], tmp_path: Path) -> None:
     two_sinks(FileSink(str(tmp_path)), FileSink(str(tmp_path)), *uids)
+
+
+def test_sinks_of_one_folder_with_other_formats_are_refused(tmp_path: Path) -> None:
+    said = r"sinks 'sink a' and 'sink b' write into \S+, the first parquet and the second csv: .* a folder of its own"
+    with pytest.raises(InvalidProgram, match=said):
+        two_sinks(FileSink(tmp_path), FileSink(f"{tmp_path}/", format="csv"), "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("format", "first", "second", "is_refused"),
+    [
+        ("parquet", "n m", "n", True),
+        ("parquet", "n m", "m n", False),
+        ("csv", "n m", "m n", True),
+        ("csv", "n m", "n m", False),
+        ("jsonl", "n m", "n", False),
+    ],
+)
+def test_sinks_of_one_folder_with_other_columns_are_refused(
+    format: str, first: str, second: str, is_refused: bool, tmp_path: Path
+) -> None:
+    schemas = (pa.schema([(name, pa.int64()) for name in names.split()]) for names in (first, second))
+    sinks = [FileSink(tmp_path, format=format, schema=schema) for schema in schemas]
+    if not is_refused:
+        two_sinks(*sinks, "a", "b")
+        return
+    said = f"the first the columns {first.replace(' ', ', ')}, and the second {second.replace(' ', ', ')}: who reads"
+    if format == "parquet":
+        said = "the first the columns m, n, and the second n: who reads"
+    with pytest.raises(InvalidProgram, match=said):
+        two_sinks(*sinks, "a", "b")
+
+
+def test_the_columns_of_the_streams_count_where_the_sinks_have_no_schema(tmp_path: Path) -> None:
+    env = StreamEnvironment()
+    for name in ("n", "m"):
+        env.from_arrow(pa.table({name: [1]})).sink_to(FileSink(tmp_path), name=f"sink {name}")
+    with pytest.raises(InvalidProgram, match="the first the columns n, and the second m"):
+        translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere")
 
 
 def test_sinks_of_two_folders_may_be_called_alike(tmp_path: Path) -> None:
@@ -112,6 +151,25 @@ def test_a_job_of_a_name_that_another_has_is_warned(caplog: pytest.LogCaptureFix
     assert text.startswith("job 'flights' (job-")
     assert "is not the only one of this name: job-1, running. If they are the same program" in text
     assert "understudy stop ID" in text
+
+
+def test_of_a_folder_whose_job_runs_only_that_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not what that job has left there, with advice to go on from it."""
+    env = StreamEnvironment()
+    env.from_collection([{"n": 1}]).sink_to(FileSink(tmp_path, format="jsonl"), name="files")
+    translation = translate(env, default_parallelism=1, task_managers=1, work_dir="/nowhere")
+    submitted = JobSubmitted(translation.graph.job_id)
+    monkeypatch.setattr(FileSink, "files_of_others", lambda *_: 3)
+    assert not translation.warn(submitted, True, ())
+    (left,) = caplog.messages
+    assert "holds 3 files of earlier jobs" in left
+    caplog.clear()
+    monkeypatch.setattr(FileSink, "rival", lambda *_: "job job-1 has begun, in process 7 on host")
+    assert translation.warn(submitted, True, ())
+    (told,) = caplog.messages
+    assert "belongs to another job, whose process runs now: job job-1 has begun, in process 7 on host. If" in told
 
 
 def two_kafka_sinks(first: KafkaSink, second: KafkaSink) -> None:

@@ -234,6 +234,23 @@ def test_triggers_of_both_times_may_be_put_together_for_windows_of_event_time() 
         (lambda: keyed().window(session(1)).aggregate(Mean()), InvalidWindow, "Mean: .*merge"),
         (lambda: keyed().window(tumbling(1)).aggregate(), InvalidProgram, "found neither"),
         (lambda: keyed().window(tumbling(1)).aggregate(Mean(), n=Count()), InvalidProgram, "found both"),
+        (lambda: keyed().window(tumbling(1)).aggregate(Count(), n=Count()), InvalidProgram, r"Count\(\) has no name"),
+        (
+            lambda: keyed().window(tumbling(1)).aggregate("start", n=Count()),
+            InvalidProgram,
+            r"found 'start' before them. Each row has the key \('auction'\) and window_start, window_end in any case: "
+            r"leave 'start' out; to group by a column of that name, write key_by\('auction', 'start'\)$",
+        ),
+        (
+            lambda: keyed().window(count_window(3)).aggregate("auction", n=Count()),
+            InvalidProgram,
+            r"Each row has the key \('auction'\) in any case: leave 'auction' out$",
+        ),
+        (
+            lambda: keyed().aggregate("auction", n=Count()),
+            InvalidProgram,
+            r"emit: wanted 'updates' or 'end', found 'auction'. Each row has the key \('auction'\) in any case",
+        ),
         (lambda: keyed().window(tumbling(1)).aggregate(n=Count), InvalidWindow, r"n: wanted an aggregate such as"),
         (lambda: keyed().window(tumbling(1)).aggregate(auction=Count()), InvalidWindow, "two columns of the result"),
         (lambda: keyed().window(tumbling(1)).aggregate(len), InvalidOperator, "of AggregateFunction"),

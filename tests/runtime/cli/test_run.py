@@ -144,6 +144,17 @@ def test_a_killed_run_leaves_no_process_and_no_file(shell: Shell) -> None:
     shell.eventually_nothing_is_left()
 
 
+def test_a_second_run_says_first_that_the_job_runs_and_gives_no_advice_to_resume(shell: Shell) -> None:
+    running = shell.run("job:build")
+    running.until_checkpoints()
+    done = shell("run", "job:build", "--", "5")
+    assert done.code == 0, done.err
+    said = f"job 'job' runs now: {running.job_id} in process {running.process.pid}; `understudy list` shows it"
+    assert said in "".join(done.err.splitlines()[:2])
+    assert "starts from the beginning" not in done.err
+    running.interrupt()
+
+
 def test_the_same_command_goes_on_after_a_kill_and_is_refused_meanwhile(shell: Shell) -> None:
     command = "job:build", "--name", "service", "--resume", "latest", "--", "6000", "1000"
     run = shell.run(*command)

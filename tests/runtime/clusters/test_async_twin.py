@@ -16,8 +16,19 @@ from typing import Any
 import pytest
 
 import understudy
-from understudy import Inlet, JobHandle, LocalCluster, Outlet, RemoteCluster, SparkCluster, StandaloneCluster
+from understudy import (
+    Inlet,
+    JobHandle,
+    LocalCluster,
+    Outlet,
+    RemoteCluster,
+    SparkCluster,
+    StandaloneCluster,
+    StreamEnvironment,
+)
 from understudy.runtime.clusters.async_twin import Blocking, async_twin, warn_of_event_loop
+from understudy.runtime.clusters.job_future import JobFuture
+from understudy.runtime.system.future import ActorFuture
 from understudy.testing import SimulatedCluster
 
 
@@ -300,3 +311,51 @@ def test_a_cell_that_holds_up_a_task_of_an_earlier_one_is_warned(code: str, warn
         asyncio.run(kernel())
     texts = ["waiting.wait() blocks work(), which this notebook has begun: write `await waiting`"]
     assert [str(each.message) for each in caught] == texts * warned
+
+
+def test_a_result_that_is_waited_for_on_an_event_loop_says_to_await_it() -> None:
+    answer: ActorFuture[int] = ActorFuture()
+    future: JobFuture[int] = JobFuture(answer, "the answer")
+
+    async def main() -> None:
+        for wait in (future.result, future.exception):
+            with (
+                pytest.warns(
+                    RuntimeWarning, match=r"of the answer blocks the event loop .*: write `await future`"
+                ) as at,
+                suppress(TimeoutError),
+            ):
+                wait(timeout=0.01)
+            assert [each.filename for each in at] == [__file__]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with suppress(TimeoutError):
+                future.result(timeout=0)
+            answer.set(7)
+            assert future.result() == await future == 7
+
+    asyncio.run(main())
+
+
+def test_so_do_submit_and_the_results_of_a_job_that_runs_with_their_twins() -> None:
+    env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=100)
+    env.from_collection([1]).collect(name="out")
+
+    async def main() -> None:
+        async with LocalCluster(1) as cluster:
+            with pytest.warns(
+                RuntimeWarning, match=r"cluster.submit of job 'one' .* `await cluster.submit_async\("
+            ) as at:
+                job = cluster.submit(env, "one")
+            assert [each.filename for each in at] == [__file__]
+            with pytest.warns(
+                RuntimeWarning, match=r"job.results\('out'\) blocks .* `await job.results_async\('out'\)`"
+            ):
+                job.results("out")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                await job
+                assert job.results("out") == [1]
+                job.details()
+
+    asyncio.run(main())

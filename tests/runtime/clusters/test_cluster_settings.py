@@ -16,7 +16,7 @@ from understudy.runtime.clusters.cluster_settings import ClusterOptions, Cluster
     ("wrong", "hint"),
     [
         ("slots", "; did you mean 'slots_per_task_manager'? There are task_managers, "),
-        ("port", "; did you mean 'web_port'? There are "),
+        ("port", ": write web_port=8081 for the page"),
         ("heartbeat_timeout", "; did you mean 'heartbeat_timeout_ms'? There are "),
         ("zoo", ". There are task_managers, "),
     ],

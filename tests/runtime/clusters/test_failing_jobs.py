@@ -100,7 +100,7 @@ def test_a_job_that_is_down_says_why_whatever_it_is_asked(shared_cluster: LocalC
         lambda: "cannot stand 300" in str(job.details().failures), "the cause, which its neighbours may be ahead of"
     )
     why = r"ValueError: cannot stand 300 \(in operator 'count', subtask \d, attempt 0, record \d+\)"
-    with pytest.raises(TimeoutError, match=rf"'down' is restarting after .*; 1 restarts so far; last failure: {why}"):
+    with pytest.raises(TimeoutError, match=rf"'down' is restarting after .*; 1 restart so far; last failure: {why}"):
         job.wait(timeout=0.05)
     with pytest.raises(NotRunning, match=rf"the job is restarting; last failure: {why}"):
         job.ask("count", key=1, message="seen").result(timeout=WAIT_S)

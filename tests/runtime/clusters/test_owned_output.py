@@ -95,7 +95,10 @@ def test_in_another_cluster_the_newer_job_takes_the_folder_and_the_older_one_fai
     older.ready().result(timeout=WAIT_S)
     caplog.clear()
     newer = start_cluster(2).submit(place.env(), "newer", from_savepoint=savepoint)
-    assert f"belongs to another job: job {older.job_id} (sink 'out') has begun to write there" in caplog.text
+    assert (
+        f"belongs to another job, whose process runs now: job {older.job_id} (sink 'out') has begun to write there"
+        in caplog.text
+    )
     newer.ready().result(timeout=WAIT_S)
     place.gate.open()
     with pytest.raises(JobFailed, match=rf"failed once.*belongs to another job now: job {newer.job_id}"):

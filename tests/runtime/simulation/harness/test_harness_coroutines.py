@@ -113,7 +113,7 @@ class Forever(Operator):
 def test_the_end_says_which_line_never_ends(record: str, told: str) -> None:
     with OperatorHarness(Forever) as harness:
         harness.process([record])
-        with pytest.raises(HarnessMisused, match=rf"end: 1 records are in flight.*{told}.*s.py:\d+: await asy"):
+        with pytest.raises(HarnessMisused, match=rf"end: 1 record in flight.*{told}.*s.py:\d+: await asy"):
             harness.end()
 
 

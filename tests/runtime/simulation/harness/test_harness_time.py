@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import UTC, datetime
 from typing import Any
 
@@ -123,7 +124,7 @@ def test_processing_time_timers_fire_each_at_its_time() -> None:
 
 def test_wrong_timestamps_are_refused() -> None:
     with OperatorHarness(Sessions, key_by="user") as harness:
-        with pytest.raises(HarnessMisused, match="one for each of 1 records, found 2"):
+        with pytest.raises(HarnessMisused, match="wanted 1, one for each record, found 2"):
             harness.process(records("ann"), timestamps=[1, 2])
         with pytest.raises(HarnessMisused, match="time does not go back"):
             harness.advance(-1)
@@ -345,3 +346,45 @@ def test_a_timer_in_milliseconds_is_not_warned_of(caplog: pytest.LogCaptureFixtu
     with OperatorHarness(Reminder, key_by="user") as harness:
         harness.process(records("ann"))
     assert caplog.messages == []
+
+
+class Reminding(KeyedOperator):
+    """Sets a timer of the time that its records say."""
+
+    def process(self, kind: str, out: Any) -> None:
+        if kind == "event":
+            self.timers.at_event_time(10)
+        else:
+            self.timers.at_processing_time(self.processing_time() + 10)
+
+    def on_timer(self, timer: Any, out: Any) -> None:
+        out.collect(timer.domain)
+
+
+class TestTheOtherTime:
+    """Time that passes fires no timer of event time, and whoever expects it sees an empty output."""
+
+    def test_advance_warns_once_where_a_watermark_is_wanted(self) -> None:
+        with OperatorHarness(Reminding, key_by=str) as harness:
+            harness.process(["event"])
+            with pytest.warns(
+                RuntimeWarning, match=r"'reminding-1' 1 timer of event time waits .* harness.watermark\("
+            ) as at:
+                harness.advance(100)
+            assert [each.filename for each in at] == [__file__]
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                harness.advance(100)
+            harness.watermark(10)
+            assert harness.output() == ["event"]
+
+    @pytest.mark.parametrize(("records", "watermark"), [(["event", "clock"], None), (["clock"], None), (["event"], 5)])
+    def test_not_where_time_has_something_to_do_or_event_time_is_known(
+        self, records: list[str], watermark: int | None
+    ) -> None:
+        with OperatorHarness(Reminding, key_by=str) as harness, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            harness.process(records)
+            if watermark is not None:
+                harness.watermark(watermark)
+            harness.advance(100)

@@ -22,7 +22,7 @@ def _job(interval_ms: int = 1_000) -> StreamEnvironment:
         (42, r"wanted a StreamEnvironment, or a function that returns one; found 42"),
         (
             StreamEnvironment().from_collection([1]).collect(name="out"),
-            r"wanted a StreamEnvironment, or a function .*; found <understudy\S+DataStreamSink",
+            r"wanted a StreamEnvironment, or a function .*; found <the end of a stream in sink 'out'",
         ),
     ],
 )

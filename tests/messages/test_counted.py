@@ -1,0 +1,24 @@
+"""A number with its noun."""
+
+from __future__ import annotations
+
+import pytest
+
+from understudy.messages.counted import counted
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [
+        (1, "record", "1 record"),
+        (0, "record", "0 records"),
+        (1_000, "record", "1,000 records"),
+        (1.0, "second", "1 second"),
+        (0.5, "second", "0.5 seconds"),
+        (2, "history", "2 histories"),
+        (1, "recovery", "1 recovery"),
+        (3, "key", "3 keys"),
+    ],
+)
+def test_one_is_single(number: float, noun: str, text: str) -> None:
+    assert counted(number, noun) == text
