@@ -27,6 +27,7 @@ LIBRARY = [path for floor in ("messages", "state", "actors", "runtime", "src") f
 
 NO_PUBLIC_ERRORS = {
     # they reach users as text: as the name of a failure's cause, or in the text of an error that is public
+    "InletIsOver": "its text is that of InletClosed",
     "UnknownChannel": "fails a task; JobFailed shows its name",
     "HttpError": "an answer of the REST interface, which has its text",
     "NotRestartable": "the same",

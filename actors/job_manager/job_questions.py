@@ -24,8 +24,9 @@ from ...messages import (
     TaskManagerId,
 )
 from ...state import key_group, operator_index_of
-from ..ask_errors import NotRunning
+from ..ask_errors import ActorDead, AskTimeout, NotRunning, RemoteActorError, Unreachable
 from ..context import ActorContext
+from ..errors import InletIsOver
 from ..jobs.execution import Execution
 from ..jobs.job_master import JobMaster
 from .job_lease import Lease
@@ -77,10 +78,11 @@ class JobQuestions:
         return worker.ref.ask(asked, timeout_ms=timeout_ms)
 
     def send(self, sent: SendToInlet, timeout_ms: float) -> pykka.Future[Any]:
-        """The future of an inlet's answer; raises NotRunning.
+        """The future of an inlet's answer; raises NotRunning, and InletIsOver of a job that is over.
 
-        It fails with NotRunning, too, if the attempt is not current any more when the answer comes: one that was given
-        up may go on and say that records last which its successor has not read.
+        It fails with NotRunning, too, if the task or its TaskManager is gone before it answers, or if the attempt is
+        not current any more when the answer comes: one that was given up may go on and say that records last which its
+        successor has not read.
         """
 
         def subtask_of(parallelism: int, _: int) -> SubtaskIndex:
@@ -88,7 +90,10 @@ class JobQuestions:
                 raise ValueError(f"inlet {sent.inlet!r} has {parallelism} subtasks, found subtask {sent.subtask}")
             return sent.subtask
 
-        execution, worker = self._place_of(sent.inlet, subtask_of)
+        try:
+            execution, worker = self._place_of(sent.inlet, subtask_of)
+        except NotRunning as error:
+            raise (InletIsOver(str(error)) if error.is_over else error) from None
         order = LeaderSessionMessage(self._session, PutIntoInlet(execution.attempt_id, sent))
         promise = self._context.promise()
 
@@ -102,6 +107,8 @@ class JobQuestions:
     def answered(self, found: InletAnswered) -> None:
         """Hand an inlet's answer on, if it is still one of the job's."""
         execution, error = found.execution, found.error
+        if _is_lost(error):
+            error = NotRunning(execution.vertex_id, f"it was lost before it answered: {error}; send again")
         is_current = self._master.graph.execution(execution.attempt_id) is execution
         slot = execution.slot
         is_here = slot is not None and self._workers.get(slot.task_manager_id) is found.worker
@@ -125,3 +132,11 @@ class JobQuestions:
             is_over = status.is_terminal or status in (JobStatus.FAILING, JobStatus.CANCELLING)
             raise NotRunning(operator, f"{task}, the job is {self._told_status()}", is_over=is_over)
         return execution, worker
+
+
+def _is_lost(error: BaseException | None) -> bool:
+    """Whether a task that was asked has not answered, as it is gone, or its TaskManager."""
+    match error:
+        case ActorDead() | Unreachable() | AskTimeout() | RemoteActorError(type_name=NotRunning.__name__):
+            return True
+    return False

@@ -133,6 +133,12 @@ class Source(Operator[Any, Out]):
     def _hold(self, is_held: bool) -> None:
         """A barrier has passed behind which nothing may come; or that is over, and the job goes on."""
 
+    def _is_whole(self) -> bool:
+        """Whether `offset` holds all that would be lost with the job. The barrier of a savepoint, or of a stop, waits
+        until it does; asked again when something was done aside.
+        """
+        return True
+
     def _forget_before(self, checkpoint_id: CheckpointId) -> None:
         """No attempt will be restored from a checkpoint of this job that is older than this one."""
 

@@ -38,6 +38,7 @@ from ..flow.elements import (
 from ..operators.source import END, Source, continue_source
 from .loop_turns import LoopTurns
 from .operator_hooks import blame
+from .source_barriers import SourceBarriers
 from .task_checkpoints import Progress, TaskCheckpoints
 from .task_counters import TaskCounters, first_batch_processed
 from .task_rounds import of_the_first_round
@@ -61,6 +62,7 @@ class TaskLoop:
         first = parts.chain.operators[0]
         self.source = first if isinstance(first, Source) else None
         self.checkpoints = TaskCheckpoints(deployment, parts, self.source, context, owner)
+        self._barriers = SourceBarriers(self.source, self.checkpoints.is_over, self._take_checkpoint)
         self.time = TaskTime(parts, context.clock, deployment, owner, watermark_warn_ms)
         self.data_ended = False
         """Operators have emitted what was left, and the tasks behind this one know it."""
@@ -145,12 +147,11 @@ class TaskLoop:
 
     def trigger(self, barrier: CheckpointBarrier) -> None:
         """Take this checkpoint, as the JobManager says; only sources do."""
-        if self.source is None:
-            self.checkpoints.decline(
-                barrier.checkpoint_id, AbortReason.NOT_A_SOURCE, "checkpoints are triggered at sources only"
-            )
-        elif not self.checkpoints.is_over(barrier.checkpoint_id):
-            self._take_checkpoint(barrier)
+        if self.source is not None:
+            self._barriers.add(barrier)
+        else:
+            why = "checkpoints are triggered at sources only"
+            self.checkpoints.decline(barrier.checkpoint_id, AbortReason.NOT_A_SOURCE, why)
 
     def switch(self, barrier: CheckpointBarrier) -> None:
         """The JobManager will not wait for barriers any longer."""
@@ -177,15 +178,14 @@ class TaskLoop:
     def abort(self, checkpoint_id: CheckpointId) -> None:
         """The JobManager gave it up."""
         self.checkpoints.abort(checkpoint_id)
+        self._barriers.abort(checkpoint_id)
         if self._expected == checkpoint_id:
             self._expected = None
         if self._held_by == checkpoint_id:
             self._hold(None)
 
     def done_aside(self, done: DoneAside) -> None:
-        assert self.source is not None, "only a source has something done aside"
-        with blame(self.source):
-            done.then(done.outcome)
+        self._barriers.done_aside(done)
 
     def progress(self) -> Progress:
         """For a snapshot that is taken now."""

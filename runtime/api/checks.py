@@ -63,7 +63,7 @@ def path(name: str, value: Any) -> str:
         written = unwrapped(value)
     except TypeError as error:
         raise InvalidSetting(f"{name}: {error}") from None
-    if not isinstance(written, str) or not written.strip():
+    if not isinstance(written, str) or not written.strip() or "\0" in written:
         raise InvalidSetting(f"{name}: wanted a path or URL, found {value!r:.80}")
     return written
 

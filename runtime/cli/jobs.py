@@ -32,8 +32,9 @@ DELETED = "deleted"
 """In place of the path of a checkpoint that nothing can start from any more."""
 LAST_FAILURE = "last failure"
 _NO_JOB = (
-    "no job yet. Jobs from before the JobManager was started are known only with recovery.mode or history_dir; their "
-    "checkpoints are where they were: --from-savepoint, or --resume latest, goes on from them"
+    "no job yet. Of jobs from before the JobManager was started it knows only those that had not ended, with "
+    "recovery.mode, and those of history_dir; the checkpoints that others have left are where they were: "
+    "--from-savepoint, or --resume latest, goes on from them"
 )
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

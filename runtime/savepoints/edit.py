@@ -168,7 +168,11 @@ class OperatorEdit:
         return self.states.setdefault(declaration.name, edit)
 
     def rename(self, uid: str) -> OperatorEdit:
-        """Give it another uid, under which a program takes its state over."""
+        """Give it another uid, under which a program takes its state over. Raises InvalidEdit for what is no text, or
+        an empty one.
+        """
+        if not isinstance(uid, str) or not uid.strip():
+            raise InvalidEdit(f"{self.uid}: rename wants the uid of an operator, found {uid!r:.60}")
         self.uid, self.name = operator_id_of(uid), uid
         return self
 

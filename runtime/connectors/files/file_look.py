@@ -6,12 +6,16 @@ folder without files: whoever takes a file for gone may read it again.
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any
+
+from fsspec.implementations.local import LocalFileSystem
 
 from .locations import located
 
@@ -89,6 +93,32 @@ def root_of(path: str) -> str:
     return path
 
 
+def followed(fs: Any, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An entry of a folder; of a link that of the file or folder that it leads to, under the link's name. One that
+    leads nowhere stays a link, which is neither.
+    """
+    if not entry.get("islink"):
+        return entry
+    try:
+        found: Mapping[str, Any] = fs.info(entry["name"])
+    except OSError:  # there is nothing, or it leads to itself
+        return entry
+    return found
+
+
+def matching(fs: Any, pattern: str) -> list[Mapping[str, Any]]:
+    """The entries that a glob of fsspec names. On a disk links to folders are followed on the way; `**` follows none,
+    as it would go round where one leads up.
+    """
+    if not isinstance(fs, LocalFileSystem) or "**" in pattern:
+        return [followed(fs, entry) for entry in fs.glob(pattern, detail=True).values()]
+    found = []
+    for name in glob.iglob(pattern, include_hidden=True):
+        with contextlib.suppress(OSError):  # a link that leads nowhere, or a file that has gone
+            found.append(fs.info(name))
+    return found
+
+
 def _entries(fs: Any, path: str) -> Iterable[Mapping[str, Any]]:
     if not is_glob(path):
         entry = fs.info(path)
@@ -115,7 +145,9 @@ def _shown(fs: Any, folder: str) -> list[Mapping[str, Any]]:
     own = folder.rstrip("/")
     entries = [each for each in fs.ls(folder, detail=True) if each["name"].rstrip("/") != own]
     return [
-        each for each in entries if not _last(each).startswith((".", "_")) and not _last(each).endswith(_UNFINISHED)
+        followed(fs, each)
+        for each in entries
+        if not _last(each).startswith((".", "_")) and not _last(each).endswith(_UNFINISHED)
     ]
 
 

@@ -23,7 +23,7 @@ from ..errors import InputChanged, NoInput, UnreadableFile, UnreadableInput
 from ..paced_source import COLUMN_BATCH_ROWS
 from .csv_guess import as_text, check_guess, csv_form, warn_of_texts
 from .file_heads import check_head
-from .file_look import time_advice, version_now, version_shown
+from .file_look import followed, is_glob, matching, time_advice, version_now, version_shown
 from .file_readers import (
     BLOCK_BYTES,
     READ_FORMATS,
@@ -135,9 +135,9 @@ def find_files(url: str) -> tuple[AbstractFileSystem, list[str]]:
             "path"
         )
     if fs.isdir(path):
-        entries = fs.ls(path, detail=True)
+        entries = [followed(fs, each) for each in fs.ls(path, detail=True)]
     else:
-        entries = list(fs.glob(path, detail=True).values()) if any(sign in path for sign in "*?[") else []
+        entries = matching(fs, path) if is_glob(path) else []
         if not entries:
             raise NoInput(
                 f"{url}: there is no such file, and no file matches it: correct the path, or write the "

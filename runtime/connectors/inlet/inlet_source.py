@@ -349,6 +349,12 @@ class InletSource(Source):
         self._is_stopping = True
         return True
 
+    def _is_whole(self) -> bool:
+        """What is in a log, and was not read yet, is in no savepoint, which needs no log."""
+        if not (self._has_read or self._has_ended):
+            self._read_on()
+        return self._has_read or self._has_ended
+
     def _hold(self, is_held: bool) -> None:
         self._is_held = is_held
         if not is_held:

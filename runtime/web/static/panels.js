@@ -20,7 +20,7 @@ function statuses(jobs, only, choose) {
 
 export function jobList(found, open, only, choose) {
   if (!found) return h("p", { class: "empty" }, "Asking…");
-  if (!found.jobs.length) return h("section", { class: "card" }, h("h2", {}, "Jobs"), h("p", { class: "empty" }, "No job yet: `understudy submit` sends one. Jobs from before the JobManager was started are known only with recovery.mode or history_dir."));
+  if (!found.jobs.length) return h("section", { class: "card" }, h("h2", {}, "Jobs"), h("p", { class: "empty" }, "No job yet: `understudy submit` sends one. Of jobs from before the JobManager was started it knows only those that had not ended, with recovery.mode, and those of history_dir."));
   const shown = found.jobs.filter((job) => !only || job.status === only).map((job) => ({ ...job, why: job.why || recent(job, found.at) }));
   return h("section", { class: "card" }, h("h2", {}, "Jobs", h("small", {}, `${found.jobs.filter((job) => !job.ended).length} running, ${found.jobs.length} in all`)), statuses(found.jobs, only, choose),
     h("div", { class: "scroll" }, h("table", { class: "rows" },

@@ -16,6 +16,7 @@ from understudy.actors.flow.elements import END_OF_TIME, Batch, CheckpointBarrie
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.source import Source, SourceState
+from understudy.actors.tasks.task_setup import DoneAside
 from understudy.messages import (
     AcknowledgeCheckpoint,
     CancelTask,
@@ -176,6 +177,61 @@ def test_a_held_source_that_is_told_to_end_its_data_does_so_only_when_it_goes_on
     stage.tell(aborted(1))
     assert stage.emitted() == [END, EndOfData()]
     assert len(stage.said(NotifyEndOfData)) == 1
+
+
+class Reading(Waiting):
+    """Has lost what it has not read yet, once its job is gone."""
+
+    def poll(self) -> Batch | Literal[SourceState.END] | None:
+        READING[:1] = []
+        return super().poll()
+
+    def _is_whole(self) -> bool:
+        return not READING
+
+
+READING: list[str] = []
+"""What a source has to read before a snapshot of it is whole."""
+
+
+def read_aside(stage: TaskStage) -> None:
+    READING.clear()
+    stage.tell(DoneAside(lambda _: None, None))
+
+
+@pytest.mark.parametrize("what", ["stop", "savepoint"])
+def test_the_barrier_of_a_stop_or_savepoint_waits_until_the_source_is_whole(start: Start, what: str) -> None:
+    READING[:] = ["the log"]
+    stage = start(Reading(), deployment())
+    READING[:] = ["more", "of", "the log"]
+    asked = trigger(1, stop=True) if what == "stop" else replace(trigger(1), whole=True)
+    emitted = stop(1) if what == "stop" else replace(barrier(1), whole=True)
+    WAITING.append([3])
+    stage.tell(asked)
+    assert stage.emitted() == [[3]], "it is polled meanwhile"
+    stage.tell(trigger(2))
+    assert stage.emitted() == [], "ids only grow"
+    read_aside(stage)
+    assert stage.emitted() == [emitted, barrier(2)]
+
+
+def test_a_savepoint_that_is_given_up_while_it_waits_holds_nobody_up(start: Start) -> None:
+    stage = start(Reading(), deployment())
+    READING[:] = ["the log"] * 9
+    stage.tell(trigger(1, stop=True), trigger(2))
+    assert stage.emitted() == []
+    stage.tell(aborted(1))
+    assert stage.emitted() == [barrier(2)]
+    read_aside(stage)
+    assert stage.emitted() == []
+
+
+def test_an_ordinary_checkpoint_waits_for_nothing(start: Start) -> None:
+    stage = start(Reading(), deployment())
+    READING[:] = ["the log"] * 9
+    stage.tell(trigger(1))
+    assert stage.emitted() == [barrier(1)]
+    READING.clear()
 
 
 def test_an_ordinary_checkpoint_holds_nothing(start: Start) -> None:

@@ -28,6 +28,7 @@ from understudy.runtime.api.restart import exponential_delay, failure_rate, fixe
         ({"max_parallelism": 0}, "max_parallelism: wanted an integer of at least 1, found 0"),
         ({"checkpoint_interval_ms": 0.5}, "checkpoint_interval_ms: wanted an integer of at least 1, found 0.5"),
         ({"checkpoint_dir": " "}, "checkpoint_dir: wanted a path or URL, found ' '"),
+        ({"checkpoint_dir": "a\0b"}, r"checkpoint_dir: wanted a path or URL, found 'a\\x00b'"),
         ({"checkpoint_timeout_ms": 0}, "checkpoint_timeout_ms: wanted"),
         ({"min_pause_ms": -1}, "min_pause_ms: wanted an integer of at least 0, found -1"),
         ({"max_concurrent_checkpoints": 0}, "max_concurrent_checkpoints: wanted"),

@@ -46,7 +46,7 @@ def test_the_only_one_that_runs_here_is_found(shell: Shell, cluster: LocalCluste
     assert listed(shell, "--jobmanager", cluster.address) == [], "its key is found by its address"
     assert "--all" in shell("list").err
     said = shell("list", "--all").err
-    assert "no job yet" in said
+    assert "no job yet. Of jobs from before the JobManager was started it knows only those that had not ended" in said
     assert "--from-savepoint" in said, "it may have been started again after a kill"
 
 

@@ -213,6 +213,42 @@ def test_a_stop_with_a_savepoint_holds_what_was_acknowledged_and_another_job_goe
     assert by_sender(found) == {"a": list(range(1, 301))}
 
 
+def test_a_savepoint_soon_after_a_restart_has_what_is_in_the_log_still(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    """The barrier comes while the restarted inlet reads its log, which goes with the job."""
+    gate = tmp_path / "gate"
+    gate.touch()
+
+    def build() -> StreamEnvironment:
+        env = environment(checkpoint_dir=str(tmp_path / "checkpoints"), checkpoint_interval_ms=600_000)
+        sent = env.from_inlet("orders", max_waiting_records=10)
+        sent.process(Shut(gate), name="shut").collect(name="out")
+        return env
+
+    cluster = start_cluster(1)
+    job = cluster.submit(build())
+    witness, inlet = Witness(job), job.inlet("orders", sender="service")
+    for attempt, last in enumerate((20, 40)):  # a log has a segment of each attempt, and is read segment by segment
+        witness.status(JobStatus.RUNNING, attempt + 1)
+        numbers = list(range(last - 19, last + 1))
+        inlet.send_many(numbers[:10]).result(timeout=WAIT_S)
+        inlet.send_many(numbers[10:]).result(timeout=WAIT_S)
+        if attempt == 1:
+            gate.unlink()  # from now on no record passes, and so no second segment is read
+        pids = witness.pids(1)
+        witness.kill(pids[0])
+    witness.status(JobStatus.RUNNING, 3)
+    stop = job.stop_with_savepoint()
+    eventually(lambda: job.checkpoint_history().triggered, "the savepoint's trigger")
+    gate.touch()
+    path = stop.result(timeout=WAIT_S)
+    job.wait(timeout=WAIT_S)
+    successor = cluster.submit(build(), from_savepoint=path)
+    assert successor.inlet("orders", sender="service").last_number().result(timeout=WAIT_S) == 40
+    assert job.results("out") + stopped(successor) == list(range(1, 41))
+
+
 def test_a_retained_checkpoint_goes_on_in_the_log(shared_cluster: LocalCluster, tmp_path: Path) -> None:
     """What was acknowledged after it is not lost with the job, as when its service is started again."""
     settings = {

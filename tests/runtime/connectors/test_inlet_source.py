@@ -46,6 +46,7 @@ class Stage:
         where: tuple[int, int] = (0, 1),
         job: str = "job-a",
         from_savepoint: bool = False,
+        settled: bool = True,
         **options: Any,
     ) -> None:
         self.aside: deque[Callable[[], object]] = deque()
@@ -61,8 +62,9 @@ class Stage:
             self.source.seek(offset)
         if offsets is not None:
             self.source.rescale(offsets)
-        self.source._read_on()
-        self.settle()
+        if settled:
+            self.source._read_on()
+            self.settle()
 
     def _run_aside(self, work: Callable[[], Any], done: Callable[[Any], Any], failed: Callable[[Any], Any]) -> None:
         def run() -> None:
@@ -209,6 +211,29 @@ def test_behind_the_barrier_of_a_stop_nobody_is_answered(tmp_path: Path) -> None
     successor = Stage(tmp_path, job="job-b", offset=offset, from_savepoint=True)
     assert successor.emitted() == [], "it was not acknowledged before the savepoint"
     assert Stage(tmp_path, job="job-b", offset=offset).emitted() == [1, 2], "a checkpoint goes on in the log"
+
+
+def test_it_is_no_whole_savepoint_before_its_log_is_read(tmp_path: Path) -> None:
+    """What was acknowledged and stands in the log alone would be lost with a job that is stopped with it."""
+    stage = Stage(tmp_path)
+    offset = stage.source.offset()
+    stage.sent(numbers("a", 1, 2))
+    again = Stage(tmp_path, attempt=1, settled=False, offset=offset)
+    assert not again.source._is_whole()
+    while not again.source._is_whole():  # it reads on by itself, polled or not
+        again.aside.popleft()()
+    offset = again.source.offset()
+    successor = Stage(tmp_path, job="job-b", offset=offset, from_savepoint=True)
+    assert successor.emitted() == [1, 2]
+
+
+def test_one_whose_data_has_ended_reads_no_log(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.source._ends_by_itself()
+    assert stage.source.poll() is END
+    again = Stage(tmp_path, attempt=1, settled=False, offset=stage.source.offset())
+    assert again.source._is_whole()
+    assert not again.aside
 
 
 def test_one_that_is_stopped_emits_what_it_has_taken_and_ends(tmp_path: Path) -> None:

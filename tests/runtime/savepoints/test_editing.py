@@ -429,3 +429,19 @@ def test_one_text_is_not_taken_for_the_keys_of_its_letters(tmp_path: Path) -> No
         InvalidEdit, match=r"remove\(\.\.\.\) wants a list of keys, found 'JFK': write remove\(\['JFK'\]\)"
     ):
         edit.operator("declared").state("value").remove("JFK")
+
+
+@pytest.mark.parametrize("time_ms", [2**63, -(2**63) - 1, 2**70, 1.5, True])
+def test_a_timer_that_no_job_could_set_is_refused(tmp_path: Path, time_ms: Any) -> None:
+    edit = Savepoint.open(savepoint(tmp_path / "one")).edit()
+    edit.operator("declared").timers("event").put([("JFK", time_ms)])
+    wanted = r"wanted a time in ms since the epoch, within 64 bits, or \(time, namespace\)"
+    with pytest.raises(InvalidEdit, match=wanted):
+        edit.write()
+
+
+@pytest.mark.parametrize("uid", ["", " ", None, 5])
+def test_an_operator_keeps_a_uid_that_a_program_can_have(tmp_path: Path, uid: Any) -> None:
+    edit = Savepoint.open(savepoint(tmp_path / "one")).edit()
+    with pytest.raises(InvalidEdit, match=r"^declared: rename wants the uid of an operator, found"):
+        edit.operator("declared").rename(uid)
