@@ -76,6 +76,8 @@ class JobVertex:
     first_task_manager: int = 0
     """For a bound vertex: subtask i runs on TaskManager `first_task_manager + i`."""
     bounded: bool = True
+    says_idle: bool = False
+    """Whether its subtasks say by themselves when they are idle, each for itself, whatever their inputs say."""
 
 
 @message

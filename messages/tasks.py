@@ -85,6 +85,8 @@ class InputDescriptor:
     """The name of the vertex that it comes from, for texts."""
     in_loop: bool = False
     """Whether both ends of the edge are in one loop."""
+    idle_groups: tuple[int, ...] = ()
+    """For each channel the number of its producer's group: those of one group are idle together. Empty: not known."""
 
 
 @message

@@ -39,6 +39,8 @@ class GateChannel:
     """Whether what sends on it is in the same loop."""
     feedback: bool = False
     """Whether it leads back, from a tail of the loop to its head."""
+    idle_group: int | None = None
+    """Channels of one group are idle together; None: it is in none."""
 
 
 class AlignmentClock:

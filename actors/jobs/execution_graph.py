@@ -30,6 +30,7 @@ from ...messages import (
 )
 from ...state.checkpoints.attempt_numbers import NO_ATTEMPT, AttemptNumbers, StandaloneAttemptNumbers
 from ..errors import IllegalTransition
+from ..idle_groups import idle_groups
 from ..job_graph import (
     Region,
     SubtaskKey,
@@ -76,6 +77,7 @@ class ExecutionGraph:
         self._region_of = {vertex_id: region for region in self._regions for vertex_id in region}
         self._subtasks = all_subtasks(graph)
         self._loop_edges, self._in_rounds = loop_edges(graph), vertices_in_rounds(graph)
+        self._idle_groups = idle_groups(graph)
         self._current: dict[SubtaskKey, Execution] = {}
         self._by_id: dict[ExecutionAttemptId, Execution] = {}
         self._in_order: tuple[Execution, ...] | None = None
@@ -188,7 +190,7 @@ class ExecutionGraph:
         executions = self.executions(vertices)
         for execution in executions:
             execution.deploy(placement[execution.subtask])
-        wiring = _Wiring(self._graph, self._loop_edges)
+        wiring = _Wiring(self._graph, self._loop_edges, self._idle_groups)
         for index, edge in enumerate(self._graph.edges):
             if edge.source in vertices:
                 self._wire(wiring, index, placement, endpoints)
@@ -280,8 +282,8 @@ class ExecutionGraph:
 class _Wiring:
     """All channels of one deployment, by edge index and subtask index of either end. `inside`: the edges in loops."""
 
-    def __init__(self, graph: JobGraph, inside: frozenset[int]) -> None:
-        self._graph, self._inside = graph, inside
+    def __init__(self, graph: JobGraph, inside: frozenset[int], groups: Mapping[SubtaskKey, int]) -> None:
+        self._graph, self._inside, self._groups = graph, inside, groups
         self._into: defaultdict[tuple[int, SubtaskIndex], list[ChannelDescriptor]] = defaultdict(list)
         self._out_of: defaultdict[tuple[int, SubtaskIndex], list[ChannelDescriptor]] = defaultdict(list)
 
@@ -298,6 +300,7 @@ class _Wiring:
                 tuple(self._into[index, at]),
                 vertex_of(self._graph, edge.source).name,
                 index in self._inside,
+                tuple(self._groups[SubtaskKey(edge.source, each.producer_subtask)] for each in self._into[index, at]),
             )
             for index, edge in enumerate(self._graph.edges)
             if edge.target == vertex_id

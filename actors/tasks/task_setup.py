@@ -188,9 +188,10 @@ def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorCont
             descriptor.producer_subtask,
             edge.in_loop,
             descriptor.feedback,
+            group,
         )
         for edge in deployment.inputs
-        for descriptor in edge.channels
+        for descriptor, group in zip(edge.channels, edge.idle_groups or [None] * len(edge.channels), strict=True)
     ]
     if not channels:
         return InputGate((), None)

@@ -31,7 +31,8 @@ class TaskTime:
         self._clock = clock
         channels = parts.gate.channels
         feedback = [index for index, each in enumerate(channels) if each.feedback]
-        self.watermarks = TaskWatermarks(len(channels), clock.now_ms(), feedback)
+        groups = [each.idle_group for each in channels]
+        self.watermarks = TaskWatermarks(len(channels), clock.now_ms(), feedback, groups)
         self._firing: int | None = None
         """The watermark that the operators are being advanced to."""
         self._said_idle = False

@@ -5,6 +5,10 @@ ended holds nothing back. One that is idle is not waited for; one that is active
 far as the task. When all channels that have not ended are idle, the task is as far as the furthest of them
 (FLINK-38454), and idle itself. A channel that has said nothing yet holds everything back.
 
+Channels of one group are idle together: what they know of it comes from one subtask (`idle_groups`), and reaches here
+at different times. So each is waited for as long as one of them is active, or further than it. In Flink the first
+channel that is active again takes event time ahead of records that are on their way on the others.
+
 A value machine: it calls no operator and sends nothing. Its watermarks are part of each snapshot. Flink:
 StatusWatermarkValve.
 """
@@ -45,12 +49,24 @@ class TaskWatermarks:
     `now_ms`, of each call: by the task's clock, to say since when a channel stands still.
     """
 
-    def __init__(self, channels: int, now_ms: float = 0.0, feedback: Iterable[int] = ()) -> None:
-        """`feedback`: channels that lead back to here in a loop, and so hold nothing back."""
+    def __init__(
+        self,
+        channels: int,
+        now_ms: float = 0.0,
+        feedback: Iterable[int] = (),
+        groups: Sequence[int | None] = (),
+    ) -> None:
+        """`feedback`: channels that lead back to here in a loop, and so hold nothing back. `groups`: of each channel
+        its group, if it is in one.
+        """
         self._by_channel = [NO_WATERMARK] * channels
         self._feedback = tuple(feedback)
         self._let_go()
+        self._groups = tuple(groups) or (None,) * channels
+        self._says_idle = [False] * channels
+        """What the channel itself has said last."""
         self._is_idle = [False] * channels
+        """Whether it is idle, and so are all others of its group, as far as it."""
         self._is_aligned = [True] * channels
         """Whether it is waited for; one that was idle is not, as long as it is behind the task."""
         self._moved_ms = [now_ms] * channels
@@ -69,11 +85,14 @@ class TaskWatermarks:
         What is not newer than the channel's last one changes nothing but that the channel is active: event time never
         goes back.
         """
-        was_idle, self._is_idle[channel] = self._is_idle[channel], False
+        was_idle, said_idle = self._is_idle[channel], self._says_idle[channel]
+        self._says_idle[channel] = False
         if timestamp_ms > self._by_channel[channel]:
             self._by_channel[channel], self._moved_ms[channel] = timestamp_ms, now_ms
         elif not was_idle:
             return False
+        if said_idle or timestamp_ms == END_OF_TIME:
+            self._settle_group(channel)
         self._is_aligned[channel] = self._by_channel[channel] >= self.current_ms or not (
             was_idle or not self._is_aligned[channel]
         )
@@ -81,10 +100,10 @@ class TaskWatermarks:
 
     def set_idle(self, channel: int, is_idle: bool) -> bool:
         """A channel is idle, or active again; returns whether the task is further than before."""
-        if self._is_idle[channel] == is_idle:
+        if self._says_idle[channel] == is_idle:
             return False
-        self._is_idle[channel] = is_idle
-        self._is_aligned[channel] = self._by_channel[channel] >= self.current_ms
+        self._says_idle[channel] = is_idle
+        self._settle_group(channel)
         return self._look()
 
     def end(self, channel: int, now_ms: float = 0.0) -> bool:
@@ -136,6 +155,18 @@ class TaskWatermarks:
                 self._by_channel[index] = least.get(channel.input_index, NO_WATERMARK)
         self._let_go()
         self._look()
+
+    def _settle_group(self, channel: int) -> None:
+        """One of a group has said something else of it, or has ended."""
+        group = self._groups[channel]
+        members = [channel] if group is None else [each for each, its in enumerate(self._groups) if its == group]
+        members = [each for each in members if self._by_channel[each] != END_OF_TIME]
+        reached = {self._by_channel[each] for each in members}
+        is_idle = len(reached) == 1 and all(self._says_idle[each] for each in members)
+        for each in members:
+            if self._is_idle[each] != is_idle:
+                self._is_idle[each] = is_idle
+                self._is_aligned[each] = self._by_channel[each] >= self.current_ms
 
     def _let_go(self) -> None:
         for channel in self._feedback:

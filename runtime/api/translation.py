@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...actors.job_graph import slots_needed, validate
+from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.operator import Operator, described_states
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.tasks.job_program import JobProgram, NotShippable, ProgramOperator
@@ -265,6 +266,7 @@ def _vertex(chain: Chain, sizes: Mapping[int, Size], max_parallelism: int) -> Jo
         task_manager_bound=head.dataframe is not None,
         first_task_manager=size.first_task_manager,
         bounded=head.bounded,
+        says_idle=any(isinstance(node.operator, AssignTimestamps) for node in chain),
     )
 
 

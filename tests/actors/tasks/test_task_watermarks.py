@@ -141,3 +141,43 @@ def test_the_end_of_a_channels_data_is_its_last_watermark(stage: TaskStage) -> N
 
     assert stage.watermark_ms == END_OF_TIME
     assert stage.emitted() == [Watermark(3), END, EndOfData()]
+
+
+def test_channels_of_a_group_are_idle_together() -> None:
+    """One that is active again does not take event time ahead of records that are on their way on the other."""
+    watermarks = TaskWatermarks(2, groups=(7, 7))
+    for channel in (0, 1):
+        watermarks.receive(channel, 10)
+        watermarks.set_idle(channel, True)
+    assert watermarks.is_idle
+
+    assert not watermarks.receive(0, 20)
+    assert not watermarks.is_idle
+    assert not watermarks.set_idle(0, True)
+    assert watermarks.current_ms == 10
+    assert watermarks.receive(1, 20)
+    assert not watermarks.set_idle(1, True)
+    assert watermarks.is_idle
+    assert watermarks.current_ms == 20
+
+
+def test_a_channel_of_a_group_is_not_idle_before_the_others_are() -> None:
+    watermarks = TaskWatermarks(3, groups=(7, 7, 8))
+    for channel, timestamp_ms in enumerate((20, 20, 30)):
+        watermarks.receive(channel, timestamp_ms)
+
+    assert not watermarks.set_idle(1, True)
+    assert watermarks.current_ms == 20
+    assert watermarks.set_idle(0, True)
+    assert watermarks.current_ms == 30
+
+
+def test_a_channel_that_has_ended_does_not_keep_its_group_active() -> None:
+    watermarks = TaskWatermarks(3, groups=(7, 7, 8))
+    for channel, timestamp_ms in enumerate((20, 10, 30)):
+        watermarks.receive(channel, timestamp_ms)
+    watermarks.set_idle(1, True)
+
+    assert watermarks.end(0)
+    assert watermarks.current_ms == 30
+    assert not watermarks.is_idle
