@@ -274,13 +274,14 @@ def test_all_rows_that_have_expired_are_removed_bit_by_bit(subtask: Subtask) -> 
     backend = subtask.backend(range(1), 1)
     backend.clock = hands
     state: Any = backend.state(ValueState(int, name="held", ttl=Ttl(1000)))
-    for backend.current_key in range(2 * LOOKS_PER_CLEANING + 50):
+    rows = 2 * LOOKS_PER_CLEANING + 50
+    for backend.current_key in range(rows):
         state.update(1)
     state.write_back()
     state.drop()
     hands.now_ms += 1000
     backend.current_key = -1
-    for _ in range(10 * ACCESSES_PER_CLEANING):
+    for _ in range((2 * rows // LOOKS_PER_CLEANING + 5) * ACCESSES_PER_CLEANING):
         state.value()
     assert list(backend.store.items(b"")) == []
 
