@@ -87,6 +87,7 @@ class TaskTime:
             return True
         self._report.say_late()
         self._firing = None
+        self._say_idle()
         return False
 
     def fire_due(self) -> tuple[bool, float | None]:
@@ -148,6 +149,11 @@ class TaskTime:
     def _take_over(self, is_further: bool) -> None:
         if is_further:
             self._firing = self.watermarks.current_ms
+        if self._firing is None or not self.watermarks.is_idle:
+            self._say_idle()
+
+    def _say_idle(self) -> None:
+        """That all channels are idle goes behind the watermark that was due by it, which would take it back."""
         if self.watermarks.is_idle != self._said_idle:
             self._said_idle = not self._said_idle
             if not self._assigners:

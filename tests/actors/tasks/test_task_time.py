@@ -241,6 +241,20 @@ def test_an_idle_channel_holds_nothing_back_and_all_idle_is_said_on(stage: Stage
     assert task.emitted() == [WatermarkStatus(False), Watermark(12)]
 
 
+def test_the_watermark_that_becomes_due_when_all_are_idle_goes_before_the_word_of_it(stage: Stage) -> None:
+    """Behind it, it would say that this task is active again, and nobody would take that back."""
+    task = stage(inputs=2)
+    task.arrives(0, timed({"key": 1, "at": 20}), Watermark(30))
+    task.arrives(1, Watermark(10))
+    assert task.emitted() == [Watermark(10)]
+    task.arrives(0, WatermarkStatus(True))
+    assert task.emitted() == []
+    task.arrives(1, WatermarkStatus(True))
+    assert fired(task.emitted()) == [(1, "event", 20), Watermark(30), WatermarkStatus(True)]
+    task.arrives(1, WatermarkStatus(False))
+    assert task.emitted() == [WatermarkStatus(False)]
+
+
 def test_a_timer_without_on_timer_is_refused_where_it_is_set(tmp_path: Path) -> None:
     class NoHook(KeyedOperator):
         def process(self, record: Any, out: Collector) -> None:
