@@ -14,6 +14,8 @@ from __future__ import annotations
 import importlib
 import sys
 
+from .as_task_manager import preparing_task_managers
+
 PRELOADED = (
     "pandas",
     "pyspark.core.files",
@@ -25,8 +27,9 @@ PRELOADED = (
 
 def main() -> None:
     """The daemon's entry point, in PySpark's place."""
-    for name in PRELOADED:
-        importlib.import_module(name)
+    with preparing_task_managers():
+        for name in PRELOADED:
+            importlib.import_module(name)
     sys.path_importer_cache.clear()  # or each worker reads the directories of PySpark's archives again: 0.2 s
     from pyspark.daemon import manager
 

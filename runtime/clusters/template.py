@@ -29,6 +29,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NoReturn
 
+from .as_task_manager import preparing_task_managers
+
 _FLAGS, _PF_EXITING = 5, 0x4
 """The place of `flags` in /proc/<pid>/stat, counted behind the state (proc(5)), and one of them (linux/sched.h)."""
 _LENGTH = struct.Struct("!I")
@@ -216,7 +218,7 @@ class Template:
             if name not in self._warm:
                 self._warm.add(name)
                 module, _, function = name.partition(":")
-                with contextlib.suppress(Exception):  # who needs it will tell what is wrong
+                with preparing_task_managers(), contextlib.suppress(Exception):  # who needs it will tell what is wrong
                     getattr(import_module(module), function)()
 
     def _fork(self, token: int, launch: bytes, streams: tuple[int, int]) -> None:
@@ -349,7 +351,8 @@ def main() -> NoReturn:
     _write_by_lines()
     from .task_manager_process import prepare_forks
 
-    prepare_forks()
+    with preparing_task_managers():
+        prepare_forks()
     gc.enable()
     try:
         with socket.socket(fileno=int(sys.argv[1])) as control:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from understudy import InvalidProgram, LocalCluster
-from understudy.runtime.clusters.as_task_manager import as_task_manager
+from understudy.runtime.clusters.as_task_manager import as_task_manager, preparing_task_managers
 
-from ...prepared import Prepared
+from ...prepared import PATIENCE_SECONDS, Prepared
 
 APP = """
 from understudy import KeyedOperator, LocalCluster, StreamEnvironment
@@ -31,6 +33,25 @@ def test_no_cluster_starts_in_a_task_manager() -> None:
         cluster.start()
     with cluster:
         pass
+
+
+def test_none_starts_in_a_process_that_prepares_task_managers() -> None:
+    said = rf"which imports this file, as '{__name__}', at {__file__}:\d+\. If that is the name of a library"
+    with preparing_task_managers(), pytest.raises(InvalidProgram, match=said):
+        LocalCluster().start()
+    with LocalCluster():
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_a_script_with_the_name_of_a_library_starts_no_clusters_without_end(tmp_path: Path, prepared: Prepared) -> None:
+    """The template imports pandas, which imports `six`, and found the script, which started a cluster, and so on."""
+    (tmp_path / "six.py").write_text(APP)
+    done = prepared.run("six.py", folder=tmp_path)
+    assert done.returncode == 1
+    assert f"imports this file, as 'six', at {tmp_path}/six.py:" in done.stderr
+    assert "no TaskManager can start" in done.stderr
 
 
 @pytest.mark.processes
