@@ -45,10 +45,11 @@ def test_none_starts_in_a_process_that_prepares_task_managers() -> None:
 
 @pytest.mark.slow
 @pytest.mark.processes
-def test_a_script_with_the_name_of_a_library_starts_no_clusters_without_end(tmp_path: Path, prepared: Prepared) -> None:
+def test_a_script_with_the_name_of_a_library_starts_no_clusters_without_end(tmp_path: Path) -> None:
     """The template imports pandas, which imports `six`, and found the script, which started a cluster, and so on."""
     (tmp_path / "six.py").write_text(APP)
-    done = prepared.run("six.py", folder=tmp_path)
+    command = [sys.executable, "six.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     assert done.returncode == 1
     assert f"imports this file, as 'six', at {tmp_path}/six.py:" in done.stderr
     assert "no TaskManager can start" in done.stderr
