@@ -80,10 +80,10 @@ class TrialZooKeeper:
                 process_group=0,  # Ctrl-C is its owner's affair
             )
 
-    def await_ready(self) -> None:
-        """Until it serves clients. Raises NoZooKeeperHere when it has ended, or takes longer than a minute."""
+    def await_ready(self, seconds: float = START_SECONDS) -> None:
+        """Until it serves clients. Raises NoZooKeeperHere when it has ended, or takes longer than this."""
         assert self._process is not None, "it was not started"
-        until = time.monotonic() + START_SECONDS
+        until = time.monotonic() + seconds
         while not self._serves():
             if self._process.poll() is not None or time.monotonic() > until:
                 how = "does not answer" if self._process.poll() is None else f"ended with {self._process.poll()}"

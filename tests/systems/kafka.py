@@ -93,8 +93,8 @@ class KafkaBroker:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         settings = {key.replace("_", "."): value for key, value in config.items()}
         made = admin.create_topics([NewTopic(name, partitions, 1, config=settings)])
-        made[name].result(timeout=60)
-        deadline = time.monotonic() + 60
+        made[name].result(timeout=300)
+        deadline = time.monotonic() + 300
         while _partitions(admin, name) < partitions:  # made by the controller, and not known to the broker yet
             assert time.monotonic() < deadline, f"{name} does not appear"
             time.sleep(0.01)
@@ -170,7 +170,7 @@ class KafkaBroker:
 
 def _partitions(admin: Any, topic: str) -> int:
     """How many the broker knows of."""
-    found = admin.list_topics(timeout=60).topics.get(topic)
+    found = admin.list_topics(timeout=300).topics.get(topic)
     return 0 if found is None else len(found.partitions)
 
 

@@ -31,7 +31,7 @@ from .certificate import Certificate
 from .with_parent import with_parent
 
 USER, PASSWORD = "understudy", "s3cret"
-START_S = 60
+START_S = 300
 
 _SETTINGS = {
     "listen_addresses": "'127.0.0.1'",

@@ -21,7 +21,7 @@ from . import SystemMissing, given
 from .certificate import Certificate
 from .with_parent import with_parent
 
-_START_S = 60
+_START_S = 300
 
 
 class RedisServer:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-_START_S = 60
+_START_S = 300
 
 
 class Relay:

@@ -21,7 +21,7 @@ from tests.free_port import free_port
 from . import SystemMissing, given
 from .with_parent import with_parent
 
-_START_S = 60
+_START_S = 300
 
 
 class S3Server:

@@ -13,6 +13,7 @@ import pytest
 from understudy.runtime.high_availability.errors import NoZooKeeperHere
 from understudy.runtime.high_availability.trial_zookeeper import TrialZooKeeper, free_peers
 
+from ..prepared import PATIENCE_SECONDS
 from . import SystemMissing, given
 from .authority import Authority, Issued
 
@@ -76,7 +77,7 @@ class SecuredZooKeeper:
         try:
             server = TrialZooKeeper(self.folder / "data", self._peer, more=lines, java_options=(option,))
             server.start()
-            server.await_ready()
+            server.await_ready(PATIENCE_SECONDS)
         except NoZooKeeperHere as error:
             raise SystemMissing("ZooKeeper", str(error)) from error
         return server

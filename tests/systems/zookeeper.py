@@ -16,6 +16,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from understudy.runtime.high_availability.errors import NoZooKeeperHere
 from understudy.runtime.high_availability.trial_zookeeper import TrialZooKeeper, free_peers
 
+from ..prepared import PATIENCE_SECONDS
 from . import SystemMissing, given
 
 
@@ -32,7 +33,7 @@ class Ensemble:
                 self.servers.append(server)
                 server.start()
             for server in self.servers:
-                server.await_ready()
+                server.await_ready(PATIENCE_SECONDS)
         except NoZooKeeperHere as error:
             self.stop()
             raise SystemMissing("ZooKeeper", str(error)) from error

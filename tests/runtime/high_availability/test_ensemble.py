@@ -17,6 +17,7 @@ import pytest
 from understudy.runtime.high_availability.zookeeper_election import ZooKeeperLeadership
 from understudy.state.errors import LostLeadership
 
+from ...prepared import PATIENCE_SECONDS
 from ...systems import given
 from ...systems.zookeeper import Ensemble
 from .clusters import Candidates, config
@@ -71,7 +72,7 @@ def test_without_two_of_three_it_steps_down_and_when_they_are_back_somebody_lead
     for server in ensemble.servers[:2]:
         server.start()
     for server in ensemble.servers:
-        server.await_ready()
+        server.await_ready(PATIENCE_SECONDS)
     leader.resign()
     successor = candidates.win()
     assert dict(successor.read())["job"] in (b"before", b"lost")
