@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import numbers
 
-def counted(number: float, noun: str) -> str:
-    """`noun`: of one. Its plural ends in "s", or "ies"."""
-    shown = f"{number:,}" if isinstance(number, int) else f"{number:g}"
-    many = f"{noun[:-1]}ies" if noun.endswith(("ory", "ery")) else f"{noun}s"
-    return f"{shown} {noun if number == 1 else many}"
+
+def counted(number: float | numbers.Integral, noun: str) -> str:
+    """`noun`: of one."""
+    shown = f"{int(number):,}" if isinstance(number, numbers.Integral) else f"{number:g}"
+    return f"{shown} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """It ends in "s", or "ies" where a consonant stands before a "y"."""
+    return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{noun}s"

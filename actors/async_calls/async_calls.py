@@ -160,6 +160,8 @@ class AsyncCalls:
 
     def take(self, batch: Any, input_index: int) -> None:
         self._take_restored(NO_WATERMARK)
+        if self._keyed is not None:
+            self._keyed._came(self._keyed.timestamps)
         self._backlog.add_batch(batch, input_index)
         self._fill()
         self._submit()
@@ -389,6 +391,7 @@ class AsyncCalls:
         is_end = watermark_ms == END_OF_TIME
         if self._keyed is not None and not is_end:
             self._keyed._reached_ms = max(self._keyed._reached_ms, watermark_ms)
+            self._keyed._look_at_deleted(watermark_ms)
         arrived_ms, operator.watermark = operator.watermark, watermark_ms
         operator.on_watermark(watermark_ms, out)
         operator.watermark = arrived_ms

@@ -91,7 +91,7 @@ class CompiledProcess:
             raise UserCodeError(operator.context.name, operator._taken + int(prepared.work[POSITION])) from error
         del kept
         if prepared.layout.uses_timers:
-            self._take_timers(prepared.log)
+            self._take_timers(prepared.log, slots, times)
         _emit(prepared.output.take(batch, columns, keys, prepared.kinds), times, out)
         operator._taken += len(columns)
 
@@ -115,11 +115,12 @@ class CompiledProcess:
         _emit(prepared.output.take([], None, keys, prepared.kinds), times, out)
         return True
 
-    def _take_timers(self, log: TimerLog) -> None:
+    def _take_timers(self, log: TimerLog, slots: Slots, times: Times | None) -> None:
         """What the records of a batch have registered and deleted."""
-        timers, looks = self.state.slot_timers, self._operator.timers.overdue
-        if looks is not None and not looks.is_seen and (time_ms := log.overdue(timers)) is not None:
-            looks.say(time_ms)
+        timers, looks = self.state.slot_timers, self._operator._overdue
+        if looks is not None and times is not None and not looks.is_seen:
+            self._operator._came(times)
+            looks.look_at_batch(log.overdue(timers, (slots, times)))
         log.apply(timers)
 
     def _watermarks(self, rows: int, *, of_records: bool) -> Times:

@@ -8,6 +8,8 @@ import numpy as np
 
 from ...state.columnar.slot_timers import SlotTimers
 from ...state.columnar.timer_runs import TimerRun
+from ...state.keys.word_table import Slots
+from ..flow.elements import Times
 from .growing_rows import GrowingRows
 from .input_columns import WorkTable, address_of
 from .layout import DELETED_DUE, LAST, LOG_COLUMNS, LOG_KINDS, REGISTERED, SLICE, TIMER_LOG, TOUCHED
@@ -34,15 +36,19 @@ class TimerLog:
         if len(times):
             timers.apply(TimerRun(times, slots, changes == REGISTERED))
 
-    def overdue(self, timers: SlotTimers) -> int | None:
-        """The time of one that was pending and due when it was deleted. Before `apply`. Of a batch the first FEW that
-        may have been are looked at.
+    def overdue(self, timers: SlotTimers, batch: tuple[Slots, Times]) -> tuple[int, int] | None:
+        """Of those that were pending and due when they were deleted, the one that is farthest behind its record: its
+        time, and the earliest time of a record that may have done it. Before `apply`. Of a batch the first FEW that
+        may have been are looked at. `batch`: slots and event times of its records.
         """
         times, slots, changes = self._rows.filled
+        found: tuple[int, int] | None = None
         for row in np.flatnonzero(changes == DELETED_DUE)[:FEW].tolist():
             time_ms, slot = int(times[row]), int(slots[row])
             before = np.flatnonzero((times[:row] == time_ms) & (slots[:row] == slot))
             was_there = changes[before[-1]] == REGISTERED if len(before) else timers.has(time_ms, slot)
             if was_there:
-                return time_ms
-        return None
+                at_ms = int(batch[1][(batch[0] == slot) & (batch[1] >= time_ms)].min())
+                if found is None or at_ms - time_ms > found[1] - found[0]:
+                    found = time_ms, at_ms
+        return found

@@ -30,6 +30,7 @@ from ...messages.whose_code import is_the_users
 from ...state import declared_states
 from .keyed_operator import KeyedOperator
 from .operator import Operator
+from .said_once import SaidOnce
 from .source import Source
 
 log = logging.getLogger(__name__)
@@ -39,10 +40,8 @@ COPIED: Final = 64
 _NUMBERS = (bool, int, float, complex, Decimal, date, datetime, timedelta, np.generic)
 _FROZEN: tuple[Any, ...] = (str, bytes, tuple, frozenset)
 _CONTAINERS: tuple[Any, ...] = (dict, list, set, deque, bytearray)
-_MOST_SAID = 1_000
 
-_said: set[tuple[str, str, str]] = set()
-"""Operators of jobs, in this process: each subtask and each attempt would say it again."""
+_said = SaidOnce()
 
 
 class _Noted(NamedTuple):
@@ -90,12 +89,8 @@ class BesideState:
 
     def _say(self, changed: dict[str, tuple[str, str]]) -> None:
         context = self._operator.context
-        about = (context.job_id, context.operator_id, type(self._operator).__qualname__)
-        if about in _said:
+        if not _said.is_new(context.job_id, context.operator_id, type(self._operator).__qualname__):
             return
-        if len(_said) >= _MOST_SAID:
-            _said.clear()
-        _said.add(about)
         log.warning(
             "operator %r: no checkpoint holds what %s keeps in attributes: since it was opened, %s. After a restart, "
             "results that depend on it are wrong%s. Declare %s in its place. If no result depends on it, as on a "

@@ -27,6 +27,7 @@ from .collector import Collector
 from .key_context import KeyContext
 from .of_records import In, Out
 from .operator import MayWait, Takes
+from .overdue_timers import OverdueTimers
 from .restored_keys import compare
 from .timers import FIRED_AT_ONCE, Domain, KeyedTimer, Timers, new_timer
 
@@ -87,6 +88,8 @@ class KeyedOperator(KeyContext[In, Out]):
     timers: Timers
     """Registers and deletes timers of the current key."""
     _selectors: tuple[KeySelector, ...]
+    _overdue: OverdueTimers | None = None
+    """Looks at timers that are deleted; None: they are not the user's."""
     _kept_kinds: frozenset[str] = frozenset()
     """Of restored keys, until the first batch is compared with them."""
     _taken: int = 0
@@ -262,6 +265,7 @@ class KeyedOperator(KeyContext[In, Out]):
         """The same for records with event times: another loop, so that records without pay nothing for it."""
         backend, left, stamps, marks = self._backend, iter(keys), out.stamps, self.split_watermarks
         watermark = self.watermark
+        self._came(times)
         backend.read_ahead(keys)
         by_record = repeat(watermark) if marks is None else np.maximum(marks, watermark).tolist()
         try:
@@ -282,9 +286,20 @@ class KeyedOperator(KeyContext[In, Out]):
             self._leave_key()
         self._taken += len(keys)
 
+    def _came(self, times: Times | None) -> None:
+        """Records of these event times come."""
+        if self._overdue is not None and times is not None:
+            self._overdue.came(times)
+
+    def _look_at_deleted(self, watermark_ms: int) -> None:
+        """A watermark comes behind all records that have deleted timers."""
+        if self._overdue is not None:
+            self._overdue.advanced(watermark_ms)
+
     def _advance(self, watermark_ms: int, out: Collector) -> bool:
         if self._calls is not None:
             return self._calls.advance(watermark_ms)
+        self._look_at_deleted(watermark_ms)
         if self._batch_process is not None:
             more = self._batch_process.fire(watermark_ms, out)
         else:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -54,6 +54,9 @@ class Source(Operator[Any, Out]):
     """
 
     bounded: bool = True
+
+    _how_to_bound: ClassVar[str] = "let it have an end, with bounded = True and END from poll"
+    """What to write so that it ends, in a test for example; empty: it cannot."""
 
     gives_changes: bool = False
     """Whether its records are changes of rows, of which a later one replaces or removes what an earlier one has set. A

@@ -173,6 +173,7 @@ class TaskState:
                 operator = state.operator
                 of_user = not is_ours(type(operator))
                 event_ms, overdue = (operator._event_time, OverdueTimers(operator)) if of_user else (None, None)
+                operator._overdue = overdue
                 operator.timers = Timers(state.keyed, operator._no_timers, operator.processing_time, event_ms, overdue)
 
     def give_calls(self, make: Callable[[Operator, SharedBackend], AsyncCalls]) -> None:

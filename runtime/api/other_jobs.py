@@ -10,6 +10,7 @@ from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.operator import Operator
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...messages import JobGraph, JobId, JobSubmitted
+from ...messages.counted import counted
 from ..connectors import FileSink, OutletSink
 
 log = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ def _warn_of_other_output(graph: JobGraph, sinks: Sinks, submitted: JobSubmitted
             continue
         if not (files := sink.files_of_others(graph.job_id, submitted.predecessors)):
             continue
-        holds = f"sink {name!r}: {sink.path} holds {files} file{'' if files == 1 else 's'}"
+        holds = f"sink {name!r}: {sink.path} holds {counted(files, 'file')}"
         if (origin := submitted.restored_from) is None:
             log.warning(
                 "%s of earlier jobs, and this job starts from the beginning: who reads the folder reads both. Give "

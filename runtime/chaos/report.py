@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ...messages.counted import counted
 from .injector import Injected
 
 
@@ -66,8 +67,11 @@ class Report:
         lines = [
             (f"faults carried out: {faults}", "bold"),
             *((f"{kind} skipped: {why}", "yellow") for kind, why in self.skipped.items()),
-            (f"{self.restarts} restarts, {self.checkpoints_completed} checkpoints completed", ""),
-            *((f"{count} checkpoints aborted: {why}", "") for why, count in self.checkpoints_aborted.items()),
+            (f"{counted(self.restarts, 'restart')}, {counted(self.checkpoints_completed, 'checkpoint')} completed", ""),
+            *(
+                (f"{counted(count, 'checkpoint')} aborted: {why}", "")
+                for why, count in self.checkpoints_aborted.items()
+            ),
             *(
                 (f"recovery from {kind}: median {each['median']:.0f} ms, max {each['max']:.0f} ms", "")
                 for kind, each in self.recovery_ms.items()

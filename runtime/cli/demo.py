@@ -216,5 +216,5 @@ def _tell_result(display: Display, differences: dict[str, str], report: Report, 
         display.say(f"only {report.kills} of {kills} kills happened before the job ended", "bold red")
     if report.exact:
         median = f", median recovery {statistics.median(report.recovery_ms):.0f} ms" if report.recovery_ms else ""
-        killed = f"{report.kills} kill{'' if report.kills == 1 else 's'}"
+        killed = counted(report.kills, "kill")
         display.say(f"exact: {killed}, {counted(report.checkpoints_completed, 'checkpoint')}{median}", "bold green")

@@ -8,6 +8,7 @@ from unicodedata import category
 import click
 
 from ...messages import JobLogs, LoggedRecord, LogRecords
+from ...messages.counted import counted
 from ..clusters.remote_cluster import RemoteCluster
 from ..metrics.json_lines import JsonLines
 from ..output.delivery import made_record
@@ -60,7 +61,8 @@ def _print(answer: JobLogs, as_json: bool, *, is_first: bool = False) -> None:
         for record in message.records:
             click.echo(JsonLines().format(made_record(message, record)) if as_json else _line(message, record))
         if message.dropped:
-            note(f"({message.dropped} records of {message.task_manager_id} were dropped there: too many in a second)")
+            dropped = counted(message.dropped, "record")
+            note(f"({message.task_manager_id} has dropped {dropped}: too many in a second)")
 
 
 def _line(message: LogRecords, record: LoggedRecord) -> str:

@@ -79,7 +79,7 @@ class Failures:
         yield "looking for a smaller scenario that fails in the same way …"
         shrunk = _shrink(verdict)
         self._shrunk[verdict.symptom] = shrunk
-        yield f"after {shrunk.runs} histories, this is the smallest:"
+        yield f"after {counted(shrunk.runs, 'history')}, this is the smallest:"
         yield ""
         yield from shrunk.scenario.as_python().splitlines()
         yield ""

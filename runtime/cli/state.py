@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...messages import printable
+from ...messages.counted import counted
 from ...state.keyring import VARIABLE as KEYS
 from ...state.keyring import add_key
 from ..hosts.settings_sources import load_settings, use_encryption_keys
@@ -148,7 +149,8 @@ def verify(path: str, as_json: bool) -> None:
         for problem in found.problems:
             click.echo(str(problem))
         if found.is_whole:
-            click.echo(f"whole: {found.files} files, {found.size_bytes:,} bytes of state, {found.entries:,} entries")
+            files, entries = counted(found.files, "file"), counted(found.entries, "entry")
+            click.echo(f"whole: {files}, {counted(found.size_bytes, 'byte')} of state, {entries}")
     if not found.is_whole:
         raise SystemExit(1)
 
@@ -172,7 +174,7 @@ def export(path: str, operator: str, name: str, file: str) -> None:
         raise click.ClickException(
             f"{file} cannot be written: {os.strerror(error.errno) if error.errno else error}"
         ) from error
-    note(f"{rows:,} rows in {file}")
+    note(f"{counted(rows, 'row')} in {file}")
 
 
 @state.command()

@@ -76,15 +76,11 @@ def in_words(values: Mapping[str, float]) -> str:
     """How many jobs, TaskManagers and slots a JobManager has."""
     jobs, managers = int(values["numRunningJobs"]), int(values["numRegisteredTaskManagers"])
     free, slots = int(values["taskSlotsAvailable"]), int(values["taskSlotsTotal"])
-    work = "no job runs" if not jobs else f"{_count(jobs, 'job')} run{'s' if jobs == 1 else ''}"
+    work = "no job runs" if not jobs else f"{counted(jobs, 'job')} run{'s' if jobs == 1 else ''}"
     if not managers:
         return f"{work}; no TaskManager"
     use = f"{free} of them free" if free else "all in use"
-    return f"{work}; {_count(managers, 'TaskManager')} with {_count(slots, 'slot')}, {use}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"{work}; {counted(managers, 'TaskManager')} with {counted(slots, 'slot')}, {use}"
 
 
 def _title(job: JobMetrics) -> Text:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...messages.counted import counted
+
 _UNLIMITED = str(2**31 - 1)
 _SHOWN = 4
 
@@ -81,7 +83,7 @@ def executors(context: Any) -> list[Executor]:
 
 def found_short(spark: Found, task_managers: int, of_job: int) -> Shortage | None:
     """By what was found. None: slots enough are free."""
-    wants = f"the job wants {_count(task_managers, 'TaskManager')}, a Spark task slot each for as long as it runs"
+    wants = f"the job wants {counted(task_managers, 'TaskManager')}, a Spark task slot each for as long as it runs"
     found = sorted(spark.executors, key=lambda each: each.executor_id)
     if not found:
         none = f"{wants}, and Spark has no executor for {spark.application}{_what_for_one(spark)}"
@@ -92,10 +94,10 @@ def found_short(spark: Found, task_managers: int, of_job: int) -> Shortage | Non
         return None
     several = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     each = ", ".join(
-        f"{one.executor_id} on {one.host} with {_count(one.cores, 'core')} for {_count(one.slots, 'task')}"
+        f"{one.executor_id} on {one.host} with {counted(one.cores, 'core')} for {counted(one.slots, 'task')}"
         for one in found[:_SHOWN]
     )
-    has = f"{wants}; Spark has {_count(len(found), 'executor')} ({each}{several})"
+    has = f"{wants}; Spark has {counted(len(found), 'executor')} ({each}{several})"
     others = taken - of_job
     whose = f", {others} of them not by this job" if others > 0 else ""
     advice = _what_for_more(spark.master, spark.settings, sum(one.cores for one in found), len(found))
@@ -147,7 +149,3 @@ def _what_for_more(master: str, settings: Mapping[str, str], cores: int, count: 
     if master.startswith("local"):
         limits.append(f"make the session with more slots than {master}")
     return " or ".join(limits) or "start more workers, or give them more cores or memory"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -29,6 +29,7 @@ class GeneratorSource(IndexedSource):
     is an IndexShare. `count` may be another one when it is restored.
     """
 
+    _how_to_bound = "say how many records it makes, as in env.generate(make, 100)"
     _given: int = 0
     """Records of this attempt so far."""
 

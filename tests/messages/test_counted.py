@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from understudy.messages.counted import counted
@@ -18,6 +19,9 @@ from understudy.messages.counted import counted
         (2, "history", "2 histories"),
         (1, "recovery", "1 recovery"),
         (3, "key", "3 keys"),
+        (2, "entry", "2 entries"),
+        (np.int64(5_000_000), "record", "5,000,000 records"),
+        (np.int64(1), "record", "1 record"),
     ],
 )
 def test_one_is_single(number: float, noun: str, text: str) -> None:

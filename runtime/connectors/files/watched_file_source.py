@@ -58,6 +58,7 @@ class WatchedFileSource(PacedSource):
     """
 
     bounded = False
+    _how_to_bound = "leave watch_ms out in the test, and it ends where its files end"
 
     def __init__(
         self,

@@ -64,6 +64,7 @@ class InletSource(Source):
     """
 
     bounded = False
+    _how_to_bound = ""
 
     def __init__(
         self,

@@ -60,6 +60,8 @@ class KafkaSource(Source):
     look for new partitions. `retry_ms`: how long brokers may be away. `options`: as of KafkaSink.
     """
 
+    _how_to_bound = "bounded=True lets it end where its topics end"
+
     def __init__(
         self,
         topics: str | Sequence[str],

@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypedDict, TypeVar
 
+from ....messages.counted import counted
 from ..errors import require
 from .array_producer import ArrayProducer
 from .client_errors import error_of
@@ -157,4 +158,5 @@ def drop(producer: Any) -> None:
 def flush(producer: Any, timeout_s: float, name: str) -> None:
     """Wait until all that was produced has been answered. Raises KafkaUnavailable."""
     if left := producer.flush(timeout_s):
-        raise KafkaUnavailable(f"{name}: {left} records are not with the brokers after {timeout_s:.0f} s")
+        records = f"{counted(left, 'record')} {'is' if left == 1 else 'are'}"
+        raise KafkaUnavailable(f"{name}: {records} not with the brokers after {timeout_s:.0f} s")

@@ -51,6 +51,7 @@ class LakeSource(PacedSource):
     """
 
     schema: pa.Schema
+    _how_to_bound = "leave watch_ms out in the test, and it ends where the table ends"
 
     def __init__(
         self,

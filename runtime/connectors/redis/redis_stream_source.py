@@ -48,6 +48,7 @@ class RedisStreamSource(FedSource):
     """
 
     bounded = False
+    _how_to_bound = ""
 
     def __init__(
         self,

@@ -32,6 +32,8 @@ class SparkStreamSource(LakeSource):
     `bounded`: whether the query ends by itself.
     """
 
+    _how_to_bound = "available_now=True lets it end with what there is when its query begins"
+
     def __init__(
         self,
         schema: pa.Schema,

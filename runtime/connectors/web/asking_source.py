@@ -16,6 +16,7 @@ class AskingSource(FedSource):
     """A subclass defines `ask`, and what moves its offset."""
 
     bounded = False
+    _how_to_bound = ""
 
     def __init__(self, url: str, headers: Headers, retry_ms: float, max_bytes: int) -> None:
         check_extra("httpx", extra="http", wanted_by=type(self).__name__)

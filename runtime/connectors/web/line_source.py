@@ -33,6 +33,7 @@ class LineSource(FedSource):
     """
 
     bounded = False
+    _how_to_bound = ""
 
     def __init__(self, address: str, *, retry_ms: float = RETRY_MS, max_bytes: int = 16 << 20) -> None:
         self.address, self.max_bytes = one_name("address", address, _ADDRESS), check_max_bytes(max_bytes)

@@ -38,6 +38,7 @@ class WebsocketSource(FedSource):
     """
 
     bounded = False
+    _how_to_bound = ""
     most_ahead = 64
 
     def __init__(

@@ -43,6 +43,7 @@ from .harness_clock import HarnessClock
 from .harness_snapshot import HarnessMisused, HarnessSnapshot
 from .hosted_attempt import HostedAttempt, HostedJob
 from .hosted_chain import Hosted, Keys, hosted_chain
+from .waiting_timers import waiting_timers
 
 __all__ = ["HarnessMisused", "HarnessSnapshot", "OperatorHarness"]
 
@@ -137,7 +138,7 @@ class OperatorHarness:
     def advance(self, by_ms: float) -> None:
         """Let this much time pass: processing-time timers fire, each at its time. Event time does not: see `watermark`.
 
-        Warns once where nothing but timers of event time waits, and no watermark has come.
+        Warns once where timers of event time wait, no watermark has come, and nothing else goes by the clock.
         """
         self.clock.check(by_ms)
         self._warn_of_event_time()
@@ -330,18 +331,11 @@ class OperatorHarness:
     # -- checks
 
     def _warn_of_event_time(self) -> None:
-        """Whoever expects that such timers fire by the clock finds an empty output."""
         if self._job.knows_of_event_time or self._attempt.over:
             return
-        for name, count in self._attempt.timers_without_watermark().items():
+        if told := waiting_timers(self._attempt.chain):
             self._job.knows_of_event_time = True
-            timers = "1 timer of event time waits" if count == 1 else f"{count} timers of event time wait"
-            warnings.warn(
-                f"harness.advance moves processing time alone, and in operator {name!r} {timers} for a watermark: "
-                "write harness.watermark(ms) to let event time come to ms",
-                RuntimeWarning,
-                stacklevel=3,
-            )
+            warnings.warn(told, RuntimeWarning, stacklevel=3)
 
     def _check_running(self) -> None:
         if self._attempt.over:

@@ -19,7 +19,6 @@ from uuid import uuid4
 from ....actors.async_calls.async_calls import AsyncCalls
 from ....actors.async_calls.settings import AsyncSettings
 from ....actors.flow.elements import END_OF_TIME, NO_WATERMARK, AnyBatch, Batch, Watermark, WatermarkStatus
-from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import END, Source, SourceState, continue_source, offset_of
 from ....actors.operators.source_reader import SourceReader
@@ -138,12 +137,6 @@ class HostedAttempt:
                 due_ms = self._idle()
         self.clock.set(max(self.clock.now_ms(), to_ms))
 
-    def timers_without_watermark(self) -> dict[str, int]:
-        """How many timers of event time wait in operators that no watermark has come to, and that have no others."""
-        keyed = (each for each in self.chain.operators if isinstance(each, KeyedOperator))
-        waiting = {each.context.name: each.timers.queues for each in keyed if each.watermark == NO_WATERMARK}
-        return {name: len(queues.event) for name, queues in waiting.items() if queues.event and not queues.processing}
-
     def process(self, batch: AnyBatch, input_index: int) -> None:
         with self._deadly():
             self.chain.process(batch, input_index)
@@ -255,8 +248,8 @@ class HostedAttempt:
             in_flight = sum(handle.in_flight for state in states if state is not None for handle in state.keyed)
             if in_flight and not operator._is_async:
                 raise HarnessMisused(
-                    f"restore: the snapshot holds {in_flight} records that coroutines of {operator.context.name!r} had "
-                    "in flight, and it runs none: leave it `async def process`"
+                    f"restore: the snapshot holds {counted(in_flight, 'record')} that coroutines of "
+                    f"{operator.context.name!r} had in flight, and it runs none: leave it `async def process`"
                 )
 
     def _run_coroutines(self) -> None:

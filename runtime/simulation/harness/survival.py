@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ....actors.flow.elements import Batch
 from ....actors.operators.source import END
+from ....messages.counted import counted
 from .attribute_watch import Held, classes_as_in_a_new_process, same_data, what_is_held, what_was_lost
 from .harness import HarnessMisused, HarnessSnapshot, OperatorHarness
 from .hosted_chain import Hosted, Keys
@@ -319,7 +320,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _at(records: Sequence[Any], index: int) -> str:
-    return _shown(records[index]) if index < len(records) else f"nothing more after {len(records)} records"
+    return _shown(records[index]) if index < len(records) else f"nothing more after {counted(len(records), 'record')}"
 
 
 def _shown(value: Any) -> str:

@@ -288,17 +288,19 @@ class _Assertion:
         again, calm = self._try(failed.seed, failed.faults, failed.actions), self._try(failed.seed, (), ())
         diagnosis = Diagnosis(failed, again, calm)
         if not diagnosis.is_repeatable:
-            return unrepeatable_report(self._call, diagnosis, self._causes_of(failed))
+            return unrepeatable_report(self._call, diagnosis, self._causes_of(failed, with_timers=False))
         if not diagnosis.needs_faults and (told := self._other_calm_output()) is not None:
-            return unrepeatable_report(self._call, diagnosis, self._causes_of(failed), told)
+            return unrepeatable_report(self._call, diagnosis, self._causes_of(failed, with_timers=False), told)
         kept = [*self._trial.keeping, *self._trial.left_out]
         shrunk, runs = shrink(failed, self._try, self._trial.seeds_in_other_orders())
         causes = self._causes_of(shrunk) or self._causes_of(failed)
         return failure_report(self._call, diagnosis, shrunk, runs, kept, causes)
 
-    def _causes_of(self, failed: Tried) -> tuple[str, ...]:
+    def _causes_of(self, failed: Tried, *, with_timers: bool = True) -> tuple[str, ...]:
+        """`with_timers`: whether batches may end elsewhere than in the run that it is compared with."""
         rounding = (ROUNDING,) if differ_by_rounding(failed.output, self._wanted) else ()
-        return self._trial.causes(failed, self._judge) or rounding
+        causes = self._trial.causes(failed, self._judge)
+        return (*(causes.found or rounding), *(causes.timers if with_timers else ()))
 
     def _try(self, seed: int, faults: tuple[Fault, ...], actions: tuple[ClientAction, ...]) -> Tried:
         return self._trial.run(seed, faults, actions, self._judge)

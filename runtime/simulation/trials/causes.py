@@ -3,18 +3,18 @@
 State in a plain attribute: it changed up to a barrier, and after the restore it is not what it was at any barrier that
 may have been restored. Output that is visible too early: a TransactionalLog grows while a batch is processed or at a
 barrier, when the checkpoint may still fail. An offset that does not say what comes next: other records follow on it
-than did before. A timer that was due when it was deleted. Where nothing of that was found, the clock, and then the
-moments of checkpoints; where not even that, calls that give something else in each run, and variables of the program
-that a function changes; and last, generators and caches, whose contents nobody can compare, state that expires by the
-clock, and transactions that are committed again. All are likely causes, and no more.
+than did before. Where nothing of that was found, the clock, and then the moments of checkpoints; where not even that,
+calls that give something else in each run, and variables of the program that a function changes; and last, generators
+and caches, whose contents nobody can compare, state that expires by the clock, and transactions that are committed
+again. Beside any of these, timers that were due when they were deleted. All are likely causes, and no more.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import AsyncGeneratorType, GeneratorType, SimpleNamespace
-from typing import Any, get_origin
+from typing import Any
 
 import cloudpickle
 
@@ -25,14 +25,14 @@ from ....actors.operators.operator import Operator
 from ....actors.operators.source import FromSplit, Source
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages import CheckpointId
-from ....messages.own_annotations import own_annotations
 from ....messages.whose_code import is_ours
-from ....state import OperatorListState, StateDeclaration, declared_states
+from ....state import declared_states
 from ...api.captured_changes import changes, changes_of
 from ...api.stream_graph import StreamNode
-from ..harness.attribute_watch import Held, is_generator, same_data, what_is_held, what_was_lost
+from ..harness.attribute_watch import Held, is_generator, same_data, what_was_lost
 from ..world.transactional_log import sizes_of_logs
 from .deleted_timers import DeletedTimers
+from .held_by import advice_on_lists, held_and_listed, held_by, holds_sets, is_the_users_hook
 from .reached_functions import caches_reached_by, functions_reached_by, methods_reached_by
 from .repeated_commits import RepeatedCommits
 from .unsteady_calls import FILES, HASH, unsteady_calls
@@ -71,10 +71,17 @@ class Causes:
 
     @property
     def found(self) -> tuple[str, ...]:
-        seen = self._found, self._timers.found, self._clocks, self._paced
+        seen = self._found, self._clocks, self._paced
         last = self._memories, self._commits.found, self._sets
         in_code = {**self._unsteady, **self._hashes}, self._variables
         return tuple(next(filter(None, (*seen, *in_code, *last)), {}).values())
+
+    @property
+    def timers(self) -> tuple[str, ...]:
+        """The operators that have deleted timers that were due: a cause beside these, where batches may end elsewhere
+        than in the run that the history is compared with. Two runs of one seed have the same batches.
+        """
+        return tuple(self._timers.found.values())
 
     def begin_again(self) -> None:
         """Another history follows, which restores nothing of what was before."""
@@ -181,14 +188,14 @@ class Causes:
         def open_() -> object:
             self._look_at_clock(operator)
             result = opened()
-            first.append(_held(operator))
+            first.append(held_by(operator))
             self._restored(operator, first[0])
             return result
 
         def barrier(checkpoint_id: CheckpointId) -> object:
             result = on_checkpoint(checkpoint_id)
             self._look_at_memories(operator)
-            self._at_barriers[_place(operator)][checkpoint_id] = first[0], _held(operator)
+            self._at_barriers[_place(operator)][checkpoint_id] = first[0], held_by(operator)
             return result
 
         def complete(checkpoint_id: CheckpointId) -> object:
@@ -209,7 +216,7 @@ class Causes:
             remedy = (
                 "Write an operator in place of the function, and declare it there: as a ValueState of a KeyedOperator"
             )
-        lists = _of_lists(operator)
+        lists = advice_on_lists(operator)
         if lists:
             remedy = f"Declare it; or, if a list of the operator holds it, read that list in open: {lists}"
         for before, at_barrier in barriers.values():
@@ -229,7 +236,7 @@ class Causes:
         """
         kind = type(operator).__name__
         for name, each in declared_states(type(operator)).items():
-            if operator.context.restored and _holds_sets(each):
+            if operator.context.restored and holds_sets(each):
                 self._sets[name] = (
                     f"state {name!r} of {kind} holds sets, and a restored one is gone through in another order: "
                     "sorted(...) where its items go out"
@@ -291,9 +298,9 @@ class Causes:
             )
 
         def completed(checkpoint_id: CheckpointId) -> object:
-            before = _held_and_listed(operator)
+            before = held_and_listed(operator)
             result = complete(checkpoint_id)
-            after = _held_and_listed(operator)
+            after = held_and_listed(operator)
             if changed := next((what for what in after if before.get(what) != after[what]), None):
                 paced(
                     f"changes {changed} when a checkpoint completes (on_checkpoint_complete)",
@@ -309,9 +316,9 @@ class Causes:
                 paced("emits records at a barrier (before_barrier)")
             return result
 
-        if _is_the_users(operator, "on_checkpoint_complete"):
+        if is_the_users_hook(operator, "on_checkpoint_complete"):
             operator.on_checkpoint_complete = completed
-        if _is_the_users(operator, "before_barrier"):
+        if is_the_users_hook(operator, "before_barrier"):
             operator.before_barrier = at_barrier
 
     def _look_at_output(self, operator: Any, name: str, moment: str) -> None:
@@ -348,55 +355,3 @@ class Causes:
 def _place(operator: Operator) -> _Place:
     context = operator.context
     return context.job_id, context.name, context.parallelism, context.subtask_index
-
-
-def _held(operator: Operator) -> Held:
-    """What its user gave it: the attributes of our own classes are found again by other means."""
-    is_of_us = is_ours(type(operator))
-    own = {f"attribute {name!r} of {type(operator).__name__}" for name in _names_of_ours(type(operator))}
-    return {
-        what: value
-        for what, value in what_is_held([operator]).items()
-        if what not in own and not (is_of_us and what.startswith("attribute "))
-    }
-
-
-def _holds_sets(state: StateDeclaration) -> bool:
-    kinds = (getattr(state, name, None) for name in ("type", "value_type"))
-    return any((get_origin(kind) or kind) in (set, frozenset) for kind in kinds)
-
-
-def _of_lists(operator: Operator) -> str:
-    """Advice for an attribute that is made of the operator's lists; empty where it has none."""
-    of_user = {} if is_ours(type(operator)) else declared_states(type(operator))
-    own = set(_names_of_ours(type(operator)))
-    lists = {name: each for name, each in of_user.items() if isinstance(each, OperatorListState) and name not in own}
-    if not lists:
-        return ""
-    named = ", ".join(f"{name!r} ({each.mode!r})" for name, each in lists.items())
-    return (
-        f"Is it made of {named}? At a barrier, update(...) replaces what the list holds, and add(...) adds to it; "
-        "after a restore, a subtask has several items or none of 'split', and those of all subtasks of 'union'"
-    )
-
-
-def _held_and_listed(operator: Operator) -> Held:
-    """The same, and what its declared lists hold."""
-    declared = declared_states(type(operator)).items()
-    lists = [(name, getattr(operator, name)) for name, each in declared if isinstance(each, OperatorListState)]
-    return {**_held(operator), **{f"state {name!r}": cloudpickle.dumps(list(each.get())) for name, each in lists}}
-
-
-def _is_the_users(operator: Operator, hook: str) -> bool:
-    """Whether the class that defines it is none of ours."""
-    return not is_ours(next(kind for kind in type(operator).__mro__ if hook in vars(kind)))
-
-
-def _names_of_ours(kind: type) -> Iterator[str]:
-    """Those that our classes declare, and the private ones that their methods use."""
-    for base in filter(is_ours, kind.__mro__):
-        yield from vars(base)
-        yield from own_annotations(base)
-        for method in vars(base).values():
-            code = getattr(method, "__code__", None)
-            yield from (name for name in getattr(code, "co_names", ()) if name.startswith("_"))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ....messages.counted import counted
 from ..histories.story import tell
 from .diagnosis import Diagnosis, difference, is_order
 from .tried import Tried
@@ -165,7 +166,9 @@ def _cause(diagnosis: Diagnosis, shrunk: Tried, causes: Sequence[str]) -> list[s
 
 
 def _shrunk(call: Call, failed: Tried, shrunk: Tried, runs: int) -> list[str]:
-    count = f"Shrunk from {_count(len(failed.faults), 'fault')} to {len(shrunk.faults)}, in {_count(runs, 'more run')}:"
+    count = (
+        f"Shrunk from {counted(len(failed.faults), 'fault')} to {len(shrunk.faults)}, in {counted(runs, 'more run')}:"
+    )
     if not shrunk.faults and not shrunk.actions:
         if shrunk.seed == failed.seed:
             return ["No fault is needed for it."]
@@ -208,10 +211,6 @@ def _story(tried: Tried) -> list[str]:
 def _status(tried: Tried) -> str:
     failure = f"; its last failure: {tried.failure}" if tried.failure else ""
     return f"{tried.status}{failure}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _indented(lines: list[str]) -> list[str]:

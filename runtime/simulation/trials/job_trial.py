@@ -169,7 +169,7 @@ class JobTrial:
         calm = self._calm(0, 1)
         return CalmRun.of(calm, self.outside, self._task_managers, self._slots, self._settings, _LONGEST_MS)
 
-    def causes(self, failed: Tried, judge: Judge) -> tuple[str, ...]:
+    def causes(self, failed: Tried, judge: Judge) -> Causes:
         """Run a history that went wrong once more, and look for the user's mistake. If none is seen: run it without
         faults, too, as sources say there what comes next on other offsets.
         """
@@ -179,7 +179,7 @@ class JobTrial:
         if not causes.found and (failed.faults or failed.actions):
             causes.begin_again()
             self.run(failed.seed, (), (), judge, causes)
-        return causes.found
+        return causes
 
     def run(
         self,

@@ -96,6 +96,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     if BUDGET.ran:
-        histories = "1 history" if BUDGET.ran == 1 else f"{BUDGET.ran} histories"
-        violations = "1 violation" if BUDGET.violations == 1 else f"{BUDGET.violations} violations"
+        from ....messages.counted import counted
+
+        histories, violations = counted(BUDGET.ran, "history"), counted(BUDGET.violations, "violation")
         terminalreporter.write_line(f"simulated {histories}, {violations}")

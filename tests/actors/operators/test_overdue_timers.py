@@ -10,6 +10,7 @@ import pytest
 
 from understudy import KeyedOperator, ValueState
 from understudy.actors.operators import overdue_timers
+from understudy.actors.operators.said_once import SaidOnce
 from understudy.testing import OperatorHarness
 
 ORDERS = [{"customer": "ann", "kind": "order"}, {"customer": "ann", "kind": "payment"}]
@@ -17,7 +18,7 @@ ORDERS = [{"customer": "ann", "kind": "order"}, {"customer": "ann", "kind": "pay
 
 @pytest.fixture(autouse=True)
 def _nothing_said_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overdue_timers, "_said", set())
+    monkeypatch.setattr(overdue_timers, "_said", SaidOnce())
 
 
 class Reminders(KeyedOperator):
@@ -62,6 +63,16 @@ class OfOneTime(Reminders):
 
     def on_timer(self, timer: Any, out: Any) -> None:
         self.timers.delete_event_time(5, "second" if timer.namespace == "first" else "first")
+
+
+class AwaitingOfOneTime(OfOneTime):
+    """The same as coroutines."""
+
+    async def process(self, record: Any, out: Any) -> None:  # type: ignore[override]
+        OfOneTime.process(self, record, out)
+
+    async def on_timer(self, timer: Any, out: Any) -> None:  # type: ignore[override]
+        OfOneTime.on_timer(self, timer, out)
 
 
 class CompiledReminders(KeyedOperator):
@@ -121,16 +132,62 @@ def test_one_that_is_to_come_or_has_fired_is_not(
     assert said(caplog) == []
 
 
-def test_of_two_timers_of_one_time_the_order_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    run(OfOneTime, [0, 0])
+HOUR = 3_600_000
+
+
+@pytest.mark.parametrize("operator", [Reminders, ByTimer, Awaiting])
+@pytest.mark.parametrize(
+    ("later", "watermark", "count"),
+    [
+        ([], 30 - HOUR, 0),  # the watermark is an hour behind, so nothing fires the timer before the payment
+        ([2 * HOUR], HOUR, 0),  # that of a later record fires it, but not before the payment
+        ([2 * HOUR], 2 * HOUR - 1, 1),
+        ([], 2**63 - 1, 0),  # the data ends: how far watermarks are behind is not known
+    ],
+)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_one_that_no_watermark_reaches_before_the_record_is_not(
+    operator: type[KeyedOperator],
+    later: list[int],
+    watermark: int,
+    count: int,
+    at_once: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    records = [*ORDERS, *({"customer": "bob", "kind": "order"} for _ in later)]
+    times = [0, 30, *later]
+    with OperatorHarness(operator, key_by="customer") as harness:
+        for part in [slice(None)] if at_once else [slice(0, 2), slice(2, None)]:
+            harness.process(records[part], timestamps=times[part])
+        if watermark == 2**63 - 1:
+            harness.end()
+        else:
+            harness.watermark(watermark)
+            harness.watermark(2 * HOUR)
+    assert len(said(caplog)) == count
+
+
+@pytest.mark.parametrize("operator", [OfOneTime, AwaitingOfOneTime])
+def test_of_two_timers_of_one_time_the_order_is_named(
+    operator: type[KeyedOperator], caplog: pytest.LogCaptureFixture
+) -> None:
+    run(operator, [0, 0])
     (told,) = said(caplog)
     assert "timers of one time fire in no order after a restart" in told
 
 
-@pytest.mark.parametrize(("rows", "count"), [([(1, 0), (0, 30)], 1), ([(1, 0), (0, 9)], 0), ([(0, 9), (1, 30)], 0)])
+@pytest.mark.parametrize(
+    ("rows", "watermark", "count"),
+    [
+        ([(1, 0), (0, 30)], 29, 1),
+        ([(1, 0), (0, 30)], 9, 0),
+        ([(1, 0), (0, 9)], 100, 0),
+        ([(0, 9), (1, 30)], 100, 0),
+    ],
+)
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_compiled_one_names_the_lines_that_it_may_be(
-    rows: list[tuple[int, int]], count: int, at_once: bool, caplog: pytest.LogCaptureFixture
+    rows: list[tuple[int, int]], watermark: int, count: int, at_once: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     pytest.importorskip("numba")
     with OperatorHarness(CompiledReminders, key_by="customer") as harness:
@@ -138,6 +195,7 @@ def test_a_compiled_one_names_the_lines_that_it_may_be(
         times = [time for _, time in rows]
         for part in [slice(None)] if at_once else [slice(0, 1), slice(1, 2)]:
             harness.process(records[part], timestamps=times[part])
+        harness.watermark(watermark)
         harness.watermark(100)
     told = said(caplog)
     assert len(told) == count

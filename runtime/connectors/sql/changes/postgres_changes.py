@@ -47,6 +47,7 @@ class PostgresChanges(Source):
     """
 
     bounded = False
+    _how_to_bound = ""
     gives_changes = True
 
     def __init__(

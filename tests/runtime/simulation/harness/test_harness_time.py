@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from understudy import Collector, EndlessTimers, KeyedOperator, KeyedTimer, OutputTag, ReadOnlyState, ValueState
+from understudy import Collector, EndlessTimers, KeyedOperator, KeyedTimer, OutputTag, ReadOnlyState, Ttl, ValueState
 from understudy.actors.errors import UserCodeError
 from understudy.actors.flow.elements import END_OF_TIME
 from understudy.actors.operators import Map
@@ -361,6 +362,31 @@ class Reminding(KeyedOperator):
         out.collect(timer.domain)
 
 
+class Forwarding(Reminding):
+    def process(self, kind: str, out: Any) -> None:
+        super().process(kind, out)
+        out.collect(kind)
+
+
+class Expiring(Reminding):
+    """Has state that goes by the clock, too."""
+
+    seen = ValueState(int, ttl=Ttl(minutes=1))
+
+
+class Sleeping(Reminding):
+    async def process(self, kind: str, out: Any) -> None:  # type: ignore[override]
+        if kind == "event":
+            self.timers.at_event_time(10)
+        else:
+            await asyncio.sleep(1)
+
+
+class HeldBack(Reminding):
+    def on_idle(self, out: Any) -> float | None:
+        return 100
+
+
 class TestTheOtherTime:
     """Time that passes fires no timer of event time, and whoever expects it sees an empty output."""
 
@@ -388,3 +414,25 @@ class TestTheOtherTime:
             if watermark is not None:
                 harness.watermark(watermark)
             harness.advance(100)
+
+    @pytest.mark.parametrize("kind", ["ttl", "coroutine", "on_idle"])
+    def test_not_where_something_else_goes_by_the_clock(self, kind: str) -> None:
+        chain: Any = {
+            "ttl": Expiring,
+            "coroutine": Sleeping,
+            "on_idle": HeldBack,
+        }[kind]
+        keys: Any = {"key_by": lambda _: "key"}
+        with OperatorHarness(chain, **keys) as harness, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            harness.process(["event"])
+            if kind == "coroutine":
+                harness.process(["sleep"])
+            harness.advance(60_001)
+
+    def test_once_for_all_operators_of_a_chain(self) -> None:
+        with OperatorHarness([Forwarding, Forwarding], key_by=str) as harness:
+            harness.process(["event"])
+            with pytest.warns(RuntimeWarning, match=r"'forwarding-1' and 'forwarding-2' 2 timers .* wait") as at:
+                harness.advance(100)
+            assert len(at) == 1

@@ -10,7 +10,7 @@ import pytest
 from understudy import Operator, OperatorListState, StreamEnvironment, TwoPhaseCommitSink
 from understudy.messages import CheckpointConfig, CheckpointId
 from understudy.runtime.oracles import exactly_once
-from understudy.runtime.simulation.trials.causes import _of_lists
+from understudy.runtime.simulation.trials.held_by import advice_on_lists
 from understudy.runtime.simulation.trials.job_trial import JobTrial
 from understudy.runtime.simulation.trials.trial_faults import DECK, TrialFaults
 from understudy.runtime.simulation.world.faults import KillAtCheckpoint, KillProcess, SlowStorage
@@ -143,5 +143,5 @@ def test_no_checkpoint_is_so_slow_that_it_expires() -> None:
 
 
 def test_a_list_of_ours_is_not_named_as_what_an_attribute_is_made_of() -> None:
-    assert _of_lists(Dropped()) == ""
-    assert "'staged' ('split')" in _of_lists(Cleared())
+    assert advice_on_lists(Dropped()) == ""
+    assert "'staged' ('split')" in advice_on_lists(Cleared())
