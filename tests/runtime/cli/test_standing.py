@@ -16,7 +16,8 @@ import pytest
 
 from tests.free_port import free_port
 from understudy import FileSink, InletClosed, JobFailed, StandaloneCluster, StreamEnvironment, asgi_app
-from understudy.messages import JobStatus
+from understudy.messages import JobStatus, JobSummary
+from understudy.runtime.clusters.remote_errors import NoAnswer
 from understudy.runtime.hosts.standing_process import ProcessState, running_processes
 from understudy.runtime.web.server import WebServer
 from understudy.state import CheckpointStorage
@@ -356,6 +357,24 @@ def test_a_job_that_gets_no_slot_says_what_is_missing_and_what_to_do(yard: Yard)
             cluster.submit(env, "waiting").wait(WAIT_S)
     assert "no TaskManager process is here: start one with `understudy taskmanager`" in str(failed.value)
     assert str(failed.value).count("NoResourceAvailable") == 1
+
+
+class SilentAboutJobs(StandaloneCluster):
+    """Its JobManager takes jobs, and does not say in time which there are."""
+
+    def jobs(self) -> tuple[JobSummary, ...]:
+        raise NoAnswer("ListJobs to the JobManager: no answer")
+
+
+def test_a_job_that_was_accepted_is_handed_out_whatever_becomes_of_advice_about_it(yard: Yard) -> None:
+    """An error would say that it was not: whoever submits again runs it twice."""
+    yard.start("jobmanager")
+    with SilentAboutJobs(yard.file) as cluster:
+        env = yard.environment()
+        env.from_collection([1]).collect(name="out")
+        job = cluster.submit(env, "numbers")
+        assert job.details().name == "numbers"
+        job.cancel()
 
 
 def test_a_client_with_other_releases_than_the_cluster_is_warned(
