@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import cloudpickle
 import pytest
 
 from tests.free_port import free_port
-from understudy import FileSink, InletClosed, JobFailed, StandaloneCluster, StreamEnvironment, asgi_app
+from understudy import FileSink, InletClosed, JobFailed, NotRunning, StandaloneCluster, StreamEnvironment, asgi_app
 from understudy.messages import JobStatus, JobSummary
 from understudy.runtime.clusters.remote_errors import NoAnswer
 from understudy.runtime.hosts.standing_process import ProcessState, running_processes
@@ -27,6 +28,7 @@ from understudy.state.keyring import is_sealed
 from ...prepared import Command, Prepared
 from ..clusters import jobs
 from ..clusters.jobs import (
+    Counting,
     Gate,
     Witness,
     counted,
@@ -346,6 +348,37 @@ def test_an_inlet_outlives_the_task_managers_of_its_job_and_not_the_job(yard: Ya
         witness.status(JobStatus.CANCELED)
         with pytest.raises(InletClosed, match=r"takes no more records: .*the job is canceled"):
             inlet.send(5).result(WAIT_S)
+
+
+def test_a_question_that_waits_outlives_the_task_manager_that_was_asked(yard: Yard) -> None:
+    """It gets no answer: the operator holds it back until its process is killed."""
+    yard.start("jobmanager")
+    yard.start("taskmanager")
+    gate, has_come = Gate(yard.folder), yard.folder / "has-come"
+
+    class Slow(Counting):
+        def on_receive(self, message: Any) -> Any:
+            has_come.touch()
+            while not gate.is_open:
+                time.sleep(0.01)
+            return "at last"
+
+    with yard.cluster() as cluster:
+        env = yard.environment()
+        counting(env, None, 100.0, Slow).collect(name="all")
+        job = cluster.submit(env, "asked")
+        witness = Witness(job)
+        pids = witness.pids(1)
+        job.ready().result(WAIT_S)
+        at_once = job.ask("count", message="seen", key=3, wait=False)
+        waiting = job.ask("count", message="seen", key=3, wait_ms=1000 * WAIT_S)
+        yard.until(has_come.exists, "a question that has come")
+        witness.kill(pids[0])
+        with pytest.raises(NotRunning, match=r"its TaskManager was lost before it answered: .*; ask again"):
+            at_once.result(WAIT_S)
+        gate.open()
+        assert waiting.result(WAIT_S) == "at last"
+        job.cancel().result(WAIT_S)
 
 
 def test_a_job_that_gets_no_slot_says_what_is_missing_and_what_to_do(yard: Yard) -> None:
