@@ -70,7 +70,7 @@ def check_sinks_apart(nodes: Sequence[StreamNode]) -> None:
             if problem := _unlike(other, node):
                 warn(
                     f"sinks {other.name!r} and {node.name!r} write into {sink.path}, {problem}: whoever reads all files "
-                    "of the folder gets both. Give each a folder of its own, or read files by their endings or names"
+                    "of the folder gets both. Give each a folder of its own, or read files by their names"
                 )
                 break
         others.append(node)

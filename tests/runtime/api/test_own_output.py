@@ -94,7 +94,9 @@ def test_sinks_of_one_folder_with_different_columns_are_warned_of(
             warnings.simplefilter("error")
             two_sinks(*sinks, "a", "b")
         return
-    said = f"the first the columns {first.replace(' ', ', ')}, and the second {second.replace(' ', ', ')}: whoever reads"
+    said = (
+        f"the first the columns {first.replace(' ', ', ')}, and the second {second.replace(' ', ', ')}: whoever reads"
+    )
     if format == "parquet":
         said = "the first the columns m, n, and the second n: whoever reads"
     with pytest.warns(UserWarning, match=said):
