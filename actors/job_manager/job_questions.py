@@ -25,9 +25,8 @@ from ...messages import (
     TaskManagerId,
 )
 from ...state import key_group, operator_index_of
-from ..ask_errors import ActorDead, AskTimeout, NotRunning, RemoteActorError, Unreachable
+from ..ask_errors import ActorDead, AskTimeout, InletIsOver, NoSuchVertex, NotRunning, RemoteActorError, Unreachable
 from ..context import ActorContext
-from ..errors import InletIsOver
 from ..jobs.execution import Execution
 from ..jobs.job_master import JobMaster
 from .job_lease import Lease
@@ -127,7 +126,9 @@ class JobQuestions:
         try:
             execution, worker = self._place_of(sent.inlet, subtask_of)
         except NotRunning as error:
-            raise (InletIsOver(str(error)) if error.is_over else error) from None
+            if error.is_over and not isinstance(error, NoSuchVertex):
+                raise InletIsOver(str(error)) from None
+            raise
         order = LeaderSessionMessage(self._session, PutIntoInlet(execution.attempt_id, sent))
         promise = self._context.promise()
 

@@ -69,8 +69,8 @@ def check_sinks_apart(nodes: Sequence[StreamNode]) -> None:
         for other in others:
             if problem := _unlike(other, node):
                 warn(
-                    f"sinks {other.name!r} and {node.name!r} write into {sink.path}, {problem}: whoever reads all files "
-                    "of the folder gets both. Give each a folder of its own, or read files by their names"
+                    f"sinks {other.name!r} and {node.name!r} write into {sink.path}, {problem}: whoever reads all "
+                    "files of the folder gets both. Give each a folder of its own, or read files by their names"
                 )
                 break
         others.append(node)

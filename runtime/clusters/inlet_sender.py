@@ -326,7 +326,8 @@ class InletSender(Actor):
             case NotRunning(is_over=False) | AskTimeout() | RemoteActorError(type_name=NotRunning.__name__):
                 self.trouble = _RESTARTING
             case _:
-                closed = InletClosed(f"inlet {self._inlet!r} takes no more records: {error}; {SEND_AGAIN}")
+                why = error.message if isinstance(error, RemoteActorError) else error
+                closed = InletClosed(f"inlet {self._inlet!r} takes no more records: {why}; {SEND_AGAIN}")
                 closed.__cause__ = error
                 self._close(closed)
 

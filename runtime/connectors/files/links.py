@@ -27,7 +27,7 @@ def leads_nowhere(error: OSError) -> bool:
 
 def named_once(fs: Any, names: Sequence[str]) -> list[str]:
     """Each file under one of these names, in their order: of those that lead to one file that without links, if there
-    is one, or else the first by its letters. What is left out is logged, once in this process.
+    is one, or else the first by its letters. The others are logged, once in this process.
     """
     if not isinstance(fs, LocalFileSystem):
         return list(names)

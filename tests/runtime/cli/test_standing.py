@@ -346,7 +346,9 @@ def test_an_inlet_outlives_the_task_managers_of_its_job_and_not_the_job(yard: Ya
         assert sent[-1].result(WAIT_S) == len(sent)
         job.cancel().result(WAIT_S)
         witness.status(JobStatus.CANCELED)
-        with pytest.raises(InletClosed, match=r"takes no more records: .*the job is canceled"):
+        with pytest.raises(
+            InletClosed, match=r"takes no more records: operator 'numbers': not running: .*the job is canceled"
+        ):
             inlet.send(5).result(WAIT_S)
 
 
