@@ -1,14 +1,15 @@
 """How an ask fails.
 
 ActorError
-└── AskFailed             the base of all of them; `address` is whom was asked
-    ├── AskTimeout        no answer in time; the actor may still be at it. Also a pykka.Timeout
-    ├── ActorDead         the actor stopped, was never there, or its system is shut down. Also a pykka.ActorDeadError
-    ├── Unreachable       its process cannot be reached, or the connection broke before the answer came
-    ├── RemoteActorError  its handler raised, in another process: what it raised, as text
-    ├── NotRunning        a stream operator that no task runs now: its job restarts, or is over
-    │   └── NoSuchVertex  the job has none of this name
-    └── KeyWanted         a stream operator that needs the key of the question, which has none
+├── AskFailed             the base of all others; `address` is whom was asked
+│   ├── AskTimeout        no answer in time; the actor may still be at it. Also a pykka.Timeout
+│   ├── ActorDead         the actor stopped, was never there, or its system is shut down. Also a pykka.ActorDeadError
+│   ├── Unreachable       its process cannot be reached, or the connection broke before the answer came
+│   ├── RemoteActorError  its handler raised, in another process: what it raised, as text
+│   ├── NotRunning        a stream operator that no task runs now: its job restarts, or is over
+│   │   └── NoSuchVertex  the job has none of this name
+│   └── KeyWanted         a stream operator that needs the key of the question, which has none
+└── InletIsOver           nothing can be sent into a job any more: it has ended, or is about to
 
 A handler of this process that raises fails the ask with that very exception.
 """
@@ -76,6 +77,10 @@ class NoSuchVertex(NotRunning):
     def __init__(self, wanted: str, job: str, known: str) -> None:
         super().__init__(wanted, f"job {job!r} has no such vertex or operator; it has {known}", is_over=True)
         self.args = (f"{wanted!r}: {self.why}",)
+
+
+class InletIsOver(ActorError):
+    """The job of an inlet has ended, or is about to. Other processes know it by name: they get that and its text."""
 
 
 class KeyWanted(AskFailed):

@@ -16,7 +16,6 @@ ActorError
 ├── InvalidJobGraph         a graph that cannot run, with the vertex or operator that is wrong
 ├── NoResourceAvailable     too few slots; says how many are needed and offered
 ├── UnknownJob              no job of this id was submitted here
-├── InletIsOver             nothing can be sent into a job any more: it has ended, or is about to
 ├── NotRestartable          a job cannot be started again where it ran; says why, and what to do
 ├── OutputInUse             a job would write where another one writes; says which, and what to do
 ├── CannotRestore           a job cannot be started from what was named: it is not there, or cannot be read
@@ -179,10 +178,6 @@ class InvalidJobGraph(ActorError, ValueError):
 
 class NoResourceAvailable(ActorError):
     """The cluster has too few slots for the job."""
-
-
-class InletIsOver(ActorError):
-    """The job of an inlet has ended, or is about to. Other processes know it by name: they get that and its text."""
 
 
 class UnknownJob(ActorError, LookupError):

@@ -26,10 +26,14 @@ def is_url(location: str) -> bool:
 
 
 def unwrapped(location: object) -> object:
-    """A path of pathlib as its text, all else as it is. Raises TypeError for one that was made of a URL."""
+    """A path of pathlib as its text, all else as it is. Raises TypeError for one that was made of a URL, and ValueError
+    for a text that no file system takes.
+    """
+    written = os.fspath(location) if isinstance(location, os.PathLike) else location
+    if isinstance(written, str) and "\0" in written:
+        raise ValueError(f"wanted a path or URL, found {location!r:.80}: it holds U+0000, the character NUL")
     if not isinstance(location, os.PathLike):
         return location
-    written = os.fspath(location)
     cut = _CUT_URL.match(written) if isinstance(written, str) else None
     if cut and cut[1] in available_protocols():
         raise TypeError(
@@ -40,7 +44,7 @@ def unwrapped(location: object) -> object:
 
 def absolute(location: object) -> str:
     """A path as all processes of this machine find it, wherever they work, and `~` as a folder; a URL as it is. Raises
-    TypeError for what is no AnyPath.
+    TypeError for what is no AnyPath, and ValueError as `unwrapped`.
     """
     location = unwrapped(location)
     if not isinstance(location, str):

@@ -222,7 +222,9 @@ class CheckpointCoordinator:
             return [*discarded, AckIgnored(ack.attempt_id, ack.checkpoint_id, result)]
         self.statistics.acknowledged(ack, self._now_ms)
         pending = self._pending[ack.checkpoint_id]
-        return [self._store(pending)] if pending.is_fully_acknowledged else []
+        if pending.is_fully_acknowledged:
+            return [self._store(pending)]
+        return [*self._tasks.expect(pending, ack.attempt_id)]
 
     def _store(self, pending: PendingCheckpoint) -> StoreMetadata:
         savepoints = self._requests.promised(pending)

@@ -29,6 +29,7 @@ class CheckpointTasks:
 
     def __init__(self, plan: CheckpointPlan) -> None:
         self._plan = plan
+        self._sources, self._expecting = frozenset(plan.trigger), frozenset(plan.expect)
         self._attempts: dict[SubtaskKey, ExecutionAttemptId] = {}
         self._running: set[ExecutionAttemptId] = set()
         self.places: dict[ExecutionAttemptId, str] = {}
@@ -83,9 +84,18 @@ class CheckpointTasks:
                 pending.job_id, attempt_id, pending.checkpoint_id, pending.timestamp_ms, stop, whole
             )
             yield Send(attempt_id, message)
-        for subtask in self._plan.expect:
-            attempt_id = self._attempts[subtask]
-            yield Send(attempt_id, ExpectBarrier(pending.job_id, attempt_id, pending.checkpoint_id))
+
+    def expect(self, pending: PendingCheckpoint, acknowledged: ExecutionAttemptId) -> Iterator[Send]:
+        """To those that keep records in flight, once the last of the sources has acknowledged, which this one may be:
+        a source may hold the barrier of a savepoint back for long, and go on giving records.
+        """
+        if not self._expecting or pending.attempts[acknowledged] not in self._sources:
+            return
+        if any(pending.is_waiting_for(each) for each, subtask in pending.attempts.items() if subtask in self._sources):
+            return
+        for attempt_id, subtask in pending.attempts.items():
+            if subtask in self._expecting and pending.is_waiting_for(attempt_id):
+                yield Send(attempt_id, ExpectBarrier(pending.job_id, attempt_id, pending.checkpoint_id))
 
     def switch_to_unaligned(self, pending: PendingCheckpoint) -> Iterator[Send]:
         """To the attempts that run and have not acknowledged."""

@@ -68,7 +68,7 @@ from .job_manager_settings import JobManagerSettings
 from .job_names import named, namesakes
 from .job_pointers import JobPointers
 from .job_programs import JobPrograms, NoPrograms
-from .job_questions import InletAnswered
+from .job_questions import InletAnswered, QuestionAnswered, QuestionFailed
 from .job_restarts import JobRestarts, RestartEvent
 from .launcher import Launcher
 from .managed_job import JobServices, ManagedJob, OfAJob, TimerDue
@@ -161,6 +161,8 @@ class JobManager(Actor):
                 self._on_job(job_id, message)
             case InletAnswered():
                 message.questions.answered(message)
+            case QuestionAnswered() | QuestionFailed():
+                message.hand_on()
             case ForJob(_, Deposed(error)):
                 log.warning("this JobManager leads no more, and stops: %s", error)
                 self.context.stop(self.context.self_ref)

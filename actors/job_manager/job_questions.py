@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pykka
@@ -24,9 +25,8 @@ from ...messages import (
     TaskManagerId,
 )
 from ...state import key_group, operator_index_of
-from ..ask_errors import ActorDead, AskTimeout, NotRunning, RemoteActorError, Unreachable
+from ..ask_errors import ActorDead, AskTimeout, InletIsOver, NoSuchVertex, NotRunning, RemoteActorError, Unreachable
 from ..context import ActorContext
-from ..errors import InletIsOver
 from ..jobs.execution import Execution
 from ..jobs.job_master import JobMaster
 from .job_lease import Lease
@@ -43,6 +43,31 @@ class InletAnswered:
     promise: pykka.Future[Any]
     answer: Any
     error: BaseException | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFailed:
+    """An operator that was asked has not answered, and will not."""
+
+    operator: str
+    promise: pykka.Future[Any]
+    error: BaseException
+
+    def hand_on(self) -> None:
+        """As NotRunning, where the task or its TaskManager is gone: it may be asked again."""
+        why = _why_gone(self.error, "ask again")
+        _fail(self.promise, self.error if why is None else NotRunning(self.operator, why))
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswered:
+    """An operator has answered."""
+
+    promise: pykka.Future[Any]
+    answer: Any
+
+    def hand_on(self) -> None:
+        self.promise.set(self.answer)
 
 
 class JobQuestions:
@@ -64,8 +89,10 @@ class JobQuestions:
         self._workers = workers
         self._told_status = told_status
 
-    def ask(self, question: AskOperator, timeout_ms: float) -> Any:
-        """The future of a running operator's answer; raises NotRunning."""
+    def ask(self, question: AskOperator, timeout_ms: float) -> pykka.Future[Any]:
+        """The future of a running operator's answer; raises NotRunning. It fails with NotRunning, too, if the task or
+        its TaskManager is gone before it answers.
+        """
 
         def subtask_of(parallelism: int, max_parallelism: int) -> SubtaskIndex:
             if not question.has_key:
@@ -75,7 +102,13 @@ class JobQuestions:
 
         execution, worker = self._place_of(question.operator, subtask_of)
         asked = LeaderSessionMessage(self._session, AskTask(execution.attempt_id, question))
-        return worker.ref.ask(asked, timeout_ms=timeout_ms)
+        promise = self._context.promise()
+        self._context.pipe_to_self(
+            worker.ref.ask(asked, timeout_ms=timeout_ms),
+            partial(QuestionAnswered, promise),
+            partial(QuestionFailed, question.operator, promise),
+        )
+        return promise
 
     def send(self, sent: SendToInlet, timeout_ms: float) -> pykka.Future[Any]:
         """The future of an inlet's answer; raises NotRunning, and InletIsOver of a job that is over.
@@ -93,7 +126,9 @@ class JobQuestions:
         try:
             execution, worker = self._place_of(sent.inlet, subtask_of)
         except NotRunning as error:
-            raise (InletIsOver(str(error)) if error.is_over else error) from None
+            if error.is_over and not isinstance(error, NoSuchVertex):
+                raise InletIsOver(str(error)) from None
+            raise
         order = LeaderSessionMessage(self._session, PutIntoInlet(execution.attempt_id, sent))
         promise = self._context.promise()
 
@@ -107,8 +142,8 @@ class JobQuestions:
     def answered(self, found: InletAnswered) -> None:
         """Hand an inlet's answer on, if it is still one of the job's."""
         execution, error = found.execution, found.error
-        if _is_lost(error):
-            error = NotRunning(execution.vertex_id, f"it was lost before it answered: {error}; send again")
+        if error is not None and (why := _why_unanswered(error)) is not None:
+            error = NotRunning(execution.vertex_id, why)
         is_current = self._master.graph.execution(execution.attempt_id) is execution
         slot = execution.slot
         is_here = slot is not None and self._workers.get(slot.task_manager_id) is found.worker
@@ -120,7 +155,7 @@ class JobQuestions:
         if error is None:
             found.promise.set(found.answer)
         else:
-            found.promise.set_exception((type(error), error, error.__traceback__))
+            _fail(found.promise, error)
 
     def _place_of(self, operator: str, subtask_of: Callable[[int, int], SubtaskIndex]) -> tuple[Execution, Worker]:
         """The running attempt with this operator, and where it is; raises NotRunning."""
@@ -134,9 +169,24 @@ class JobQuestions:
         return execution, worker
 
 
-def _is_lost(error: BaseException | None) -> bool:
-    """Whether a task that was asked has not answered, as it is gone, or its TaskManager."""
+def _why_unanswered(error: BaseException) -> str | None:
+    """Why an inlet has not said what became of records, which then are sent again; None: it has refused them."""
+    if isinstance(error, AskTimeout):
+        return f"it has not answered in time: {error.reason}; send again"
+    return _why_gone(error, "send again")
+
+
+def _why_gone(error: BaseException, advice: str) -> str | None:
+    """Why a task that was asked has not answered, if it is gone, or its TaskManager; else None. One in another process
+    says by its name and text what it raised.
+    """
     match error:
-        case ActorDead() | Unreachable() | AskTimeout() | RemoteActorError(type_name=NotRunning.__name__):
-            return True
-    return False
+        case RemoteActorError(type_name=NotRunning.__name__):
+            return error.message.partition("not running: ")[2] or error.message
+        case ActorDead() | Unreachable():
+            return f"its TaskManager was lost before it answered: {error.reason}; {advice}"
+    return None
+
+
+def _fail(promise: pykka.Future[Any], error: BaseException) -> None:
+    promise.set_exception((type(error), error, error.__traceback__))

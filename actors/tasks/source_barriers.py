@@ -19,7 +19,6 @@ from ...messages import CheckpointId
 from ..flow.elements import CheckpointBarrier
 from ..operators.source import Source
 from .operator_hooks import blame
-from .task_setup import DoneAside
 
 
 class SourceBarriers:
@@ -45,11 +44,8 @@ class SourceBarriers:
         self._waiting = deque(each for each in self._waiting if each.checkpoint_id != checkpoint_id)
         self._take_waiting()
 
-    def done_aside(self, done: DoneAside) -> None:
-        """Something that the source has had done; it may have read enough by that."""
-        assert self._source is not None, "only a source has something done aside"
-        with blame(self._source):
-            done.then(done.outcome)
+    def look_again(self) -> None:
+        """The source may have read enough meanwhile."""
         self._take_waiting()
 
     def _take_waiting(self) -> None:

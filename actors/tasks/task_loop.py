@@ -185,7 +185,11 @@ class TaskLoop:
             self._hold(None)
 
     def done_aside(self, done: DoneAside) -> None:
-        self._barriers.done_aside(done)
+        """Something that the source has had done; it may have read enough by that for a barrier that waits."""
+        assert self.source is not None, "only a source has something done aside"
+        with blame(self.source):
+            done.then(done.outcome)
+        self._barriers.look_again()
 
     def progress(self) -> Progress:
         """For a snapshot that is taken now."""
@@ -233,8 +237,8 @@ class TaskLoop:
         return self._has_fired
 
     def _fire(self) -> bool:
-        """A part of what a watermark has made due; but first what there is to do for a checkpoint. Nothing fires behind
-        the barrier of a stop. Whether there was anything to do.
+        """Do something for a checkpoint, or fire a part of what a watermark has made due, but nothing behind a stop's
+        barrier; whether there was any.
         """
         event = self._parts.gate.next_checkpoint()
         if event is not None:
@@ -248,9 +252,7 @@ class TaskLoop:
         return True
 
     def _rest(self) -> None:
-        """There is nothing to take: let operators emit what they hold back, send all, and settle how long to idle at
-        most.
-        """
+        """There is nothing to take: let operators emit what they hold back, send all, and settle how long to idle."""
         parts = self._parts
         may_fire = self._polls or (self._held_by is None and parts.chain.is_draining)
         delays = [parts.chain.idle(), self._due_ms if may_fire else None]
@@ -366,9 +368,7 @@ class TaskLoop:
             self._end_of_data()
 
     def _turn(self) -> bool:
-        """Of a loop: send a part of the round, or a mark on; but first what there is to do for a checkpoint. Whether
-        there was anything to do.
-        """
+        """Of a loop: do what there is to do for a checkpoint, or send a part of the round; whether there was any."""
         turns = self._turns
         if turns.has_mark:
             if not turns.may_pass:

@@ -61,9 +61,9 @@ def path(name: str, value: Any) -> str:
     """A path, of pathlib too, or a URL: its text."""
     try:
         written = unwrapped(value)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise InvalidSetting(f"{name}: {error}") from None
-    if not isinstance(written, str) or not written.strip() or "\0" in written:
+    if not isinstance(written, str) or not written.strip():
         raise InvalidSetting(f"{name}: wanted a path or URL, found {value!r:.80}")
     return written
 

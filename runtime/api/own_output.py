@@ -48,11 +48,11 @@ def check_own_output(nodes: Sequence[StreamNode]) -> None:
 
 
 def check_sinks_apart(nodes: Sequence[StreamNode]) -> None:
-    """Raises InvalidProgram, naming both sinks and the folder: files would be called alike, or nobody could read the
-    folder as a whole. What both write in one format, of the same columns, is their union.
+    """Raises InvalidProgram where the files of two sinks would be called alike, and warns where they differ, naming
+    both sinks and the folder. What both write in one format, of the same columns, is their union.
     """
     seen: dict[tuple[str, str], str] = {}
-    first_in: dict[str, StreamNode] = {}
+    sinks_of: dict[str, list[StreamNode]] = {}
     for node in nodes:
         sink = node.operator
         if not isinstance(sink, FileSink) or not sink.path:
@@ -65,12 +65,15 @@ def check_sinks_apart(nodes: Sequence[StreamNode]) -> None:
                 "which say of a uid, or else of the sink's name, its ASCII letters and digits alone: give one of them "
                 "another uid, or a folder of its own"
             )
-        other = first_in.setdefault(folder, node)
-        if problem := _unlike(other, node):
-            raise InvalidProgram(
-                f"sinks {other.name!r} and {node.name!r} write into {sink.path}, {problem}: who reads the folder would "
-                "get both. Give each a folder of its own"
-            )
+        others = sinks_of.setdefault(folder, [])
+        for other in others:
+            if problem := _unlike(other, node):
+                warn(
+                    f"sinks {other.name!r} and {node.name!r} write into {sink.path}, {problem}: whoever reads all "
+                    "files of the folder gets both. Give each a folder of its own, or read files by their names"
+                )
+                break
+        others.append(node)
 
 
 def _unlike(first: StreamNode, second: StreamNode) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ ADDRESS_VARIABLE, KEY_FILE_VARIABLE = "UNDERSTUDY_JOBMANAGER", "UNDERSTUDY_KEY_F
 SECONDS = click.FloatRange(0.001, 31_536_000)
 SEARCH_SECONDS = 5.0
 """How long each of several JobManagers has to say which jobs it has."""
+_MOST_ASKED_AT_ONCE = 64
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,13 +124,20 @@ def _note_namesakes(jobs: Sequence[JobSummary], wanted: str, found: JobSummary) 
 
 
 def jobs_here(but: Announcement) -> list[tuple[Announcement, JobSummary]]:
-    """All jobs of the other JobManagers of this user that run on this machine and answer within SEARCH_SECONDS."""
-    found: list[tuple[Announcement, JobSummary]] = []
-    for where in find_announcements().running:
-        if where.address != but.address:
-            with contextlib.suppress(RemoteError, click.ClickException):
-                found += [(where, job) for job in _asked(where, SEARCH_SECONDS)]
-    return found
+    """All jobs of the other JobManagers of this user that run on this machine and answer. All together have
+    SEARCH_SECONDS, however many of them do not.
+    """
+    others = [where for where in find_announcements().running if where.address != but.address]
+    if not others:
+        return []
+
+    def asked(where: Announcement) -> list[tuple[Announcement, JobSummary]]:
+        with contextlib.suppress(RemoteError, click.ClickException):
+            return [(where, job) for job in _asked(where, SEARCH_SECONDS)]
+        return []
+
+    with ThreadPoolExecutor(_MOST_ASKED_AT_ONCE) as threads:
+        return [each for found in threads.map(asked, others) for each in found]
 
 
 def _jobs_of(where: Announcement, timeout: float | None) -> tuple[JobSummary, ...]:

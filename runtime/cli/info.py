@@ -24,8 +24,8 @@ from .program import load_program
 def info(spec: str, arguments: tuple[str, ...], name: str | None, as_json: bool, hosting: Hosting) -> None:
     """The plan of a program: vertices, operators, parallelism, states and edges.
 
-    Nothing runs, and no folder or system outside is asked: whether files, databases and brokers can be used is seen
-    when the program is run or submitted.
+    No operator runs. Sources are looked at as far as building the program does, such as the heads of files; sinks are
+    not: whether databases, brokers and folders can be used is seen when the program is run or submitted.
     """
     program = load_program(spec)
     with hosting.spark() as spark:

@@ -16,7 +16,7 @@ from typing import IO, Any
 import click
 from rich.console import Console
 
-from ...messages import FailureCause, JobDetails, JobStatus
+from ...messages import FailureCause, JobDetails, JobId, JobStatus
 from ...messages.counted import counted
 from ...messages.failures import raised, tell_line, tell_place
 from ..api.environment import StreamEnvironment
@@ -231,8 +231,9 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
             display.say(f"page at {cluster.web_url}")
         stop_call = f"`understudy stop {shlex.quote(options.name)}` in another terminal"
         translation = cluster.translate(env, options.name)
-        is_second = _tell_of_first(options.name, announcement, display)
-        job = cluster.submit_translated(translation, **options.submit, stop_call=stop_call, is_second=is_second)
+        is_owner = options.submit["resume"] is not None
+        others = () if is_owner else _tell_of_first(options.name, announcement, display)
+        job = cluster.submit_translated(translation, **options.submit, stop_call=stop_call, jobs_elsewhere=others)
         options.jobs.append(job)
         if not (options.quiet or options.as_json):
             click.echo(
@@ -256,15 +257,16 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
     return 0
 
 
-def _tell_of_first(name: str, own: Announcement, display: Display) -> bool:
-    """Whether a job of this name runs here already, in another process."""
-    others = [(where, job) for where, job in jobs_here(but=own) if job.name == name and not job.status.is_terminal]
+def _tell_of_first(name: str, own: Announcement, display: Display) -> tuple[JobId, ...]:
+    """Announce those of this name that run here already; returns all jobs that run here in other processes."""
+    others = [(where, job) for where, job in jobs_here(but=own) if not job.status.is_terminal]
     for where, job in others:
-        display.say(
-            f"job {name!r} runs now: {job.job_id} in process {where.pid}; `understudy list` shows it, and `understudy "
-            f"stop {job.job_id}` ends it with a savepoint. This run is a second job beside it"
-        )
-    return bool(others)
+        if job.name == name:
+            display.say(
+                f"job {name!r} runs now: {job.job_id} in process {where.pid}; `understudy list` shows it, and "
+                f"`understudy stop {job.job_id}` ends it with a savepoint. This run is a second job beside it"
+            )
+    return tuple(job.job_id for _, job in others)
 
 
 def _begin(job: JobHandle) -> str:

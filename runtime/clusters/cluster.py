@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -92,8 +92,7 @@ class Cluster(JobManagerSide, WebSide, AsContext):
 
     def start(self) -> Self:
         """Start the JobManager; entering the cluster as a context manager does it. Unless `recovery.mode` is standalone
-        it waits until this process leads, and goes on with the jobs of its predecessor. Raises InvalidProgram in a
-        TaskManager.
+        it waits until this process leads, and goes on with its predecessor's jobs. A TaskManager gets InvalidProgram.
         """
         if self._system is not None:
             raise RuntimeError("this cluster has been started already: make a new one")
@@ -107,9 +106,8 @@ class Cluster(JobManagerSide, WebSide, AsContext):
             self._lead.begin()
             system.start()
             self._start_job_manager(system)
-            self._reporters = MetricReporters(
-                as_text(self.settings.config), partial(self._snapshot, self._running()[1])
-            )
+            figures = partial(self._snapshot, self._running()[1])
+            self._reporters = MetricReporters(as_text(self.settings.config), figures)
             self._lead.publish(system.address, self._step_down)
             self._lead.inherited(self._take_over)
             self._web = self._serve_web()
@@ -269,10 +267,10 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         allow_non_restored_state: bool = False,
         resume: str | None = None,
         stop_call: str = STOP_CALL,
-        is_second: bool = False,
+        jobs_elsewhere: Collection[JobId] = (),
     ) -> JobHandle:
         """What `submit` does then: check the checkpoint directory, let operators check what they need, and start the
-        job. `stop_call`: how it is stopped with a savepoint, for texts. `is_second`: the same one is known to run.
+        job. `stop_call`: how to stop it with a savepoint, for texts. `jobs_elsewhere`: of other clusters, that run.
         """
         _, job_manager = self._running()
         if resume is not None:
@@ -307,8 +305,8 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         has_rivals = translation.warn(submitted, self._runs_on_this_machine(), self._submitted)
         handle = self._hold(translation, submitted, stop_call)
         handle._is_resumed = resume is not None
-        if resume is None and from_savepoint is None and not (has_rivals or is_second):
-            warn_of_earlier_checkpoints(graph, storage, self._submitted)
+        if resume is None and from_savepoint is None and not has_rivals:
+            warn_of_earlier_checkpoints(graph, storage, (*self._submitted, *jobs_elsewhere))
         self._queries.begin(translation.queries, handle)
         return handle
 
@@ -399,5 +397,4 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         return found
 
     def _launch(self, graph: JobGraph, program: StoredProgram) -> TaskManagerLaunch:
-        _, job_manager = self._running()
-        return launch_of(graph, program, self.settings, job_manager.address, self._curve)
+        return launch_of(graph, program, self.settings, self._running()[1].address, self._curve)

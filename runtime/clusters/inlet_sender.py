@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...actors.actor import Actor
-from ...actors.ask_errors import ActorDead, AskTimeout, NotRunning, RemoteActorError, Unreachable
+from ...actors.ask_errors import AskTimeout, NotRunning, RemoteActorError
 from ...actors.context import Ref
 from ...messages import InletAnswer, JobId, SendToInlet, SubtaskIndex
 from ..connectors import to_payload
@@ -322,14 +322,12 @@ class InletSender(Actor):
 
     def _failed(self, error: BaseException) -> None:
         """Whether it is worth another try, or the end."""
-        own = self._job_manager.address
         match error:
             case NotRunning(is_over=False) | AskTimeout() | RemoteActorError(type_name=NotRunning.__name__):
                 self.trouble = _RESTARTING
-            case ActorDead() | Unreachable() if error.address != own:
-                self.trouble = _RESTARTING  # the TaskManager's process is gone
             case _:
-                closed = InletClosed(f"inlet {self._inlet!r} takes no more records: {error}; {SEND_AGAIN}")
+                why = error.message if isinstance(error, RemoteActorError) else error
+                closed = InletClosed(f"inlet {self._inlet!r} takes no more records: {why}; {SEND_AGAIN}")
                 closed.__cause__ = error
                 self._close(closed)
 

@@ -82,7 +82,7 @@ def target_folder(path: AnyPath | None) -> str | None:
 def _text(name: str, path: AnyPath) -> str:
     try:
         written = unwrapped(path)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise InvalidSetting(f"{name}: {error}") from None
     if isinstance(written, Future):
         raise InvalidSetting(f"{name}: wanted a path, found the future of one: write `.result()`, or `await` it")

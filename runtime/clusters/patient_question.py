@@ -4,9 +4,9 @@
               ^                 '-> not running, and time is left -> a pause -.
               '---------------------------------------------------------------'
 
-Whoever spawned it asks it with an AskOperator; the answer is the operator's. Only NotRunning is worth another try, and
-the loss of the TaskManager that was asked: a question changes no state, so it may be put twice. It stops when it has
-answered.
+Whoever spawned it asks it with an AskOperator; the answer is the operator's. Only NotRunning is worth another try,
+which the JobManager says of the loss of a TaskManager, too: a question changes no state, so it may be put twice. It
+stops when it has answered.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import pykka
 
 from ...actors.actor import Actor
-from ...actors.ask_errors import ActorDead, AskTimeout, NotRunning, RemoteActorError, Unreachable
+from ...actors.ask_errors import AskTimeout, NotRunning, RemoteActorError
 from ...actors.context import Ref
 from ...messages import AskOperator
 
@@ -123,8 +123,6 @@ class PatientQuestion(Actor):
                 why = error.why
             case RemoteActorError(type_name=NotRunning.__name__):
                 why = error.message.partition("not running: ")[2] or error.message
-            case ActorDead() | Unreachable() if error.address != self._job_manager.address:
-                why = f"its TaskManager was lost before it answered: {error.reason}"
             case _:
                 return None
         is_over = isinstance(error, NotRunning) and error.is_over

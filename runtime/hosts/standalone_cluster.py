@@ -19,10 +19,10 @@ from collections.abc import Iterable, Mapping
 from typing import Self
 
 from ...actors.job_graph import slots_needed
-from ...messages import HostList, JobId, JobSubmitted, SubmitJob
+from ...messages import HostList, JobGraph, JobId, JobSubmitted, SubmitJob
 from ...messages.known_names import known_arguments
 from ...state import CheckpointStorage
-from ...state.file_locations import AnyPath
+from ...state.file_locations import AnyPath, is_url
 from ..api.checks import at_least
 from ..api.environment import StreamEnvironment
 from ..api.errors import ClusterTooSmall, InvalidProgram
@@ -36,7 +36,7 @@ from ..clusters.module_sources import with_sources
 from ..clusters.paths import savepoint_at
 from ..clusters.preload import warm_up_of
 from ..clusters.remote_cluster import expect
-from ..clusters.remote_errors import Refused
+from ..clusters.remote_errors import Refused, RemoteError
 from ..clusters.resuming import SAVEPOINT, to_be_resumed, warn_of_no_name
 from ..clusters.watch import Watch
 from .hosts_client import HostsClient
@@ -126,8 +126,7 @@ class StandaloneCluster(HostsClient):
                 programs.delete(stored)
             raise
         if resume is None and from_savepoint is None:
-            running = [job.job_id for job in self.jobs() if not job.status.is_terminal]
-            warn_of_earlier_checkpoints(graph, CheckpointStorage(graph.checkpoints.directory), running)
+            self._warn_of_earlier_checkpoints(graph)
         return handle
 
     submit_async = async_twin(submit)
@@ -171,6 +170,15 @@ class StandaloneCluster(HostsClient):
         handle.submitted = submitted
         self._handles.append(handle)
         return handle
+
+    def _warn_of_earlier_checkpoints(self, graph: JobGraph) -> None:
+        """The job was accepted: without an answer to which jobs run, this advice is left out, and no more."""
+        storage = CheckpointStorage(graph.checkpoints.directory)
+        if is_url(storage.location()):
+            return
+        with contextlib.suppress(RemoteError):
+            running = [job.job_id for job in self.jobs() if not job.status.is_terminal]
+            warn_of_earlier_checkpoints(graph, storage, running)
 
     def _client(self, job_id: JobId) -> Client:
         system, job_manager = self._reached()

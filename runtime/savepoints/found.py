@@ -48,8 +48,8 @@ class Leads:
 
 
 def readable_path(path: AnyPath) -> str:
-    """The same path or URL, wherever this process works. Raises NotASavepoint for one in a JobManager's memory, and
-    TypeError for what is no path.
+    """The same path or URL, wherever this process works. Raises NotASavepoint for one in a JobManager's memory and for
+    one that can be no path, as a URL in pathlib is none, and TypeError for what is neither a text nor of pathlib.
     """
     if isinstance(path, str) and path.startswith(HEAP_PATHS):
         raise NotASavepoint(
@@ -57,7 +57,13 @@ def readable_path(path: AnyPath) -> str:
             "it is kept in its JobManager's memory, and nobody else can read it: give the job a checkpoint_dir and "
             "take another one",
         )
-    whole = absolute(path)
+    try:
+        whole = absolute(path)
+    except (TypeError, ValueError) as error:
+        given: object = path
+        if not isinstance(given, str | os.PathLike):
+            raise
+        raise NotASavepoint(ascii(str(path)), str(error)) from None
     return whole.rstrip("/") if is_url(whole) else whole
 
 

@@ -6,7 +6,6 @@ folder without files: whoever takes a file for gone may read it again.
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -17,6 +16,7 @@ from typing import Any
 
 from fsspec.implementations.local import LocalFileSystem
 
+from .links import leads_nowhere, named_once
 from .locations import located
 
 _UNFINISHED = (".tmp", ".part", ".partial", ".filepart", ".crdownload", "._COPYING_")
@@ -40,10 +40,13 @@ class FoundFile:
 
 
 def look(url: str) -> list[FoundFile]:
-    """The files that a path, folder or glob names now, in no order. Raises what the file system does."""
+    """The files that a path, folder or glob names now, in no order; each once, though links may give it more names.
+    Raises what the file system does.
+    """
     fs, path = located(url)
     fs.invalidate_cache()
-    return [_found(entry) for entry in _entries(fs, path) if entry["type"] == "file"]
+    files = {entry["name"]: entry for entry in _entries(fs, path) if entry["type"] == "file"}
+    return [_found(files[name]) for name in named_once(fs, list(files))]
 
 
 def version_now(fs: Any, name: str) -> str | None:
@@ -95,13 +98,15 @@ def root_of(path: str) -> str:
 
 def followed(fs: Any, entry: Mapping[str, Any]) -> Mapping[str, Any]:
     """An entry of a folder; of a link that of the file or folder that it leads to, under the link's name. One that
-    leads nowhere stays a link, which is neither.
+    leads nowhere stays a link, which is neither. Raises what the file system does.
     """
     if not entry.get("islink"):
         return entry
     try:
         found: Mapping[str, Any] = fs.info(entry["name"])
-    except OSError:  # there is nothing, or it leads to itself
+    except OSError as error:
+        if not leads_nowhere(error):
+            raise
         return entry
     return found
 
@@ -114,8 +119,11 @@ def matching(fs: Any, pattern: str) -> list[Mapping[str, Any]]:
         return [followed(fs, entry) for entry in fs.glob(pattern, detail=True).values()]
     found = []
     for name in glob.iglob(pattern, include_hidden=True):
-        with contextlib.suppress(OSError):  # a link that leads nowhere, or a file that has gone
+        try:
             found.append(fs.info(name))
+        except OSError as error:  # or a file that has gone
+            if not leads_nowhere(error):
+                raise
     return found
 
 

@@ -32,6 +32,7 @@ from .file_readers import (
     ReadOptions,
     texts_kept,
 )
+from .links import named_once
 from .locations import barred_folder, located
 from .split_source import SplitSource
 
@@ -134,17 +135,26 @@ def find_files(url: str) -> tuple[AbstractFileSystem, list[str]]:
             f"{url}: user {os.getuid()} of this host may not look into {barred}: let that user read it, or correct the "
             "path"
         )
-    if fs.isdir(path):
-        entries = [followed(fs, each) for each in fs.ls(path, detail=True)]
-    else:
-        entries = matching(fs, path) if is_glob(path) else []
-        if not entries:
-            raise NoInput(
-                f"{url}: there is no such file, and no file matches it: correct the path, or write the "
-                "files before the stream is built"
-            )
+    try:
+        is_folder = fs.isdir(path)
+        if is_folder:
+            entries = [followed(fs, each) for each in fs.ls(path, detail=True)]
+        else:
+            entries = matching(fs, path) if is_glob(path) else []
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise NoInput(
+            f"{url}: {error.filename} cannot be looked at ({error.strerror or error}): see to that, or remove "
+            "it, so that no file is left out"
+        ) from error
+    if not entries and not is_folder:
+        raise NoInput(
+            f"{url}: there is no such file, and no file matches it: correct the path, or write the "
+            "files before the stream is built"
+        )
     shown = [each for each in entries if not each["name"].rstrip("/").rpartition("/")[2].startswith((".", "_"))]
-    files = sorted(each["name"] for each in shown if each["type"] == "file")
+    files = named_once(fs, sorted(each["name"] for each in shown if each["type"] == "file"))
     if not files:
         folders = f", only folders such as {shown[0]['name']}: name them by a glob" if shown else ""
         raise NoInput(f"{url}: wanted files, found none{folders}")

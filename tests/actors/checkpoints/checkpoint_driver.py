@@ -57,10 +57,12 @@ def subtask(task: str) -> SubtaskKey:
     return SubtaskKey(VertexId(task), SubtaskIndex(0))
 
 
-def make_plan(trigger: list[str], acknowledge: list[str], notify: list[str]) -> CheckpointPlan:
+def make_plan(
+    trigger: list[str], acknowledge: list[str], notify: list[str], expect: tuple[str, ...] = ()
+) -> CheckpointPlan:
     vertices = {VertexId(task): VertexShape(1, 128) for task in (*trigger, *acknowledge, *notify)}
     triggered, awaited, notified = (tuple(map(subtask, tasks)) for tasks in (trigger, acknowledge, notify))
-    return CheckpointPlan(triggered, awaited, notified, vertices)
+    return CheckpointPlan(triggered, awaited, notified, vertices, tuple(map(subtask, expect)))
 
 
 def state_named(name: str | None) -> SubtaskState | None:

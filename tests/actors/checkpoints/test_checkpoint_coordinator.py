@@ -33,9 +33,11 @@ from understudy.messages import (
     AbortReason,
     CheckpointAborted,
     CheckpointCompleted,
+    CheckpointConfig,
     CheckpointId,
     DeclineCheckpoint,
     ExecutionAttemptId,
+    ExpectBarrier,
     JobId,
     JobStatus,
     NotifyCheckpointAborted,
@@ -51,18 +53,36 @@ from understudy.messages import (
 from ..savepoint_requests import savepoint_now
 from .checkpoint_driver import (
     JOB,
+    Driver,
     ack,
     changed,
     decline,
     discarded,
     ignored,
     make_driver,
+    make_plan,
     of_type,
     published,
     sent,
     stored,
     subtask,
 )
+
+# ---------------------------------------------------------------------------------------------------- triggering
+
+
+def test_a_barrier_is_expected_when_the_last_source_has_passed_it() -> None:
+    """Until it comes, as many records are taken as there are: a source that holds it back may give a whole log."""
+    tasks = ["s", "t", "a"]
+    config = CheckpointConfig("file:///tmp", timeout_ms=10_000, max_concurrent=10)
+    driver = Driver(config, make_plan(["s", "t"], tasks, tasks, ("a",))).run_all()
+    assert not sent(ExpectBarrier, driver.tell(TriggerCheckpointNow(), ack("s", 1)))
+    expected = ExpectBarrier(JOB, ExecutionAttemptId("a"), CheckpointId(1))
+    assert sent(ExpectBarrier, driver.tell(ack("t", 1))) == [expected]
+    assert not sent(ExpectBarrier, driver.tell(ack("t", 1), ack("a", 1))), "a repeat, and its own"
+    driver.tell(TriggerCheckpointNow(), ack("a", 2))
+    assert not sent(ExpectBarrier, driver.tell(ack("s", 2), ack("t", 2))), "it has come"
+
 
 # ---------------------------------------------------------------------------------------------------- completion
 

@@ -38,3 +38,12 @@ def test_a_url_in_pathlib_is_refused_with_the_argument() -> None:
 def test_several_paths_are_told_what_to_write(found: Any) -> None:
     with pytest.raises(InvalidSetting, match=r"^path: wanted one path or URL, found .*a glob as in 'data/\*\.csv'"):
         StreamEnvironment().from_csv(found)
+
+
+def test_a_path_with_nul_is_refused_and_the_text_names_it() -> None:
+    with pytest.raises(InvalidSetting, match=r"^checkpoint_dir: .*it holds U\+0000"):
+        StreamEnvironment(checkpoint_dir="a\0b")
+    for use in (FileSink, StreamEnvironment().from_csv, StreamEnvironment().from_text):
+        for path in ("a\0b", Path("a\0b")):
+            with pytest.raises(ValueError, match=r"it holds U\+0000"):
+                use(path)

@@ -162,6 +162,7 @@ def test_the_same_command_goes_on_after_a_kill_and_is_refused_meanwhile(shell: S
     refused = shell("run", *command)
     assert refused.code == 1
     assert "job 'service' runs already, as job-" in refused.err
+    assert "a second job beside it" not in refused.err
     os.kill(run.process.pid, signal.SIGKILL)
     run.end()
     done = shell("run", *command)

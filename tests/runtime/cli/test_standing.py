@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import cloudpickle
 import pytest
 
 from tests.free_port import free_port
-from understudy import FileSink, InletClosed, JobFailed, StandaloneCluster, StreamEnvironment, asgi_app
-from understudy.messages import JobStatus
+from understudy import FileSink, InletClosed, JobFailed, NotRunning, StandaloneCluster, StreamEnvironment, asgi_app
+from understudy.messages import JobStatus, JobSummary
+from understudy.runtime.clusters.remote_errors import NoAnswer
 from understudy.runtime.hosts.standing_process import ProcessState, running_processes
 from understudy.runtime.web.server import WebServer
 from understudy.state import CheckpointStorage
@@ -26,6 +28,7 @@ from understudy.state.keyring import is_sealed
 from ...prepared import Command, Prepared
 from ..clusters import jobs
 from ..clusters.jobs import (
+    Counting,
     Gate,
     Witness,
     counted,
@@ -343,8 +346,41 @@ def test_an_inlet_outlives_the_task_managers_of_its_job_and_not_the_job(yard: Ya
         assert sent[-1].result(WAIT_S) == len(sent)
         job.cancel().result(WAIT_S)
         witness.status(JobStatus.CANCELED)
-        with pytest.raises(InletClosed, match=r"takes no more records: .*the job is canceled"):
+        with pytest.raises(
+            InletClosed, match=r"takes no more records: operator 'numbers': not running: .*the job is canceled"
+        ):
             inlet.send(5).result(WAIT_S)
+
+
+def test_a_question_that_waits_outlives_the_task_manager_that_was_asked(yard: Yard) -> None:
+    """It gets no answer: the operator holds it back until its process is killed."""
+    yard.start("jobmanager")
+    yard.start("taskmanager")
+    gate, has_come = Gate(yard.folder), yard.folder / "has-come"
+
+    class Slow(Counting):
+        def on_receive(self, message: Any) -> Any:
+            has_come.touch()
+            while not gate.is_open:
+                time.sleep(0.01)
+            return "at last"
+
+    with yard.cluster() as cluster:
+        env = yard.environment()
+        counting(env, None, 100.0, Slow).collect(name="all")
+        job = cluster.submit(env, "asked")
+        witness = Witness(job)
+        pids = witness.pids(1)
+        job.ready().result(WAIT_S)
+        at_once = job.ask("count", message="seen", key=3, wait=False)
+        waiting = job.ask("count", message="seen", key=3, wait_ms=1000 * WAIT_S)
+        yard.until(has_come.exists, "a question that has come")
+        witness.kill(pids[0])
+        with pytest.raises(NotRunning, match=r"its TaskManager was lost before it answered: .*; ask again"):
+            at_once.result(WAIT_S)
+        gate.open()
+        assert waiting.result(WAIT_S) == "at last"
+        job.cancel().result(WAIT_S)
 
 
 def test_a_job_that_gets_no_slot_says_what_is_missing_and_what_to_do(yard: Yard) -> None:
@@ -356,6 +392,24 @@ def test_a_job_that_gets_no_slot_says_what_is_missing_and_what_to_do(yard: Yard)
             cluster.submit(env, "waiting").wait(WAIT_S)
     assert "no TaskManager process is here: start one with `understudy taskmanager`" in str(failed.value)
     assert str(failed.value).count("NoResourceAvailable") == 1
+
+
+class SilentAboutJobs(StandaloneCluster):
+    """Its JobManager takes jobs, and does not say in time which there are."""
+
+    def jobs(self) -> tuple[JobSummary, ...]:
+        raise NoAnswer("ListJobs to the JobManager: no answer")
+
+
+def test_a_job_that_was_accepted_is_handed_out_whatever_becomes_of_advice_about_it(yard: Yard) -> None:
+    """An error would say that it was not: whoever submits again runs it twice."""
+    yard.start("jobmanager")
+    with SilentAboutJobs(yard.file) as cluster:
+        env = yard.environment()
+        env.from_collection([1]).collect(name="out")
+        job = cluster.submit(env, "numbers")
+        assert job.details().name == "numbers"
+        job.cancel()
 
 
 def test_a_client_with_other_releases_than_the_cluster_is_warned(

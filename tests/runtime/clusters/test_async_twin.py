@@ -11,6 +11,7 @@ import threading
 import warnings
 from contextlib import suppress
 from dataclasses import is_dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,8 @@ from understudy.runtime.clusters.async_twin import Blocking, async_twin, warn_of
 from understudy.runtime.clusters.job_future import JobFuture
 from understudy.runtime.system.future import ActorFuture
 from understudy.testing import SimulatedCluster
+
+from .jobs import Gate, hold
 
 
 class Counter(Blocking):
@@ -337,9 +340,10 @@ def test_a_result_that_is_waited_for_on_an_event_loop_says_to_await_it() -> None
     asyncio.run(main())
 
 
-def test_so_do_submit_and_the_results_of_a_job_that_runs_with_their_twins() -> None:
+def test_so_do_submit_and_the_results_of_a_job_that_runs_with_their_twins(tmp_path: Path) -> None:
     env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=100)
     env.from_collection([1]).collect(name="out")
+    hold(env, gate := Gate(tmp_path))
 
     async def main() -> None:
         async with LocalCluster(1) as cluster:
@@ -354,6 +358,7 @@ def test_so_do_submit_and_the_results_of_a_job_that_runs_with_their_twins() -> N
                 job.results("out")
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
+                gate.open()
                 await job
                 assert job.results("out") == [1]
                 job.details()

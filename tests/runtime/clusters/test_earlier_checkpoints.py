@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from understudy import LocalCluster, StreamEnvironment
+from understudy.messages import JobId
 
 from .jobs import eventually
 
@@ -78,3 +79,15 @@ def test_nor_of_jobs_of_the_same_cluster_nor_of_one_that_is_resumed(
     with LocalCluster(1) as cluster:
         cluster.submit(built(tmp_path), "one", resume="latest").cancel()
     assert warnings_of(caplog) == []
+
+
+def test_nor_of_one_that_runs_in_another_cluster_and_only_of_that_one(
+    left: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`understudy run` names all that run on this machine, whatever they are called."""
+    (of_left,) = left.glob("job-*")
+    with LocalCluster(1) as cluster:
+        for running in ("job-elsewhere", of_left.name):
+            translation = cluster.translate(built(left), "doubling")
+            cluster.submit_translated(translation, jobs_elsewhere=[JobId(running)]).cancel()
+            assert len(warnings_of(caplog)) == 1

@@ -198,8 +198,13 @@ def test_what_is_no_savepoint_is_said_to_be_none(tmp_path: Path) -> None:
         Savepoint.open("/nowhere")
     with pytest.raises(NotASavepoint, match="JobManager's memory"):
         Savepoint.open("jobmanager://savepoints/savepoint-1")
-    with pytest.raises(TypeError, match="pathlib makes one slash of two: write it as a text"):
-        Savepoint.open(Path("s3://bucket/savepoint-1"))
+    for look in (Savepoint.open, Savepoint.verify, Savepoint.new().write):
+        with pytest.raises(NotASavepoint, match="pathlib makes one slash of two: write it as a text"):
+            look(Path("s3://bucket/savepoint-1"))
+        with pytest.raises(NotASavepoint, match=r"it holds U\+0000"):
+            look("/tmp/a\0b")
+    with pytest.raises(TypeError, match="wanted a path or URL, found 5"):
+        Savepoint.open(5)  # type: ignore[arg-type]
     (job / "chk-3" / "_metadata").unlink()
     with pytest.raises(IncompleteSavepoint, match="never complete"):
         Savepoint.open(job / "chk-3")

@@ -40,7 +40,7 @@ from understudy.runtime.clusters.spark_launcher import SparkLauncher
 from understudy.runtime.clusters.task_manager_process import TaskManagerLaunch
 
 from ..clusters import jobs
-from ..clusters.jobs import Gate, hold
+from ..clusters.jobs import Gate, eventually, hold
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_run]
 
@@ -304,6 +304,7 @@ def test_spark_jobs_that_somebody_else_cancels_are_told_as_that(
         job = cluster.submit(env)
         job.ready().result(timeout=WAIT_S)
         spark.sparkContext.cancelAllJobs()
+        eventually(lambda: job.details().restarts == 1, "the loss of the cancelled TaskManager")
         gate.open()
         assert job.wait(timeout=WAIT_S).restarts == 1
         assert sorted(job.results("out")) == list(range(10_000))
