@@ -115,7 +115,7 @@ class Command(Started):
             reader.join(max(0.0, deadline - time.monotonic()))
         if any(reader.is_alive() for reader in readers):
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, _WHERE)
+                os.kill(self.pid, _WHERE)
             readers[1].join(_DUMPED_SECONDS)
             raise StillRuns(self.pid, timeout, "".join([*said[0], *said[1]]))
         self.wait(max(0.0, deadline - time.monotonic()))

@@ -77,7 +77,7 @@ def test_what_takes_too_long_is_ended(prepared: Prepared, tmp_path: Path) -> Non
 
 def test_one_that_does_not_end_says_where_it_is(prepared: Prepared, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
-        "import time\ndef waits():\n    time.sleep(1_000)\nprint('said', flush=True)\nwaits()\n"
+        "import time\ndef waits():\n    print('said', flush=True)\n    time.sleep(1_000)\nwaits()\n"
     )
     script = prepared.start(("script.py",), tmp_path, dict(os.environ), "script")
     assert script.stdout.readline() == "said\n"

@@ -262,11 +262,10 @@ def _timer(value: Any, state: StateEdit) -> tuple[int, Hashable]:
     match value:
         case int(time_ms) | (int(time_ms), _) if not isinstance(time_ms, bool) and -(2**63) <= time_ms < 2**63:
             return (time_ms, value[1] if isinstance(value, tuple) else NO_NAMESPACE)
-    where, wanted = (
-        f"{state.operator}.{state.name}",
-        "a time in ms since the epoch, within 64 bits, or (time, namespace)",
+    raise InvalidEdit(
+        f"{state.operator}.{state.name}: wanted a time in ms since the epoch, within 64 bits, or (time, namespace), "
+        f"found {value!r:.60}"
     )
-    raise InvalidEdit(f"{where}: wanted {wanted}, found {value!r:.60}")
 
 
 def _held(value: Any, key: Any, state: StateEdit) -> Any:
