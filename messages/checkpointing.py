@@ -30,8 +30,8 @@ class TriggerCheckpoint:
 
 @message
 class ExpectBarrier:
-    """JobManager -> TaskManager, for each subtask that keeps records in flight: all sources have passed the barrier of
-    this checkpoint, so that what comes before it is bounded by what is in channels.
+    """JobManager -> TaskManager, for each subtask that keeps records in flight: a checkpoint has been triggered. Of one
+    whose barrier sources may hold back (a savepoint, a stop): all of them have passed it.
 
     Until its barrier has come, take input even where as much is in flight as may be: so the barrier waits for none of
     it. Channels bound the input that is taken beyond that.

@@ -224,7 +224,7 @@ class CheckpointCoordinator:
         pending = self._pending[ack.checkpoint_id]
         if pending.is_fully_acknowledged:
             return [self._store(pending)]
-        return [*self._tasks.expect(pending, ack.attempt_id)]
+        return [*self._tasks.acknowledged(pending, ack.attempt_id)]
 
     def _store(self, pending: PendingCheckpoint) -> StoreMetadata:
         savepoints = self._requests.promised(pending)

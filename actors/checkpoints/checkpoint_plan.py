@@ -34,7 +34,7 @@ class CheckpointPlan:
     """They are notified of completion."""
     vertices: Mapping[VertexId, VertexShape]
     expect: tuple[SubtaskKey, ...] = ()
-    """They are notified when all sources have passed a checkpoint's barrier: they may take no input otherwise."""
+    """They are notified of a barrier that comes (`ExpectBarrier`): they may take no input otherwise."""
 
     @classmethod
     def of(cls, graph: JobGraph) -> CheckpointPlan:

@@ -74,25 +74,29 @@ class CheckpointTasks:
         self._running.discard(attempt_id)
 
     def trigger(self, pending: PendingCheckpoint) -> Iterator[Send]:
-        stop = pending.kind is CheckpointKind.STOP
-        whole = pending.kind in (CheckpointKind.SAVEPOINT, CheckpointKind.FINAL) or any(
-            request.is_full for request in pending.requests
-        )
+        stop, whole = _is_stop(pending), _is_whole(pending)
         for subtask in self._plan.trigger:
             attempt_id = self._attempts[subtask]
             message = TriggerCheckpoint(
                 pending.job_id, attempt_id, pending.checkpoint_id, pending.timestamp_ms, stop, whole
             )
             yield Send(attempt_id, message)
+        if not (stop or whole):
+            yield from self._expect(pending)
 
-    def expect(self, pending: PendingCheckpoint, acknowledged: ExecutionAttemptId) -> Iterator[Send]:
-        """To those that keep records in flight, once the last of the sources has acknowledged, which this one may be:
-        a source may hold the barrier of a savepoint back for long, and go on giving records.
+    def acknowledged(self, pending: PendingCheckpoint, by: ExecutionAttemptId) -> Iterator[Send]:
+        """One that all sources have passed now is expected: they may hold the barrier of a savepoint or a stop back for
+        long, and go on giving records.
         """
-        if not self._expecting or pending.attempts[acknowledged] not in self._sources:
+        if not (_is_stop(pending) or _is_whole(pending)) or pending.attempts[by] not in self._sources:
             return
-        if any(pending.is_waiting_for(each) for each, subtask in pending.attempts.items() if subtask in self._sources):
-            return
+        if not any(
+            pending.is_waiting_for(each) for each, subtask in pending.attempts.items() if subtask in self._sources
+        ):
+            yield from self._expect(pending)
+
+    def _expect(self, pending: PendingCheckpoint) -> Iterator[Send]:
+        """To those that keep records in flight."""
         for attempt_id, subtask in pending.attempts.items():
             if subtask in self._expecting and pending.is_waiting_for(attempt_id):
                 yield Send(attempt_id, ExpectBarrier(pending.job_id, attempt_id, pending.checkpoint_id))
@@ -134,3 +138,12 @@ def _listed(subtasks: list[SubtaskKey], what: str) -> str:
     named = ", ".join(f"{vertex_id}/{index}" for vertex_id, index in subtasks[:3])
     more = f" and {len(subtasks) - 3} more" if len(subtasks) > 3 else ""
     return f"{named}{more} {what}" if subtasks else ""
+
+
+def _is_stop(pending: PendingCheckpoint) -> bool:
+    return pending.kind is CheckpointKind.STOP
+
+
+def _is_whole(pending: PendingCheckpoint) -> bool:
+    is_kept = pending.kind in (CheckpointKind.SAVEPOINT, CheckpointKind.FINAL)
+    return is_kept or any(request.is_full for request in pending.requests)

@@ -71,17 +71,20 @@ from .checkpoint_driver import (
 # ---------------------------------------------------------------------------------------------------- triggering
 
 
-def test_a_barrier_is_expected_when_the_last_source_has_passed_it() -> None:
+def test_the_barrier_of_a_savepoint_is_expected_when_the_last_source_has_passed_it_and_others_at_once() -> None:
     """Until it comes, as many records are taken as there are: a source that holds it back may give a whole log."""
     tasks = ["s", "t", "a"]
     config = CheckpointConfig("file:///tmp", timeout_ms=10_000, max_concurrent=10)
     driver = Driver(config, make_plan(["s", "t"], tasks, tasks, ("a",))).run_all()
-    assert not sent(ExpectBarrier, driver.tell(TriggerCheckpointNow(), ack("s", 1)))
+    assert not sent(ExpectBarrier, driver.tell(savepoint_now("sp"), ack("s", 1)))
     expected = ExpectBarrier(JOB, ExecutionAttemptId("a"), CheckpointId(1))
     assert sent(ExpectBarrier, driver.tell(ack("t", 1))) == [expected]
     assert not sent(ExpectBarrier, driver.tell(ack("t", 1), ack("a", 1))), "a repeat, and its own"
-    driver.tell(TriggerCheckpointNow(), ack("a", 2))
+    driver.tell(savepoint_now("another"), ack("a", 2))
     assert not sent(ExpectBarrier, driver.tell(ack("s", 2), ack("t", 2))), "it has come"
+    expected = ExpectBarrier(JOB, ExecutionAttemptId("a"), CheckpointId(3))
+    assert sent(ExpectBarrier, driver.tell(TriggerCheckpointNow())) == [expected]
+    assert not sent(ExpectBarrier, driver.tell(ack("s", 3), ack("t", 3)))
 
 
 # ---------------------------------------------------------------------------------------------------- completion
