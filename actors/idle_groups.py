@@ -11,7 +11,7 @@ one of the several has ended before another was idle.
 
 from __future__ import annotations
 
-from ..messages import JobGraph, Partitioning, SubtaskIndex
+from ..messages import JobGraph, JobVertex, Partitioning, SubtaskIndex
 from .job_graph import SubtaskKey, in_edges, pointwise_producers, subtasks_of, topological_order, vertex_of
 
 
@@ -20,15 +20,21 @@ def idle_groups(graph: JobGraph) -> dict[SubtaskKey, int]:
     origins: dict[SubtaskKey, SubtaskKey] = {}
     """The one subtask that each is behind; itself where it says by itself that it is idle, or is behind several."""
     for vertex in topological_order(graph):
-        edges = [edge for edge in in_edges(graph, vertex.vertex_id) if not edge.feedback]
+        pointwise: list[JobVertex] = []
+        behind_all: set[SubtaskKey] = set()
+        for edge in in_edges(graph, vertex.vertex_id):
+            source = vertex_of(graph, edge.source)
+            if edge.feedback:
+                continue
+            if edge.partitioning is Partitioning.FORWARD:
+                pointwise.append(source)
+            else:
+                behind_all.update(origins[producer] for producer in subtasks_of(source))
         for subtask in subtasks_of(vertex):
-            found: set[SubtaskKey] = set()
-            for edge in edges:
-                source = vertex_of(graph, edge.source)
-                producers = range(source.parallelism)
-                if edge.partitioning is Partitioning.FORWARD:
-                    producers = pointwise_producers(source.parallelism, vertex.parallelism, subtask.subtask_index)
-                found.update(origins[SubtaskKey(edge.source, SubtaskIndex(index))] for index in producers)
+            found = set(behind_all)
+            for source in pointwise:
+                producers = pointwise_producers(source.parallelism, vertex.parallelism, subtask.subtask_index)
+                found.update(origins[SubtaskKey(source.vertex_id, SubtaskIndex(index))] for index in producers)
             origins[subtask] = found.pop() if len(found) == 1 and not vertex.says_idle else subtask
     numbers: dict[SubtaskKey, int] = {}
     return {subtask: numbers.setdefault(origin, len(numbers)) for subtask, origin in origins.items()}

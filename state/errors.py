@@ -400,6 +400,7 @@ class UnwritableRoot(StorageError):
 
     def __init__(self, path: str, cause: object, called: str = "checkpoint directory") -> None:
         super().__init__(path, f"the {called} cannot be written: {cause}")
+        self.cause = str(cause)
 
 
 class UnreachableRoot(StorageError):

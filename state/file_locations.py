@@ -12,6 +12,7 @@ from posixpath import isabs
 from typing import Any, TypeAlias
 
 from fsspec import AbstractFileSystem, available_protocols, filesystem, url_to_fs
+from fsspec.registry import known_implementations
 from fsspec.utils import get_protocol
 
 AnyPath: TypeAlias = str | os.PathLike[str]
@@ -74,3 +75,15 @@ def file_system_at(location: str) -> tuple[AbstractFileSystem, str]:
             )
     found: tuple[AbstractFileSystem, str] = url_to_fs(location)
     return found
+
+
+def why_unopened(location: str, error: ImportError | ValueError) -> str:
+    """What `file_system_at` has against a location, and what to do: which package is missing, if one is."""
+    known = known_implementations.get(protocol := protocol_of(location))
+    if known is None:
+        return f"fsspec knows no protocol {protocol!r}: write a local path, or a URL such as s3://bucket/folder"
+    if not isinstance(error, ImportError):
+        return str(error)
+    package = known["class"].partition(".")[0]
+    how = 'pip install "understudy[s3]"' if package == "s3fs" else error
+    return f"{protocol}:// needs the package {package}, which is not there: {how}"

@@ -81,14 +81,12 @@ class CheckpointTasks:
                 pending.job_id, attempt_id, pending.checkpoint_id, pending.timestamp_ms, stop, whole
             )
             yield Send(attempt_id, message)
-        if not (stop or whole):
+        if not _may_be_held_back(pending):
             yield from self._expect(pending)
 
     def acknowledged(self, pending: PendingCheckpoint, by: ExecutionAttemptId) -> Iterator[Send]:
-        """One that all sources have passed now is expected: they may hold the barrier of a savepoint or a stop back for
-        long, and go on giving records.
-        """
-        if not (_is_stop(pending) or _is_whole(pending)) or pending.attempts[by] not in self._sources:
+        """A checkpoint that sources may hold back is expected once all of them have passed it."""
+        if not _may_be_held_back(pending) or pending.attempts[by] not in self._sources:
             return
         if not any(
             pending.is_waiting_for(each) for each, subtask in pending.attempts.items() if subtask in self._sources
@@ -147,3 +145,8 @@ def _is_stop(pending: PendingCheckpoint) -> bool:
 def _is_whole(pending: PendingCheckpoint) -> bool:
     is_kept = pending.kind in (CheckpointKind.SAVEPOINT, CheckpointKind.FINAL)
     return is_kept or any(request.is_full for request in pending.requests)
+
+
+def _may_be_held_back(pending: PendingCheckpoint) -> bool:
+    """Whether sources may wait long before they pass its barrier, and give records meanwhile: a savepoint or stop."""
+    return _is_stop(pending) or _is_whole(pending)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ...messages import CheckpointId, FailureCause, FailureKind, JobGraph
 from ..job_graph import Region
+from .execution import Execution
 from .execution_graph import ExecutionGraph
 from .failure_history import FailureHistory
 from .job_effects import FailureKnown, ProcessEnded, Restart
@@ -110,6 +111,12 @@ class JobFailures:
         restart = None if planned is None else Restart(planned.delay_ms, checkpoint)
         news = [] if unsaid is None else self._make_known(region, FailureKnown(decisive, restart, self._repeated.count))
         return decisive if is_the_end else None, news
+
+    def explained_first(self, graph: ExecutionGraph) -> list[Execution]:
+        """All executions, in the order in which one cause makes them fail: first those of regions whose failure waits
+        for its explanation. The cause that explains them is no other failure in the next ones.
+        """
+        return sorted(graph.executions(), key=lambda each: graph.region_of(each.vertex_id) not in self._unsaid)
 
     def settle(self, graph: ExecutionGraph) -> list[FailureKnown]:
         """An attempt has ended. When it was the last one of its region, nobody is left who could explain more."""

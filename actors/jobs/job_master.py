@@ -293,10 +293,8 @@ class JobMaster:
         effects: Effects = [*self._roster.lose(event, self._wall_ms)]
         self._slots.lose(event.task_manager_id)
         cause = lost_task_manager(event.task_manager_id, event.reason)
-        hit = [each for each in self.graph.executions() if each.task_manager_id == event.task_manager_id]
-        # Regions whose channels broke before come first: what explains those is no other failure in the next ones.
-        for execution in sorted(hit, key=lambda each: self.graph.region_of(each.vertex_id) not in self._restarts):
-            if not execution.state.is_terminal:
+        for execution in self._failures.explained_first(self.graph):
+            if execution.task_manager_id == event.task_manager_id and not execution.state.is_terminal:
                 effects.extend(self._attempt_ended(execution, ExecutionState.FAILED, cause))
         return effects
 

@@ -168,7 +168,10 @@ class StreamGraph:
             )
         idle = [node.name for node in self.nodes if node.position not in reached]
         if idle:
-            warn(f"these operators reach no sink and will not run: {', '.join(idle)}")
+            warn(
+                f"these operators reach no sink and will not run: {', '.join(idle)}; end their stream with sink_to, "
+                "collect or print, or take them out"
+            )
         return [node for node in self.nodes if node.position in reached]
 
     def _describe(self) -> str:

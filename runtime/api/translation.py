@@ -115,6 +115,15 @@ class Translation:
             log.warning("job %r leaves the state of operators behind: %s", self.graph.name, left_behind)
         for note in submitted.restore_notes:
             log.warning("job %r goes on from a savepoint: %s", self.graph.name, note)
+        collected = ", ".join(repr(name) for name, sink in self.sinks.items() if isinstance(sink, CollectSink))
+        if collected and submitted.restored_from is not None:
+            log.warning(
+                "job %r goes on from checkpoint %d: what it collects as %s holds what it commits from there, and not "
+                "what was collected before; a FileSink, or an outlet, keeps what all runs commit",
+                self.graph.name,
+                submitted.restored_from.checkpoint_id,
+                collected,
+            )
         return warn_of_other_jobs(self.graph, self.sinks, submitted, jobs_here, on_this_machine=on_this_machine)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from ...actors.job_graph import slots_needed
-from ...state import CheckpointStorage
+from ...state import CheckpointStorage, UnwritableRoot
 from ..api.environment import StreamEnvironment
 from ..api.translation import translate
 from ..clusters.cluster import Cluster
@@ -116,5 +116,5 @@ def check_directory(called: str, url: str) -> None:
     """Raises ClickException for one of a kind that fsspec does not know, or cannot open here."""
     try:
         CheckpointStorage(url or ".")
-    except (ValueError, ImportError, OSError) as error:
-        raise click.ClickException(f"{called} {url!r} cannot be opened: {error}") from error
+    except UnwritableRoot as error:
+        raise click.ClickException(f"{called} {url!r} cannot be opened: {error.cause}") from error

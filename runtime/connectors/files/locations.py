@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fsspec.implementations.local import LocalFileSystem
-from fsspec.registry import known_implementations
 
-from ....state.file_locations import file_system_at, protocol_of
+from ....state.file_locations import file_system_at, protocol_of, why_unopened
 from ..errors import UnknownFileSystem
 
 _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "r2", "tos"})
@@ -41,16 +40,7 @@ def located(url: str) -> tuple[Any, str]:
     try:
         return file_system_at(url)
     except (ImportError, ValueError) as error:
-        known = known_implementations.get(protocol := protocol_of(url))
-        if known is None:
-            what = f"fsspec knows no protocol {protocol!r}: write a local path, or a URL such as s3://bucket/folder"
-        elif isinstance(error, ImportError):
-            package = known["class"].partition(".")[0]
-            how = 'pip install "understudy[s3]"' if package == "s3fs" else error
-            what = f"{protocol}:// needs the package {package}, which is not there: {how}"
-        else:
-            what = str(error)
-        raise UnknownFileSystem(f"{url}: {what}") from error
+        raise UnknownFileSystem(f"{url}: {why_unopened(url, error)}") from error
 
 
 def barred_folder(fs: Any, path: str) -> str:

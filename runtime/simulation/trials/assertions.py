@@ -367,7 +367,7 @@ def _wanted(output: Output, expected: Records | None, sink: str | None) -> Mappi
             raise Unfit(
                 "the job commits no output, so there is nothing to compare: give it some records. If it has some: does "
                 "a timer wait for time.time()? Simulated time is another one: take self.processing_time(). Does a sink "
-                "pass over what its commit raises?"
+                "pass over what its commit raises, or an operator over what its own code does (`except: pass`)?"
             )
         case None:
             return compared

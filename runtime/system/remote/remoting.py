@@ -106,7 +106,7 @@ class Remoting:
             future.try_fail(Unreachable(str(target), reason, is_refused=is_refused))
         if is_refused and not asked and peer not in self._refused_by and len(self._refused_by) < _MOST_REFUSALS:
             self._refused_by.add(peer)
-            logger.warning("%s refuses this process (%s): compare the key files of both", peer, reason)
+            logger.warning("%s refuses this process (%s): if it goes on, compare the key files of both", peer, reason)
         _say_lost(self._system.address, peer, reason, len(asked), buried)
         for target in [target for target in self._watches if target.base == peer]:
             self._watches.pop(target).end(f"unreachable: {reason}", may_be_there=True)

@@ -29,7 +29,7 @@ from .transport import Receiver
 _REFUSED: dict[int, str] = {
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: "it does not accept our key",
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "the handshake failed: is it of this cluster?",
-    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: "the handshake failed: is it of this cluster?",
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: "the handshake broke off: is it of this cluster, or has it just ended?",
 }
 _EVENTS = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | sum(_REFUSED)
 

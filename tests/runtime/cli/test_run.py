@@ -156,19 +156,20 @@ def test_a_second_run_says_first_that_the_job_runs_and_gives_no_advice_to_resume
 
 
 def test_the_same_command_goes_on_after_a_kill_and_is_refused_meanwhile(shell: Shell) -> None:
-    command = "job:build", "--name", "service", "--resume", "latest", "--", "6000", "1000"
-    run = shell.run(*command)
+    command = "job:build", "--name", "service", "--resume", "latest", "--"
+    endless, bounded = (*command, "", "1000"), (*command, "6000", "1000")
+    run = shell.run(*endless)
     run.until_checkpoints()
-    refused = shell("run", *command)
+    refused = shell("run", *endless)
     assert refused.code == 1
     assert "job 'service' runs already, as job-" in refused.err
     assert "a second job beside it" not in refused.err
     os.kill(run.process.pid, signal.SIGKILL)
     run.end()
-    done = shell("run", *command)
+    done = shell("run", *bounded)
     assert done.code == 0, done.err
     assert re.search(r"it goes on from checkpoint \d+ of job-", done.err)
-    again = shell("run", *command)
+    again = shell("run", *bounded)
     assert again.code == 1
     assert "has finished" in again.err
     shell.eventually_nothing_is_left()

@@ -158,6 +158,13 @@ def counted(count: int) -> Counts:
     return Counter((index % KEYS, index // KEYS + 1, index) for index in range(count))
 
 
+def assert_no_gap(found: Counts) -> None:
+    """That it is what `counting` puts out until it is stopped: of each key all numbers, up to some last one."""
+    last = Counter(key for key, _, _ in found)
+    assert len(last) == KEYS
+    assert found == Counter((key, n + 1, n * KEYS + key) for key, numbers in last.items() for n in range(numbers))
+
+
 def counts_of(records: list[dict[str, Any]]) -> Counts:
     return Counter((int(each["key"]), int(each["number"]), int(each["index"])) for each in records)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from understudy import JobCanceled, JobStatus, LocalCluster
+from understudy import JobCanceled, LocalCluster
 from understudy.actors.operators.collector import Collector
 from understudy.messages import TaskMetrics
 
-from .jobs import WAIT_S, Counting, Passing, Witness, counted, counting, counts_of, environment, eventually
+from .jobs import WAIT_S, Counting, Gate, Passing, Witness, counted, counting, counts_of, environment, eventually
 
 RECORD = "x" * 1000
 
@@ -68,13 +69,15 @@ class Patient(Counting):
         super().process_batch(batch, out)
 
 
-def test_checkpoints_complete_and_the_result_is_exact_under_back_pressure(shared_cluster: LocalCluster) -> None:
-    env = environment(batch_rows=20, buffer_timeout_ms=0)  # small batches stay small, each 10 ms of work
-    counting(env, 2000, None, Patient).collect(name="all")
+def test_checkpoints_complete_and_the_result_is_exact_under_back_pressure(
+    shared_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    env, gate = environment(batch_rows=20, buffer_timeout_ms=0), Gate(tmp_path)
+    counting(env, 2000, None, Patient, gate=gate).collect(name="all")  # small batches stay small, each 10 ms of work
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(2)
-    assert job.status is JobStatus.RUNNING
+    gate.open()
     job.wait(timeout=WAIT_S)
     assert counts_of(job.results("all")) == counted(2000)
 

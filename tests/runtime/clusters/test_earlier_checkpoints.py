@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from understudy import LocalCluster, StreamEnvironment
+from understudy import JobHandle, LocalCluster, StreamEnvironment
 from understudy.messages import JobId
 
 from .jobs import eventually
@@ -54,6 +54,29 @@ def test_the_log_says_what_it_could_go_on_from_and_how(left: Path, caplog: pytes
         assert job.restored_from is not None
         job.cancel()
         assert len(warnings_of(caplog)) == 1
+
+
+def test_a_job_that_goes_on_says_that_its_collect_holds_nothing_of_before(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its results began in the middle, and only the documentation said why."""
+
+    def submitted(cluster: LocalCluster) -> JobHandle:
+        env = StreamEnvironment(checkpoint_interval_ms=50, checkpoint_dir=str(tmp_path))
+        env.generate(lambda index: index, 10_000, records_per_second=1_000).collect(name="all numbers")
+        return cluster.submit(env, "collecting", resume="latest")
+
+    def said() -> list[str]:
+        return [each.getMessage() for each in caplog.records if "collects as" in each.getMessage()]
+
+    with LocalCluster(1) as cluster:
+        job = submitted(cluster)
+        eventually(lambda: job.details().completed_checkpoints > 0, "a checkpoint")
+        job.cancel()
+        assert said() == []
+        submitted(cluster).cancel()
+    (text,) = said()
+    assert re.match(r"job 'collecting' goes on from checkpoint \d+: what it collects as 'all numbers' holds what", text)
 
 
 def test_nothing_is_said_of_what_it_cannot_go_on_from(left: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,19 @@ from understudy.actors.operators.collector import Collector
 from understudy.runtime.clusters.job_errors import JobLost
 
 from .conftest import MARK, processes_of
-from .jobs import KEYS, WAIT_S, Counting, Mark, Witness, all_names, counting, counts_of, environment, eventually, kill
+from .jobs import (
+    WAIT_S,
+    Counting,
+    Mark,
+    Witness,
+    all_names,
+    assert_no_gap,
+    counting,
+    counts_of,
+    environment,
+    eventually,
+    kill,
+)
 
 pytestmark = pytest.mark.every_run
 
@@ -155,7 +166,7 @@ def test_a_stopped_job_takes_its_final_checkpoint_and_its_result_has_no_gap(shar
     witness.checkpoints(3)
     job.stop()
     assert job.wait(timeout=WAIT_S).status is JobStatus.FINISHED
-    assert_no_gap(job)
+    assert_no_gap(counts_of(job.results("all")))
 
 
 @pytest.mark.chaos
@@ -166,14 +177,7 @@ def test_a_job_that_is_killed_while_it_stops_has_no_gap_either(start_cluster: St
     job.stop()
     kill(pid)
     assert job.wait(timeout=WAIT_S).status is JobStatus.FINISHED
-    assert_no_gap(job)
-
-
-def assert_no_gap(job: JobHandle) -> None:
-    found = counts_of(job.results("all"))
-    last = Counter(key for key, _, _ in found)
-    assert len(last) == KEYS
-    assert found == Counter((key, n + 1, n * KEYS + key) for key, numbers in last.items() for n in range(numbers))
+    assert_no_gap(counts_of(job.results("all")))
 
 
 def test_canceling_a_finished_job_changes_nothing(shared_cluster: LocalCluster) -> None:
@@ -396,16 +400,22 @@ def test_a_job_that_fails_for_lost_processes_says_how_they_ended_and_leaves_none
         eventually(lambda pid=pid: not psutil.pid_exists(pid), f"the end of {pid}")
 
 
+def closed_behind(cluster: LocalCluster, folder: Path, order: Callable[[JobHandle], object]) -> JobHandle:
+    """A job whose cluster closes at once behind that order."""
+    with cluster:
+        env = environment(parallelism=1, checkpoint_dir=str(folder / "checkpoints"))
+        counting(env, None, 500.0).sink_to(FileSink(str(folder / "out"), "jsonl"), name="out")
+        job = cluster.submit(env)
+        job.ready().result(timeout=WAIT_S)
+        order(job)
+    return job
+
+
 def test_a_job_that_was_stopped_with_a_savepoint_finishes_before_its_cluster_closes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The savepoint is there a moment before the job's end."""
-    with LocalCluster(1) as cluster:
-        env = environment(parallelism=1, checkpoint_dir=str(tmp_path / "checkpoints"))
-        counting(env, None, 500.0).sink_to(FileSink(str(tmp_path / "out"), "jsonl"), name="out")
-        job = cluster.submit(env)
-        job.ready().result(timeout=WAIT_S)
-        job.stop_with_savepoint().result(timeout=WAIT_S)
+    job = closed_behind(LocalCluster(1), tmp_path, lambda job: job.stop_with_savepoint().result(timeout=WAIT_S))
     assert job.status is JobStatus.FINISHED
     assert "is canceled" not in caplog.text
 
@@ -414,12 +424,7 @@ def test_a_job_that_is_being_stopped_finishes_before_its_cluster_closes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It was canceled, with what had been acknowledged to it, and the log advised to stop it with a savepoint."""
-    with LocalCluster(1) as cluster:
-        env = environment(parallelism=1, checkpoint_dir=str(tmp_path / "checkpoints"))
-        counting(env, None, 500.0).sink_to(FileSink(str(tmp_path / "out"), "jsonl"), name="out")
-        job = cluster.submit(env)
-        job.ready().result(timeout=WAIT_S)
-        job.stop()
+    job = closed_behind(LocalCluster(1), tmp_path, lambda job: job.stop())
     if "is canceled" in caplog.text:  # on a busy machine closing does not wait for it long enough, and says so
         assert "it was being stopped: wait for its end behind job.stop(), with `await job`" in caplog.text
     else:

@@ -133,14 +133,16 @@ VERTICES = 40
 
 
 class Steps(KeyedOperator):
-    """Distances of vertices on a line: in each round one more is known. It marks that it has come to `middle`."""
+    """Distances of vertices on a line: in each round one more is known. It marks that it has come to `middle`, and
+    waits there for the gate, once.
+    """
 
     inputs = 2
     distance = ValueState(int)
     neighbour = ValueState(int)
 
-    def __init__(self, mark: Mark, middle: int) -> None:
-        self._mark, self._middle = mark, middle
+    def __init__(self, mark: Mark, gate: Gate, middle: int) -> None:
+        self._mark, self._gate, self._middle = mark, gate, middle
 
     def process(self, record: tuple[int, int], out: Any) -> None:
         self.distance.update(record[1])
@@ -151,19 +153,19 @@ class Steps(KeyedOperator):
 
     def on_timer(self, timer: Any, out: Any) -> None:
         time.sleep(0.02)  # so that there are checkpoints between rounds
-        if self.key >= self._middle:
-            self._mark.take()
+        if self.key >= self._middle and self._mark.take():
+            eventually(lambda: self._gate.is_open, "the test")
         if (to := self.neighbour.value()) is not None:
             out.collect((to, self.distance.value() + 1))
 
 
-def distances(env: StreamEnvironment, mark: Mark) -> None:
+def distances(env: StreamEnvironment, mark: Mark, gate: Gate) -> None:
     line = env.from_collection([(n, n + 1) for n in range(VERTICES - 1)], name="line")
     unknown = env.from_collection([(n, FAR) for n in range(VERTICES)], name="unknown")
     start = env.from_collection([(0, 0)], name="start")
 
     def step(changed: DataStream) -> DataStream:
-        return changed.key_by(0).connect(line.key_by(0)).process(Steps(mark, VERTICES // 3), name="steps")
+        return changed.key_by(0).connect(line.key_by(0)).process(Steps(mark, gate, VERTICES // 3), name="steps")
 
     def shorter(known: Any, new: Any) -> Any:
         return new if new[1] < known[1] else None
@@ -179,7 +181,7 @@ ALL_DISTANCES = [(0, FAR), *((n, n) for n in range(1, VERTICES))]
 @pytest.mark.chaos
 def test_a_delta_iteration_is_exact_when_a_task_manager_is_killed(shared_cluster: LocalCluster, tmp_path: Path) -> None:
     env, mark = environment(), Mark(tmp_path, "middle")
-    distances(env, mark)
+    distances(env, mark, Gate(tmp_path))
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.kill(mark.wait())
@@ -191,16 +193,18 @@ def test_a_delta_iteration_is_exact_when_a_task_manager_is_killed(shared_cluster
 def test_a_delta_iteration_goes_on_from_a_savepoint_in_another_parallelism(
     start_cluster: StartCluster, tmp_path: Path, before: int, after: int
 ) -> None:
-    mark, cluster = Mark(tmp_path, "middle"), start_cluster(2)
+    mark, gate, cluster = Mark(tmp_path, "middle"), Gate(tmp_path), start_cluster(2)
 
     def built(parallelism: int) -> StreamEnvironment:
         env = environment(parallelism=parallelism, checkpoint_dir=str(tmp_path / "checkpoints"))
-        distances(env, mark)
+        distances(env, mark, gate)
         return env
 
     job = cluster.submit(built(before))
     mark.wait()
-    path = job.stop_with_savepoint("now").result(timeout=WAIT_S)
+    savepoint = job.stop_with_savepoint("now")
+    gate.open()
+    path = savepoint.result(timeout=WAIT_S)
     job.wait(timeout=WAIT_S)
     assert job.results("all") == []
     later = cluster.submit(built(after), from_savepoint=path)

@@ -17,7 +17,7 @@ from understudy.messages import CheckpointCompleted
 from understudy.state import CheckpointStorage
 from understudy.state.checkpoints.checkpoint_metadata import decode_metadata
 
-from .jobs import WAIT_S, Witness, environment
+from .jobs import WAIT_S, Gate, Witness, environment, hold
 
 KEYS, ROWS, BATCH_ROWS = 20, 6_000, 20
 
@@ -50,6 +50,7 @@ def test_a_job_that_is_killed_with_partials_in_flight_is_exact(shared_cluster: L
     made = env.generate(rows, ROWS, schema=rows(0, 1).schema, records_per_second=1_000)
     totals = made.key_by("key").aggregate("updates", count=Count(), sum=Sum("value"))
     totals.process(Slow()).collect(name="all")
+    hold(env, gate := Gate(tmp_path))
     job = shared_cluster.submit(env)
     witness = Witness(job)
 
@@ -59,6 +60,7 @@ def test_a_job_that_is_killed_with_partials_in_flight_is_exact(shared_cluster: L
 
     witness.wait(lambda: any(map(has_in_flight, witness.of(CheckpointCompleted))), "partials in flight")
     witness.kill(witness.pids(2)[1])
+    gate.open()
     assert job.wait(timeout=WAIT_S).restarts == 1
     last = {row["key"]: row for row in sorted(job.results("all"), key=lambda row: row["count"])}
     ids = np.arange(ROWS)

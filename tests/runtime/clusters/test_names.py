@@ -45,7 +45,7 @@ def test_a_job_runs_whatever_it_and_its_operators_are_called(name: str, tmp_path
     assert sorted(tuple(json.loads(line).values()) for line in lines) == wanted
     assert sorted(map(tuple, followed)) == wanted
     assert details.restarts == 0
-    assert details.completed_checkpoints > 1
+    assert details.completed_checkpoints > 0
 
 
 def test_a_job_that_is_resumed_without_a_name_of_its_own_is_told_of(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointCompleted
 from understudy.runtime.clusters.job_errors import JobCanceled, SavepointFailed
 
-from .jobs import KEYS, Counting, Witness, counted, counting, counts_of, environment, kill
+from .jobs import KEYS, Counting, Witness, assert_no_gap, counted, counting, counts_of, environment, kill
 
 StartCluster = Callable[..., LocalCluster]
 WAIT_S = 120
@@ -38,12 +38,6 @@ def numbered(job: JobHandle) -> tuple[Counter[tuple[int, int, int]], int]:
     found = counts_of(job.results("all"))
     said = found.pop((-1, 0, 0), 0)
     return found, said
-
-
-def assert_no_gap(found: Counter[tuple[int, int, int]]) -> None:
-    last = Counter(key for key, _, _ in found)
-    assert len(last) == KEYS
-    assert found == Counter((key, n + 1, n * KEYS + key) for key, numbers in last.items() for n in range(numbers))
 
 
 def test_a_job_that_is_stopped_with_a_savepoint_finishes_without_ending_its_data(shared_cluster: LocalCluster) -> None:

@@ -37,6 +37,8 @@ folder = sys.argv[1]
 spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 env = StreamEnvironment(checkpoint_interval_ms=100, checkpoint_dir=f"{folder}/checkpoints")
 numbers = env.generate(lambda index: index, 3000, records_per_second=600, name="numbers")
+gate = env.generate(lambda index: index, 0 if "last" in sys.argv else None, records_per_second=1, name="gate")
+gate.collect(name="held")
 numbers.key_by(lambda index: index % 8).process(Counting, name="count").sink_to(FileSink(f"{folder}/out", "jsonl"))
 with SparkCluster(spark, task_managers=2) as cluster:
     job = cluster.submit(env, "counts", resume="latest")
@@ -69,23 +71,23 @@ def test_nothing_is_left_of_a_killed_driver_and_the_next_one_is_exact(tmp_path: 
     script, log = tmp_path / "script.py", tmp_path / "log"
     script.write_text(SCRIPT)
 
-    def start() -> subprocess.Popen[str]:
+    def start(which: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, str(script), str(tmp_path)],
+            [sys.executable, str(script), str(tmp_path), which],
             stdout=subprocess.PIPE,
             stderr=log.open("a"),
             text=True,
             env=os.environ | {MARK: mark},
         )
 
-    first = start()
+    first = start("not yet")
     assert first.stdout is not None
     assert any(line.startswith("CheckpointCompleted") for line in first.stdout), log.read_text()
     assert len(marked(mark)) >= 3, "the script, its JVM and Spark's Python workers"
     first.kill()
     first.communicate()
     eventually(lambda: marked(mark) == [], lambda: f"the end of {marked(mark)}")
-    second = start()
+    second = start("last")
     said, _ = second.communicate(timeout=PATIENCE_SECONDS)
     assert second.returncode == 0, log.read_text()
     assert int(said.splitlines()[0].removeprefix("from ")) > 0
