@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Self
 
-from .async_twin import Blocking, async_twin
+from .async_twin import Blocking, async_twin, warn_of_event_loop
 from .not_called import NotCalled
 
 _closing_error: ContextVar[type[BaseException] | None] = ContextVar("closing_error", default=None)
@@ -28,6 +28,7 @@ class AsContext(Blocking, metaclass=NotCalled):
     close_async = async_twin(close)
 
     def __enter__(self) -> Self:
+        warn_of_event_loop("a cluster's `with`, at its start and its end,", "`async with`")
         return self.start()
 
     def __exit__(self, *_: object) -> None:

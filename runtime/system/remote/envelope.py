@@ -45,6 +45,8 @@ class AskRaised:
     type_name: str
     text: str
     traceback_text: str
+    raised_by: str = ""
+    """The address of whose handler it was, if that is not the one that was asked, but one that it has asked itself."""
 
 
 @message

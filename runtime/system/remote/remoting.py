@@ -123,10 +123,10 @@ class Remoting:
                 self._settle(correlation_id, lambda _, future: _take_answer(payload, future))
             case AskRefused(correlation_id, reason):
                 self._settle(correlation_id, lambda address, future: future.try_fail(ActorDead(address, reason)))
-            case AskRaised(correlation_id, type_name, text, trace):
+            case AskRaised(correlation_id, type_name, text, trace, raised_by):
                 self._settle(
                     correlation_id,
-                    lambda address, future: future.try_fail(RemoteActorError(address, type_name, text, trace)),
+                    lambda asked, future: future.try_fail(RemoteActorError(raised_by or asked, type_name, text, trace)),
                 )
             case WatchActor():
                 self._on_watch(said)
@@ -276,5 +276,8 @@ def _say_lost(address: str, peer: str, reason: str, answers: int, letters: int) 
 
 
 def _raised(asked: Envelope, error: BaseException) -> AskRaised:
+    """An error that has come from another process already stays what it was there."""
+    if isinstance(error, RemoteActorError):
+        return AskRaised(asked.correlation_id, error.type_name, error.message, error.traceback_text, error.address)
     trace = chained_traceback_text(error)
     return AskRaised(asked.correlation_id, type(error).__name__, str(error)[:_MAX_TEXT], trace[-_MAX_TEXT:])

@@ -16,7 +16,17 @@ import cloudpickle
 import pytest
 
 from tests.free_port import free_port
-from understudy import FileSink, InletClosed, JobFailed, NotRunning, StandaloneCluster, StreamEnvironment, asgi_app
+from understudy import (
+    FileSink,
+    InletClosed,
+    JobFailed,
+    KeyWanted,
+    NotRunning,
+    RemoteActorError,
+    StandaloneCluster,
+    StreamEnvironment,
+    asgi_app,
+)
 from understudy.messages import JobStatus, JobSummary
 from understudy.runtime.clusters.remote_errors import NoAnswer
 from understudy.runtime.hosts.standing_process import ProcessState, running_processes
@@ -380,6 +390,22 @@ def test_a_question_that_waits_outlives_the_task_manager_that_was_asked(yard: Ya
             at_once.result(WAIT_S)
         gate.open()
         assert waiting.result(WAIT_S) == "at last"
+        job.cancel().result(WAIT_S)
+
+
+def test_what_an_operator_raises_when_asked_is_named_as_in_a_cluster_of_its_own(yard: Yard) -> None:
+    """The JobManager is a process between: its name and address stood for the operator's."""
+    yard.start("jobmanager")
+    yard.start("taskmanager")
+    with yard.cluster() as cluster:
+        counting(env := yard.environment(), None, 100.0).collect(name="all")
+        job = cluster.submit(env, "asked")
+        job.ready().result(WAIT_S)
+        with pytest.raises(RemoteActorError, match=r"^operator 'count': ValueError: no luck$") as caught:
+            job.ask("count", message=["raise", "no luck"], key=3).result(WAIT_S)
+        assert caught.value.type_name == "ValueError"
+        with pytest.raises(KeyWanted, match=r"^operator 'count': keyed state 'seen' was used .*: ask with key="):
+            job.ask("count", message="seen").result(WAIT_S)
         job.cancel().result(WAIT_S)
 
 

@@ -294,6 +294,22 @@ def test_whoever_blocks_an_event_loop_is_warned_but_for_the_cell_of_a_notebook(
     assert [each.category for each in caught] == [RuntimeWarning] * warned
 
 
+def test_a_cluster_that_is_entered_by_with_on_an_event_loop_warns_with_what_to_write() -> None:
+    async def main() -> None:
+        with LocalCluster(debug=True):
+            pass
+        async with LocalCluster(debug=True):
+            pass
+
+    with pytest.warns(RuntimeWarning) as caught:
+        asyncio.run(main())
+    (said,) = caught
+    assert (said.filename, str(said.message)) == (
+        __file__,
+        "a cluster's `with`, at its start and its end, blocks the event loop of this thread: write `async with`",
+    )
+
+
 @pytest.mark.parametrize(("code", "warned"), [("work()", True), ("theirs()", False)], ids=["a cell's", "the kernel's"])
 def test_a_cell_that_holds_up_a_task_of_an_earlier_one_is_warned(code: str, warned: bool) -> None:
     """It would wait for ever for what that task does."""

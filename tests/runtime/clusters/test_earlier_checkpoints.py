@@ -21,7 +21,7 @@ SAID = "starts from the beginning, and"
 
 def built(folder: Path, step: str = "doubled", **settings: Any) -> StreamEnvironment:
     env = StreamEnvironment(checkpoint_interval_ms=50, checkpoint_dir=str(folder), **settings)
-    numbers = env.generate(lambda index: index, 10_000, records_per_second=1_000, name="numbers")
+    numbers = env.generate(lambda index: index, records_per_second=1_000, name="numbers")
     numbers.map(lambda number: 2 * number, name=step).print()
     return env
 
@@ -63,7 +63,7 @@ def test_a_job_that_goes_on_says_that_its_collect_holds_nothing_of_before(
 
     def submitted(cluster: LocalCluster) -> JobHandle:
         env = StreamEnvironment(checkpoint_interval_ms=50, checkpoint_dir=str(tmp_path))
-        env.generate(lambda index: index, 10_000, records_per_second=1_000).collect(name="all numbers")
+        env.generate(lambda index: index, records_per_second=1_000).collect(name="all numbers")
         return cluster.submit(env, "collecting", resume="latest")
 
     def said() -> list[str]:

@@ -44,6 +44,8 @@ class Player(Actor):
                 return object()
             case "silence":
                 return self.context.promise()
+            case {"ask": address, "for": what}:
+                return self.context.actor_of(address).ask(what)
             case _:
                 return message
 
@@ -93,6 +95,17 @@ def test_what_a_handler_raises_comes_back_as_text(player):
         player.ask("boom").result(timeout=WAIT_S)
     assert (caught.value.type_name, caught.value.message) == ("LookupError", "I forgot")
     assert "raise LookupError" in caught.value.traceback_text
+
+
+def test_what_a_handler_raises_comes_back_the_same_through_a_process_between(systems, player):
+    """It was a RemoteActorError about a RemoteActorError, with the name of the process between."""
+    here, _ = systems
+    other = here.spawn(Player(), name="other")
+    with pytest.raises(RemoteActorError) as caught:
+        player.ask({"ask": other.address, "for": "boom"}).result(timeout=WAIT_S)
+    error = caught.value
+    assert (error.address, error.type_name, error.message) == (other.address, "LookupError", "I forgot")
+    assert error.traceback_text.count("Traceback") == 1
 
 
 def test_an_answer_that_cannot_be_sent_fails_the_ask(player):
