@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from understudy import FileSink, JobFailed, JobStatus, LocalCluster, fixed_delay, no_restart
+from understudy import FileSink, JobFailed, JobHandle, JobStatus, LocalCluster, fixed_delay, no_restart
 from understudy.actors.operators.collector import Collector
-from understudy.messages import CheckpointAborted, CheckpointCompleted
+from understudy.messages import CheckpointAborted
 from understudy.state import UnwritableRoot
 
 from .jobs import (
@@ -251,6 +251,19 @@ def test_a_full_disk_declines_checkpoints_and_leaves_no_torn_files(
     assert read_output(tmp_path / "out", "jsonl") == counted(4000)
 
 
+HOUR_MS = 3_600_000
+"""Between the checkpoints of a job whose checkpoints are the test's."""
+
+
+def newest_of_two(job: JobHandle, folder: Path) -> Path:
+    """Of the two checkpoints that this takes, behind some records."""
+    job.ready().result(timeout=WAIT_S)
+    for number in (500, 1000):
+        eventually(lambda number=number: sum(each.records_in for each in job.details().tasks) > number)  # type: ignore[misc]
+        taken = job.trigger_checkpoint().result(timeout=WAIT_S)
+    return folder / taken.path
+
+
 def corrupt(checkpoint: Path) -> None:
     """Turn a byte over in every state file of a checkpoint, as a rotten disk might."""
     states = [path for path in checkpoint.iterdir() if path.name != "_metadata"]
@@ -280,7 +293,7 @@ def test_a_rotten_checkpoint_is_passed_over_for_the_older_one_and_the_result_is_
     """No new checkpoint begins while the newest is corrupted: its interval is long, and the trigger is the test's."""
     folder, go = tmp_path / "checkpoints", tmp_path / "go"
     env = environment(
-        checkpoint_dir=str(folder), checkpoint_interval_ms=500, state_backend="filesystem", retained_checkpoints=2
+        checkpoint_dir=str(folder), checkpoint_interval_ms=HOUR_MS, state_backend="filesystem", retained_checkpoints=2
     )
     stream = counting(env, None, 2000, Corrupting(str(go), Mark(tmp_path, "failed")))
     if sink == "collect":
@@ -288,9 +301,7 @@ def test_a_rotten_checkpoint_is_passed_over_for_the_older_one_and_the_result_is_
     else:
         stream.sink_to(FileSink(str(tmp_path / "out"), "jsonl"))
     job = shared_cluster.submit(env)
-    witness = Witness(job)
-    latest: CheckpointCompleted = witness.checkpoints(2)[-1]
-    corrupt(folder / Path(latest.path).parent)
+    corrupt(newest_of_two(job, folder))
     go.touch()
     eventually(lambda: job.details().restarts == 2, "the restart from the older one")
     job.stop().result(timeout=WAIT_S)
@@ -306,12 +317,10 @@ def test_when_all_retained_checkpoints_rot_the_job_fails_and_commits_nothing_twi
     shared_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     folder, go, out = tmp_path / "checkpoints", tmp_path / "go", tmp_path / "out"
-    env = environment(checkpoint_dir=str(folder), checkpoint_interval_ms=500, state_backend="filesystem")
+    env = environment(checkpoint_dir=str(folder), checkpoint_interval_ms=HOUR_MS, state_backend="filesystem")
     counting(env, None, 2000, Corrupting(str(go), Mark(tmp_path, "failed"))).sink_to(FileSink(str(out), "jsonl"))
     job = shared_cluster.submit(env)
-    witness = Witness(job)
-    latest: CheckpointCompleted = witness.checkpoints(2)[-1]
-    corrupt(folder / Path(latest.path).parent)
+    corrupt(newest_of_two(job, folder))
     go.touch()
     with pytest.raises(JobFailed, match="NoRestorableCheckpoint") as caught:
         job.wait(timeout=WAIT_S)

