@@ -59,26 +59,30 @@ def protocol_of(location: str) -> str:
     return protocol
 
 
+class NoFileSystem(ValueError):
+    """A URL of a protocol that nobody knows, or whose package is missing; says what to write or install."""
+
+
 def file_system_at(location: str) -> tuple[AbstractFileSystem, str]:
-    """The file system, and the path in it. Raises ValueError for a URL that none is known for, and ImportError where
-    its package is missing.
-    """
+    """The file system, and the path in it. Raises NoFileSystem, and OSError where it connects at once."""
     if not is_url(location):
         local: Any = filesystem("file")
         return local, local._strip_protocol(location)
     first, *others = location.split("::")
     for link in others:
         if not isabs(link) and link.partition("://")[0] not in available_protocols():
-            raise ValueError(
+            raise NoFileSystem(
                 f"'::' chains file systems in a URL, as in simplecache::s3://bucket/file, and there is none {link!r}: "
                 f"give the place after {first} another name"
             )
-    found: tuple[AbstractFileSystem, str] = url_to_fs(location)
+    try:
+        found: tuple[AbstractFileSystem, str] = url_to_fs(location)
+    except (ImportError, ValueError) as error:
+        raise NoFileSystem(_why_unopened(location, error)) from error
     return found
 
 
-def why_unopened(location: str, error: ImportError | ValueError) -> str:
-    """What `file_system_at` has against a location, and what to do: which package is missing, if one is."""
+def _why_unopened(location: str, error: ImportError | ValueError) -> str:
     known = known_implementations.get(protocol := protocol_of(location))
     if known is None:
         return f"fsspec knows no protocol {protocol!r}: write a local path, or a URL such as s3://bucket/folder"

@@ -22,7 +22,7 @@ from ..messages import JobId, StateHandle
 from .checkpoint_folders import inlets_directory, is_shared, job_directory, shared_directory
 from .durable_files import special_kind
 from .errors import CorruptState, MissingState, OutsideRoot, UnreachableRoot, UnwritableRoot, WrongEncryptionKey
-from .file_locations import is_url, protocol_of, why_unopened
+from .file_locations import NoFileSystem, is_url, protocol_of
 from .handle_bytes import verified
 from .keyring import HEAD_BYTES, Keyring
 from .record_log import RecordLog
@@ -47,9 +47,7 @@ class CheckpointStorage:
         self._new_suffix = new_suffix
         try:
             self._files, root = StateFiles.at(url)
-        except (ImportError, ValueError) as error:
-            raise UnwritableRoot(url, why_unopened(url, error)) from error
-        except OSError as error:  # some file systems connect at once, as ftp:// does
+        except (NoFileSystem, OSError) as error:  # some file systems connect at once, as ftp:// does
             raise UnwritableRoot(url, error) from error
         self._fs = self._files.fs
         self.root = self._files.canonical(root)

@@ -13,7 +13,7 @@ from ...state import DurableFiles
 from ...state.checkpoint_folders import checkpoint_directory, is_checkpoint_folder
 from ...state.checkpoints.checkpoint_metadata import read_checkpoint
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
-from ...state.checkpoints.savepoint_store import HEAP_PATHS, FilesystemSavepointStore, SavepointPointer
+from ...state.checkpoints.savepoint_store import HEAP_PATHS, FilesystemSavepointStore, SavepointPointer, checkpoints_of
 from ...state.checkpoints.savepoint_stores import FOLDER
 from ...state.checkpoints.savepoints import METADATA, metadata_path
 from ...state.durable_files import special_kind
@@ -139,12 +139,7 @@ def _storage_of(pointer: SavepointPointer, path: str) -> CheckpointStorage:
             if files.exists(posixpath.join(root, job)):
                 return CheckpointStorage(posixpath.dirname(folder))
         folder = posixpath.dirname(folder)
-    try:
-        return CheckpointStorage(pointer.checkpoint_root)
-    except (ValueError, ImportError) as error:
-        raise CorruptState(
-            path, "the URL of a checkpoint directory", f"{pointer.checkpoint_root!r}: {error}"
-        ) from error
+    return checkpoints_of(pointer, path)
 
 
 def _incomplete(leads: Leads) -> Exception:

@@ -67,6 +67,22 @@ class SavepointPointer:
     """In a file, the file's own name; empty in memory, and in files of earlier versions."""
 
 
+def checkpoints_of(
+    pointer: SavepointPointer, path: str, open_storage: Callable[[str], CheckpointStorage] = CheckpointStorage
+) -> CheckpointStorage:
+    """The storage that the pointer at this path names. Raises CorruptState for a URL that cannot be opened, and
+    UnwritableRoot where its server does not answer.
+    """
+    root = pointer.checkpoint_root
+    try:
+        return open_storage(root)
+    except (UnwritableRoot, ValueError) as error:
+        if isinstance(error.__cause__, OSError):
+            raise
+        why = error.cause if isinstance(error, UnwritableRoot) else error
+        raise CorruptState(path, "the URL of a checkpoint directory", f"{root!r}: {why}") from error
+
+
 def is_pointer(path: str) -> bool:
     """Whether a file of this name is a pointer of a FilesystemSavepointStore."""
     return path.rpartition("/")[2].startswith(_PREFIX)

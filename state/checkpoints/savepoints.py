@@ -17,7 +17,7 @@ from ..errors import CorruptState, ForgedPointer, MissingState
 from ..storage import CheckpointStorage
 from .checkpoint_metadata import decode_metadata
 from .completed_checkpoints import CompletedCheckpoint
-from .savepoint_store import POINTER_VERSION, SavepointPointer, SavepointStore
+from .savepoint_store import POINTER_VERSION, SavepointPointer, SavepointStore, checkpoints_of
 from .savepoint_stores import FoundPointer, SavepointStores
 from .shared_state import StateFile
 from .snapshot_file import state_handles
@@ -162,11 +162,7 @@ class Savepoints:
     def _storage_of(self, found: FoundPointer) -> CheckpointStorage:
         if found.store.checkpoints is not None:
             return found.store.checkpoints
-        root = found.pointer.checkpoint_root
-        try:
-            return self.open_storage(root)
-        except (ValueError, ImportError) as error:
-            raise CorruptState(found.path, "the URL of a checkpoint directory", f"{root!r}: {error}") from error
+        return checkpoints_of(found.pointer, found.path, self.open_storage)
 
 
 def metadata_path(path: str) -> str | None:

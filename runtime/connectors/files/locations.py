@@ -10,7 +10,7 @@ from typing import Any
 
 from fsspec.implementations.local import LocalFileSystem
 
-from ....state.file_locations import file_system_at, protocol_of, why_unopened
+from ....state.file_locations import NoFileSystem, file_system_at, protocol_of
 from ..errors import UnknownFileSystem
 
 _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "r2", "tos"})
@@ -39,8 +39,8 @@ def located(url: str) -> tuple[Any, str]:
     """The file system and the path in it. Raises UnknownFileSystem, saying which package is missing if one is."""
     try:
         return file_system_at(url)
-    except (ImportError, ValueError) as error:
-        raise UnknownFileSystem(f"{url}: {why_unopened(url, error)}") from error
+    except NoFileSystem as error:
+        raise UnknownFileSystem(f"{url}: {error}") from error
 
 
 def barred_folder(fs: Any, path: str) -> str:

@@ -19,6 +19,7 @@ from understudy.runtime.connectors.files import locations
 from understudy.runtime.connectors.files.output_trial import output_named, try_output
 from understudy.runtime.simulation.world.disk import SimulatedDisk
 from understudy.runtime.simulation.world.file_system import using
+from understudy.state import file_locations
 
 
 class Refusing(LocalFileSystem):
@@ -128,7 +129,7 @@ def test_a_missing_s3fs_is_installed_by_our_extra(monkeypatch: pytest.MonkeyPatc
     def missing(url: str) -> Any:
         raise ImportError("Install s3fs to access S3")
 
-    monkeypatch.setattr(locations, "file_system_at", missing)
+    monkeypatch.setattr(file_locations, "url_to_fs", missing)
     with pytest.raises(UnknownFileSystem, match=r's3fs, which is not there: pip install "understudy\[s3\]"$'):
         locations.located("s3://bucket/folder")
 
