@@ -45,6 +45,7 @@ NO_PUBLIC_ERRORS = {
     "OutsideRoot": "its text is that of CannotRestore, SavepointFailed or SavepointNotDisposed",
     "ForgedPointer": "its text is that of CannotRestore or SavepointNotDisposed",
     "WrongSavepointStore": "its text is that of CannotRestore, SavepointFailed or SavepointNotDisposed",
+    "NoFileSystem": "its text is that of UnwritableRoot, UnknownFileSystem or CorruptState",
     "UnknownSavepointRoot": "its text is that of CannotRestore or SavepointNotDisposed",
     "UserCodeFailed": "the command line prints it",
     "Unsettled": "a contract of the kit fails with its text",
