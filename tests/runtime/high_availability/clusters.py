@@ -16,6 +16,8 @@ from understudy.runtime.high_availability.storage_epochs import EpochTerm, Stora
 from understudy.runtime.system import CurveKeys
 
 TIMEOUT_MS = 1_000
+PATIENT_ZOOKEEPER_MS = 40_000
+"""For who waits for no session's end: as long as a server grants, so that a machine that is slow loses no leader."""
 
 
 def config(folder: Path, quorum: str = "", timeout_ms: int = TIMEOUT_MS) -> dict[str, str]:

@@ -21,14 +21,14 @@ from understudy.runtime.high_availability.leadership import Leadership
 
 from ...contracts.high_availability import submitted
 from ...systems.zookeeper import Ensemble
-from .clusters import Candidates, config
+from .clusters import PATIENT_ZOOKEEPER_MS, Candidates, config
 
 pytestmark = pytest.mark.processes
 
 
 @pytest.fixture
 def candidates(tmp_path: Path, zookeeper: Ensemble) -> Iterator[Candidates]:
-    made = Candidates(config(tmp_path, zookeeper.quorum, timeout_ms=4_000))
+    made = Candidates(config(tmp_path, zookeeper.quorum, timeout_ms=PATIENT_ZOOKEEPER_MS))
     yield made
     made.close()
 
@@ -164,7 +164,7 @@ def test_a_foreign_folder_among_the_jobs_harms_nobody(
 
 
 def test_nodes_with_an_owner_are_readable_and_writable_for_that_user_alone(tmp_path: Path, zookeeper: Ensemble) -> None:
-    settings = config(tmp_path, zookeeper.quorum, timeout_ms=4_000)
+    settings = config(tmp_path, zookeeper.quorum, timeout_ms=PATIENT_ZOOKEEPER_MS)
     place = f"/{settings['high-availability.cluster-id']}"
     owner, other = tmp_path / "owner", tmp_path / "other"
     for file in (owner, other):

@@ -27,7 +27,7 @@ from understudy.state.errors import LostLeadership
 
 from ...contracts.high_availability import DurableHighAvailabilityContract, submitted
 from ...systems.zookeeper import Ensemble, end_session
-from .clusters import Candidates, config
+from .clusters import PATIENT_ZOOKEEPER_MS, Candidates, config
 
 pytestmark = pytest.mark.processes
 
@@ -51,7 +51,7 @@ def test_a_connection_that_breaks_at_the_start_is_made_again(
         return asked(answer)
 
     monkeypatch.setattr(zookeeper_client, "asked", lossy)
-    candidates = Candidates(config(tmp_path, zookeeper.quorum, timeout_ms=4_000))
+    candidates = Candidates(config(tmp_path, zookeeper.quorum, timeout_ms=PATIENT_ZOOKEEPER_MS))
     try:
         assert candidates.win().is_sure
     finally:
@@ -72,7 +72,7 @@ class TestZooKeeper(DurableHighAvailabilityContract):
         return CheckpointStorage(str(self.folder / "checkpoints"))
 
     def make(self) -> KeptJobs:
-        candidates = Candidates(config(self.folder, self.quorum, timeout_ms=4_000))
+        candidates = Candidates(config(self.folder, self.quorum, timeout_ms=PATIENT_ZOOKEEPER_MS))
         kept = candidates.kept()
         self.clusters[kept.session] = candidates
         return kept
@@ -87,7 +87,7 @@ class TestZooKeeper(DurableHighAvailabilityContract):
 
 @pytest.fixture
 def candidates(tmp_path: Path, zookeeper: Ensemble) -> Iterator[Candidates]:
-    made = Candidates(config(tmp_path, zookeeper.quorum))
+    made = Candidates(config(tmp_path, zookeeper.quorum, PATIENT_ZOOKEEPER_MS))
     yield made
     made.close()
 
