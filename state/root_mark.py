@@ -69,6 +69,13 @@ class RootMark:
         if self._was_seen and self._is_gone():
             raise self.lost()
 
+    def confirm_used(self) -> None:
+        """The same of a directory in which a checkpoint was stored: that makes the mark, where nobody else must. Raises
+        UnreachableRoot.
+        """
+        if (self._was_seen or (self._is_expected and not _must_exist())) and self._is_gone():
+            raise self.lost()
+
     def has_lost(self) -> bool:
         """Whether a file that is not there says nothing, as the whole directory is another one."""
         return (self._was_seen or self._is_expected) and self._is_gone()

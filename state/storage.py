@@ -173,6 +173,14 @@ class CheckpointStorage:
         """The log in a folder, which need not be there yet. Raises OutsideRoot."""
         return RecordLog(self._files.plain, self._absolute(self.resolve(folder)), self.root, self._files.keys)
 
+    def confirm_used(self) -> None:
+        """That a directory in which a checkpoint was stored is there still, for whoever has found nothing in it. Raises
+        UnreachableRoot.
+        """
+        self.mark.confirm_used()
+        if self._files.has_folders and not self._fs.isdir(self.root):
+            raise UnreachableRoot(self.url)
+
     def exists(self, path: str) -> bool:
         return self._files.is_file(self._absolute(self.resolve(path)))
 

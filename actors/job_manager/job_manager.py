@@ -125,6 +125,7 @@ class JobManager(Actor):
         self._services = JobServices(
             self.context,
             self._high_availability.session,
+            lambda: self._high_availability.is_sure,
             self._launcher,
             JobFiles(self.context, self._savepoints),
             self.context.spawn(coordinator, name="savepoint-coordinator"),
@@ -292,6 +293,8 @@ class JobManager(Actor):
         self._savepoints.job_begins(graph.job_id, storage)
         pointers = JobPointers(self.context, graph.job_id, kept.job.pointers, self._high_availability.may_block)
         lease = None if kept.claim is None else JobLease(self.context, graph.job_id, kept.claim)
+        if lease is not None and start is not None and start.job_id == graph.job_id and start.is_stop:
+            lease.stopped_with_savepoint()  # under an earlier leader, who has not come to say so
         self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted, lease, pointers)
         self._restarts.begun(message)
         self._launcher.expect(message)

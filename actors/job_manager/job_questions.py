@@ -71,12 +71,15 @@ class QuestionAnswered:
 
 
 class JobQuestions:
-    """`workers`: those that there are now."""
+    """`leads`: whether no other JobManager can lead now, going by the time alone. `workers`: those that there are
+    now.
+    """
 
     def __init__(
         self,
         context: ActorContext,
         session: LeaderSessionId,
+        leads: Callable[[], bool],
         master: JobMaster,
         lease: Lease,
         workers: Mapping[TaskManagerId, Worker],
@@ -84,6 +87,7 @@ class JobQuestions:
     ) -> None:
         self._context = context
         self._session = session
+        self._leads = leads
         self._master = master
         self._lease = lease
         self._workers = workers
@@ -149,6 +153,8 @@ class JobQuestions:
         is_here = slot is not None and self._workers.get(slot.task_manager_id) is found.worker
         if error is None and not (is_current and is_here and execution.state is ExecutionState.RUNNING):
             error = NotRunning(execution.vertex_id, "its task was given up before the answer came; send again")
+        if error is None and not self._leads():
+            error = NotRunning(execution.vertex_id, "another JobManager may lead by now; send again")
         if error is None and not self._lease.is_sure:
             self._lease.beat()
             error = NotRunning(execution.vertex_id, "another process may have resumed the job meanwhile; send again")

@@ -97,6 +97,8 @@ class JobServices:
 
     context: ActorContext
     session: LeaderSessionId
+    leads: Callable[[], bool]
+    """Whether no other JobManager can lead now, going by the time alone."""
     launcher: Launcher
     files: JobFiles
     savepoint_coordinator: Ref
@@ -157,7 +159,13 @@ class ManagedJob:
             partial(outlet_id, graph),
         )
         self.questions = JobQuestions(
-            services.context, services.session, master, self._lease, self.workers.there, self.overview.told_status
+            services.context,
+            services.session,
+            services.leads,
+            master,
+            self._lease,
+            self.workers.there,
+            self.overview.told_status,
         )
         self._scrub = JobScrub(
             services.context,

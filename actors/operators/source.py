@@ -142,6 +142,12 @@ class Source(Operator[Any, Out]):
         """
         return True
 
+    def _belongs_to_others(self, offset: Any) -> bool:
+        """Whether parts of what this subtask has recorded belong to other subtasks now, though the parallelism is the
+        same: then `rescale` is called.
+        """
+        return False
+
     def _forget_before(self, checkpoint_id: CheckpointId) -> None:
         """No attempt will be restored from a checkpoint of this job that is older than this one."""
 
@@ -170,8 +176,9 @@ def continue_source(source: Source, recorded: Sequence[RecordedOffset]) -> None:
     ordered = sorted(recorded, key=lambda each: each.subtask_index)
     was, now = ordered[0].parallelism, source.context.parallelism
     assert [each[:2] for each in ordered] == list(product(range(was), [was])), f"not one checkpoint: {ordered}"
-    if was == now:
-        _call(source, "seek", ordered[source.context.subtask_index].offset)
+    own = ordered[source.context.subtask_index].offset if was == now else None
+    if was == now and not source._belongs_to_others(own):
+        _call(source, "seek", own)
     else:
         _call(source, "rescale", [each.offset for each in ordered])
 

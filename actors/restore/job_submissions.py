@@ -135,11 +135,12 @@ class JobSubmissions:
         kept = self._high_availability.add_job(wanted)
         newest = next(kept.checkpoints.restorable(), None)
         if newest is None:
-            return replace(self._begin(wanted), is_taken_over=True)
+            return self._begin(wanted, is_taken_over=True)
         claim = None
         if wanted.resume:
             claim = self._claim(wanted)
-            claim.start(newest.checkpoint_id, newest.metadata_path, _counts_anyway(wanted))
+            ids_from = kept.checkpoint_ids.get_and_increment()
+            claim.start(newest.checkpoint_id, newest.metadata_path, _counts_anyway(wanted), ids_from)
         return JobKept(kept, None, claim, is_taken_over=True)
 
     def _runs(self, wanted: SubmitJob) -> JobRuns:
@@ -149,19 +150,21 @@ class JobSubmissions:
     def _claim(self, wanted: SubmitJob) -> RunClaim:
         return self._runs(wanted).claim(wanted.graph.job_id)
 
-    def _begin(self, wanted: SubmitJob) -> JobKept:
+    def _begin(self, wanted: SubmitJob, *, is_taken_over: bool = False) -> JobKept:
         if not wanted.resume:
-            return self._kept(wanted, None if wanted.restore_from is None else find_origin(wanted, self._savepoints))
+            found = None if wanted.restore_from is None else find_origin(wanted, self._savepoints)
+            return replace(self._kept(wanted, found), is_taken_over=is_taken_over)
         claim = self._claim(wanted)
         try:
             resumption = Resumption(wanted, self._savepoints, claim)
             origin = resumption.origin()
             earlier_inlets = resumption.inlets_since(origin)
-            kept = self._kept(wanted, origin)
+            kept = replace(self._kept(wanted, origin), is_taken_over=is_taken_over)
+            ids_from = kept.job.checkpoint_ids.get_and_increment() if is_taken_over else CheckpointId(0)
             if origin is None:
-                claim.start(CheckpointId(0), "")
+                claim.start(CheckpointId(0), "", "", ids_from)
             else:
-                claim.start(origin.checkpoint.checkpoint_id, path_to_keep(origin), _counts_anyway(wanted))
+                claim.start(origin.checkpoint.checkpoint_id, path_to_keep(origin), _counts_anyway(wanted), ids_from)
         except BaseException:
             with suppress(OSError):
                 claim.end(RunOutcome.NOT_STARTED)

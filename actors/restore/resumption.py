@@ -87,13 +87,22 @@ class Resumption:
         newest_useful: int | None = None
         for run in self._runs:
             ids = sorted(self._stored(run.job_id), reverse=True)
-            useful = [each for each in ids if newest_useful is None or each <= newest_useful]
+            useful = [
+                each
+                for each in ids
+                if (newest_useful is None or each <= newest_useful) and not self._was_given_up(run.job_id, each)
+            ]
             yield from (f"{checkpoint_directory(run.job_id, CheckpointId(each))}/{METADATA}" for each in useful)
             if run.newest_id and not ids:
                 self._is_unusable(checkpoint_directory(run.job_id, run.newest_id), "it was complete, and is gone")
             if run.origin_path:
                 yield run.origin_path
                 newest_useful = int(run.origin_id)
+
+    def _was_given_up(self, job_id: JobId, checkpoint_id: int) -> bool:
+        """Whether a leader of this job has stored it, whose successor went on from an earlier one."""
+        of_job = (run for run in self._runs if run.job_id == job_id)
+        return any(run.origin_id < checkpoint_id < run.ids_from for run in of_job)
 
     def _stored(self, job_id: JobId) -> Iterator[int]:
         """The ids of a job's complete checkpoints."""

@@ -251,6 +251,8 @@ class TaskManager(Actor):
             self.stale_messages += 1
             what = type(message).__name__
             log.warning("%s: dropped %s of leader session %s", self._spec.task_manager_id, what, session)
+            if (operator := _asked(message)) is not None:
+                raise NotRunning(operator, "its TaskManager follows another JobManager, or looks for one; ask again")
             return None
         match message:
             case SubmitTask(deployment):
@@ -401,6 +403,17 @@ class TaskManager(Actor):
             self._has_ended = True
             self._send_last_output()
             self._on_ended(self._ending)
+
+
+def _asked(message: Any) -> str | None:
+    """The operator of which an answer is wanted, if one is."""
+    match message:
+        case AskTask(question=question):
+            return question.operator
+        case PutIntoInlet(sent=sent):
+            return sent.inlet
+        case _:
+            return None
 
 
 def _is_the_end(order: Any) -> bool:

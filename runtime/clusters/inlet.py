@@ -57,13 +57,20 @@ class InletWay:
         self.types = types
         self.promise: Promise | None = client.waits_by
         self._inbox: deque[tuple[Item, int, bool]] = deque()
-        self._sender = InletSender(client.job_manager, job_id, name, self._inbox)
+        self._gone: deque[str] = deque()
+        self._sender = InletSender(client.job_manager, job_id, name, self._inbox, self._gone)
         self._ref: Ref = client.start(self._sender)
         self._home = Home()
 
     @property
     def trouble(self) -> str:
         return self._sender.trouble
+
+    def gone(self, sender: str) -> None:
+        """Nobody can send anything by this name any more, and nothing of it is under way. It wakes nobody, as it may be
+        called anywhere, by whoever lets go of an inlet.
+        """
+        self._gone.append(sender)
 
     def put(self, items: list[tuple[Item, int, bool]]) -> None:
         """Items, with the subtask of their sender and whether its name is new."""
@@ -98,6 +105,8 @@ def way_into(
 class Inlet:
     """One sender's way into an inlet. Its records are numbered from 1 on and come out in this order, each once."""
 
+    _is_new = False
+
     def __init__(self, way: InletWay, sender: str | None) -> None:
         self._way = way
         self.sender = f"{MADE_UP}{uuid.uuid4().hex}" if sender is None else _sender_name(sender)
@@ -105,6 +114,11 @@ class Inlet:
         self._is_new = sender is None
         self._subtask = subtask_of(self.sender, *way.size)
         self._pack: Callable[[Any], bytes] = RecordPacker(way.source.schema, way.types).pack
+
+    def __del__(self) -> None:
+        """Each Sent holds its inlet, so nothing is under way. A name that was made up is of no use to anybody else."""
+        if self._is_new:
+            self._way.gone(self.sender)
 
     def __repr__(self) -> str:
         return f"<inlet {self._way.name!r}, sender {self.sender!r}>"

@@ -101,14 +101,22 @@ class _Lingered:
 
 
 class InletSender(Actor):
-    """`inbox`: what other threads put there, who then tell it `Wake`."""
+    """`inbox`: what other threads put there, who then tell it `Wake`; `gone`: senders that send nothing any more."""
 
-    def __init__(self, job_manager: Ref, job_id: JobId, inlet: str, inbox: deque[tuple[Item, int, bool]]) -> None:
+    def __init__(
+        self,
+        job_manager: Ref,
+        job_id: JobId,
+        inlet: str,
+        inbox: deque[tuple[Item, int, bool]],
+        gone: deque[str],
+    ) -> None:
         """In the inbox stand items, with their subtask and whether their sender's name is new in the world."""
         self._job_manager = job_manager
         self._job_id = job_id
         self._inlet = inlet
         self._inbox = inbox
+        self._gone = gone
         self._lanes: dict[int, _Lane] = {}
         self._senders: dict[str, _Sender] = {}
         self.is_woken = False
@@ -156,6 +164,8 @@ class InletSender(Actor):
     def _take_in(self) -> None:
         if self.closed is not None:
             self.refuse_all()
+        while self._gone:
+            self._senders.pop(self._gone.popleft(), None)
         lanes: dict[int, _Lane] = {}
         while self._inbox:
             item, subtask, is_new = self._inbox.popleft()
@@ -209,7 +219,7 @@ class InletSender(Actor):
     def _go_on(self, lane: _Lane) -> None:
         if lane.is_broken and not lane.under_way:
             lane.is_broken = False
-            again = [each for each in lane.open if not each.is_probe or self._senders[each.sender].next is None]
+            again = [each for each in lane.open if not each.is_probe or self._is_unknown(each.sender)]
             lane.waiting.extendleft(reversed(again))
             lane.waiting_bytes += sum(len(each.data) for each in again)
             lane.open.clear()
@@ -223,6 +233,11 @@ class InletSender(Actor):
             if lane.under_way and _is_few(lane.waiting, len(lane.open)):
                 return
             self._request(lane)
+
+    def _is_unknown(self, name: str) -> bool:
+        """Whether the job has to be asked for its number."""
+        sender = self._senders.get(name)
+        return sender is not None and sender.next is None
 
     def _pause(self, lane: _Lane) -> None:
         if not lane.is_pausing and lane.waiting:
@@ -298,7 +313,9 @@ class InletSender(Actor):
         sender that was killed had records under way.
         """
         for name, last in last_numbers.items():
-            sender = self._senders[name]
+            sender = self._senders.get(name)
+            if sender is None:  # a question of the inlet's own, for one that is gone since
+                continue
             if sender.next is None:
                 sender.next = last + 1
                 held, sender.held = sender.held, deque()

@@ -154,6 +154,10 @@ class KeptJobs:
     def session(self) -> LeaderSessionId:
         return self._leadership.session
 
+    @property
+    def is_sure(self) -> bool:
+        return self._leadership.is_sure
+
     def offer(self, job_id: JobId, program: StoredProgram) -> None:
         """The program of a job that is about to be added, to be kept with it."""
         self._programs[job_id] = program

@@ -145,8 +145,12 @@ class StorageEpochs:
         return unmarked[-1]
 
     def records(self, number: int) -> Mapping[str, bytes]:
-        """By name. One that cannot be read is empty: none, for whoever decodes it."""
-        return {name: self._newest_record(number, name, versions) for name, versions in self._versions(number).items()}
+        """By name. One that cannot be read is empty: none, for whoever decodes it. Those removed meanwhile are left
+        out.
+        """
+        found = {name: self._newest_record(number, name, versions) for name, versions in self._versions(number).items()}
+        there = self._versions(number) if b"" in found.values() else found
+        return {name: data for name, data in found.items() if name in there}
 
     def write(self, number: int, name: str, version: int, data: bytes) -> None:
         self.storage.write_sealed(_path(number, _JOBS, name, f"{version:08d}"), data)

@@ -58,6 +58,11 @@ class CompletedCheckpoint:
     predecessors: tuple[Predecessor, ...] = ()
     """Of its job: those that it continues, the oldest first."""
 
+    @property
+    def is_stop(self) -> bool:
+        """Whether its job was stopped at its barrier, before all of its data had ended."""
+        return self.is_final and not all(state.data_ended for state in self.states())
+
     def states(self) -> tuple[SubtaskState, ...]:
         """All that it holds: what a discard has to delete beside the metadata file."""
         return tuple(state for vertex in self.vertices.values() for state in vertex.subtasks.values())

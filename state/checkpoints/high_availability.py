@@ -80,6 +80,13 @@ class HighAvailability(Protocol):
         """That of this leader: no other has had it. Every message that directs state carries it."""
         ...
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether nobody else can lead now, going by what was heard and by the clock. From any thread; does not
+        block.
+        """
+        ...
+
     def is_kept(self, job_id: JobId) -> bool:
         """Whether this job is kept now, by this leader or by an earlier one. Does not block."""
         ...
@@ -117,6 +124,10 @@ class StandaloneHighAvailability:
     @property
     def session(self) -> LeaderSessionId:
         return self._session
+
+    @property
+    def is_sure(self) -> bool:
+        return True
 
     def is_kept(self, job_id: JobId) -> bool:
         return job_id in self._jobs

@@ -86,6 +86,10 @@ class JobRun:
     outcome: RunOutcome = RunOutcome.NONE
     counted_anyway: str = ""
     """The savepoint that it was to go back to, as whoever submitted it wrote it; empty for none."""
+    ids_from: CheckpointId = CheckpointId(0)
+    """No checkpoint of its own has a lower id. Those between `origin_id` and this one are of an earlier leader of the
+    same job: they were stored, and never committed.
+    """
 
 
 @dataclass(slots=True)
@@ -253,7 +257,13 @@ class RunClaim:
         """Raises LostOwnership when another run has begun."""
         self.runs.confirm(self._number)
 
-    def start(self, origin_id: CheckpointId, origin_path: str, counted_anyway: str = "") -> None:
+    def start(
+        self,
+        origin_id: CheckpointId,
+        origin_path: str,
+        counted_anyway: str = "",
+        ids_from: CheckpointId = CheckpointId(0),  # noqa: B008  (an int)
+    ) -> None:
         """Its tasks are about to be started, from this checkpoint if there is one."""
         self._write(
             replace(
@@ -262,6 +272,7 @@ class RunClaim:
                 origin_id=origin_id,
                 origin_path=origin_path,
                 counted_anyway=counted_anyway,
+                ids_from=ids_from,
             )
         )
 

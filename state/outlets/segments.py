@@ -54,9 +54,13 @@ class Segment(NamedTuple):
 
 
 def segments_in(storage: CheckpointStorage, folder: str) -> list[Segment]:
-    """All that lie there, committed or not, by position. Blocks."""
+    """All that lie there, committed or not, by position. Blocks. Raises UnreachableRoot where an empty folder stands in
+    place of the volume.
+    """
     names = (path.rpartition("/")[2] for path in storage.list_files(folder))
     found = [segment for segment in map(Segment.named, names) if segment is not None]
+    if not found:
+        storage.mark.confirm_used()
     return sorted(found, key=lambda segment: (segment.first, segment.name))
 
 

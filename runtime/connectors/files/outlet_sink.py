@@ -83,7 +83,8 @@ class OutletSink(TwoPhaseCommitSink[OutletTransaction]):
             raise ValueError(f"outlet {self.context.name!r} was given no checkpoint directory")
         suffixes = count()
         attempt = slug(self.context.attempt_id)
-        self._storage = CheckpointStorage(self.root, new_suffix=lambda: f"{attempt}-{next(suffixes)}")
+        is_used = any(state["root"] == self.root for state in self._state.get())
+        self._storage = CheckpointStorage(self.root, new_suffix=lambda: f"{attempt}-{next(suffixes)}", has_mark=is_used)
         before, end = self._restored_lineage()
         context = self.context
         self._lineage = before.continued(
@@ -143,12 +144,14 @@ class OutletSink(TwoPhaseCommitSink[OutletTransaction]):
 
     def recover_and_commit(self, transaction: OutletTransaction) -> None:
         """It is committed by being before the restored end. What lies below another checkpoint directory, as that of a
-        job before this one, is brought here.
+        job before this one, is brought here; where the directory was moved, or copied, it is here already.
         """
         if transaction["root"] == self.root:
             return
         there = CheckpointStorage(transaction["root"])
         for name in transaction["segments"]:
+            if self._storage.exists(f"{self._folder}/{name}"):
+                continue
             segment = Segment.named(name)
             assert segment is not None, f"{name} is no name of a segment"
             try:

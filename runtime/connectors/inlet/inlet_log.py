@@ -26,6 +26,8 @@ from .sent_records import SentRecords, from_payload
 _EPOCH_DIGITS = 8
 
 
+Shares: TypeAlias = tuple[tuple[int, int, int], ...]
+"""Subtasks of inlets of earlier jobs: index, parallelism, max_parallelism."""
 _Turn: TypeAlias = tuple[Callable[[], Any], Callable[[Any], object], Callable[[BaseException], object]]
 
 
@@ -39,6 +41,10 @@ class Mark(NamedTuple):
     length: int = 0
     schema: bytes = b""
     """Of the records of this segment, as each begins with it, see `logged_schema`."""
+    shares: Shares = ()
+    """Only records of senders that belonged to each of these subtasks count: others have read more of the same log, or
+    less.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,8 @@ class InletLog:
         self.left: list[Mark] = [*others, *own]
         """Those that are not read to their end yet, the own one last."""
         self.own = own[0]
+        self._restored = frozenset(mark.folder for mark in left)
+        """The folders of logs that were there when a checkpoint was stored, or a run began before this one."""
         self._known: list[str] = []
         """Segments of the own log."""
         self._writer: LogWriter | None = None
@@ -86,6 +94,7 @@ class InletLog:
         """
         mark = self.left[0]
         storage = self._task.open_storage(mark.root) if mark.root else self._task.storage
+        confirm = storage.confirm_used if mark.folder in self._restored else storage.mark.confirm
 
         def work() -> Chunk:
             log = storage.log(mark.folder)
@@ -101,7 +110,9 @@ class InletLog:
                 if payloads:
                     schema, entries = (mark.schema, payloads) if start else (payloads[0], payloads[1:])
                     sent = [each for entry in entries for each in from_payload(entry)]
-                    return Chunk(Mark(mark.root, mark.folder, segment, end, schema), sent, False, segments)
+                    read = mark._replace(segment=segment, length=end, schema=schema)
+                    return Chunk(read, sent, False, segments)
+            confirm()  # else an empty folder in place of a volume would be the end of the log
             return Chunk(mark, [], True, segments)
 
         self._in_turn(work, done, _raised)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -29,7 +29,7 @@ from ....actors.operators.source import END, Source, SourceState
 from ....messages import CheckpointId, InletAnswer, SendToInlet
 from ....state import key_group, operator_index_of
 from ..errors import InletLogDamaged, InletSchemaChanged
-from .inlet_log import Chunk, InletLog, Mark
+from .inlet_log import Chunk, InletLog, Mark, Shares
 from .logged_schema import fitted, schema_from_bytes, schema_to_bytes
 from .sender_numbers import SenderNumbers
 from .sent_records import SentRecords, batch_to_emit, checked, columns_text, from_payload, to_payload, without_first
@@ -92,8 +92,10 @@ class InletSource(Source):
     ) -> None:
         self._log = InletLog(self.context, logs, schema_to_bytes(self.schema))
         self._is_reading = self._has_read = False
-        self._lasting = SenderNumbers(senders)
-        """Of each sender the last record that was taken from the state or lasts in the log."""
+        self._lasting = SenderNumbers(senders, forgets=False)
+        """Of each sender the last record that was taken from the state or lasts in the log. As long as logs are read,
+        all are remembered: of several subtasks' nobody knows who sent something last.
+        """
         self._taken = SenderNumbers()
         """The same, with records that are being written; made when the logs are read."""
         self._ready: deque[SentRecords] = deque()
@@ -131,6 +133,7 @@ class InletSource(Source):
             "ready": to_payload(list(self._ready)),
             "schema": schema_to_bytes(self.schema),
             "ended": self._has_ended,
+            "max_parallelism": self.context.max_parallelism,
         }
 
     def seek(self, offset: dict[str, Any]) -> None:
@@ -145,8 +148,7 @@ class InletSource(Source):
         root = self.context.task.restored_root
         logs = []
         if not self.context.task.from_savepoint:
-            marks = [Mark(*plain) for offset in offsets for plain in offset["logs"]]
-            logs = [mark._replace(root=mark.root or root) for mark in marks]
+            logs = [mark._replace(root=mark.root or root) for mark in self._marks_of(offsets)]
         logs += self._earlier_logs()
         senders = {
             sender: last for offset in offsets for sender, last in offset["senders"].items() if self._is_own(sender)
@@ -159,15 +161,32 @@ class InletSource(Source):
         ]
         self._begin(logs, senders, ready, has_ended=all(offset["ended"] for offset in offsets))
 
+    def _marks_of(self, offsets: Sequence[dict[str, Any]]) -> Iterator[Mark]:
+        """Where several old subtasks read one log, each was at a place of its own, and knew its own senders alone."""
+        for index, offset in enumerate(offsets):
+            share = (index, len(offsets), self._max_parallelism_of(offset))
+            for mark in (Mark(*plain) for plain in offset["logs"]):
+                yield mark._replace(shares=(*mark.shares, share)) if len(offsets) > 1 else mark
+
     def _earlier_logs(self) -> list[Mark]:
         """Those of runs that died before a checkpoint of their own: no state names them."""
         task, operator_id = self.context.task, str(self.context.operator_id)
         folders = () if task is None else task.earlier_inlets
         return [Mark("", folder) for folder in folders if folder.split("/")[-2] == operator_id]
 
-    def _is_own(self, sender: str) -> bool:
+    def _is_own(self, sender: str, shares: Shares = ()) -> bool:
+        """`shares`: of the log in which it stands."""
         where = self.context
-        return subtask_of(sender, where.parallelism, where.max_parallelism) == where.subtask_index
+        own = (where.subtask_index, where.parallelism, where.max_parallelism)
+        return all(subtask_of(sender, parallelism, most) == index for index, parallelism, most in (own, *shares))
+
+    def _max_parallelism_of(self, offset: dict[str, Any]) -> int:
+        """That which says whose its senders were."""
+        found: int = offset.get("max_parallelism", self.context.max_parallelism)
+        return found
+
+    def _belongs_to_others(self, offset: dict[str, Any]) -> bool:
+        return self._max_parallelism_of(offset) != self.context.max_parallelism
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         self._marks[checkpoint_id] = self._log.own
@@ -236,7 +255,9 @@ class InletSource(Source):
     def _read(self, chunk: Chunk) -> None:
         self._is_reading = False
         for each in chunk.sent:
-            if self._is_own(each.sender) and (new := self._new_of(each, self._lasting)) is not None:
+            if not self._is_own(each.sender, chunk.mark.shares):
+                continue
+            if (new := self._new_of(each, self._lasting)) is not None:
                 if new.first > (wanted := self._lasting.last(each.sender) + 1):
                     found = f"of sender {each.sender!r} the log holds record {each.first} next, wanted {wanted}"
                     raise InletLogDamaged(self.context.name, found)
@@ -244,7 +265,7 @@ class InletSource(Source):
                 self._make_ready([self._fitted(new, chunk.mark.schema)])
         self._has_read = self._log.has_read(chunk)
         if self._has_read:
-            self._taken = self._lasting.copy()
+            self._lasting, self._taken = self._lasting.copy(), self._lasting.copy()
 
     def _fitted(self, sent: SentRecords, schema: bytes) -> SentRecords:
         """For the schema of today. Raises InletSchemaChanged."""

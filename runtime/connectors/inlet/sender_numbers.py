@@ -6,6 +6,7 @@ is of one object in one process: of these the latest are remembered.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 MADE_UP = "#"
@@ -17,7 +18,9 @@ REMEMBERED = 10_000
 class SenderNumbers:
     """Of one subtask of an inlet."""
 
-    def __init__(self, numbers: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
+    def __init__(self, numbers: Mapping[str, int] | Iterable[tuple[str, int]] = (), *, forgets: bool = True) -> None:
+        """`forgets` False: all are remembered."""
+        self._most = REMEMBERED if forgets else math.inf
         self._named: dict[str, int] = {}
         self._made_up: dict[str, int] = {}
         for sender, last in dict(numbers).items():
@@ -32,7 +35,7 @@ class SenderNumbers:
         if sender.startswith(MADE_UP):
             numbers = self._made_up
             numbers.pop(sender, None)  # the order is that of their latest records
-            if len(numbers) >= REMEMBERED:
+            if len(numbers) >= self._most:
                 del numbers[next(iter(numbers))]
         numbers[sender] = last
 
@@ -40,4 +43,5 @@ class SenderNumbers:
         return self._named | self._made_up
 
     def copy(self) -> SenderNumbers:
+        """One that forgets."""
         return SenderNumbers(self.plain())

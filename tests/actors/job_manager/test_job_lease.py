@@ -24,16 +24,17 @@ class World:
     def __init__(self, storage: CheckpointStorage) -> None:
         self.clock = self
         self.time_ms = 0.0
+        self.suspended_ms = 0
         self.work: list[Callable[[], Any]] = []
         owner = RunOwner("host", 1, "app.py", "machine", "1")
-        self.runs = JobRuns(storage, "orders", Claimant(owner, lambda _: True, lambda: int(self.time_ms), LEASE_MS))
+        self.runs = JobRuns(storage, "orders", Claimant(owner, lambda _: True, self.wall_ms, LEASE_MS))
         self.lease = JobLease(self, JOB, self.runs.claim(JOB))  # type: ignore[arg-type]
 
     def now_ms(self) -> float:
         return self.time_ms
 
     def wall_ms(self) -> int:
-        return int(self.time_ms)
+        return int(self.time_ms) + self.suspended_ms
 
     def run_blocking(self, function: Callable[[], Any]) -> Callable[[], Any]:
         return function
@@ -75,6 +76,16 @@ def test_it_is_renewed_several_times_before_it_would_end(world: World) -> None:
     world.write()
     assert world.stored().renewed_ms == world.time_ms
     assert world.work == []
+
+
+def test_after_a_suspension_of_the_machine_it_is_sure_of_nothing_before_it_is_renewed(world: World) -> None:
+    """The monotonic clock of Linux stands still meanwhile, and another process may have the name."""
+    assert world.lease.is_sure
+    world.suspended_ms = LEASE_MS
+    assert not world.lease.is_sure
+    world.pass_ms(LEASE_MS / RENEWALS)
+    world.write()
+    assert world.lease.is_sure
 
 
 def test_the_first_checkpoint_is_written_at_once_the_others_with_the_renewals(world: World) -> None:

@@ -45,6 +45,11 @@ class Past:
             self.store(job_id, each)
         return job_id
 
+    def claims_again(self, job_id: JobId, origin: int, ids_from: int) -> None:
+        """The next leader of the same job."""
+        claim = self.runs.claim(job_id)
+        claim.start(CheckpointId(origin), f"{job_id}/chk-{origin}/_metadata", "", CheckpointId(ids_from))
+
     def store(self, job_id: JobId, number: int) -> None:
         path = f"{job_id}/chk-{number}/_metadata"
         made = checkpoint((chain(operator("a")), [{}]))
@@ -103,6 +108,18 @@ def test_what_a_deposed_run_has_stored_after_its_successor_looked_is_passed_over
     past.run(3, 4)
     past.run(origin="job-1/3")
     assert past.found() == "job-1/3"
+
+
+def test_what_an_earlier_leader_has_stored_after_the_last_that_the_next_one_knew_is_passed_over(past: Past) -> None:
+    """It died before it could say so, and the next one has the same job: its sinks have undone what came later."""
+    job_id = past.run(5, 6, 7)
+    past.claims_again(job_id, origin=6, ids_from=1_001)
+    assert past.found() == f"{job_id}/6"
+    past.claims_again(job_id, origin=6, ids_from=2_001)
+    past.store(job_id, 2_003)
+    assert past.found() == f"{job_id}/2003"
+    past.spoil(f"{job_id}/chk-2003")
+    assert past.found() == f"{job_id}/6"
 
 
 def test_a_savepoint_that_is_gone_is_taken_where_its_own_run_has_stored_it(past: Past) -> None:

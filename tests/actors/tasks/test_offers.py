@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 
+from understudy.actors.actor import Terminated
+from understudy.actors.ask_errors import NotRunning
 from understudy.actors.flow.elements import Batch, CheckpointBarrier, EndOfData
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 from understudy.actors.tasks.offers import AnotherLeads
 from understudy.actors.tasks.task_manager import _Hosted, _is_the_end
 from understudy.messages import (
+    AskOperator,
+    AskTask,
     CheckpointId,
     ExecutionAttemptId,
     ExecutionState,
@@ -25,12 +29,15 @@ from understudy.messages import (
     NotifyCheckpointComplete,
     NotifyEndOfData,
     OrderTogether,
+    PutIntoInlet,
+    SendToInlet,
     StopTask,
+    SubtaskIndex,
     TriggerCheckpoint,
 )
 
 from .task_stage import ATTEMPT, JOB, TaskStage, deployment
-from .test_leader_link import ONE, Stage
+from .test_leader_link import FIRST, ONE, Stage
 
 
 class Passing(Operator):
@@ -116,6 +123,23 @@ def test_orders_that_come_together_are_given_to_each_task_as_if_they_came_alone(
     manager.tell(LeaderSessionMessage(ONE, OrderTogether(orders)))
     assert told == {"one": [orders[0], orders[3]], "two": [orders[2]]}
     assert [manager.actor._tasks[each].is_stopping for each in attempts.values()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        AskTask(ATTEMPT, AskOperator(JOB, "count", False, None, None, "how many?")),
+        PutIntoInlet(ATTEMPT, SendToInlet(JOB, "orders", SubtaskIndex(0), b"")),
+    ],
+)
+def test_a_question_of_another_leader_is_not_answered_with_nothing(question: Message) -> None:
+    """As while it looks for the next leader. None would be taken for the operator's answer."""
+    manager = Stage()
+    manager.acknowledge(ONE)
+    for session in (LeaderSessionId("another"), ONE):
+        with pytest.raises(NotRunning, match=r"another JobManager.*ask again"):
+            manager.tell(LeaderSessionMessage(session, question))
+        manager.tell(Terminated(FIRST, "the connection broke"))  # from here on it has no leader
 
 
 def test_orders_of_another_leader_are_dropped_together(stage: TaskStage) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from understudy.actors.ask_errors import NotRunning
 from understudy.actors.flow.records import RecordMismatch, rows_of
-from understudy.actors.operators.source import END
+from understudy.actors.operators.source import END, RecordedOffset, continue_source
 from understudy.actors.operators.task_access import TaskAccess
 from understudy.messages import CheckpointId, InletAnswer, JobId, SendToInlet, SubtaskIndex, pack_plain
 from understudy.runtime.connectors import (
@@ -25,8 +25,9 @@ from understudy.runtime.connectors import (
     columns_to_bytes,
     to_payload,
 )
+from understudy.runtime.connectors.inlet import sender_numbers
 from understudy.runtime.connectors.inlet.sender_numbers import MADE_UP, REMEMBERED, SenderNumbers
-from understudy.state import CheckpointStorage, LogWriter
+from understudy.state import CheckpointStorage, LogWriter, UnreachableRoot
 
 from .harness import make_context
 
@@ -47,6 +48,7 @@ class Stage:
         job: str = "job-a",
         from_savepoint: bool = False,
         settled: bool = True,
+        max_parallelism: int = 128,
         **options: Any,
     ) -> None:
         self.aside: deque[Callable[[], object]] = deque()
@@ -56,7 +58,8 @@ class Stage:
             storage, CheckpointStorage, root, from_savepoint, (), self._run_aside, lambda: pykka.ThreadingFuture()
         )
         self.source = InletSource(**options)
-        self.source.context = replace(make_context(*where, attempt=attempt, job=job), task=access)
+        context = make_context(*where, attempt=attempt, job=job)
+        self.source.context = replace(context, task=access, max_parallelism=max_parallelism)
         self.source.open()
         if offset is not None:
             self.source.seek(offset)
@@ -297,6 +300,74 @@ def test_after_a_rescale_each_sender_belongs_to_one(tmp_path: Path, old: int, ne
         assert own.emitted() == [6]
 
 
+SENDERS = [f"sender-{index}" for index in range(12)]
+
+
+def with_a_log(folder: Path, parallelism: int) -> list[dict[str, Any]]:
+    """Offsets behind which each of the senders has two records in one segment, and two in the next."""
+    stages = [Stage(folder, where=(index, parallelism)) for index in range(parallelism)]
+    offsets = [stage.source.offset() for stage in stages]
+    for first in (1, 3):
+        for stage in stages:
+            stage.sent(*(numbers(each, first, first + 1) for each in SENDERS if stage.source._is_own(each)))
+            stage.source.on_checkpoint(CheckpointId(first))
+            stage.settle()
+    return offsets
+
+
+@pytest.mark.parametrize("read", [(3, 1, 0), (0, 1, 3), (4, 5, 1), (2, 2, 2)])
+def test_each_of_several_that_read_one_log_goes_on_at_its_own_place_after_another_rescale(
+    tmp_path: Path, read: tuple[int, ...]
+) -> None:
+    """`read`: how often each has read on when the checkpoint is taken, as where the logs are long."""
+    offsets = with_a_log(tmp_path, 2)
+    middle = [
+        Stage(tmp_path, where=(index, 3), job="job-b", offsets=offsets, settled=False) for index in range(len(read))
+    ]
+    for stage, count in zip(middle, read, strict=True):
+        for _ in range(count):
+            stage.source._read_on()
+            stage.aside.popleft()()
+    offsets = [stage.source.offset() for stage in middle]
+    last = [Stage(tmp_path, where=(index, 2), job="job-c", offsets=offsets) for index in range(2)]
+    assert sorted(number for stage in last for number in stage.emitted()) == sorted([1, 2, 3, 4] * len(SENDERS))
+
+
+def test_made_up_names_of_several_subtasks_are_not_forgotten_before_their_logs_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender_numbers, "REMEMBERED", 3)
+    stages = [Stage(tmp_path, where=(index, 2)) for index in range(2)]
+    for stage in stages:
+        names = [name for index in range(100) if stage.source._is_own(name := f"{MADE_UP}{index}")]
+        stage.sent(*(numbers(name, 1, 1) for name in names))
+        stage.emitted()
+    offsets = [stage.source.offset() for stage in stages]
+    for stage in stages:
+        stage.sent(*(numbers(name, 2, 2) for name in stage.source.offset()["senders"]))
+    one = Stage(tmp_path, job="job-b", offsets=offsets)
+    assert one.emitted() == [2] * 6
+    assert len(one.source.offset()["senders"]) == 3, "as many as ever are remembered from then on"
+
+
+def test_another_max_parallelism_gives_senders_to_other_subtasks(tmp_path: Path) -> None:
+    stages = [Stage(tmp_path, where=(index, 2)) for index in range(2)]
+    for stage in stages:
+        stage.sent(*(numbers(each, 1, 2) for each in SENDERS if stage.source._is_own(each)))
+    recorded = [RecordedOffset(index, 2, stage.source.offset()) for index, stage in enumerate(stages)]
+    for stage in stages:
+        stage.sent(*(numbers(each, 3, 3) for each in SENDERS if stage.source._is_own(each)))
+    others = [Stage(tmp_path, where=(index, 2), job="job-b", max_parallelism=60, settled=False) for index in range(2)]
+    assert [[each for each in SENDERS if stage.source._is_own(each)] for stage in others] != [
+        [each for each in SENDERS if stage.source._is_own(each)] for stage in stages
+    ]
+    for stage in others:
+        continue_source(stage.source, recorded)
+        stage.source._read_on()
+        stage.settle()
+    assert sorted(number for stage in others for number in stage.emitted()) == sorted([1, 2, 3] * len(SENDERS))
+
+
 def test_segments_go_when_no_checkpoint_needs_them_and_a_gap_is_said(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     offsets = []
@@ -316,6 +387,47 @@ def test_segments_go_when_no_checkpoint_needs_them_and_a_gap_is_said(tmp_path: P
     assert not {"00000001", "00000002"} & left
     with pytest.raises(InletLogDamaged, match="holds record 3 next, wanted 2"):
         Stage(tmp_path, attempt=3, offset=offsets[0] | {"ready": to_payload([])})
+
+
+@pytest.mark.parametrize("is_new_process", [True, False])
+def test_an_empty_folder_in_place_of_the_volume_is_not_taken_for_an_empty_log(
+    tmp_path: Path, is_new_process: bool
+) -> None:
+    """What was acknowledged, and stands in the log alone, would be lost without a word."""
+    root = tmp_path / "checkpoints"
+    CheckpointStorage(str(root)).check()
+    stage = Stage(root)
+    offset = stage.source.offset()
+    stage.sent(numbers("a", 1, 2))
+    again = Stage(root, attempt=1, offset=offset, settled=False)
+    root.rename(tmp_path / "volume")
+    root.mkdir()
+    if is_new_process:
+        access = again.source.context.task
+        assert access is not None
+        storage = CheckpointStorage(str(root), has_mark=True)
+        again.source.context = replace(again.source.context, task=replace(access, storage=storage))
+        again.source.open()
+        again.source.seek(offset)
+    again.source._read_on()
+    with pytest.raises(UnreachableRoot):
+        again.settle()
+    root.rmdir()
+    (tmp_path / "volume").rename(root)
+    assert Stage(root, attempt=2, offset=offset).emitted() == [1, 2]
+
+
+def test_logs_of_a_job_before_whose_directory_is_away_are_not_taken_for_empty(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "old")
+    offset = stage.source.offset()
+    stage.sent(numbers("a", 1, 2))
+    offset["logs"] = [[str(tmp_path / "old"), *offset["logs"][0][1:]]]
+    (tmp_path / "old").rename(tmp_path / "away")
+    (tmp_path / "new").mkdir()
+    with pytest.raises(UnreachableRoot):
+        Stage(tmp_path / "new", job="job-b", offset=offset)
+    (tmp_path / "away").rename(tmp_path / "old")
+    assert Stage(tmp_path / "new", job="job-b", offset=offset).emitted() == [1, 2]
 
 
 def test_a_log_that_has_rotted_is_said(tmp_path: Path) -> None:

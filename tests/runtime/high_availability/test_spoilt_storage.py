@@ -320,6 +320,24 @@ def test_a_record_that_is_removed_by_half_is_still_the_newest_one_and_lasts_when
     assert list(storage.lasting) == sorted(written)[1:]
 
 
+def test_a_record_that_its_leader_removes_while_the_next_one_reads_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty one would be kept by each leader from then on, as of a job that cannot go on."""
+    epochs = StorageEpochs(CheckpointStorage(str(tmp_path)))
+    for name in ("job", "other"):
+        epochs.write(1, name, 2, name.encode())
+    read = epochs._newest_record
+
+    def late(number: int, name: str, versions: list[int]) -> bytes:
+        if name == "job":
+            epochs.remove(number, name, 3)
+        return read(number, name, versions)
+
+    monkeypatch.setattr(epochs, "_newest_record", late)
+    assert dict(epochs.records(1)) == {"other": b"other"}
+
+
 def test_what_could_not_be_seen_while_storage_was_away_is_no_silence(tmp_path: Path) -> None:
     """The leader could not say anything either: it gets the whole time once more."""
     settings = Candidates(config(tmp_path)).services.settings

@@ -14,7 +14,7 @@ from understudy.actors.job_manager.storage_answers import ForJob
 from understudy.messages import JobId, OutletAnswer, OutletCommitted, OutletOpened, ReadOutlet
 from understudy.runtime.connectors import OutletSink
 from understudy.runtime.connectors.files import outlet_sink, segment_writer
-from understudy.state import CheckpointStorage
+from understudy.state import CheckpointStorage, UnreachableRoot
 from understudy.state.outlets.segments import records_of
 
 from ..harness import ManualClock, Running, Snapshot, make_context
@@ -245,6 +245,41 @@ def test_a_job_with_another_directory_brings_along_what_was_prepared(system: Act
     savepoint = old.checkpoint(2)
     stage.start(savepoint, job="job-b")
     assert stage.records()[0] == ["b"]
+
+
+def test_a_directory_that_was_moved_as_a_whole_has_what_was_prepared(system: ActorSystem, tmp_path: Path) -> None:
+    before, stage = Stage(system, tmp_path / "old"), Stage(system, tmp_path / "new")
+    old = before.start()
+    before.commit(old, 1, "a")
+    _, cursor = before.records()
+    old.take("b")
+    savepoint = old.checkpoint(2)
+    (tmp_path / "old").rename(tmp_path / "new")
+    restored = stage.start(savepoint, job="job-b")
+    stage.commit(restored, 3, "c")
+    assert stage.records()[0] == ["a", "b", "c"]
+    assert stage.records(cursor)[0] == ["b", "c"]
+    assert not (tmp_path / "old").exists()
+
+
+def test_an_empty_folder_in_place_of_the_volume_is_not_taken_for_an_outlet_without_records(
+    system: ActorSystem, tmp_path: Path
+) -> None:
+    """Its readers would be sent behind all records, which are there when the volume is back."""
+    root = tmp_path / "checkpoints"
+    CheckpointStorage(str(root)).check()
+    stage = Stage(system, root)
+    running = stage.start()
+    snapshot = stage.commit(running, 1, "a")
+    snapshot = stage.commit(running, 2, "b")
+    root.rename(tmp_path / "volume")
+    root.mkdir()
+    with pytest.raises(UnreachableRoot):
+        stage.start(snapshot, attempt=1)
+    root.rmdir()
+    (tmp_path / "volume").rename(root)
+    stage.start(snapshot, attempt=1)
+    assert stage.records()[0] == ["a", "b"]
 
 
 def test_retention_by_size_and_by_time(system: ActorSystem, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from understudy.actors.job_manager.job_questions import InletAnswered, JobQuesti
 from understudy.messages import JobStatus
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
 from understudy.runtime.simulation.world.faults import KillProcess
+from understudy.runtime.simulation.world.led_cluster import LedCluster
 
 
 def test_an_answer_that_comes_after_its_attempt_was_replaced_reaches_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,6 +48,30 @@ def test_an_answer_that_comes_after_its_attempt_was_replaced_reaches_nobody(monk
         job.stop().result(timeout=60)
         job.wait(timeout=600)
         assert job.results("out") == ["order"]
+
+
+def test_an_answer_that_comes_when_another_leader_may_have_begun_reaches_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A JobManager that stood still may hear it before it hears that it leads no more. By then the attempt of the next
+    leader may have read the log, without these records.
+    """
+    on_their_way: list[tuple[JobQuestions, InletAnswered]] = []
+    answered = JobQuestions.answered
+    monkeypatch.setattr(JobQuestions, "answered", lambda job, found: on_their_way.append((job, found)))
+    env = StreamEnvironment(checkpoint_interval_ms=1_000, checkpoint_dir="sim://service/checkpoints")
+    env.from_inlet("orders").collect(name="out")
+    with LedCluster(seed=3) as cluster:
+        job = cluster.submit(env)
+        job.ready().result(timeout=60)
+        job.inlet("orders").send("order")
+        assert cluster.run_until(lambda: bool(on_their_way))
+        assert on_their_way[0][1].answer.last_numbers == {}, "it says that all lasts"
+        cluster._started_driver().freeze()
+        cluster.take_over(host="another")
+        answered(*on_their_way[0])
+        with pytest.raises(NotRunning, match="another JobManager may lead"):
+            on_their_way[0][1].promise.get(timeout=0)
 
 
 def test_a_client_that_waits_for_the_task_leaves_no_trace_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -56,6 +56,18 @@ def test_one_that_comes_while_many_are_under_way_goes_with_what_they_send_next(r
     assert requests == [MANY, MANY + 1]
 
 
+def test_senders_that_nobody_has_any_more_are_forgotten(requests: list[int]) -> None:
+    """As of a service that makes an inlet for each of its requests."""
+    with running_job(requests) as (_, job):
+        inlet = job.inlet("orders")
+        for number in range(1, 4):
+            for _ in range(MANY):
+                job.inlet("orders").send("one").result(timeout=60)
+                job.inlet("orders").send_many(["one", "two"]).result(timeout=60)
+            assert inlet.send("another").result(timeout=60) == number
+        assert len(job._ways["orders"]._sender._senders) <= 2
+
+
 def test_it_does_not_wait_for_senders_that_send_no_more(requests: list[int]) -> None:
     with running_job(requests) as (cluster, job):
         sent = [job.inlet("orders").send("first") for _ in range(MANY)]
