@@ -147,7 +147,7 @@ class _Punctuated:
             return int(watermark)
         raise UnusableTime(
             f"punctuated: wanted the watermark in whole milliseconds since 1970, or None, found {watermark!r:.60} for "
-            f"the record {record!r:.60}: of a datetime, int(moment.timestamp() * 1000)"
+            f"the record {record!r:.60}: for a datetime write int(moment.timestamp() * 1000)"
         )
 
     def restore(self, watermark_ms: int) -> None:

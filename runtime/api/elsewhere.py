@@ -15,7 +15,7 @@ from .advice import BY_KEY, UNTYPED
 
 _AGGREGATE: Final = "write key_by(...).aggregate({name}={kind}) in its place"
 _SUBMIT: Final = "write `with LocalCluster() as cluster: cluster.submit(env).wait()` in its place"
-_OF_STREAMS: Final = "it is a method of streams, behind such as from_collection(...)"
+_OF_STREAMS: Final = "it is a method of the stream that from_collection(...) and the like return"
 _MAP: Final = "write map(...), which makes a new record of each, in its place"
 _NEW_COLUMN: Final = "write map(lambda row: {**row, 'name': value}) in its place"
 _FRAME: Final = "end the stream with collect(name='rows'); then job.to_pandas('rows') of the submitted job has it"

@@ -99,10 +99,14 @@ class StreamEnvironment(
 ):
     """Settings, and the sources of one program. Raises InvalidSetting for a setting out of range.
 
-    `parallelism`: of operators that have none of their own; the cluster's default when None. DataFrame sources take
+    `parallelism`: of operators that have none of their own; all slots of the cluster when None. DataFrame sources take
     theirs from the number of TaskManagers; `from_collection`, and what follows it, has 1.
+    `max_parallelism`: the number of key groups, and so the most subtasks of an operator with keys; 128 when None.
     `checkpoint_interval_ms` None: no periodic checkpoints; a bounded job still ends with one.
     `checkpoint_dir`: a path or fsspec URL that all TaskManagers reach; the cluster's choice when None.
+    `checkpoint_timeout_ms`: a checkpoint that takes longer is given up. `min_pause_ms`: between the end of one and the
+    next. `max_concurrent_checkpoints`: at a time. More than `tolerable_checkpoint_failures` in a row fail the job's
+    attempts.
     `retain_checkpoints`: when the newest checkpoints (`retained_checkpoints` of them) stay in `checkpoint_dir` after
     the job's end, so that a job can be started from them: "on_failure"; "on_cancellation" means when it is canceled, as
     a cluster that closes does, or fails; or "never". A job that has finished leaves none.

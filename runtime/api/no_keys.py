@@ -54,7 +54,7 @@ def how_keyed(edges: Sequence[StreamEdge], method: str) -> str:
     """The advice about a stream that is not keyed, or no more."""
     before = [edge.source for edge in edges if any(each.selector for each in edge.source.inputs)]
     if before:
-        return f"what {before[0].name!r} gives is keyed no more: call key_by(...) behind it, right before {method}"
+        return f"the stream of {before[0].name!r} is keyed no more: call key_by(...) behind it, right before {method}"
     or_all = "; or window_all(...), for windows of all records" if method == "window" else ""
     if method in _OF_TWO:
         return f'call key_by(...) of both streams before it, as in left.key_by("id").{method}(right.key_by("id"), ...)'

@@ -56,8 +56,8 @@ def operator_of(given: Any, *, inputs: int, keyed: bool, beside_broadcast: bool 
     _check_input_count(operator, inputs)
     if beside_broadcast and operator._is_async:
         raise InvalidOperator(
-            f"{kind} runs coroutines, which are ordered by key, and the broadcast stream has none: write its methods "
-            "without `async`, and await what they emit in an operator behind it"
+            f"{kind} runs coroutines, which are ordered by key, and records of the broadcast stream have no key: write "
+            "its methods without `async`, and put an operator behind it that awaits"
         )
     for index in range(inputs):
         _check_defines_process(operator, index)

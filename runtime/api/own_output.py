@@ -61,9 +61,9 @@ def check_sinks_apart(nodes: Sequence[StreamNode]) -> None:
         first = seen.setdefault((folder, slug(node.operator_id)), node.name)
         if first != node.name:
             raise InvalidProgram(
-                f"sinks {first!r} and {node.name!r} write into {sink.path}, and their files would have the same names, "
-                "which say of a uid, or else of the sink's name, its ASCII letters and digits alone: give one of them "
-                "another uid, or a folder of its own"
+                f"sinks {first!r} and {node.name!r} write into {sink.path}, and their files would have the same names: "
+                "a file's name has only the ASCII letters and digits of the sink's uid, or, without one, of its name. "
+                "Give one of them another uid, or a folder of its own"
             )
         others = sinks_of.setdefault(folder, [])
         for other in others:

@@ -66,7 +66,10 @@ class SideOutputs(Generic[S]):
         tag = getattr(self._own_node().operator, "late_tag", None)
         if tag is None:
             name = self._own_node().name
-            raise InvalidProgram(f"late: {name!r} has no windows: records are late for windows and some joins only")
+            raise InvalidProgram(
+                f"late: {name!r} has no late records: read `late` of the stream that windows, a join by event time or "
+                "deduplicate(...) return"
+            )
         return self.side_output(tag)
 
     @property

@@ -49,7 +49,7 @@ class SparkSources(Beginnings):
         """
         schema = streaming_schema(dataframe)
         if yes_or_no("available_now", available_now) and trigger_ms is not None:
-            raise InvalidSetting("from_spark_stream: trigger_ms and available_now=True exclude each other")
+            raise InvalidSetting("from_spark_stream: trigger_ms and available_now=True exclude each other: give one")
         interval = at_least_or_none("trigger_ms", trigger_ms, 1)
         trigger = {} if interval is None else {"processingTime": f"{interval} milliseconds"}
         stream = SparkStream(

@@ -50,6 +50,7 @@ class SqlSinks(Ends[End]):
             return self.sink_to(SqlSink(url, table, key=key, **options), **general)
         if key is None:
             raise ConnectorError(
-                "to_sql: without a ledger only upserts come right: name the key=..., or leave exactly_once"
+                "to_sql: exactly_once=False needs key=..., as appended rows would come twice after a restart: give the "
+                "key, or leave exactly_once=False out"
             )
         return self.sink_to(SqlUpsertSink(url, table, key=key, **options), **general)

@@ -177,7 +177,10 @@ class Windows(Generic[S]):
         if function is not None:
             return self._operator("window-aggregate", Aggregated(_aggregate_of(function)), final, given)
         if final is not None:
-            raise InvalidProgram("aggregate: named aggregates make rows: map what comes out in place of `final`")
+            raise InvalidProgram(
+                "aggregate: found named aggregates and `final`, which goes with one AggregateFunction: write map(...) "
+                "behind it, in place of `final`, for what becomes of each row"
+            )
         check_results("aggregate", specs, ("final", *Options.__annotations__), Aggregate)
         columnar = self._columnar(specs)
         if columnar is not None:

@@ -139,7 +139,7 @@ class _Subscription:
             return
         except AskFailed as error:
             who = "the next leader does not go on with it" if is_next else "its JobManager does not know it any more"
-            self._lost(f"{who}, as with a job that has ended: {error.reason}")
+            self._lost(f"{who}: it had ended before, or is lost: {error.reason}")
             return
         if is_next or found.status.is_terminal:
             now_ms = int(time.time() * 1000)

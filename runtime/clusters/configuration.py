@@ -106,7 +106,8 @@ class Configuration:
         named: dict[str, Any] = {} if new_suffix is None else {"new_suffix": new_suffix}
         if self.savepoint_backend is SavepointBackend.JOBMANAGER or self.savepoint_directory is None:
             if self.savepoint_directory is not None:
-                log.warning("%s is set, but not used: %s is jobmanager", SAVEPOINT_DIRECTORY, SAVEPOINT_BACKEND)
+                text = "%s is set, but not used, as %s is jobmanager: set that to filesystem, or leave the folder out"
+                log.warning(text, SAVEPOINT_DIRECTORY, SAVEPOINT_BACKEND)
             return HeapSavepointStore(**named)
         store = FilesystemSavepointStore(open_storage(self.savepoint_directory), **named)
         store.check()

@@ -19,7 +19,7 @@ import pyarrow as pa
 from ...actors.context import Ref
 from ...actors.flow.records import conform
 from ...actors.operators.operator import Operator
-from ...messages import JobGraph, JobId, RecordTypes, UnsupportedValue, shown
+from ...messages import JobGraph, JobId, RecordTypes, shown
 from ...messages.known_names import there_are
 from ..api.checks import text
 from ..api.errors import InvalidSetting
@@ -30,7 +30,7 @@ from .inlet_items import Item
 from .inlet_sender import InletSender, Wake
 from .job_client import JobClient
 from .job_errors import InletClosed, UnknownInlet
-from .record_packer import MAX_RECORD_BYTES, RecordPacker, complete_batch
+from .record_packer import MAX_RECORD_BYTES, RecordPacker, complete_batch, too_large
 from .sent import Promise, Sent, settle
 
 PART_ROWS = 4096
@@ -233,5 +233,5 @@ def _slices(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
 
 def _fitting(data: bytes) -> bytes:
     if len(data) > MAX_RECORD_BYTES:
-        raise UnsupportedValue(f"wanted a record of at most {MAX_RECORD_BYTES} bytes, found {len(data)}")
+        raise too_large(len(data))
     return data

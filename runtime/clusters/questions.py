@@ -63,11 +63,11 @@ SOON_ANSWERED = (
 WHAT_FOLLOWS: dict[type, str] = {
     RequestCheckpoint: "the job goes on in any case. Ask for another checkpoint",
     TriggerSavepoint: "the job goes on in any case. Ask for another savepoint",
-    CancelWithSavepoint: "the job goes on, unless it was cancelled already. Look, and ask again",
+    CancelWithSavepoint: "the job goes on, unless it was cancelled already: `understudy list` shows it; ask again then",
     StopWithSavepoint: (
         "if the savepoint was stored, the next leader ends the job with it, and it finishes; else the job goes on as "
         "if nothing had been asked. The next JobManager's log says which"
     ),
-    SubmitJob: "if the job is in the list of jobs it runs, and need not be submitted again",
+    SubmitJob: "if `understudy list` shows the job it runs, and need not be submitted again; else submit it again",
 }
 """Of an order whose answer is lost."""

@@ -68,6 +68,13 @@ def _lacking(record: dict[Any, Any], schema: pa.Schema) -> str:
     )
 
 
+def too_large(size_bytes: int) -> UnsupportedValue:
+    return UnsupportedValue(
+        f"wanted a record of at most {MAX_RECORD_BYTES} bytes, found {size_bytes}: send smaller records, or store the "
+        "bulk elsewhere and send where it is"
+    )
+
+
 class RecordPacker:
     """For one inlet."""
 
@@ -85,7 +92,7 @@ class RecordPacker:
             self._record_types, pack_plain, record if self._schema is None else self._values(record)
         )
         if len(packed) > MAX_RECORD_BYTES:
-            raise UnsupportedValue(f"wanted a record of at most {MAX_RECORD_BYTES} bytes, found {len(packed)}")
+            raise too_large(len(packed))
         return packed
 
     def _usual(self, record: Any) -> bytes | None:

@@ -100,8 +100,8 @@ class Sent(Unawaited):
             return
         error.is_logged = True  # type: ignore[attr-defined]
         log.warning(
-            "%r: records are not known to last, and no code has asked for the outcome of what send() returned: %s: %s; "
-            "write `await inlet.send(record)`, or inlet.send(record).result() on a thread",
+            "%r: records may be lost, and no code has asked for the outcome of what send() returned: %s: %s; write "
+            "`await inlet.send(record)`, or inlet.send(record).result() on a thread",
             self._what,
             type(error).__name__,
             error,
@@ -137,8 +137,8 @@ class Sent(Unawaited):
         why = f" ({self._what.trouble})" if self._what is not None and self._what.trouble else ""
         again = f"send it again with number={self.number}, or " if self.number else ""
         return TimeoutError(
-            f"{which} of {self._what} is not known to last after {counted(seconds or 0, 'second')}{why}; it is under "
-            f"way still: {again}wait for what send() returned"
+            f"{which} of {self._what} is not acknowledged after {counted(seconds or 0, 'second')}{why}; it is still "
+            f"under way: {again}wait for what send() returned"
         )
 
     def _outcome(self) -> int:

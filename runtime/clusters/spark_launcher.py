@@ -257,4 +257,4 @@ def _last_word(result: Any) -> str:
     loaded: Any = _load_from_socket(result, CPickleSerializer())
     with loaded if hasattr(loaded, "__enter__") else contextlib.nullcontext(loaded) as batches:
         words = [row[0] for rows in batches for row in rows]
-    return words[-1] if words else "its Spark job ended without a word"
+    return words[-1] if words else "its Spark job ended, and gave no reason"

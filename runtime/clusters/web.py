@@ -108,11 +108,11 @@ def asgi_app(
     has checked who asks. `read_only`: no savepoint, no stop, no cancel. Raises InvalidSetting.
     """
     if cluster is None and history is None:
-        raise InvalidSetting("asgi_app wants a cluster, a history, or both")
+        raise InvalidSetting("asgi_app: wanted a cluster, a history or both, found neither: write asgi_app(cluster)")
     if cluster is not None and not hasattr(cluster, "ask_job_manager"):
         raise InvalidSetting(f"asgi_app: wanted a Cluster or a RemoteCluster, found {type(cluster).__name__}")
     if token is not None and not token:
-        raise InvalidSetting("asgi_app: the token is empty; None is for this machine alone")
+        raise InvalidSetting("asgi_app: token: wanted a text, or None to answer this machine alone, found ''")
     return App(
         None if cluster is None else ClusterJobs(cluster),
         history=None if history is None else JobHistory(str(history)),

@@ -116,7 +116,7 @@ class Processes:
             one: (self.worker, "One TaskManager"),
             f"{one}/logs": (self.worker_logs, "Its logs: one"),
             f"{one}/logs/:filename": (self.worker_log, "What it has logged lately"),
-            f"{one}/log": (self.worker_log, "The same"),
+            f"{one}/log": (self.worker_log, "What it has logged lately"),
             f"{one}/metrics": (self.worker_metrics, "Metrics of its process", *metrics),
             f"{one}/thread-dump": (self.worker_threads, "What each of its threads does now"),
             "/jobmanager/config": (self.config, "Settings of the JobManager"),

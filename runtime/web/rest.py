@@ -327,7 +327,7 @@ class Rest:
             f"{job}/savepoints/:triggerid": (self.savepoint_outcome, "What became of a savepoint, or of a stop"),
             vertex: (self.vertex, "One vertex with its subtasks"),
             f"{vertex}/subtasktimes": (self.subtask_times, "When its subtasks reached their states"),
-            f"{vertex}/taskmanagers": (self.vertex_task_managers, "The same by TaskManager"),
+            f"{vertex}/taskmanagers": (self.vertex_task_managers, "Its subtasks, by TaskManager"),
             f"{vertex}/watermarks": (self.watermarks, "Input watermarks"),
             f"{vertex}/accumulators": (self.vertex_accumulators, "Always empty"),
             f"{vertex}/backpressure": (self.back_pressure, "How much of their time its subtasks wait for outputs"),

@@ -213,7 +213,7 @@ def test_coroutines_are_refused() -> None:
     env = StreamEnvironment()
     rules = env.from_collection(LIMITS).broadcast()
     for kind in (Asks, AsksForBoth):  # not "write both as `async def`", which would be refused, too
-        said = f"{kind.__name__} runs coroutines, which are ordered by key, and the broadcast stream has none"
+        said = f"{kind.__name__} runs coroutines, which are ordered by key, and records of the broadcast stream have no"
         with pytest.raises(InvalidOperator, match=said):
             env.from_collection(EVENTS).key_by(0).connect(rules).process(kind)
         with pytest.raises(InvalidOperator, match=said):

@@ -114,7 +114,7 @@ def keyed(env: StreamEnvironment | None = None) -> Any:
         (
             lambda: keyed().assign_timestamps("t", monotonous()).window(tumbling(5)),
             AttributeError,
-            "what 'assign-timestamps-1' gives is keyed no more: call key_by(...) behind it, right before window",
+            "the stream of 'assign-timestamps-1' is keyed no more: call key_by(...) behind it, right before window",
         ),
         (
             lambda: StreamEnvironment().from_collection([1]).window(tumbling(5)),  # type: ignore[attr-defined]

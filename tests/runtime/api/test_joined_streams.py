@@ -100,7 +100,7 @@ def test_keys_of_other_names_are_both_there() -> None:
         (lambda a, b: a.lookup_join(b, left_on="id"), InvalidProgram, "as left_on=... and right_on=..."),
         (lambda a, b: a.lookup_join([1], on="id"), InvalidProgram, "wanted a stream, a pyarrow.Table"),
         (lambda a, b: a.map(str).lookup_join(b, on="id"), SchemaMismatch, "the columns of the stream are not known"),
-        (lambda a, b: a.join(b).late, InvalidProgram, "records are late for windows and some joins only"),
+        (lambda a, b: a.join(b).late, InvalidProgram, "has no late records: read `late` of the stream that windows"),
     ],
 )
 def test_what_cannot_be_is_refused_where_it_is_written(

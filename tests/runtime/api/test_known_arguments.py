@@ -70,7 +70,7 @@ def test_a_misspelt_method_of_a_stream_gets_the_nearest_one(name: str, said: str
         ("execute", r"a StreamEnvironment has no 'execute': write `with LocalCluster\(\) as cluster: cluster.submit"),
         ("enable_checkpointing", r"write StreamEnvironment\(checkpoint_interval_ms="),
         ("read_csv", r"write from_csv\(\.\.\.\) in its place"),
-        ("iterate", "a StreamEnvironment has no 'iterate': it is a method of streams"),
+        ("iterate", "a StreamEnvironment has no 'iterate': it is a method of the stream"),
         ("from_colection", "did you mean 'from_collection'"),
         ("xyzzy", "a StreamEnvironment has no 'xyzzy'$"),
     ],

@@ -263,7 +263,7 @@ def test_triggers_of_both_times_may_be_put_together_for_windows_of_event_time() 
             "does not define process",
         ),
         (lambda: keyed().window(tumbling(1)).reduce(3), InvalidOperator, "reduce: wanted a function"),
-        (lambda: bids().late, InvalidProgram, "'assign-timestamps-1' has no windows"),
+        (lambda: bids().late, InvalidProgram, "'assign-timestamps-1' has no late records"),
         (lambda: keyed().window(session(1)).trigger(continuous_event_time(0)), InvalidWindow, "above 0 ms"),
         (lambda: clocked().trigger(event_time()), InvalidWindow, "goes by event time, and the windows by the clock"),
         (lambda: clocked().trigger(any_of(continuous_event_time(5), count(2))), InvalidWindow, "goes by event time"),

@@ -156,7 +156,7 @@ def test_senders_wait_when_the_job_does_not_keep_up(shared_cluster: LocalCluster
     records = [f"{number:0100d}" for number in range(20_000)]  # more than one request may hold
     parts = [inlet.send_many(records[start : start + 50]) for start in range(0, len(records), 50)]
     parts[0].result(timeout=WAIT_S)
-    with pytest.raises(TimeoutError, match=r"is not known to last after 0\.2 seconds"):
+    with pytest.raises(TimeoutError, match=r"is not acknowledged after 0\.2 seconds"):
         parts[-1].result(timeout=0.2)
     eventually(lambda: inlet.trouble, "an answer that there is no room")
     with pytest.raises(TimeoutError, match=r"after 0\.01 seconds \(the job takes its records more slowly than they"):

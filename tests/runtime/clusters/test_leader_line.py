@@ -221,7 +221,7 @@ def test_who_submits_and_loses_the_answer_is_told_to_look_first(scene: Scene) ->
     while not taken:
         assert not answer.wait(0.01)
     scene.leaders.is_now(scene.manager("next", lambda _: NOBODY_YET))
-    with pytest.raises(AnswerLost, match=r"if the job is in the list of jobs it runs, and need not be submitted again"):
+    with pytest.raises(AnswerLost, match=r"if `understudy list` shows the job it runs, and need not be submitted"):
         answer.get(timeout=WAIT_S)
 
 
@@ -449,7 +449,7 @@ def test_a_job_that_was_forgotten_while_its_client_was_away_is_lost(
         cluster.submit(numbers(1), "another").wait(timeout=WAIT_S)
         leaders.become(leader)
         why = lost.get(timeout=WAIT_S)
-    assert why.startswith("its JobManager does not know it any more, as with a job that has ended: UnknownJob: no job ")
+    assert why.startswith("its JobManager does not know it any more: it had ended before, or is lost: UnknownJob: ")
     assert not [event for event in heard if isinstance(event, JobStatusChanged) and event.status.is_terminal]
     assert job.status is JobStatus.CANCELED
 
