@@ -172,7 +172,7 @@ class Library:
                 added.offset = each.offset
                 if each.metadata is not None:
                     added.metadata = text = each.metadata.encode()
-                    added.metadata_size = len(text)
+                    added.metadata_size = len(text) + 1  # with its zero: a reader's library looks for one
                     texts.append((added, text))
             yield listed
         finally:

@@ -311,7 +311,7 @@ def test_a_cluster_says_what_is_wrong_with_its_page(settings: dict[str, Any], sa
 
 
 def test_an_app_of_nothing_is_refused() -> None:
-    with pytest.raises(InvalidSetting, match="a cluster, a history, or both"):
+    with pytest.raises(InvalidSetting, match="wanted a cluster, a history or both, found neither"):
         asgi_app()
     with pytest.raises(InvalidSetting, match="found str"):
         asgi_app("tcp://127.0.0.1:1")  # type: ignore[arg-type]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Iterator
+from ctypes import c_size_t, c_void_p
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from tests.runtime.clusters.jobs import eventually
 from tests.runtime.connectors.harness import Running
@@ -65,6 +68,39 @@ def test_messages_have_the_values_and_keys_of_the_columns(kafka: KafkaBroker, to
         (b"long key", "zwölf".encode()),
         *((None, value) for value in (b"one", b"", None, "zwölf".encode(), None)),
     ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of another allocator")
+def test_metadata_of_an_offset_end_where_they_end(kafka: KafkaBroker, topic: str, producers: Any) -> None:
+    """librdkafka copies as many bytes as it is said to, and reads to the next zero: digits behind a mark's own made
+    it that of a later transaction.
+    """
+    memory = ctypes.CDLL(None)
+    memory.malloc.restype, memory.malloc.argtypes, memory.free.argtypes = c_void_p, (c_size_t,), (c_void_p,)
+    producer, found = producers(), []
+    group = f"marks of {topic}"
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap,
+            "group.id": group,
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "logger": LIBRDKAFKA,
+        }
+    )
+    texts = [("77be01aa:4 " * 3)[:length] for length in range(9, 33)]
+    for text in texts:
+        producer.send_offsets_to_transaction([TopicPartition(topic, 0, 1, metadata=text)], group, 60)
+        producer.commit_transaction(60)
+        producer.begin_transaction()
+        used = [memory.malloc(len(text)) for _ in range(40)]
+        for each in used:
+            ctypes.memset(each, ord("7"), (len(text) + 7) // 16 * 16 + 8)
+        for each in used:
+            memory.free(each)
+        found += [each.metadata for each in consumer.committed([TopicPartition(topic, 0)], timeout=60)]
+    consumer.close()
+    assert found == texts
 
 
 def test_the_order_stays_when_the_queue_is_full_again_and_again(kafka: KafkaBroker, topic: str, producers: Any) -> None:
