@@ -29,7 +29,7 @@ from understudy.runtime.connectors.inlet import sender_numbers
 from understudy.runtime.connectors.inlet.sender_numbers import MADE_UP, REMEMBERED, SenderNumbers
 from understudy.state import CheckpointStorage, LogWriter, UnreachableRoot
 
-from .harness import make_context
+from ..harness import make_context
 
 SCHEMA = pa.schema([("number", pa.int64())])
 
