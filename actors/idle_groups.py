@@ -23,9 +23,9 @@ def idle_groups(graph: JobGraph) -> dict[SubtaskKey, int]:
         pointwise: list[JobVertex] = []
         behind_all: set[SubtaskKey] = set()
         for edge in in_edges(graph, vertex.vertex_id):
-            source = vertex_of(graph, edge.source)
             if edge.feedback:
                 continue
+            source = vertex_of(graph, edge.source)
             if edge.partitioning is Partitioning.FORWARD:
                 pointwise.append(source)
             else:

@@ -69,7 +69,7 @@ class RootMark:
         if self._was_seen and self._is_gone():
             raise self.lost()
 
-    def confirm_used(self) -> None:
+    def confirm_made(self) -> None:
         """The same of a directory in which a checkpoint was stored: that makes the mark, where nobody else must. Raises
         UnreachableRoot.
         """

@@ -177,7 +177,7 @@ class CheckpointStorage:
         """That a directory in which a checkpoint was stored is there still, for whoever has found nothing in it. Raises
         UnreachableRoot.
         """
-        self.mark.confirm_used()
+        self.mark.confirm_made()
         if self._files.has_folders and not self._fs.isdir(self.root):
             raise UnreachableRoot(self.url)
 

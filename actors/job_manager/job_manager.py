@@ -124,8 +124,7 @@ class JobManager(Actor):
         self._submissions = JobSubmissions(self.context, self._savepoints, self._high_availability, self._claimant)
         self._services = JobServices(
             self.context,
-            self._high_availability.session,
-            lambda: self._high_availability.is_sure,
+            self._high_availability,
             self._launcher,
             JobFiles(self.context, self._savepoints),
             self.context.spawn(coordinator, name="savepoint-coordinator"),

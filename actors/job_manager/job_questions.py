@@ -17,7 +17,6 @@ from ...messages import (
     AskTask,
     ExecutionState,
     JobStatus,
-    LeaderSessionId,
     LeaderSessionMessage,
     PutIntoInlet,
     SendToInlet,
@@ -25,6 +24,7 @@ from ...messages import (
     TaskManagerId,
 )
 from ...state import key_group, operator_index_of
+from ...state.checkpoints.high_availability import HighAvailability
 from ..ask_errors import ActorDead, AskTimeout, InletIsOver, NoSuchVertex, NotRunning, RemoteActorError, Unreachable
 from ..context import ActorContext
 from ..jobs.execution import Execution
@@ -71,23 +71,19 @@ class QuestionAnswered:
 
 
 class JobQuestions:
-    """`leads`: whether no other JobManager can lead now, going by the time alone. `workers`: those that there are
-    now.
-    """
+    """`workers`: those that there are now."""
 
     def __init__(
         self,
         context: ActorContext,
-        session: LeaderSessionId,
-        leads: Callable[[], bool],
+        high_availability: HighAvailability,
         master: JobMaster,
         lease: Lease,
         workers: Mapping[TaskManagerId, Worker],
         told_status: Callable[[], str],
     ) -> None:
         self._context = context
-        self._session = session
-        self._leads = leads
+        self._high_availability = high_availability
         self._master = master
         self._lease = lease
         self._workers = workers
@@ -105,7 +101,7 @@ class JobQuestions:
             return SubtaskIndex(operator_index_of(group, max_parallelism, parallelism))
 
         execution, worker = self._place_of(question.operator, subtask_of)
-        asked = LeaderSessionMessage(self._session, AskTask(execution.attempt_id, question))
+        asked = LeaderSessionMessage(self._high_availability.session, AskTask(execution.attempt_id, question))
         promise = self._context.promise()
         self._context.pipe_to_self(
             worker.ref.ask(asked, timeout_ms=timeout_ms),
@@ -133,7 +129,7 @@ class JobQuestions:
             if error.is_over and not isinstance(error, NoSuchVertex):
                 raise InletIsOver(str(error)) from None
             raise
-        order = LeaderSessionMessage(self._session, PutIntoInlet(execution.attempt_id, sent))
+        order = LeaderSessionMessage(self._high_availability.session, PutIntoInlet(execution.attempt_id, sent))
         promise = self._context.promise()
 
         def settled(answer: Any = None, error: BaseException | None = None) -> InletAnswered:
@@ -153,7 +149,7 @@ class JobQuestions:
         is_here = slot is not None and self._workers.get(slot.task_manager_id) is found.worker
         if error is None and not (is_current and is_here and execution.state is ExecutionState.RUNNING):
             error = NotRunning(execution.vertex_id, "its task was given up before the answer came; send again")
-        if error is None and not self._leads():
+        if error is None and not self._high_availability.is_sure:
             error = NotRunning(execution.vertex_id, "another JobManager may lead by now; send again")
         if error is None and not self._lease.is_sure:
             self._lease.beat()

@@ -26,7 +26,6 @@ from ...messages import (
     JobStatus,
     JobStatusChanged,
     JobSubmitted,
-    LeaderSessionId,
     LeaderSessionMessage,
     OutletReport,
     ReadOutlet,
@@ -39,6 +38,7 @@ from ...messages import (
     TriggerSavepointSuccess,
 )
 from ...state import CheckpointStorage
+from ...state.checkpoints.high_availability import HighAvailability
 from ...state.errors import LostOwnership
 from ...state.job_history import JobHistory
 from ..checkpoints.checkpoint_effects import (
@@ -96,9 +96,7 @@ class JobServices:
     """What all jobs of a JobManager share."""
 
     context: ActorContext
-    session: LeaderSessionId
-    leads: Callable[[], bool]
-    """Whether no other JobManager can lead now, going by the time alone."""
+    high_availability: HighAvailability
     launcher: Launcher
     files: JobFiles
     savepoint_coordinator: Ref
@@ -144,7 +142,7 @@ class ManagedJob:
         self.graph = graph
         self._context = services.context
         self._log = FailureLog(graph, services.context.clock, self._keep_line, services.named)
-        self.workers = JobWorkers(services.session, services.context.clock)
+        self.workers = JobWorkers(services.high_availability.session, services.context.clock)
         self.overview = JobOverview(graph, master, self.workers.there, services.context.clock)
         self._timers: dict[JobTimerEvent, Timer] = {}
         self._is_to_cancel = False
@@ -160,8 +158,7 @@ class ManagedJob:
         )
         self.questions = JobQuestions(
             services.context,
-            services.session,
-            services.leads,
+            services.high_availability,
             master,
             self._lease,
             self.workers.there,
@@ -177,7 +174,7 @@ class ManagedJob:
         )
         self.watch = JobWatch(
             services.context,
-            partial(LeaderSessionMessage, services.session),
+            partial(LeaderSessionMessage, services.high_availability.session),
             graph,
             master,
             self.workers.there,

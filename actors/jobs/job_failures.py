@@ -8,6 +8,8 @@ A value machine of the JobMaster.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...messages import CheckpointId, FailureCause, FailureKind, JobGraph
 from ..job_graph import Region
 from .execution import Execution
@@ -112,11 +114,11 @@ class JobFailures:
         news = [] if unsaid is None else self._make_known(region, FailureKnown(decisive, restart, self._repeated.count))
         return decisive if is_the_end else None, news
 
-    def explained_first(self, graph: ExecutionGraph) -> list[Execution]:
-        """All executions, in the order in which one cause makes them fail: first those of regions whose failure waits
-        for its explanation. The cause that explains them is no other failure in the next ones.
+    def explained_first(self, graph: ExecutionGraph, executions: Iterable[Execution]) -> list[Execution]:
+        """These of the graph, in the order in which one cause makes them fail: first those of regions whose failure
+        waits for its explanation. The cause that explains them is no other failure in the next ones.
         """
-        return sorted(graph.executions(), key=lambda each: graph.region_of(each.vertex_id) not in self._unsaid)
+        return sorted(executions, key=lambda each: graph.region_of(each.vertex_id) not in self._unsaid)
 
     def settle(self, graph: ExecutionGraph) -> list[FailureKnown]:
         """An attempt has ended. When it was the last one of its region, nobody is left who could explain more."""

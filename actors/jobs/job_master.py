@@ -293,8 +293,9 @@ class JobMaster:
         effects: Effects = [*self._roster.lose(event, self._wall_ms)]
         self._slots.lose(event.task_manager_id)
         cause = lost_task_manager(event.task_manager_id, event.reason)
-        for execution in self._failures.explained_first(self.graph):
-            if execution.task_manager_id == event.task_manager_id and not execution.state.is_terminal:
+        here = (each for each in self.graph.executions() if each.task_manager_id == event.task_manager_id)
+        for execution in self._failures.explained_first(self.graph, here):
+            if not execution.state.is_terminal:
                 effects.extend(self._attempt_ended(execution, ExecutionState.FAILED, cause))
         return effects
 

@@ -140,7 +140,9 @@ class JobSubmissions:
         if wanted.resume:
             claim = self._claim(wanted)
             ids_from = kept.checkpoint_ids.get_and_increment()
-            claim.start(newest.checkpoint_id, newest.metadata_path, _counts_anyway(wanted), ids_from)
+            claim.start(
+                newest.checkpoint_id, newest.metadata_path, counted_anyway=_counts_anyway(wanted), ids_from=ids_from
+            )
         return JobKept(kept, None, claim, is_taken_over=True)
 
     def _runs(self, wanted: SubmitJob) -> JobRuns:
@@ -162,9 +164,14 @@ class JobSubmissions:
             kept = replace(self._kept(wanted, origin), is_taken_over=is_taken_over)
             ids_from = kept.job.checkpoint_ids.get_and_increment() if is_taken_over else CheckpointId(0)
             if origin is None:
-                claim.start(CheckpointId(0), "", "", ids_from)
+                claim.start(ids_from=ids_from)
             else:
-                claim.start(origin.checkpoint.checkpoint_id, path_to_keep(origin), _counts_anyway(wanted), ids_from)
+                claim.start(
+                    origin.checkpoint.checkpoint_id,
+                    path_to_keep(origin),
+                    counted_anyway=_counts_anyway(wanted),
+                    ids_from=ids_from,
+                )
         except BaseException:
             with suppress(OSError):
                 claim.end(RunOutcome.NOT_STARTED)

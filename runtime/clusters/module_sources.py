@@ -110,7 +110,7 @@ def sources_of(named: Iterable[str]) -> dict[str, ModuleSource]:
     }
     folders = tuple({_root_of(name) for name in wanted if not _is_installed(_file_of(sys.modules[name]))})
     found: list[tuple[str, ModuleSource]] = []
-    for name, module in list(sys.modules.items()):  # often thousands
+    for name, module in sys.modules.copy().items():  # one step, in which no other thread imports anything
         is_named = name in wanted or name.partition(".")[0] in packages
         if not (is_named or folders):
             continue

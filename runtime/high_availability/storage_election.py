@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from uuid import uuid4
@@ -23,7 +22,7 @@ from .leader import Leader
 from .listeners import HeardLeader, Listeners
 from .settings import HighAvailabilitySettings
 from .storage_epochs import LOST, Epoch, EpochTerm, StorageEpochs
-from .term import LOOKS, Term, TermLeadership
+from .term import LOOKS, Term, TermLeadership, elapsed_s
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +49,7 @@ class StorageElection:
         self,
         settings: HighAvailabilitySettings,
         storage: CheckpointStorage,
-        now_s: Callable[[], float] = time.monotonic,
+        now_s: Callable[[], float] = elapsed_s,
         *,
         key_id: str = "",
     ) -> None:

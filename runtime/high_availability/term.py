@@ -2,13 +2,15 @@
 
 A value of clocks and callbacks, with a thread that looks: no network here. `renew` says when the last word was sent
 that was answered by "you lead"; from then on nobody else can win for `timeout_s`. The leader gives up after two thirds
-of that. A process that was frozen finds, when it wakes, that its time is over: before each act it looks at the clock.
+of that. A process that was frozen, or whose machine was suspended, finds when it wakes that its time is over: before
+each act it looks at the clock.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from ...messages import LeaderSessionId
@@ -20,6 +22,13 @@ SURE_FOR = 2 / 3
 """Of the time in which nobody else can win, so long after the last word a leader goes on without another one."""
 LOOKS = 12
 """So often it makes sure in that time."""
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+"""Goes on while the machine is suspended: on Linux the first, on macOS the second."""
+
+
+def elapsed_s() -> float:
+    """Since some start, with the time in which the machine was suspended: others may lead by then."""
+    return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
 
 
 class Term:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import uuid4
@@ -27,7 +26,7 @@ from .leader import Leader
 from .leader_node import leader_bytes
 from .nodes import CANDIDATE, Place, by_number, place_in_queue, who_leads
 from .settings import HighAvailabilitySettings
-from .term import Term, TermLeadership
+from .term import Term, TermLeadership, elapsed_s
 from .zookeeper_client import (
     AGAIN_SECONDS,
     NO_ANSWER,
@@ -51,7 +50,7 @@ class ZooKeeperElection:
     """One process's candidacy, with a session of its own for each term."""
 
     def __init__(
-        self, settings: HighAvailabilitySettings, now_s: Callable[[], float] = time.monotonic, *, key_id: str = ""
+        self, settings: HighAvailabilitySettings, now_s: Callable[[], float] = elapsed_s, *, key_id: str = ""
     ) -> None:
         self._settings = settings
         self._key_id = key_id

@@ -18,7 +18,7 @@ class LogLevels:
 
     @classmethod
     def of_this_process(cls) -> LogLevels:
-        loggers = list(logging.root.manager.loggerDict.items())
+        loggers = logging.root.manager.loggerDict.copy().items()  # other threads may make some
         named = [(name, each.level) for name, each in loggers if isinstance(each, logging.Logger) and each.level]
         return cls(logging.root.level, tuple(sorted(named)), logging.root.manager.disable)
 

@@ -27,6 +27,7 @@ from ..storage import CheckpointStorage
 
 FOLDER = "names"
 VERSION = 1
+_NONE_YET = CheckpointId(0)
 _LONGEST, _HEAD = 255, 200
 """Of a folder's name: what file systems take; and what is left of the name of a job that is longer."""
 LEASE_MS = 30_000
@@ -259,10 +260,11 @@ class RunClaim:
 
     def start(
         self,
-        origin_id: CheckpointId,
-        origin_path: str,
+        origin_id: CheckpointId = _NONE_YET,
+        origin_path: str = "",
+        *,
         counted_anyway: str = "",
-        ids_from: CheckpointId = CheckpointId(0),  # noqa: B008  (an int)
+        ids_from: CheckpointId = _NONE_YET,
     ) -> None:
         """Its tasks are about to be started, from this checkpoint if there is one."""
         self._write(

@@ -67,7 +67,7 @@ class LocalCopies:
         self._of[checkpoint_id] = {_name(handle.path) for handle in state_handles(state) if handle.path is not None}
         if self._completed is None:
             return
-        needed = {number: names for number, names in list(self._of.items()) if number >= self._completed}
+        needed = {number: names for number, names in self._of.copy().items() if number >= self._completed}
         self._of = needed
         kept = set[str]().union(*needed.values())
         with suppress(OSError):  # a copy too many is no harm

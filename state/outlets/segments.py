@@ -60,7 +60,7 @@ def segments_in(storage: CheckpointStorage, folder: str) -> list[Segment]:
     names = (path.rpartition("/")[2] for path in storage.list_files(folder))
     found = [segment for segment in map(Segment.named, names) if segment is not None]
     if not found:
-        storage.mark.confirm_used()
+        storage.mark.confirm_made()
     return sorted(found, key=lambda segment: (segment.first, segment.name))
 
 

@@ -48,7 +48,7 @@ class Past:
     def claims_again(self, job_id: JobId, origin: int, ids_from: int) -> None:
         """The next leader of the same job."""
         claim = self.runs.claim(job_id)
-        claim.start(CheckpointId(origin), f"{job_id}/chk-{origin}/_metadata", "", CheckpointId(ids_from))
+        claim.start(CheckpointId(origin), f"{job_id}/chk-{origin}/_metadata", ids_from=CheckpointId(ids_from))
 
     def store(self, job_id: JobId, number: int) -> None:
         path = f"{job_id}/chk-{number}/_metadata"
@@ -234,7 +234,7 @@ def test_one_that_counts_anyway_counts_once_though_the_command_is_repeated(
     past.run(3)
     for _ in range(2):
         claim = past.claim()
-        claim.start(CheckpointId(2), "job-0/chk-2/_metadata", "job-0/chk-2")
+        claim.start(CheckpointId(2), "job-0/chk-2/_metadata", counted_anyway="job-0/chk-2")
         past.store(claim.run.job_id, 4)
         claim.end(RunOutcome.FAILED)
         caplog.clear()
@@ -254,7 +254,7 @@ def test_where_the_run_before_has_left_nothing_it_counts_still_without_a_word(
     """As after a change of leader before the first checkpoint."""
     past.store(JobId("job-0"), 2)
     past.run(3)
-    past.claim().start(CheckpointId(2), "job-0/chk-2/_metadata", "job-0/chk-2")
+    past.claim().start(CheckpointId(2), "job-0/chk-2/_metadata", counted_anyway="job-0/chk-2")
     assert past.found(anyway) == "job-0/2"
     assert not caplog.records
 
@@ -274,7 +274,7 @@ def test_what_inlets_took_since_is_read_again_but_by_who_goes_back(
     assert past.logs(anyway) == ()
     assert all(past.storage.location(each) in caplog.text for each in before)
     back = past.claim()
-    back.start(CheckpointId(2), "job-0/chk-2/_metadata", "job-0/chk-2")
+    back.start(CheckpointId(2), "job-0/chk-2/_metadata", counted_anyway="job-0/chk-2")
     own = past.took(back.run.job_id)
     assert past.logs(anyway) == (own,), "the same command: that run had no checkpoint"
     assert past.logs() == (own,)

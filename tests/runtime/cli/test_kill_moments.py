@@ -24,7 +24,7 @@ from ...prepared import Command
 from ..clusters import jobs
 from ..clusters.jobs import Counting, Gate, Witness, counted, counting, read_output
 from .conftest import WAIT_S, Shell
-from .test_standing import SUCCESSION, Yard
+from .yard import SUCCESSION, Yard
 
 COUNT = 3_000
 PATIENT = SUCCESSION | {"high-availability.session-timeout-ms": "2000"}

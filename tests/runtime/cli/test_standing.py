@@ -7,123 +7,30 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import cloudpickle
 import pytest
 
 from tests.free_port import free_port
-from understudy import (
-    FileSink,
-    InletClosed,
-    JobFailed,
-    KeyWanted,
-    NotRunning,
-    RemoteActorError,
-    StandaloneCluster,
-    StreamEnvironment,
-    asgi_app,
-)
+from understudy import FileSink, JobFailed, StandaloneCluster, asgi_app
 from understudy.messages import JobStatus, JobSummary
 from understudy.runtime.clusters.remote_errors import NoAnswer
-from understudy.runtime.hosts.standing_process import ProcessState, running_processes
+from understudy.runtime.hosts.standing_process import running_processes
 from understudy.runtime.web.server import WebServer
 from understudy.state import CheckpointStorage
 from understudy.state.keyring import VARIABLE as KEYS
 from understudy.state.keyring import is_sealed
 
-from ...prepared import Command, Prepared
-from ..clusters import jobs
-from ..clusters.jobs import (
-    Counting,
-    Gate,
-    Witness,
-    counted,
-    counting,
-    counts_of,
-    environment,
-    read_output,
-    read_records,
-    visible_files,
-)
+from ...prepared import Prepared
+from ..clusters.jobs import Gate, Witness, counted, counting, counts_of, read_output
 from ..clusters.test_web import ask
 from ..clusters.test_web_restart import settled as restarted
-from .conftest import WAIT_S, Shell, eventually
+from .conftest import WAIT_S
+from .yard import Yard, shipped_by_value, yard
+
+__all__ = ["shipped_by_value", "yard"]
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "cluster.md").read_text()
-SETTINGS = """
-jobmanager.port: {port}
-taskmanager.slots: 2
-storage.dir: storage
-security.key-file: key
-log.dir: log
-run.dir: run
-heartbeat:
-  interval-ms: 100
-  timeout-ms: 10_000
-"""
-
-
-class Yard:
-    """A cluster of processes in the shell's folder."""
-
-    def __init__(self, shell: Shell) -> None:
-        self.shell = shell
-        self.folder = shell.folder
-        self.port = free_port()
-        self.file = self.folder / "understudy.yaml"
-        self.file.write_text(SETTINGS.format(port=self.port))
-        assert shell("cluster", "key").out.strip() == str(self.folder / "key")
-
-    def start(self, role: str, *flags: str) -> Command:
-        """In the foreground; returns when it runs."""
-        process = self.shell.start(role, *flags)
-        self.until(lambda: self.state(process) is not None or process.poll() is not None, f"a {role}")
-        assert process.poll() is None, process.communicate(WAIT_S)
-        return process
-
-    def state(self, process: Command) -> ProcessState | None:
-        """What its pid file says, once it listens."""
-        running = running_processes(self.folder / "run")
-        return next((each for each in running if each.pid == process.pid and each.address), None)
-
-    def until_registered(self, process: Command) -> None:
-        self.until(lambda: (state := self.state(process)) is not None and state.is_ready, "a registration")
-
-    def cluster(self) -> StandaloneCluster:
-        return StandaloneCluster(self.file)
-
-    def environment(self, **settings: Any) -> StreamEnvironment:
-        return environment(checkpoint_dir=str(self.folder / "checkpoints"), **settings)
-
-    def log(self, name: str) -> str:
-        return (self.folder / "log" / f"{name}.log").read_text()
-
-    def end(self, process: Command, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        """Its exit code, and what it has said on standard error."""
-        os.kill(process.pid, number)
-        _, said = process.communicate(WAIT_S)
-        return process.wait(), said
-
-    @staticmethod
-    def until(condition: Callable[[], Any], what: str) -> Any:
-        return eventually(condition, what)
-
-
-@pytest.fixture
-def yard(shell: Shell) -> Yard:
-    return Yard(shell)
-
-
-@pytest.fixture(autouse=True)
-def _ship_by_value() -> Iterator[None]:
-    """TaskManagers cannot import test modules."""
-    cloudpickle.register_pickle_by_value(jobs)
-    yield
-    cloudpickle.unregister_pickle_by_value(jobs)
 
 
 def test_a_killed_taskmanager_process_costs_no_record(yard: Yard) -> None:
@@ -249,164 +156,6 @@ def test_a_taskmanager_whose_jobmanager_is_away_waits_for_it_and_says_so_once(ya
     assert yard.end(manager, signal.SIGINT)[0] == 0
     assert list((yard.folder / "run").iterdir()) == []
     yard.shell.eventually_nothing_is_left()
-
-
-SUCCESSION = {"recovery.mode": "storage", "high-availability.session-timeout-ms": "1000"}
-
-
-def led_and_followed(yard: Yard, **more: str) -> tuple[Command, Command, Command, int]:
-    """A leader, a TaskManager process, the leader's successor and its port. `more`: of the settings of jobs."""
-    settings = SUCCESSION | {f"jobs.{key.replace('_', '-')}": value for key, value in more.items()}
-    mode = [part for key, value in settings.items() for part in ("-D", f"{key}={value}")]
-    port = free_port()
-    leader, worker = yard.start("jobmanager", *mode), yard.start("taskmanager", *mode)
-    other = ("-D", f"jobmanager.port={port}", "-D", f"run.dir={yard.folder / 'standby'}")
-    standby = yard.shell.start("jobmanager", *mode, *other)
-    yard.until_registered(worker)
-    return leader, worker, standby, port
-
-
-def test_a_second_jobmanager_goes_on_with_the_jobs_of_one_that_was_killed(yard: Yard) -> None:
-    """By files of the shared folder: docs/high-availability.md. The TaskManager process follows the leader, and so do
-    the client and its handle, and the tasks: none of them restarts.
-    """
-    leader, worker, standby, port = led_and_followed(yard)
-    gate, out = Gate(yard.folder), yard.folder / "out"
-    with StandaloneCluster(yard.file, flags=SUCCESSION) as cluster:
-        env = yard.environment()
-        counting(env, 1_000, 2_000.0, gate=gate).sink_to(FileSink(str(out), "jsonl"), name="out")
-        job = cluster.submit(env, "numbers")
-        Witness(job).checkpoints(2)
-        running = {task.attempt_id for task in job.details().tasks}
-        os.kill(leader.pid, signal.SIGKILL)
-        (found,) = cluster.jobs()  # of the next leader
-        assert (found.job_id, cluster.address.rpartition(":")[2]) == (job.job_id, str(port))
-        job.ready().result(WAIT_S)
-        eventually(lambda: {task.attempt_id for task in job.details().tasks} == running, "the same attempts")
-        gate.open()
-        job.wait(WAIT_S)
-        assert job.status is JobStatus.FINISHED
-        assert job.details().restarts == 0
-        logged = yard.shell("logs", "numbers", "--jobmanager", cluster.address)
-        assert "job 'numbers' goes on under this JobManager: all its tasks run, and none restarts" in logged.out
-        assert read_output(out, "jsonl") == counted(1_000)
-    assert yard.end(standby)[0] == 0
-    assert yard.end(worker)[0] == 0
-
-
-def test_a_job_whose_tasks_a_new_leader_looks_for_is_being_taken_over(yard: Yard) -> None:
-    leader, worker, standby, _ = led_and_followed(yard, adoption_timeout_ms="3600000")
-    with yard.file.open("a") as file:
-        file.write("".join(f"{key}: {value}\n" for key, value in SUCCESSION.items()))
-    with yard.cluster() as cluster:
-        counting(env := yard.environment(), None, 500.0).collect(name="out")
-        job = cluster.submit(env, "numbers")
-        Witness(job).checkpoints(1)
-        os.kill(leader.pid, signal.SIGKILL)
-        os.kill(worker.pid, signal.SIGKILL)
-        listed = yard.shell("list")
-        assert f"{job.job_id}  numbers  being taken over" in listed.out, listed
-        assert f"job {job.job_id} (numbers) is being taken over, " in yard.shell("cluster", "status").err
-        canceled = yard.shell("cancel", "numbers")
-        assert (canceled.code, "is canceled" in canceled.err) == (0, True), canceled
-    assert yard.end(standby)[0] == 0
-
-
-def test_what_is_sent_into_an_inlet_counts_once_though_the_leader_is_killed(yard: Yard) -> None:
-    """The inlet that was opened before, the handle's events, and a savepoint afterwards."""
-    leader, worker, standby, _ = led_and_followed(yard)
-    out = yard.folder / "out"
-    with StandaloneCluster(yard.file, flags=SUCCESSION) as cluster:
-        env = yard.environment()
-        env.from_inlet("numbers").sink_to(FileSink(str(out), "jsonl"), name="out")
-        job = cluster.submit(env, "sending")
-        witness, inlet = Witness(job), job.inlet("numbers")
-        before = [inlet.send({"n": number}) for number in range(100)]
-        before[-1].result(WAIT_S)
-        witness.checkpoints(2)
-        after = [inlet.send({"n": number}) for number in range(100, 150)]
-        os.kill(leader.pid, signal.SIGKILL)
-        after += [inlet.send({"n": number}) for number in range(150, 200)]
-        assert [each.result(WAIT_S) for each in (*before, *after)] == list(range(1, 201))
-        path = job.stop_with_savepoint().result(WAIT_S)
-        assert Path(path).exists()
-        job.wait(WAIT_S)
-        written = [each["n"] for file in visible_files(out) for each in read_records(file, "jsonl")]
-        assert sorted(written) == list(range(200))
-    assert yard.end(standby)[0] == 0
-    assert yard.end(worker)[0] == 0
-
-
-def test_an_inlet_outlives_the_task_managers_of_its_job_and_not_the_job(yard: Yard) -> None:
-    """What the JobManager says of them comes from another process here, as the names of errors and their texts."""
-    yard.start("jobmanager")
-    yard.start("taskmanager")
-    with yard.cluster() as cluster:
-        env = yard.environment()
-        env.from_inlet("numbers").collect(name="out")
-        job = cluster.submit(env, "sending")
-        witness, inlet = Witness(job), job.inlet("numbers")
-        sent = [inlet.send(0)]
-        for killed in range(1, 4):
-            sent[-1].result(WAIT_S)
-            pids = witness.pids(1)
-            sent += [inlet.send(number) for number in range(500)]
-            witness.kill(pids[0])
-            sent += [inlet.send(killed)]
-        assert sent[-1].result(WAIT_S) == len(sent)
-        job.cancel().result(WAIT_S)
-        witness.status(JobStatus.CANCELED)
-        with pytest.raises(
-            InletClosed, match=r"takes no more records: operator 'numbers': not running: .*the job is canceled"
-        ):
-            inlet.send(5).result(WAIT_S)
-
-
-def test_a_question_that_waits_outlives_the_task_manager_that_was_asked(yard: Yard) -> None:
-    """It gets no answer: the operator holds it back until its process is killed."""
-    yard.start("jobmanager")
-    yard.start("taskmanager")
-    gate, has_come = Gate(yard.folder), yard.folder / "has-come"
-
-    class Slow(Counting):
-        def on_receive(self, message: Any) -> Any:
-            has_come.touch()
-            while not gate.is_open:
-                time.sleep(0.01)
-            return "at last"
-
-    with yard.cluster() as cluster:
-        env = yard.environment()
-        counting(env, None, 100.0, Slow).collect(name="all")
-        job = cluster.submit(env, "asked")
-        witness = Witness(job)
-        pids = witness.pids(1)
-        job.ready().result(WAIT_S)
-        at_once = job.ask("count", message="seen", key=3, wait=False)
-        waiting = job.ask("count", message="seen", key=3, wait_ms=1000 * WAIT_S)
-        yard.until(has_come.exists, "a question that has come")
-        witness.kill(pids[0])
-        with pytest.raises(NotRunning, match=r"its TaskManager was lost before it answered: .*; ask again"):
-            at_once.result(WAIT_S)
-        gate.open()
-        assert waiting.result(WAIT_S) == "at last"
-        job.cancel().result(WAIT_S)
-
-
-def test_what_an_operator_raises_when_asked_is_named_as_in_a_cluster_of_its_own(yard: Yard) -> None:
-    """The JobManager is a process between: its name and address stood for the operator's."""
-    yard.start("jobmanager")
-    yard.start("taskmanager")
-    with yard.cluster() as cluster:
-        counting(env := yard.environment(), None, 100.0).collect(name="all")
-        job = cluster.submit(env, "asked")
-        job.ready().result(WAIT_S)
-        with pytest.raises(RemoteActorError, match=r"^operator 'count': ValueError: no luck$") as caught:
-            job.ask("count", message=["raise", "no luck"], key=3).result(WAIT_S)
-        assert caught.value.type_name == "ValueError"
-        with pytest.raises(KeyWanted, match=r"^operator 'count': keyed state 'seen' was used .*: ask with key="):
-            job.ask("count", message="seen").result(WAIT_S)
-        job.cancel().result(WAIT_S)
 
 
 def test_a_job_that_gets_no_slot_says_what_is_missing_and_what_to_do(yard: Yard) -> None:

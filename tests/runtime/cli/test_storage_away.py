@@ -4,40 +4,26 @@ start them wait for it, and the job goes on from its newest checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import cloudpickle
-import pytest
-
 from understudy import FileSink, StandaloneCluster
 from understudy.messages import JobStatus
 
 from ...systems.faulty_s3 import FaultyS3, faulty
 from ...systems.s3 import S3Server, s3, s3_server
-from ..clusters import jobs
 from ..clusters.jobs import Gate, Witness, counted, counting, environment, read_output
-from .conftest import WAIT_S, Shell
-from .test_standing import Yard
+from .conftest import WAIT_S
+from .yard import Yard, shipped_by_value, yard
 
-__all__ = ["faulty", "s3", "s3_server"]
+__all__ = ["faulty", "s3", "s3_server", "shipped_by_value", "yard"]
 
 SESSION_MS = 12_000
 ASKS_AGAIN = "this JobManager waits to lead, and asks again"
 
 
-@pytest.fixture(autouse=True)
-def _ship_by_value() -> Iterator[None]:
-    """TaskManagers cannot import test modules."""
-    cloudpickle.register_pickle_by_value(jobs)
-    yield
-    cloudpickle.unregister_pickle_by_value(jobs)
-
-
 def test_a_leader_whose_storage_is_away_leads_again_when_it_is_back_and_its_job_goes_on(
-    s3: S3Server, faulty: FaultyS3, shell: Shell
+    s3: S3Server, faulty: FaultyS3, yard: Yard
 ) -> None:
-    shell.env["UNDERSTUDY_STORAGE_TRIES"] = "2"
-    yard, bucket = Yard(shell), s3.bucket()
+    yard.shell.env["UNDERSTUDY_STORAGE_TRIES"] = "2"
+    bucket = s3.bucket()
     settings = {
         "recovery.mode": "storage",
         "storage.dir": f"s3://{bucket}/storage",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
-import cloudpickle
 import psutil
 import pytest
 
@@ -15,14 +13,13 @@ from understudy import FileSink, StandaloneCluster
 from understudy.messages import JobStatus
 
 from ...systems.secured_zookeeper import PASSWORD, USER, ZOOKEEPER, SecuredZooKeeper, credentials, sasl
-from ..clusters import jobs
 from ..clusters.jobs import Gate, Witness, counted, counting, read_output
 from .conftest import WAIT_S, Shell
-from .test_standing import Yard
+from .yard import Yard
 
 
 @pytest.fixture
-def yard(shell: Shell, secured_zookeeper: SecuredZooKeeper) -> Iterator[Yard]:
+def yard(shell: Shell, secured_zookeeper: SecuredZooKeeper, shipped_by_value: None) -> Yard:
     yard = Yard(shell)
     settings = {
         "recovery.mode": "zookeeper",
@@ -35,9 +32,7 @@ def yard(shell: Shell, secured_zookeeper: SecuredZooKeeper) -> Iterator[Yard]:
     }
     with yard.file.open("a") as file:
         file.writelines(f"{key}: {value}\n" for key, value in settings.items())
-    cloudpickle.register_pickle_by_value(jobs)
-    yield yard
-    cloudpickle.unregister_pickle_by_value(jobs)
+    return yard
 
 
 def test_a_job_is_exact_though_the_leader_is_killed(yard: Yard) -> None:

@@ -22,6 +22,7 @@ from understudy.actors.tasks.module_source import ModuleSource
 from understudy.runtime.clusters import module_sources
 from understudy.runtime.clusters.module_sources import WatchedImports, sources_of, with_sources
 
+from ...meanwhile import at_each_collection
 from .jobs import WAIT_S, Gate, Witness, environment, generated
 
 OPERATORS = """
@@ -262,6 +263,14 @@ def test_all_of_an_installed_package_counts_that_uses_this_library(
 def test_no_module_of_python_or_of_this_library_counts() -> None:
     assert sources_of(["os", "understudy.runtime.connectors", "json.decoder", "builtins", "no_such_module"]) == {}
     assert os.path.isfile(os.__file__)
+
+
+def test_other_threads_may_import_while_modules_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was "dictionary changed size during iteration", now and then, at submit."""
+    with at_each_collection(lambda name: monkeypatch.setitem(sys.modules, name, ModuleType(name))):
+        found = sources_of([__name__])
+    assert {*found} == {*sources_of([__name__])}
+    assert __name__ in found
 
 
 # -- what was not imported again

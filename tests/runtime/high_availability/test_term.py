@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from understudy.messages import LeaderSessionId
 from understudy.runtime.high_availability.settings import HighAvailabilitySettings
 from understudy.runtime.high_availability.storage_election import StorageElection, StorageLeadership
 from understudy.runtime.high_availability.storage_epochs import Epoch, EpochTerm, StorageEpochs
-from understudy.runtime.high_availability.term import SURE_FOR, Term
+from understudy.runtime.high_availability.term import SURE_FOR, Term, elapsed_s
 from understudy.runtime.high_availability.zookeeper_election import ZooKeeperLeadership
 from understudy.state import CheckpointStorage
 
@@ -29,6 +32,14 @@ def test_an_older_answer_that_comes_later_shortens_nothing() -> None:
     clock[0] = 10.0
     assert term.is_sure
     clock[0] = 11.5
+    assert not term.is_sure
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="Linux has this clock")
+def test_a_term_goes_on_while_the_machine_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`time.monotonic` stands still there, and others lead meanwhile."""
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: 1_000.0 if clock == time.CLOCK_BOOTTIME else 10.0)
+    term = Term(LeaderSessionId("one"), 60.0, 10.0, elapsed_s, elapsed_s)
     assert not term.is_sure
 
 

@@ -17,6 +17,8 @@ from understudy.runtime.output.log_levels import LogLevels
 from understudy.runtime.output.log_relay import MAX_TEXT, relayed_logs
 from understudy.runtime.output.outbox import RelayOutbox
 
+from ...meanwhile import at_each_collection
+
 WAIT_S = 120
 
 
@@ -163,6 +165,21 @@ def test_levels_are_as_before_afterwards() -> None:
         assert ("myapp.before", logging.CRITICAL) in before.named
     finally:
         mine.setLevel(logging.NOTSET)
+
+
+def test_other_threads_may_make_loggers_while_levels_are_read() -> None:
+    logging.getLogger("of_test.levels").setLevel(logging.ERROR)
+    made: list[str] = []
+
+    def make(name: str) -> None:
+        made.append(name)
+        logging.getLogger(f"of_test.{name}")
+
+    with at_each_collection(make):
+        levels = LogLevels.of_this_process()
+    for name in ("levels", *made):
+        del logging.root.manager.loggerDict[f"of_test.{name}"]
+    assert ("of_test.levels", logging.ERROR) in levels.named
 
 
 def test_a_handler_that_raises_silences_nobody(

@@ -167,7 +167,7 @@ def test_a_spoilt_file_of_the_newest_run_is_not_taken_for_none(machines: Machine
 def test_a_cluster_that_closes_gives_up_what_is_left(machines: Machines) -> None:
     runs = machines.runs(1)
     claim = runs.claim(JobId("job-1"))
-    claim.start(CheckpointId(0), "")
+    claim.start()
     runs._claimant.close()
     assert machines.claim(2).earlier[0].outcome is RunOutcome.CANCELED
     runs._claimant.close()
