@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import psutil
 import pytest
 
@@ -24,6 +25,7 @@ from understudy import CurveKeys, RemoteCluster
 from understudy.messages import JobId
 
 from ...prepared import Command, Prepared
+from ..clusters import jobs
 
 PROGRAM = """
 import logging
@@ -261,6 +263,14 @@ def eventually(condition: Callable[[], E], what: Callable[[], str] | str) -> E:
             pytest.fail(what if isinstance(what, str) else what())
         time.sleep(0.05)
     return value
+
+
+@pytest.fixture
+def shipped_by_value() -> Iterator[None]:
+    """TaskManagers cannot import test modules."""
+    cloudpickle.register_pickle_by_value(jobs)
+    yield
+    cloudpickle.unregister_pickle_by_value(jobs)
 
 
 @pytest.fixture

@@ -26,9 +26,9 @@ from ..clusters.jobs import Gate, Witness, counted, counting, counts_of, read_ou
 from ..clusters.test_web import ask
 from ..clusters.test_web_restart import settled as restarted
 from .conftest import WAIT_S
-from .yard import Yard, shipped_by_value, yard
+from .yard import Yard, yard
 
-__all__ = ["shipped_by_value", "yard"]
+__all__ = ["yard"]
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "cluster.md").read_text()
 

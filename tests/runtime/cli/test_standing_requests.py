@@ -12,9 +12,9 @@ from understudy.messages import JobStatus
 
 from ..clusters.jobs import Counting, Gate, Witness, counting
 from .conftest import WAIT_S
-from .yard import Yard, shipped_by_value, yard
+from .yard import Yard, yard
 
-__all__ = ["shipped_by_value", "yard"]
+__all__ = ["yard"]
 
 
 def test_an_inlet_outlives_the_task_managers_of_its_job_and_not_the_job(yard: Yard) -> None:

@@ -11,9 +11,9 @@ from ...systems.faulty_s3 import FaultyS3, faulty
 from ...systems.s3 import S3Server, s3, s3_server
 from ..clusters.jobs import Gate, Witness, counted, counting, environment, read_output
 from .conftest import WAIT_S
-from .yard import Yard, shipped_by_value, yard
+from .yard import Yard, yard
 
-__all__ = ["faulty", "s3", "s3_server", "shipped_by_value", "yard"]
+__all__ = ["faulty", "s3", "s3_server", "yard"]
 
 SESSION_MS = 12_000
 ASKS_AGAIN = "this JobManager waits to lead, and asks again"

@@ -21,9 +21,9 @@ from ..clusters.jobs import (
     visible_files,
 )
 from .conftest import WAIT_S, eventually
-from .yard import SUCCESSION, Yard, shipped_by_value, yard
+from .yard import SUCCESSION, Yard, yard
 
-__all__ = ["shipped_by_value", "yard"]
+__all__ = ["yard"]
 
 
 def led_and_followed(yard: Yard, **more: str) -> tuple[Command, Command, Command, int]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import cloudpickle
 import pytest
 
 from tests.free_port import free_port
@@ -15,7 +14,6 @@ from understudy import StandaloneCluster, StreamEnvironment
 from understudy.runtime.hosts.standing_process import ProcessState, running_processes
 
 from ...prepared import Command
-from ..clusters import jobs
 from ..clusters.jobs import environment
 from .conftest import WAIT_S, Shell, eventually
 
@@ -78,14 +76,6 @@ class Yard:
     @staticmethod
     def until(condition: Callable[[], Any], what: str) -> Any:
         return eventually(condition, what)
-
-
-@pytest.fixture
-def shipped_by_value() -> Iterator[None]:
-    """TaskManagers cannot import test modules."""
-    cloudpickle.register_pickle_by_value(jobs)
-    yield
-    cloudpickle.unregister_pickle_by_value(jobs)
 
 
 @pytest.fixture
