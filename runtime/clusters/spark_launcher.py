@@ -179,7 +179,7 @@ class SparkLauncher:
             self._cancel_group(job, index, _LOST)
 
     def _wait_and_cancel(self, job: _SparkJob) -> None:
-        for index, thread in list(job.threads.items()):
+        for index, thread in job.threads.copy().items():
             thread.join(GRACE_SECONDS)
             if thread.is_alive():
                 self._cancel_group(job, index, _LATE)

@@ -102,7 +102,8 @@ class _Tracers:
         started_ms = round(time.time() * 1000)
         spans = JobSpans(job.job_id, job.name, started_ms, lambda: job.checkpoint_history(timeout=5.0))
         open_span = self._start("Job", started_ms, ())
-        self._jobs[job.job_id] = spans, open_span
+        with self._lock:
+            self._jobs[job.job_id] = spans, open_span
         job.on_event(lambda event: self._take(job.job_id, spans, event))
 
     def _take(self, job_id: JobId, spans: JobSpans, event: Any) -> None:

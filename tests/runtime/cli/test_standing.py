@@ -227,7 +227,7 @@ def test_a_job_that_waits_for_slots_says_who_holds_them_and_one_that_can_never_h
 
 
 def test_code_that_is_not_signed_with_the_clusters_key_is_not_run(yard: Yard) -> None:
-    yard.start("jobmanager", "-D", "jobs.slot-timeout-ms=5000")
+    yard.start("jobmanager")
     with yard.cluster() as cluster:
         env = yard.environment()
         env.from_collection([1]).collect(name="out")

@@ -48,7 +48,7 @@ def test_a_python_that_ends_before_it_has_started_anything_is_named_in_the_jobs_
     monkeypatch.setattr(sys, "executable", str(python))
     env = StreamEnvironment()
     env.from_collection([1]).collect(name="out")
-    with LocalCluster(slot_timeout_ms=500) as cluster:
+    with LocalCluster(slot_timeout_ms=3_600_000) as cluster:
         job = cluster.submit(env)
         with pytest.raises(
             JobFailed, match=rf"exited with code 3, before it had started anything \({python}\); they run"

@@ -17,6 +17,7 @@ from understudy.runtime.api.errors import ClusterTooSmall
 from understudy.runtime.clusters.local_launcher import LocalLauncher
 from understudy.runtime.clusters.template import Forked
 
+from . import slots
 from .jobs import (
     WAIT_S,
     Gate,
@@ -32,9 +33,6 @@ from .jobs import (
 )
 
 StartCluster = Callable[..., LocalCluster]
-
-SLOT_TIMEOUT_MS = 6_000
-"""What a job that waits in vain waits for, and long enough for what a busy machine starts meanwhile."""
 
 
 def test_jobs_run_one_after_another(shared_cluster: LocalCluster) -> None:
@@ -137,34 +135,43 @@ def test_slots_that_do_not_come_fail_the_job_with_the_numbers(
         if index == 0:
             begin(self, job_id, index)
 
-    cluster = warmed(start_cluster(slot_timeout_ms=SLOT_TIMEOUT_MS))
+    cluster = warmed(start_cluster(slot_timeout_ms=slots.LONG_MS))
     monkeypatch.setattr(LocalLauncher, "start", only_the_first)
     env = environment()
     counting(env, 100, None).collect(name="all")
     job = cluster.submit(env)
-    told = f"NoResourceAvailable: after {SLOT_TIMEOUT_MS} ms: .* needs 2 slots, 1 are offered"
+    slots.registered(cluster, job, 1)
+    slots.give_up(cluster, job)
+    told = f"NoResourceAvailable: after {slots.LONG_MS} ms: .* needs 2 slots, 1 are offered"
     with pytest.raises(JobFailed, match=told):
         job.wait(timeout=WAIT_S)
 
 
 @pytest.mark.parametrize(
-    ("slot_timeout_ms", "told"),
-    [(SLOT_TIMEOUT_MS, "needs 2 slots, 0 are offered.*"), (3_600_000, "no TaskManager can start.*")],
+    ("gives_up", "told"),
+    [(True, "needs 2 slots, 0 are offered.*"), (False, "no TaskManager can start.*")],
     ids=["slots are not waited for any longer", "they have ended again and again"],
 )
 def test_task_managers_that_cannot_start_fail_the_job_with_their_end(
-    slot_timeout_ms: int, told: str, start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+    gives_up: bool,
+    told: str,
+    start_cluster: StartCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     prepare = LocalLauncher.prepare
 
     def broken(self: LocalLauncher, launch: Any) -> None:
         prepare(self, replace(launch, program=b"no program"))
 
-    cluster = warmed(start_cluster(slot_timeout_ms=slot_timeout_ms))
+    cluster = warmed(start_cluster(slot_timeout_ms=slots.LONG_MS))
     monkeypatch.setattr(LocalLauncher, "prepare", broken)
     env = environment()
     counting(env, 100, None).collect(name="all")
     job = cluster.submit(env)
+    if gives_up:
+        eventually(lambda: "ended before it registered" in caplog.text, "the end of a TaskManager")
+        slots.give_up(cluster, job)
     with pytest.raises(
         JobFailed, match=rf"NoResourceAvailable.*{told}ended before it registered: .*exited with code 1"
     ):

@@ -34,12 +34,13 @@ from understudy import (
 )
 from understudy.messages import CheckpointCompleted, FirstBatchProcessed, JobStatus, RestartJob, TaskManagerChanged
 from understudy.runtime.api.restart import fixed_delay
+from understudy.runtime.clusters import spark_slot_watch, spark_slots
 from understudy.runtime.clusters.job_handle import JobHandle
 from understudy.runtime.clusters.spark_cluster import DAEMON, DAEMON_SETTING, preload_workers
 from understudy.runtime.clusters.spark_launcher import SparkLauncher
 from understudy.runtime.clusters.task_manager_process import TaskManagerLaunch
 
-from ..clusters import jobs
+from ..clusters import jobs, slots
 from ..clusters.jobs import Gate, eventually, hold
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_run]
@@ -268,8 +269,19 @@ def test_fewer_spark_slots_than_task_managers_are_refused_before_a_job_waits_for
         SparkCluster(spark, task_managers=3).start()
 
 
-def test_too_few_free_spark_slots_fail_with_how_many_are_needed_and_came(spark: Any) -> None:
-    taken, given_back = threading.Event(), threading.Event()
+def test_too_few_free_spark_slots_fail_with_how_many_are_needed_and_came(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time for slots is over when one TaskManager has registered, and it is known why the other one waits."""
+    taken, given_back, looks = threading.Event(), threading.Event(), list[str]()
+
+    def shortage(*args: Any) -> spark_slots.Shortage | None:
+        short = spark_slots.shortage(*args)
+        looks.append("" if short is None else short.why)
+        return short
+
+    monkeypatch.setattr(spark_slot_watch, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(spark_slot_watch, "shortage", shortage)
 
     def hold() -> None:
         with SparkCluster(spark, task_managers=1) as cluster:
@@ -284,8 +296,11 @@ def test_too_few_free_spark_slots_fail_with_how_many_are_needed_and_came(spark: 
         assert taken.wait(timeout=WAIT_S)
         env = StreamEnvironment()
         env.from_collection(range(5), parallelism=2).print()
-        with SparkCluster(spark, task_managers=2, slot_timeout_ms=25_000) as cluster:
+        with SparkCluster(spark, task_managers=2, slot_timeout_ms=slots.LONG_MS) as cluster:
             job = cluster.submit(env)
+            slots.registered(cluster, job, 1)
+            eventually(lambda: sum("1 of them not by this job" in why for why in looks) > 1, "why the other waits")
+            slots.give_up(cluster, job)
             with pytest.raises(JobFailed, match=r"needs 2 slots, 1 are offered.*2 of 2 slots are taken, 1 .* not by"):
                 job.wait(timeout=WAIT_S)
     finally:
