@@ -95,7 +95,7 @@ def stop(
 ) -> None:
     """Let JOB (an id, its first characters, or a name) take a savepoint and finish; print the savepoint's path.
 
-    The job can be continued from it with `run --from-savepoint`. If the savepoint fails, the job goes on.
+    `run` and `submit --from-savepoint` go on from it. If the savepoint fails, the job goes on.
     """
     with connect_to_job(job, jobmanager, key_file, timeout) as (cluster, found):
         reply = cluster.stop_with_savepoint(found.job_id, directory or None, drain=drain)

@@ -291,7 +291,10 @@ class RemoteCluster(AsContext):
                     "this key ended, and another one has its port now?"
                 )
             case Unreachable():
-                return NoJobManager(f"no JobManager answers at {self.address} ({error.reason}): does it still run?")
+                return NoJobManager(
+                    f"no JobManager answers at {self.address} ({error.reason}): start one with `understudy jobmanager`, "
+                    "or the program whose cluster it is; or name the address of one that runs"
+                )
             case _:
                 return NoJobManager(f"there is no JobManager at {self.address}: {getattr(error, 'reason', error)}")
 

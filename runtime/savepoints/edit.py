@@ -18,6 +18,8 @@ from ...state.kinds.schema_fit import Schema
 from ...state.kinds.state_declaration import KeyedStateDeclaration
 from ...state.kinds.state_descriptions import LIST_KINDS, description_of
 from ...state.storage import CheckpointStorage
+from ..api.function_kinds import FunctionKind
+from ..api.function_kinds import found as function_found
 from .edited_rows import Columns, pairs_of
 from .errors import InvalidEdit, NoSuchState
 from .found import readable_path
@@ -54,9 +56,21 @@ class StateEdit:
         return self
 
     def update(self, change: Change) -> StateEdit:
-        """Each entry's value becomes `change(key, value)`, and None removes it; of a list `change(position, item)`."""
+        """Each entry's value becomes `change(key, value)`, and None removes it; of a list `change(position, item)`.
+        Raises InvalidEdit, also for a function that never returns a value: all entries would go.
+        """
         if self.kind == KIND:
             raise InvalidEdit(f"{self._where}: timers have no values: drop() them, and put others")
+        if not callable(change):
+            raise InvalidEdit(f"{self._where}: update(...) wants a function of (key, value), found {change!r:.80}")
+        there = function_found(change)
+        if there.kind is not FunctionKind.PLAIN:
+            raise InvalidEdit(f"{self._where}: update(...) wants a plain function of (key, value), found {there}")
+        if there.returns_nothing:
+            raise InvalidEdit(
+                f"{self._where}: the function of update(...) ({there.where}) returns nothing, and None removes an "
+                "entry: is a `return` missing? To remove all of them write drop()"
+            )
         self.steps.append(change)
         return self
 

@@ -137,7 +137,7 @@ def test_from_another_process_through_a_client_with_hostile_orders(start_cluster
 
         eventually(is_refused, "the JobManager's end")
         assert refusals[0].code == 503
-        assert "does it still run?" in refusals[0].read().decode()
+        assert "start one with `understudy jobmanager`" in refusals[0].read().decode()
     assert not (tmp_path / "outside").exists()
 
 

@@ -423,6 +423,33 @@ def test_a_savepoint_goes_from_one_backend_to_the_other(was: str, now: str, tmp_
             assert handle.submitted.restored_states["seen.seen"] == "compatible"
 
 
+def forgotten(key: Any, value: Any) -> Any:
+    value += 1
+
+
+async def awaited(key: Any, value: Any) -> Any:
+    return value
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (
+            forgotten,
+            r"test_editing.py:\d+\) returns nothing, and None removes an entry: is a `return` missing\? To remove",
+        ),
+        (lambda key, value: None, r"returns nothing.*write drop\(\)"),
+        (awaited, r"wants a plain function of \(key, value\), found `async def`"),
+        ({1: 2}, r"wants a function of \(key, value\), found \{1: 2\}"),
+    ],
+)
+def test_a_change_that_would_remove_every_entry_is_refused(tmp_path: Path, change: Any, match: str) -> None:
+    """They went without a word."""
+    edit = Savepoint.open(savepoint(tmp_path / "one")).edit()
+    with pytest.raises(InvalidEdit, match=match):
+        edit.operator("declared").state("value").update(change)
+
+
 def test_one_text_is_not_taken_for_the_keys_of_its_letters(tmp_path: Path) -> None:
     edit = Savepoint.open(savepoint(tmp_path / "one")).edit()
     with pytest.raises(
