@@ -49,7 +49,7 @@ GRACE_SECONDS = 3.0
 CLOSE_GRACE_SECONDS = 1.0
 """The same when the cluster closes, after its jobs were cancelled."""
 
-END_SECONDS = 10.0
+END_SECONDS = 30.0
 """How long a template may take to end, with all its children. One that was stopped (SIGSTOP) never does."""
 
 LAST_LINE_SECONDS = 1.0
