@@ -151,10 +151,12 @@ class _TemplateProcess:
         try:
             self._writer.start()
             self._reader.start()
-        except RuntimeError:
+        except BaseException:  # no thread is left for it; or Ctrl-C, which lets one that has been started run
             self._requests.put(None)
-            self._control.close()  # the process ends of it
-            self._process.wait()
+            self._control.shutdown(socket.SHUT_RDWR)  # the process ends of it
+            if self._reader.ident is None:
+                self._control.close()
+                self._process.wait()
             raise
 
     def send(self, message: object) -> None:

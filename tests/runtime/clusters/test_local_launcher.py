@@ -327,3 +327,31 @@ def test_a_template_that_was_stopped_is_killed_when_its_cluster_closes(
     launcher.close()
     assert process.wait() == -signal.SIGKILL
     assert "the process that starts TaskManagers has not ended after 0.1 s: killing it" in caplog.messages
+
+
+@pytest.mark.parametrize("name", ["understudy-launcher-requests", "understudy-launcher"])
+def test_ctrl_c_while_its_threads_start_ends_the_template(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before, start_thread, lines = set(threading.enumerate()), threading.Thread.start, list[socket.socket]()
+
+    def start(control: socket.socket, *_: Any) -> NoProcess:
+        lines.append(control.dup())
+        return NoProcess()
+
+    def interrupted(thread: threading.Thread) -> None:
+        start_thread(thread)
+        if thread.name == name:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(local_launcher, "start_template", start)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            LocalLauncher(lambda _: None, str(tmp_path))
+    with lines[0] as line:
+        line.settimeout(60)
+        assert line.recv(1) == b""
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive(), thread.name
