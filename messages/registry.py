@@ -65,7 +65,7 @@ def register(cls: type, tag: str) -> None:
 
 def registered_messages(own: bool = True) -> dict[str, type]:
     """All known message classes by tag; with `own=False` only those that users declared."""
-    return {tag: cls for tag, cls in sorted(CLASSES.items()) if own or not is_ours(cls)}
+    return {tag: cls for tag, cls in sorted(CLASSES.copy().items()) if own or not is_ours(cls)}
 
 
 def class_of(tag: str) -> type | None:

@@ -79,6 +79,10 @@ class Started:
                 self.returncode = int(_exactly(self._connection, 4))
         return self.returncode
 
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
 
 class StillRuns(subprocess.TimeoutExpired):
     """With what it had said, and where its threads were."""

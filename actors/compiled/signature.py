@@ -145,7 +145,7 @@ def _names_used(cls: type) -> frozenset[str]:
     """Names that methods of the class mention, and that may be numbers of the instance."""
     names: set[str] = set()
     for base in cls.__mro__[: cls.__mro__.index(KeyedOperator)]:
-        for member in vars(base).values():
+        for member in vars(base).copy().values():
             function = getattr(member, "__func__", member)
             if isinstance(function, FunctionType):
                 names.update(function.__code__.co_names)

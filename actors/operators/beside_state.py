@@ -112,7 +112,7 @@ def _names_of(kind: type[Operator]) -> tuple[str, ...]:
     if issubclass(kind, Source) or kind.on_checkpoint is not Operator.on_checkpoint:
         return ()
     users = list(filter(is_the_users, kind.__mro__))
-    methods = [each for cls in users for each in vars(cls).values() if isinstance(each, FunctionType)]
+    methods = [each for cls in users for each in vars(cls).copy().values() if isinstance(each, FunctionType)]
     named = {name for each in methods for code in codes_of(each.__code__) for name in code.co_names}
     ours = {name for cls in kind.__mro__ if cls not in users for name in (*vars(cls), *own_annotations(cls))}
     left = named - ours - declared_states(kind).keys()

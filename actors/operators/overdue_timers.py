@@ -142,7 +142,7 @@ def _lines_of(cls: type) -> Iterator[str]:
     """Where the user's methods delete timers of event time."""
     found: dict[str, None] = {}
     for each in cls.__mro__:
-        for method in vars(each).values():
+        for method in vars(each).copy().values():
             code = getattr(method, "__code__", None)
             if not isinstance(code, CodeType) or is_ours(each):
                 continue

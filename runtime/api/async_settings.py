@@ -59,13 +59,13 @@ def _check_not_attributes(operator: Operator) -> None:
     kind = type(operator)
     classes = kind.__mro__[: kind.__mro__.index(Operator)]
     own = [each for each in classes if not is_ours(each)]
-    functions = [each for cls in own for each in vars(cls).values() if isinstance(each, FunctionType)]
+    functions = [each for cls in own for each in vars(cls).copy().values() if isinstance(each, FunctionType)]
     read = {name for function in functions for code in codes_of(function.__code__) for name in code.co_names}
     names = {each.name for each in fields(AsyncSettings)} - read
     lost = {
         name: value
         for cls in reversed(own)
-        for name, value in vars(cls).items()
+        for name, value in vars(cls).copy().items()
         if name in names and _is_setting(name, value)
     }
     if lost:

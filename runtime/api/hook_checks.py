@@ -162,7 +162,7 @@ def check_hooks(operator: Operator) -> None:
                 check_arguments(operator, base, hook)
                 if sound is not None:
                     sound.add((base, hook))
-    for attribute, value in vars(operator).items():
+    for attribute, value in vars(operator).copy().items():
         if isinstance(value, StateDeclaration):
             raise InvalidOperator(
                 f"{kind}: the state {attribute!r} was made in a method, where no task finds it: declare it in the "

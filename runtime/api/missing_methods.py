@@ -80,7 +80,11 @@ def check_methods_supplied(operator: Operator) -> None:
 def _of_another_name(kind: type[Operator], base: type[Operator], name: str) -> str:
     """What to write: in place of a method of the user's that is like it, if there is any that is not the base's too."""
     own = {
-        each for user in kind.__mro__ if not is_ours(user) for each, value in vars(user).items() if _is_method(value)
+        each
+        for user in kind.__mro__
+        if not is_ours(user)
+        for each, value in vars(user).copy().items()
+        if _is_method(value)
     }
     strange = own - set(dir(base))
     found = next((each for each in _ELSEWHERE.get(name, ()) if each in strange), None)

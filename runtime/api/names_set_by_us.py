@@ -42,7 +42,9 @@ def check_names_set_by_us(kind: type[Operator | ProcessWindowFunction]) -> None:
     ours = _set_on(kind)
     states = declared_states(kind)
     for cls in users_classes(kind):
-        for name in (name for name, value in vars(cls).items() if name in ours and not isinstance(value, OfCall)):
+        for name in (
+            name for name, value in vars(cls).copy().items() if name in ours and not isinstance(value, OfCall)
+        ):
             raise InvalidOperator(_of_ours(f"{cls.__name__} defines", name, ours[name]))
         for method, attribute, place in _assigned(cls):
             who = f"{place}: {cls.__name__}.{method} assigns to"
@@ -69,7 +71,7 @@ def _set_on(kind: type[Operator | ProcessWindowFunction]) -> dict[str, str]:
 
 def _assigned(cls: type) -> Iterator[tuple[str, str, str]]:
     """Method, attribute, and file and line of each assignment to `self`."""
-    for method, value in vars(cls).items():
+    for method, value in vars(cls).copy().items():
         for attribute, place in assigned(value):
             yield method, attribute, place
 

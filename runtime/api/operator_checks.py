@@ -262,9 +262,11 @@ def _misspelt(operator: Operator, method: str) -> str:
 def _warn_of_misspelt_hooks(operator: Operator) -> None:
     """A method with such a name may be the user's own, so it is no error."""
     kind = type(operator)
-    known = sorted({name for each in filter(is_ours, kind.__mro__) for name in vars(each) if name.startswith(_HOOKS)})
+    known = sorted(
+        {name for each in filter(is_ours, kind.__mro__) for name in vars(each).copy() if name.startswith(_HOOKS)}
+    )
     for each in users_classes(kind):
-        for name, value in vars(each).items():
+        for name, value in vars(each).copy().items():
             is_new = name.startswith(_HOOKS) and inspect.isfunction(value) and name not in known
             if is_new and (close := get_close_matches(name, known, 1, cutoff=0.85)):
                 _warn_of_name(kind, name, close[0])

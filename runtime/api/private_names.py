@@ -39,7 +39,7 @@ def _other(name: str, kind: type[Any]) -> str:
 def _taken_by(kind: type[Any]) -> frozenset[str]:
     """The private names that the class itself defines, declares, or assigns in its methods."""
     names = {*vars(kind), *own_annotations(kind)}
-    for value in vars(kind).values():
+    for value in vars(kind).copy().values():
         names.update(name for name, _ in assigned(value))
     return frozenset(name for name in names - _set_by_us(kind) if name.startswith("_") and not _is_its_own(name, kind))
 

@@ -36,7 +36,7 @@ def check_declarations(operator: Operator) -> None:
 
 
 def _values(cls: type) -> Iterator[tuple[str, str, str]]:
-    for attribute, value in vars(cls).items():
+    for attribute, value in vars(cls).copy().items():
         if attribute.startswith("__") or isinstance(value, str):
             continue
         if (found := _kind_of(value)) is not None:

@@ -52,7 +52,7 @@ def knows_subtasks(kind: type[Source]) -> bool:
 
 
 def _codes(kind: type) -> Iterator[CodeType]:
-    for each in vars(kind).values():
+    for each in vars(kind).copy().values():
         function = getattr(each, "fget", None) or getattr(each, "__func__", None) or each
         if (code := getattr(function, "__code__", None)) is not None:
             yield from codes_of(code)

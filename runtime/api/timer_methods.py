@@ -27,7 +27,7 @@ _Placed: TypeAlias = "tuple[Step, str]"
 def sets_a_timer(kind: type, by: Set[str] = _SET) -> str | None:
     """Where an operator of this class sets one, `file:line`; None: nowhere to be seen. `by`: the methods for it."""
     bases = list(users_classes(kind))
-    hooks = {name for base in kind.__mro__ if is_ours(base) for name in vars(base) if not name.startswith("_")}
+    hooks = {name for base in kind.__mro__ if is_ours(base) for name in vars(base).copy() if not name.startswith("_")}
     waiting, seen = sorted(hooks), set(hooks)
     while waiting:
         for certain in _called(bases, waiting.pop()):

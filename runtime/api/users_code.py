@@ -19,7 +19,7 @@ def users_classes(kind: type) -> Iterator[type]:
 def users_codes(kind: type) -> Iterator[tuple[type, str, CodeType]]:
     """The code of each of their methods, and of what lies within it, with the class and the name of the method."""
     for cls in users_classes(kind):
-        for method, value in vars(cls).items():
+        for method, value in vars(cls).copy().items():
             for code in codes_of(value.__code__) if isinstance(value, FunctionType) else ():
                 yield cls, method, code
 

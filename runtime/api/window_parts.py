@@ -70,7 +70,7 @@ def check_watermark_generator(made: Any) -> None:
 def _check(part: Any, base: type, methods: Mapping[str, tuple[str, ...]]) -> None:
     kind = type(part)
     defined = {
-        name: value for each in reversed(kind.__mro__) if not is_ours(each) for name, value in vars(each).items()
+        name: value for each in reversed(kind.__mro__) if not is_ours(each) for name, value in vars(each).copy().items()
     }
     used = set(_names_used(defined.values()))
     for method, elsewhere in methods.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from abc import abstractmethod
 from contextvars import ContextVar
@@ -35,7 +36,20 @@ class AsContext(Blocking, metaclass=NotCalled):
         self.close()
 
     async def __aenter__(self) -> Self:
-        return await self.start_async()
+        starting = asyncio.ensure_future(self.start_async())
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.shield(asyncio.ensure_future(self._given_up(starting)))
+            raise
+
+    async def _given_up(self, starting: asyncio.Future[Self]) -> None:
+        """Nobody will leave what is being entered: close it once it has started."""
+        await self.close_async()  # what waits, as for leadership, gives up
+        await asyncio.wait([starting])
+        if starting.cancelled() or starting.exception() is not None:
+            return
+        await self.close_async()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None

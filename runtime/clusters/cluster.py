@@ -27,7 +27,6 @@ from ...messages import (
     JobGraph,
     JobId,
     JobSubmitted,
-    RequestMetrics,
     SubmitJob,
 )
 from ...messages.known_names import known_arguments
@@ -42,6 +41,7 @@ from .announcement import KEY_NAME, Announced, Announcement
 from .as_context import AsContext
 from .as_task_manager import check_may_start
 from .async_twin import async_twin, warn_of_event_loop
+from .beginning import Beginning
 from .client import Client
 from .closing import cancel_all, tidy_up
 from .cluster_programs import ClusterPrograms, SubmittedProgram
@@ -55,7 +55,7 @@ from .job_handle import STOP_CALL, JobHandle
 from .job_manager_side import JobManagerSide
 from .launching import launch_of
 from .leading import leading
-from .metric_reporters import MetricReporters
+from .metric_reporters import MetricReporters, asked_for_metrics
 from .module_path import searched_folders
 from .module_sources import with_sources
 from .paths import looked_at_here, savepoint_at
@@ -87,6 +87,7 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         self._handles: list[JobHandle] = []
         self._submitted: list[JobId] = []
         """Also those whose submission was interrupted before there was a handle."""
+        self._beginning = Beginning()
 
     # -- life cycle
 
@@ -94,6 +95,11 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         """Start the JobManager; entering the cluster as a context manager does it. Unless `recovery.mode` is standalone
         it waits until this process leads, and goes on with its predecessor's jobs. A TaskManager gets InvalidProgram.
         """
+        with self._beginning.under_way():
+            self._set_up()
+        return self
+
+    def _set_up(self) -> None:
         if self._system is not None:
             raise RuntimeError("this cluster has been started already: make a new one")
         check_may_start()
@@ -106,20 +112,23 @@ class Cluster(JobManagerSide, WebSide, AsContext):
             self._lead.begin()
             system.start()
             self._start_job_manager(system)
-            figures = partial(self._snapshot, self._running()[1])
+            figures = partial(asked_for_metrics, self._running()[1])
             self._reporters = MetricReporters(as_text(self.settings.config), figures)
             self._lead.publish(system.address, self._step_down)
             self._lead.inherited(self._take_over)
             self._web = self._serve_web()
+            self._running()
         except BaseException as error:
+            self._system = system  # also if the handler of a signal has closed it in the middle
             self.close()
             if isinstance(error, RuntimeError) and (advice := remedy(error)):
                 raise RuntimeError(f"the cluster cannot start: {error}; {advice}") from error
             raise
-        return self
 
     def close(self) -> None:
-        """Cancel what still runs, end all TaskManagers and the JobManager, and remove temporary files."""
+        """Cancel what still runs, end all TaskManagers and the JobManager, and remove temporary files. A start that is
+        under way on another thread is waited for, and gives up waiting to lead.
+        """
         self._close(cancel=True)
 
     def hand_over(self) -> None:
@@ -129,7 +138,8 @@ class Cluster(JobManagerSide, WebSide, AsContext):
     hand_over_async = async_twin(hand_over)
 
     def _close(self, *, cancel: bool) -> None:
-        system, self._system = self._system, None
+        with self._beginning.over(self._lead.end):
+            system, self._system = self._system, None
         if system is None:
             self._lead.end()
             return
@@ -162,14 +172,12 @@ class Cluster(JobManagerSide, WebSide, AsContext):
     @property
     def address(self) -> str:
         """The JobManager's, as tcp://host:port."""
-        system, _ = self._running()
-        return system.address
+        return self._running()[0].address
 
     @property
     def prometheus_url(self) -> str | None:
         """Where Prometheus finds the figures; None: the configuration has no `metrics.reporter.prom.port`."""
-        reporter = self._reporters.prometheus if self._reporters is not None else None
-        return None if reporter is None else reporter.url
+        return None if self._reporters is None else self._reporters.prometheus_url
 
     def save_keys(self, path: str | Path) -> None:
         """Write the key that clients need to a new file of mode 0600; FileExistsError when there is one."""
@@ -179,9 +187,8 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         """Let other processes of this user find the JobManager, as the command line does, until the cluster closes."""
         if self._announced is None:
             key_file = f"{self._work_dir}/{KEY_NAME}"
-            address = self.address
             self.save_keys(key_file)
-            self._announced = Announced(self._work_dir, address, key_file)
+            self._announced = Announced(self._work_dir, self.address, key_file)
         return self._announced.announcement
 
     def _start_job_manager(self, system: ActorSystem) -> None:
@@ -314,9 +321,7 @@ class Cluster(JobManagerSide, WebSide, AsContext):
 
     @property
     def handles(self) -> tuple[JobHandle, ...]:
-        """Those of all jobs that were submitted, or restarted from the page, in this order; also after the cluster's
-        end.
-        """
+        """Those of all jobs, submitted or restarted from the page, in this order; also after the cluster's end."""
         return tuple(self._handles)
 
     def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
@@ -341,7 +346,7 @@ class Cluster(JobManagerSide, WebSide, AsContext):
 
     def metrics(self, timeout: float = ANSWER_SECONDS) -> ClusterMetrics:
         """All figures of all jobs, and of their TaskManagers, as of the last heartbeats: see docs/metrics.md."""
-        return self._snapshot(self._running()[1], timeout)
+        return asked_for_metrics(self._running()[1], timeout)
 
     metrics_async = async_twin(metrics)
 
@@ -389,12 +394,6 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         self._lead.keep(graph, submitted.program, self._work_dir)
         self._prepare(self._launch(graph, submitted.program), () if translation is None else translation.dataframes)
         self._submitted.append(graph.job_id)
-
-    @staticmethod
-    def _snapshot(job_manager: Ref, timeout: float = ANSWER_SECONDS) -> ClusterMetrics:
-        answer = cast("ActorFuture[Any]", job_manager.ask(RequestMetrics()))
-        found: ClusterMetrics = JobFuture(answer, "the metrics of the cluster").result(timeout=timeout)
-        return found
 
     def _launch(self, graph: JobGraph, program: StoredProgram) -> TaskManagerLaunch:
         return launch_of(graph, program, self.settings, self._running()[1].address, self._curve)

@@ -82,8 +82,12 @@ class InletWay:
         if self._sender.closed is not None:
             self._sender.refuse_all()
         elif not self._sender.is_woken:
-            self._sender.is_woken = True
-            self._ref.tell(Wake())
+            try:
+                self._sender.is_woken = True
+                self._ref.tell(Wake())
+            except BaseException:  # as by Ctrl-C in the middle: the next one is to wake it
+                self._sender.is_woken = False
+                raise
 
 
 def way_into(

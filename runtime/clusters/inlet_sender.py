@@ -12,10 +12,9 @@ ended. Whoever waits, and how long, is not at home here.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -157,18 +156,26 @@ class InletSender(Actor):
 
     def refuse_all(self) -> None:
         """Let all fail that is in the inbox of one that is closed. From any thread."""
+        for item, _, _ in self._in_inbox():
+            settle([item.sent], self.closed)
+
+    def _in_inbox(self) -> Iterator[tuple[Item, int, bool]]:
+        """Takes one after the other out. Of one that is closed several threads do so at once."""
         while self._inbox:
-            with contextlib.suppress(IndexError):  # another thread was faster
-                settle([self._inbox.popleft()[0].sent], self.closed)
+            try:
+                taken = self._inbox.popleft()
+            except IndexError:  # another thread was faster
+                return
+            yield taken
 
     def _take_in(self) -> None:
-        if self.closed is not None:
-            self.refuse_all()
         while self._gone:
             self._senders.pop(self._gone.popleft(), None)
         lanes: dict[int, _Lane] = {}
-        while self._inbox:
-            item, subtask, is_new = self._inbox.popleft()
+        for item, subtask, is_new in self._in_inbox():
+            if self.closed is not None:
+                settle([item.sent], self.closed)
+                continue
             lane = self._lanes.get(subtask) or self._lanes.setdefault(subtask, _Lane(SubtaskIndex(subtask)))
             sender = self._senders.get(item.sender)
             if sender is None:

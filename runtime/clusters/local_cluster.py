@@ -83,8 +83,12 @@ class LocalCluster(Cluster):
         self._launcher = LocalLauncher(self._tell_job_manager, self._work_dir)
 
     def _start_launcher(self) -> Launcher:
-        assert self._launcher is not None, "it was made ready"
-        return self._launcher
+        return self._made_launcher()
+
+    def _made_launcher(self) -> LocalLauncher:
+        if (launcher := self._launcher) is None:
+            raise RuntimeError("this cluster is not running: another thread, or the handler of a signal, closes it")
+        return launcher
 
     def _stop_launcher(self) -> None:
         if self._launcher is not None:
@@ -101,9 +105,9 @@ class LocalCluster(Cluster):
         if dataframes:
             names = ", ".join(repr(binding.source_name) for binding in dataframes)
             raise InvalidProgram(f"source {names} reads a Spark DataFrame: submit this job to a SparkCluster")
-        assert self._launcher is not None
+        launcher = self._made_launcher()
         data_folder = self._work_dir if self._unix_sockets else None
-        self._launcher.prepare(replace(launch, data_folder=data_folder, local_folder=self._work_dir))
+        launcher.prepare(replace(launch, data_folder=data_folder, local_folder=self._work_dir))
 
     def _check_queries(self, names: str) -> None:
         if Configuration.of(self.settings.config).high_availability.mode is not RecoveryMode.STANDALONE:

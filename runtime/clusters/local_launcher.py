@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import queue
 import signal
 import socket
 import subprocess
@@ -12,7 +13,9 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 import cloudpickle
@@ -45,6 +48,9 @@ GRACE_SECONDS = 3.0
 
 CLOSE_GRACE_SECONDS = 1.0
 """The same when the cluster closes, after its jobs were cancelled."""
+
+END_SECONDS = 30.0
+"""How long a template may take to end, with all its children. One that was stopped (SIGSTOP) never does."""
 
 LAST_LINE_SECONDS = 1.0
 """How long what a process wrote before its end may take to come to the user, before its end is reported without it."""
@@ -91,6 +97,10 @@ class RunningTemplate(Protocol):
 
     def wait(self) -> int:
         """Its exit code; a negative one is a signal's number."""
+        ...
+
+    def kill(self) -> None:
+        """By SIGKILL; its children end with it."""
 
 
 def start_template(control: socket.socket, work_dir: str, stdout: int, stderr: int) -> RunningTemplate:
@@ -111,7 +121,9 @@ def start_template(control: socket.socket, work_dir: str, stdout: int, stderr: i
 
 
 class _TemplateProcess:
-    """One template process, and the thread that reads from it. Requests go to it under the launcher's lock only."""
+    """One template process, and two threads: one reads from it, and one writes, as it may be busy for seconds with
+    imports, or stand still. Requests come under the launcher's lock only, and nobody waits for them.
+    """
 
     def __init__(
         self,
@@ -133,34 +145,57 @@ class _TemplateProcess:
         self._output = output
         self._hear = hear
         self._gone = gone
+        self._requests: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._write, name="understudy-launcher-requests", daemon=True)
         self._reader = threading.Thread(target=self._read, name="understudy-launcher", daemon=True)
         try:
+            self._writer.start()
             self._reader.start()
-        except RuntimeError:
-            self._control.close()  # the process ends of it
-            self._process.wait()
+        except BaseException:  # no thread is left for it; or Ctrl-C, which lets one that has been started run
+            self._requests.put(None)
+            self._control.shutdown(socket.SHUT_RDWR)  # the process ends of it
+            if self._reader.ident is None:
+                self._control.close()
+                self._process.wait()
             raise
 
     def send(self, message: object) -> None:
-        with contextlib.suppress(OSError):  # it is gone: its children are too, and the reader tells so
-            send(self._control, message)
+        self._requests.put(partial(send, self._control, message))
 
     def fork(self, wanted: Fork, last: LastLine) -> None:
-        """The new process writes to two pipes of its own."""
-        with self._output.for_process(last) as (stdout, stderr), contextlib.suppress(OSError):
+        """The new process writes to two pipes of its own. Raises OSError where there are none."""
+        with ExitStack() as until_sent:
+            streams = until_sent.enter_context(self._output.for_process(last))
+            self._requests.put(partial(self._send_fork, wanted, streams, until_sent.pop_all()))
+
+    def _send_fork(self, wanted: Fork, streams: tuple[int, int], until_sent: ExitStack) -> None:
+        with until_sent:
             send(self._control, wanted)
-            send_streams(self._control, stdout, stderr)
+            send_streams(self._control, *streams)
 
     def end(self) -> None:
         """End it, and with it all its children."""
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
-        self._reader.join()
+        self._reader.join(END_SECONDS)
+        if self._reader.is_alive():
+            log.warning("the process that starts TaskManagers has not ended after %g s: killing it", END_SECONDS)
+            self._process.kill()
+            self._reader.join()
 
     def close(self) -> None:
         """It is gone, and nothing can be sent to it any more."""
         self.is_gone = True
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
+        self._requests.put(None)
+        self._writer.join()  # else it might write to what the system opens next under this number
         self._control.close()
+
+    def _write(self) -> None:
+        while (request := self._requests.get()) is not None:
+            with contextlib.suppress(OSError):  # it is gone: its children are too, and the reader tells so
+                request()
 
     def _read(self) -> None:
         while (message := receive(self._control)) is not None:

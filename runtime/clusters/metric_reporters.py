@@ -12,11 +12,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import Any, cast
 from urllib.parse import urlsplit
 
-from ...messages import ClusterMetrics
+from ...actors.context import Ref
+from ...messages import ClusterMetrics, RequestMetrics
 from ..metrics.otlp import INTERVAL_MS, OtlpReporter, WatchedJob
 from ..metrics.prometheus import PrometheusReporter
+from ..system import ActorFuture
+from .job_figures import ANSWER_SECONDS
+from .job_future import JobFuture
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +50,13 @@ def reporter_problem(settings: Mapping[str, str]) -> str | None:
     return None
 
 
+def asked_for_metrics(job_manager: Ref, timeout: float = ANSWER_SECONDS) -> ClusterMetrics:
+    """All figures, as of the last heartbeats. Blocks."""
+    answer = cast("ActorFuture[Any]", job_manager.ask(RequestMetrics()))
+    found: ClusterMetrics = JobFuture(answer, "the metrics of the cluster").result(timeout=timeout)
+    return found
+
+
 class MetricReporters:
     """Of one cluster, from its start to `close`. Raises MissingExtra, and OSError for a port that is taken."""
 
@@ -61,6 +73,10 @@ class MetricReporters:
             except BaseException:
                 self.close()
                 raise
+
+    @property
+    def prometheus_url(self) -> str | None:
+        return None if self.prometheus is None else self.prometheus.url
 
     def watch(self, job: WatchedJob) -> None:
         """It has been submitted."""

@@ -35,10 +35,10 @@ def replaced_in(module: ModuleType, text: Callable[[], bytes]) -> list[str]:
 
 def _members(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """By name, those of its classes as `Class.method`."""
-    for name, value in list(vars(module).items()):
+    for name, value in vars(module).copy().items():
         yield name, value
         if isinstance(value, type) and value.__module__ == module.__name__ and value.__qualname__ == name:
-            for attribute, member in vars(value).items():
+            for attribute, member in vars(value).copy().items():
                 yield f"{name}.{attribute}", member
 
 

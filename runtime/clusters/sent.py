@@ -95,7 +95,7 @@ class Sent(Unawaited):
         return self._outcome()
 
     def __del__(self) -> None:
-        error = self._error
+        error: BaseException | None = getattr(self, "_error", None)  # Ctrl-C may have come before it was made
         if error is None or self._is_asked or self._what is None or getattr(error, "is_logged", False):
             return
         error.is_logged = True  # type: ignore[attr-defined]
@@ -152,7 +152,7 @@ def settle(sent: Iterable[Sent], error: BaseException | None = None) -> None:
     waiters: list[Any] = []
     with _lock:
         for each in sent:
-            each._is_done, each._error = True, error
+            each._error, each._is_done = error, True  # in this order: others look at it without the lock
             if each._waiters is not None:
                 waiters += each._waiters
                 each._waiters = None

@@ -75,12 +75,13 @@ class SparkCluster(Cluster):
         return str(context.master).startswith("local")
 
     def _prepare(self, launch: TaskManagerLaunch, dataframes: Sequence[DataFrameBinding]) -> None:
-        assert self._launcher is not None
+        if (launcher := self._launcher) is None:
+            raise RuntimeError("this cluster is not running: another thread, or the handler of a signal, closes it")
         check_session(self._spark)
         for each in dataframes:
             check_frame(each.source_name, each.dataframe, self._spark)
         read_by = {each.first_task_manager: (each.dataframe, each.parallelism) for each in dataframes}
-        self._launcher.prepare(launch, self.settings.task_managers, read_by)
+        launcher.prepare(launch, self.settings.task_managers, read_by)
 
     def _check_slots(self) -> None:
         slots, wanted = local_slots(self._spark), self.settings.task_managers

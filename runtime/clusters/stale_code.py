@@ -31,7 +31,7 @@ def _codes_of(module: ModuleType) -> Iterator[CodeType]:
     for owner in (module, *vars(module).values()):
         if owner is not module and not (isinstance(owner, type) and owner.__module__ == module.__name__):
             continue
-        for value in vars(owner).values():
+        for value in vars(owner).copy().values():
             function = getattr(value, "fget", None) or getattr(value, "__func__", value)
             if isinstance(function, FunctionType) and function.__module__ == module.__name__:
                 yield function.__code__

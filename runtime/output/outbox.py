@@ -37,7 +37,8 @@ class RelayOutbox:
         self._from = (task_manager_id, job_id)
         self._job = (job_name, pid)
         self._now = now
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """May be taken again: within it the collector may run an object's end, which logs or prints."""
         self._wake: Callable[[], None] | None = None
         self._is_awake = False
         """Whether whoever takes knows that there is something."""

@@ -30,8 +30,12 @@ class AsyncioSeat:
         if self._loop.is_here:
             self._event.set()
         elif not self._signalled:  # one call is enough until the task has looked
-            self._signalled = True
-            self._loop.call(self._event.set)
+            try:
+                self._signalled = True
+                self._loop.call(self._event.set)
+            except BaseException:  # as by Ctrl-C in the middle: the next one is to wake it
+                self._signalled = False
+                raise
 
     async def run(self) -> None:
         """The actor's life."""

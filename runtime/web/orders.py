@@ -10,6 +10,7 @@ import asyncio
 import math
 import re
 import secrets
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -59,6 +60,8 @@ class Orders:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._orders: dict[str, _Order] = {}
+        self._lock = threading.Lock()
+        """Held while orders come and go: threads may have an event loop each."""
 
     async def checkpoint(self, job_id: JobId, wanted: Json) -> str:
         """/jobs/:jobid/checkpoints. The id of the order."""
@@ -110,8 +113,9 @@ class Orders:
 
     async def outcome(self, kind: str, trigger: str, about: str | None = None) -> Json:
         """What became of it, or that it is in progress. Raises HttpError for an id that is not known any more."""
-        self._forget()
-        order = self._orders.get(trigger)
+        with self._lock:
+            self._forget()
+            order = self._orders.get(trigger)
         if order is None or order.kind != kind or (about is not None and order.about != about):
             raise not_found(f"Operation {trigger[:40]!r} not found: its outcome is kept for {KEPT_SECONDS:g} s")
         if not order.task.done():
@@ -134,6 +138,10 @@ class Orders:
             raise HttpError(HTTPStatus.CONFLICT, f"job {view.summary.name!r} cannot be restarted here: {why}")
 
     def _begin(self, kind: str, about: str, message: Any, work: Callable[[], Awaitable[Json]], wanted: Json) -> str:
+        with self._lock:
+            return self._begun(kind, about, message, work, wanted)
+
+    def _begun(self, kind: str, about: str, message: Any, work: Callable[[], Awaitable[Json]], wanted: Json) -> str:
         self._forget()
         if len(self._orders) >= MOST:
             raise HttpError(HTTPStatus.TOO_MANY_REQUESTS, f"{MOST} orders are under way or were given just now")

@@ -48,7 +48,7 @@ def _attributes(classes: Sequence[type]) -> list[str]:
     held = (
         attribute
         for cls in reversed(classes)
-        for attribute, value in vars(cls).items()
+        for attribute, value in vars(cls).copy().items()
         if isinstance(value, StateDeclaration)
     )
     return list(dict.fromkeys(held))

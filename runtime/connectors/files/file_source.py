@@ -254,6 +254,11 @@ def unreadable(
     UnreadableFile for the content of a file that stays as it is; an OSError may be the disk's.
     """
     columns = "" if schema is None else f" with columns {columns_shown(schema)}"
+    if format == "csv" and "straddling object" in str(error):
+        error = ValueError(
+            f"a row has more than {BLOCK_BYTES:,} bytes, the most that is read of CSV: is a quotation mark missing? "
+            "Else write such rows as jsonl or parquet"
+        )
     is_one_column = format == "csv" and "Expected 1 columns" in str(error)
     advice = "; is its delimiter no comma? Say delimiter=';', or which it is" if is_one_column else ""
     if is_guess and "conversion error" in str(error):

@@ -105,6 +105,9 @@ class NoProcess:
     def wait(self) -> int:
         return self.code
 
+    def kill(self) -> None:
+        """It is gone."""
+
 
 LAUNCH = TaskManagerLaunch(
     JobId("job"),
@@ -281,3 +284,74 @@ def test_a_task_manager_that_cannot_reach_its_job_manager_is_known_for_it(monkey
         job = cluster.submit(env)
         with pytest.raises(JobFailed, match=f"it could not connect to the JobManager at {address}: see whether"):
             job.wait(timeout=400)
+
+
+def test_nobody_waits_for_a_template_that_reads_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is busy with imports for seconds, or stands still: the JobManager of all jobs stood still with it."""
+    lines: list[socket.socket] = []
+
+    def start(control: socket.socket, *_: Any) -> NoProcess:
+        lines.append(control.dup())
+        return NoProcess()
+
+    def order() -> None:
+        for index in (1, 2):
+            launcher.start(LAUNCH.job_id, index)
+            launcher.kill(LAUNCH.job_id, index)
+
+    monkeypatch.setattr(local_launcher, "start_template", start)
+    ended: list[Any] = []
+    launcher = LocalLauncher(ended.append, str(tmp_path))
+    thread = threading.Thread(target=order, daemon=True)
+    try:
+        launcher.prepare(replace(LAUNCH, program=bytes(16 * 1024 * 1024)))
+        thread.start()
+        thread.join(60)
+        assert not thread.is_alive()
+        assert ended == []
+    finally:
+        lines[0].close()
+        launcher._template._reader.join()
+        launcher.close()
+    assert [each.index for each in ended] == [1, 2]
+
+
+def test_a_template_that_was_stopped_is_killed_when_its_cluster_closes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(local_launcher, "start_template", START)
+    monkeypatch.setattr(local_launcher, "END_SECONDS", 0.1)
+    launcher = LocalLauncher(lambda _: None, str(tmp_path))
+    process: Any = launcher._template._process
+    os.kill(process.pid, signal.SIGSTOP)
+    launcher.close()
+    assert process.wait() == -signal.SIGKILL
+    assert "the process that starts TaskManagers has not ended after 0.1 s: killing it" in caplog.messages
+
+
+@pytest.mark.parametrize("name", ["understudy-launcher-requests", "understudy-launcher"])
+def test_ctrl_c_while_its_threads_start_ends_the_template(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before, start_thread, lines = set(threading.enumerate()), threading.Thread.start, list[socket.socket]()
+
+    def start(control: socket.socket, *_: Any) -> NoProcess:
+        lines.append(control.dup())
+        return NoProcess()
+
+    def interrupted(thread: threading.Thread) -> None:
+        start_thread(thread)
+        if thread.name == name:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(local_launcher, "start_template", start)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            LocalLauncher(lambda _: None, str(tmp_path))
+    with lines[0] as line:
+        line.settimeout(60)
+        assert line.recv(1) == b""
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive(), thread.name

@@ -17,6 +17,8 @@ from understudy.runtime.clusters import replaced_code
 from understudy.runtime.clusters.module_sources import with_sources
 from understudy.runtime.clusters.replaced_code import replaced_in
 
+from ...meanwhile import at_each_collection
+
 TEXT = """
 import functools
 import os
@@ -68,6 +70,13 @@ def found(module: ModuleType) -> list[str]:
 
 def test_a_module_as_it_was_imported_has_nothing_replaced(module: ModuleType) -> None:
     assert found(module) == []
+
+
+def test_names_that_come_meanwhile_are_no_error(module: ModuleType) -> None:
+    """Another thread sets a global of the module for the first time, or an attribute of its class."""
+    with at_each_collection(lambda name: (setattr(module, name, 1), setattr(module.Client, name, 1))):
+        for _ in range(100):
+            assert found(module) == []
 
 
 def fake(n: int) -> int:

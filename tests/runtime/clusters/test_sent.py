@@ -134,3 +134,29 @@ def test_one_that_is_taken_for_its_value_says_what_to_write() -> None:
         pytest.raises(TypeError, match="wanted a value, found <Sent: record 3 of <inlet 'orders'>: done; await it"),
     ):
         dict(sent)
+
+
+class Looked(Sent):
+    """Another thread looks at it as soon as it is done, without the lock."""
+
+    seen: BaseException | None = None
+    _done = False
+
+    @property
+    def _is_done(self) -> bool:  # type: ignore[override]
+        return self._done
+
+    @_is_done.setter
+    def _is_done(self, is_done: bool) -> None:
+        self._done = is_done
+        if is_done:
+            with pytest.raises(InletClosed) as raised:
+                self.result()
+            self.seen = raised.value
+
+
+def test_one_that_fails_is_never_seen_as_done_without_its_error() -> None:
+    """Its records would be taken for safe."""
+    sent, error = Looked(Inlet(), None, None), InletClosed("closed")
+    settle([sent], error)
+    assert sent.seen is error

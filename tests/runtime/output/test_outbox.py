@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
 
 from understudy.messages import JobId, LoggedRecord, LogRecords, PrintedText, TaskManagerId
 from understudy.runtime.output.outbox import MAX_SENT_TEXT, MAX_WAITING_TEXT, RECORDS_PER_SECOND, RelayOutbox
+
+from ...meanwhile import at_each_collection
 
 
 class Clock:
@@ -121,3 +124,30 @@ def test_not_more_is_taken_at_once_than_the_connection_stands(outbox: RelayOutbo
         outbox.put_text("stdout", "x" * (MAX_SENT_TEXT // 2))
     assert sum(len(each.text) for each in outbox.take() if isinstance(each, PrintedText)) == MAX_SENT_TEXT
     assert not outbox.is_empty
+
+
+def test_what_logs_or_prints_when_the_collector_runs_holds_no_thread_up(outbox: RelayOutbox) -> None:
+    """As asyncio does of a task that was never awaited, and clients of a connection that was not closed: the collector
+    may find such a thing in the middle of anything, on the thread that has the outbox just then.
+    """
+    kept: list[str] = []
+
+    def last_words(name: str) -> None:
+        if logged(outbox, name):
+            kept.append(name)
+        outbox.put_text("stderr", f"{name}\n")
+
+    def work() -> None:
+        for number in range(20):
+            for stream in ("stdout", "stderr") * 20:
+                outbox.put_text(stream, f"{number}\n")
+            with at_each_collection(last_words):
+                taken.extend(outbox.take(final=True))
+
+    taken: list[LogRecords | PrintedText] = []
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert kept
+    assert texts([*taken, *outbox.take(final=True)]) == kept

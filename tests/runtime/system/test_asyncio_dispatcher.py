@@ -8,6 +8,7 @@ import pytest
 
 from understudy.actors.actor import Actor
 from understudy.runtime.system import ActorSystem
+from understudy.runtime.system.event_loop import SystemLoop
 
 WAIT_S = 120
 
@@ -93,3 +94,19 @@ def test_sys_exit_in_a_handler_harms_nobody_else(system, dispatcher, idler):
     with pytest.raises(SystemExit):
         leaver.ask("?").result(timeout=WAIT_S)
     assert other.ask("here").result(timeout=WAIT_S) == "here"
+
+
+def test_when_ctrl_c_comes_in_the_middle_of_a_message_the_next_one_wakes_the_actor(monkeypatch):
+    """Python raises KeyboardInterrupt wherever the main thread is, also between "it is woken" and that."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with ActorSystem("interrupted") as system:
+        echo = system.spawn(Echo())
+        assert echo.ask("before").get(timeout=WAIT_S) == "before"
+        with monkeypatch.context() as patch:
+            patch.setattr(SystemLoop, "call", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                echo.tell("cut off")
+        assert echo.ask("after").get(timeout=WAIT_S) == "after"

@@ -188,3 +188,12 @@ def test_a_form_that_no_csv_has_is_refused(tmp_path: Path, form: dict[str, Any],
         FileSource(str(tmp_path / "a.csv"), "csv", **form)
     with pytest.raises(ValueError, match="delimiter and encoding are for CSV, found jsonl"):
         FileSource(str(tmp_path / "a.jsonl"), "jsonl", delimiter=";")
+
+
+def test_a_row_that_is_too_large_is_said_with_the_limit(tmp_path: Path) -> None:
+    """Arrow says "try to increase block size?", and there is no such setting here."""
+    file = tmp_path / "large.csv"
+    file.write_text(f"id,text\n1,{'x' * 2 * 1024 * 1024}\n2,y\n")
+    said = r"a row has more than 1,048,576 bytes, .* quotation mark missing\? Else write such rows as jsonl or parquet"
+    with pytest.raises(UnreadableInput, match=said):
+        FileSource(str(file), "csv")
