@@ -46,7 +46,7 @@ def reader_of(*topics: str, **positions: Position) -> Any:
     reader._positions = places
     reader._changed, reader._wake = Condition(), lambda: None
     reader._ready, reader._ahead, reader._reached = {}, {}, {}
-    reader._found, reader._paused, reader._unread = None, frozenset(), None
+    reader._found, reader._paused, reader._unread, reader._failure = None, frozenset(), None, None
     return reader
 
 
@@ -77,6 +77,33 @@ def test_the_ends_of_several_partitions_come_together() -> None:
     assert reader._is_all_read()
     assert [chunk.position.next for chunk in reader._ready[Partition("orders", 0)]] == [2]
     assert [chunk.position.next for chunk in reader._ready[Partition("orders", 1)]] == [1, 3]
+
+
+@pytest.mark.parametrize("first", [5, 7])
+def test_a_bounded_partition_of_which_all_the_rest_is_gone_is_at_its_end(first: int) -> None:
+    """Retention has deleted what was not read yet, and it is read with allow_data_loss."""
+    reader, assigned = losing_reader(first)
+    assert reader.take(frozenset()).position == Position(5, 5)
+    assert reader._is_all_read()
+    assert not assigned
+
+
+def test_a_bounded_partition_of_which_a_part_is_gone_is_read_from_the_first_that_is_there() -> None:
+    reader, assigned = losing_reader(4)
+    assert assigned == [("orders", 0, 4)]
+    reader._on_messages(None, [Message(4), Message(5)])
+    (chunk,) = reader._ready[Partition("orders", 0)]
+    assert (chunk.records, chunk.position) == ([4], Position(5, 5))
+
+
+def losing_reader(first: int) -> tuple[Any, list[Any]]:
+    """It wanted to go on from 2, and ends at 5; with what it has the consumer read then."""
+    reader, assigned = reader_of("orders", orders_0=Position(2, 5)), list[Any]()
+    reader._settings.allow_data_loss = True
+    reader._brokers = SimpleNamespace(positions=lambda wanted, *_, **__: {each: Position(first) for each in wanted})
+    consumer = SimpleNamespace(incremental_unassign=lambda _: None, incremental_assign=assigned.extend)
+    reader._on_messages(consumer, [Message(2, SimpleNamespace(name=lambda: "_AUTO_OFFSET_RESET"))])
+    return reader, assigned
 
 
 def consumer_with(**ends: int) -> Any:
