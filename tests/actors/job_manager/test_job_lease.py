@@ -149,6 +149,13 @@ def test_an_end_waits_for_the_renewal_under_way_and_is_tried_again(
     assert world.stored().outcome is RunOutcome.FINISHED
 
 
+def test_trouble_that_comes_again_is_said_again(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    away = OSError("storage is away")
+    for error in (away, away, None, away):
+        world.lease.told(error)
+    assert caplog.text.count("storage is away") == 2
+
+
 def test_it_is_sure_as_long_as_the_last_word_that_was_written_holds(world: World) -> None:
     world.pass_ms(LEASE_MS - 1)
     assert world.lease.is_sure

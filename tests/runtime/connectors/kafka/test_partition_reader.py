@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
 from threading import Condition
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.runtime.connectors.kafka.partition_reader import PartitionReader
-from understudy.runtime.connectors.kafka.partitions import Partition, Position
+from understudy.runtime.connectors.kafka.partitions import Partition, Position, check_start
 
 
 @dataclass
@@ -148,6 +149,23 @@ def test_what_was_taken_leaves_room_for_as_many_messages() -> None:
     assert reader._ahead == {Partition("orders", 0): 0}
 
 
+@pytest.mark.parametrize("is_paused", [True, False])
+def test_what_waits_of_a_paused_partition_takes_no_room_from_the_others(is_paused: bool) -> None:
+    class Ended(Condition):
+        """Whoever waits here is closed."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            reader._closed = True
+            return True
+
+    reader = reader_of("orders", orders_0=Position(0), orders_1=Position(0))
+    reader._settings.batch_rows = 2
+    reader._changed, reader._closed = Ended(), False
+    reader._on_messages(None, [Message(at) for at in range(8)])
+    reader._paused = frozenset({Partition("orders", 0)} if is_paused else ())
+    assert reader._wait_for_room() is is_paused
+
+
 @pytest.mark.parametrize("topics", [("orders",), ("orders", "refunds")])
 @given(data=st.data())
 def test_each_partition_gets_its_own_messages_in_order(topics: tuple[str, ...], data: st.DataObject) -> None:
@@ -160,3 +178,8 @@ def test_each_partition_gets_its_own_messages_in_order(topics: tuple[str, ...], 
         own = [at for at, each in enumerate(order) if each == place]
         assert own == (chunk.records if chunk else [])
         assert not own or chunk.position.next == own[-1] + 1
+
+
+def test_a_start_is_a_moment_in_ms() -> None:
+    noon = datetime(2026, 11, 30, 12, 0, 0, 250_000, tzinfo=UTC)
+    assert check_start(noon, None) == check_start(noon.astimezone(timezone(timedelta(hours=5))), None) == 1796040000250
