@@ -84,3 +84,12 @@ def test_a_number_that_json_has_not_is_text() -> None:
     record = logging.LogRecord("x", logging.INFO, "a.py", 1, "counted", (), None)
     record.lag = float("inf")
     assert line_of(record)["extra"] == {"lag": "inf"}
+
+
+def test_the_first_attempt_of_the_first_subtask_is_named_too() -> None:
+    logged = LoggedRecord(
+        "shop", logging.INFO, 0.0, "here", "shop.py", 7, "process", operator="price",
+        subtask_index=SubtaskIndex(0), attempt_number=0,
+    )  # fmt: skip
+    line = line_of(made_record(LogRecords(TaskManagerId("tm-0"), JobId("job-1"), "orders", 1, (logged,)), logged))
+    assert (line["subtask"], line["attempt"]) == (0, 0)
