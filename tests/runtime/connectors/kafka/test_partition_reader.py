@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from threading import Condition
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from understudy import KafkaSink, KafkaSource
 from understudy.runtime.connectors.kafka.partition_reader import PartitionReader
 from understudy.runtime.connectors.kafka.partitions import Partition, Position, check_start
 
@@ -183,3 +185,21 @@ def test_each_partition_gets_its_own_messages_in_order(topics: tuple[str, ...], 
 def test_a_start_is_a_moment_in_ms() -> None:
     noon = datetime(2026, 11, 30, 12, 0, 0, 250_000, tzinfo=UTC)
     assert check_start(noon, None) == check_start(noon.astimezone(timezone(timedelta(hours=5))), None) == 1796040000250
+
+
+def test_a_partition_that_nobody_had_found_yet_begins_where_the_source_does() -> None:
+    """Of others, which have come since, all is read. Old subtask 1 had only begun to look."""
+    source = KafkaSource("orders", "localhost:9")
+    source._old_parallelism = 2
+    partitions = [Partition("orders", number) for number in range(4)]
+    for unfound, wanted in ((None, {0, 1}), ({1}, {1}), (set(), set())):
+        source._unfound = unfound
+        assert {each.owner(2) for each in partitions if source._is_initial(each)} == wanted
+
+
+@pytest.mark.parametrize(("timeout_ms", "is_long_enough"), [(89_999, False), (90_000, True)])
+def test_a_transaction_outlasts_three_checkpoints_and_a_restart(timeout_ms: int, is_long_enough: bool) -> None:
+    sink = KafkaSink("orders", "localhost:9", transaction_timeout_ms=timeout_ms)
+    with nullcontext() if is_long_enough else pytest.raises(ValueError, match="wanted at least 90000"):
+        sink.check_interval(10_000)
+    KafkaSink("orders", "localhost:9", transaction_timeout_ms=1_000, guarantee="at-least-once").check_interval(10_000)
