@@ -11,13 +11,13 @@ were never committed, and it may have removed what sinks had prepared for them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...messages import CheckpointId, JobId, JobSubmitted, SubmitJob
 from ...state import CheckpointStorage, CorruptState, MissingState, job_directory
 from ...state.checkpoint_folders import checkpoint_directory, inlets_directory, is_checkpoint_folder
-from ...state.checkpoints.job_runs import FOLDER, RunClaim
+from ...state.checkpoints.job_runs import FOLDER, JobRun, RunClaim
 from ...state.checkpoints.savepoints import METADATA, Savepoints
 from ...state.file_locations import is_url
 from ..errors import CannotRestore, NoReadableCheckpoint, StateDoesNotFit
@@ -92,12 +92,21 @@ class Resumption:
                 for each in ids
                 if (newest_useful is None or each <= newest_useful) and not self._was_given_up(run.job_id, each)
             ]
-            yield from (f"{checkpoint_directory(run.job_id, CheckpointId(each))}/{METADATA}" for each in useful)
-            if run.newest_id and not ids:
+            if self._is_gone(run, ids, newest_useful):
                 self._is_unusable(checkpoint_directory(run.job_id, run.newest_id), "it was complete, and is gone")
+            yield from (f"{checkpoint_directory(run.job_id, CheckpointId(each))}/{METADATA}" for each in useful)
             if run.origin_path:
                 yield run.origin_path
                 newest_useful = int(run.origin_id)
+
+    def _is_gone(self, run: JobRun, stored: Sequence[int], newest_useful: int | None) -> bool:
+        """Whether the newest that this run has completed is not stored any more, as `stored` has its older ones only:
+        while it runs, one goes when a newer one is there.
+        """
+        if run.newest_id <= max(stored, default=0):
+            return False
+        is_useful = newest_useful is None or run.newest_id <= newest_useful
+        return not stored or (is_useful and not self._was_given_up(run.job_id, run.newest_id))
 
     def _was_given_up(self, job_id: JobId, checkpoint_id: int) -> bool:
         """Whether a leader of this job has stored it, whose successor went on from an earlier one."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...messages import CheckpointId, JobId, JobStatus, LeaderSessionId, SubmitJob
@@ -255,21 +255,24 @@ class KeptJobs:
                 now, ids_until=CheckpointId(first_id + IDS_AHEAD), attempts_until=first_attempt + ATTEMPTS_AHEAD
             )
         )
-        kept = self._kept_job(submitted, record, first_id, first_attempt)
         readable = self._readable(submitted, record)
         oldest = min((each.checkpoint_id for each in readable.values() if not each.is_savepoint), default=0)
-        for checkpoint in readable.values():
-            if checkpoint.checkpoint_id >= oldest:
-                kept.checkpoints.add(checkpoint)
+        checkpoints = [each for each in readable.values() if each.checkpoint_id >= oldest]
+        kept = self._kept_job(submitted, record, first_id, first_attempt, checkpoints)
         savepoints = {path: checkpoint for pointer, checkpoint in readable.items() for path in pointer.savepoints}
         _say_from_where(submitted.graph.name, readable)
         return replace(kept, savepoints=savepoints)
 
     def _kept_job(
-        self, submitted: SubmitJob, record: KeptRecord, first_id: CheckpointId, first_attempt: int = 0
+        self,
+        submitted: SubmitJob,
+        record: KeptRecord,
+        first_id: CheckpointId,
+        first_attempt: int = 0,
+        checkpoints: Sequence[CompletedCheckpoint] = (),
     ) -> KeptJob:
         config = submitted.graph.checkpoints
-        store = StandaloneCompletedCheckpointStore(config.retained, config.retention)
+        store = StandaloneCompletedCheckpointStore(config.retained, config.retention, checkpoints)
         numbers = ReservedNumbers(record, first_attempt)
         return KeptJob(ReservedIds(record, first_id), store, record, attempt_numbers=numbers)
 

@@ -7,7 +7,7 @@ file: the store says what is to be discarded, and its owner (the CheckpointCoord
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -111,13 +111,25 @@ class StandaloneCompletedCheckpointStore:
     Flink: StandaloneCompletedCheckpointStore.
     """
 
-    def __init__(self, retain: int, retention: CheckpointRetention = CheckpointRetention.NEVER) -> None:
+    def __init__(
+        self,
+        retain: int,
+        retention: CheckpointRetention = CheckpointRetention.NEVER,
+        kept: Iterable[CompletedCheckpoint] = (),
+    ) -> None:
+        """`kept`: what an earlier leader has left, in the order of their ids. Of checkpoints it may be one more than
+        are to be retained: what is too much goes with the next one that is added.
+        """
         if retain < 1:
             raise ValueError(f"at least one completed checkpoint must be retained, found retain={retain}")
+        kept = list(kept)
         self._retain = retain
         self._retention = retention
-        self._retained: list[CompletedCheckpoint] = []
+        self._retained = [each for each in kept if not each.is_savepoint]
         self._savepoint: CompletedCheckpoint | None = None
+        for each in kept:
+            if each.is_savepoint:
+                self._add_savepoint(each)
 
     def add(self, completed: CompletedCheckpoint) -> list[CompletedCheckpoint]:
         if completed.is_savepoint:

@@ -274,6 +274,20 @@ class DurableHighAvailabilityContract(HighAvailabilityContract):
         job.pointers.remove(given_up.metadata_path)
         assert numbers(self.succeed(leader).add_job(self.submitted(retained=3)).checkpoints.restorable()) == [1]
 
+    def test_a_checkpoint_that_its_leader_had_no_time_to_give_up_goes_with_the_next_one(self) -> None:
+        """Else its files, and its pointer, would stay as long as the job."""
+        leader = self.make()
+        job = leader.add_job(self.submitted())
+        superfluous, newest = self._complete(job, 1), stored(self.storage, 2)
+        job.pointers.add(newest)
+        successor = self.succeed(leader)
+        again = successor.add_job(self.submitted())
+        assert next(again.checkpoints.restorable()) == newest
+        last = self._complete(again, 3)
+        assert not self.storage.exists(superfluous.metadata_path)
+        assert not self.storage.exists(newest.metadata_path)
+        assert list(self.succeed(successor).add_job(self.submitted()).checkpoints.restorable()) == [last]
+
     def test_a_job_that_was_removed_is_not_kept_by_a_successor(self) -> None:
         leader = self.make()
         leader.add_job(self.submitted())

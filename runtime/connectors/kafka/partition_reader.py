@@ -330,8 +330,12 @@ class PartitionReader:
                 "without them, set allow_data_loss=True"
             )
         log.warning("%s: going on from there, as allow_data_loss is set", text)
-        at.next = first
         consumer.incremental_unassign([self._place(partition)])
+        if at.end is not None and first >= at.end:
+            at.next = at.end
+            self._put(Chunk(partition, [], Position(at.next, at.end)))
+            return
+        at.next = first
         consumer.incremental_assign([self._place(partition, first)])
 
     def _put(self, chunk: Chunk) -> None:

@@ -17,8 +17,11 @@ import cloudpickle
 import pyarrow as pa
 
 from ....actors.flow.elements import Batch
+from ....actors.operators.operator import Operator
 from ....actors.operators.source import END
 from ....messages.counted import counted
+from ....messages.plain import refusal_of
+from ...api.captured_changes import changes_of
 from .attribute_watch import Held, classes_as_in_a_new_process, same_data, what_is_held, what_was_lost
 from .harness import HarnessMisused, HarnessSnapshot, OperatorHarness
 from .hosted_chain import Hosted, Keys
@@ -81,7 +84,10 @@ def assert_survives_restore(
         with start() as second:
             found = _flat(plan.uninterrupted(second))
             if story := compare.difference(0, found):
-                raise AssertionError(f"{name} emits something else each time it runs, without any restore.\n{story}")
+                raise AssertionError(
+                    f"{name} emits something else each time it runs, without any restore.\n{story}\n"
+                    f"{_why_it_differs(reference.operators)}"
+                )
         for cut in range(len(expected) + 1):
             restart()
             with start() as attempt:
@@ -268,6 +274,17 @@ class _Trial:
         )
 
 
+def _why_it_differs(operators: Sequence[Operator]) -> str:
+    changes = dict.fromkeys(change for operator in operators for change in changes_of(operator))
+    if not changes:
+        return (
+            "  Look for random numbers, the time of day, ids that are made for each run, and variables of a module\n"
+            "  that it changes: take them from the record, from self.context.clock, or from state."
+        )
+    lines = "\n".join(f"    {each.function} changes {each.what} ({each.file}:{each.line})" for each in changes)
+    return f"  The likely cause is what the next attempt finds changed; keep it in state:\n{lines}"
+
+
 def _least(one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else min(one, other)
 
@@ -316,7 +333,12 @@ def _same(one: Any, other: Any) -> bool:
             return True
     except Exception:  # noqa: BLE001 - a record may raise anything when it is compared
         pass
-    return same_data(cloudpickle.dumps(one), cloudpickle.dumps(other))
+    try:
+        held, its = cloudpickle.dumps(one), cloudpickle.dumps(other)
+    except Exception as error:  # noqa: BLE001 - an object may raise anything when it is pickled
+        why = refusal_of(one) or f"{type(error).__name__}: {error}"
+        raise AssertionError(f"a record that it emits cannot be compared, nor sent to another task: {why}") from None
+    return same_data(held, its)
 
 
 def _at(records: Sequence[Any], index: int) -> str:

@@ -149,6 +149,22 @@ def test_an_end_waits_for_the_renewal_under_way_and_is_tried_again(
     assert world.stored().outcome is RunOutcome.FINISHED
 
 
+def test_one_whose_claim_was_written_long_ago_is_renewed_at_once(world: World) -> None:
+    """To find what the job goes on from may have taken most of the time."""
+    world.time_ms += LEASE_MS - 1
+    lease = JobLease(world, JOB, world.lease._claim)  # type: ignore[arg-type]
+    assert lease.is_sure
+    lease.beat()
+    assert len(world.work) == 1
+
+
+def test_trouble_that_comes_again_is_said_again(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    away = OSError("storage is away")
+    for error in (away, away, None, away):
+        world.lease.told(error)
+    assert caplog.text.count("storage is away") == 2
+
+
 def test_it_is_sure_as_long_as_the_last_word_that_was_written_holds(world: World) -> None:
     world.pass_ms(LEASE_MS - 1)
     assert world.lease.is_sure

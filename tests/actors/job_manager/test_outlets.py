@@ -9,7 +9,7 @@ from typing import Any
 import pykka
 import pytest
 
-from understudy.actors.job_manager.outlets import OutletListed, Outlets, ReadOverdue, SegmentsRead
+from understudy.actors.job_manager.outlets import ListOutlet, OutletListed, Outlets, ReadOverdue, SegmentsRead
 from understudy.messages import (
     ExecutionAttemptId,
     JobId,
@@ -122,4 +122,16 @@ def test_readers_do_not_jump_over_a_gap(outlets: Outlets, context: Context) -> N
     outlets.on(OutletListed(first, SEGMENTS))
     outlets.on(committed("first", (4, 6), (6, 7)))
     outlets.read(ReadOutlet(JOB, "alerts", "", False, 1_000, 500))
+    assert read_of(context) == [(0, 3)]
+
+
+def test_an_outlet_that_could_not_be_listed_is_listed_again(outlets: Outlets, context: Context) -> None:
+    """Storage was away just then."""
+    outlets.on(first := opened("first"))
+    outlets.read(ReadOutlet(JOB, "alerts", "", False, 1_000, 500))
+    outlets.on(OutletListed(first, None, OSError("away")))
+    (again,) = [event for _, event in context.timers if isinstance(event, ListOutlet)]
+    outlets.on(again)
+    succeeded, _ = context.answers[-1]
+    outlets.on(succeeded(SEGMENTS).event)
     assert read_of(context) == [(0, 3)]

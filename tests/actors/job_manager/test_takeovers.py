@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -164,3 +165,20 @@ def test_one_that_was_released_is_not_heard_any_more(stage: TakenOverJob) -> Non
     stage.links.job_ended(JOB, ids)
     stage.links.on(LeaderSessionMessage(SESSION, Heartbeat(ids[0], 2)))
     assert stage.job.heard == ids
+
+
+def test_who_offers_tasks_again_is_answered_where_it_is_now(stage: TakenOverJob) -> None:
+    """Another process of the same number may have taken its place."""
+    stage.begin()
+    stage.links.on(stage.offers[0])
+    stage.links.on(again := replace(stage.offers[0], control_address="elsewhere"))
+    stage.links.on(AdoptionOverdue(JOB))
+    assert [type(each) for each in stage.told(again)] == [RefuseRegistration]
+
+
+def test_a_job_that_ends_while_it_waits_is_not_started_and_not_shown_as_taken_over(stage: TakenOverJob) -> None:
+    stage.begin()
+    assert stage.job.overview.is_taken_over
+    stage.links.job_ended(JOB, [])
+    stage.links.on(AdoptionOverdue(JOB))
+    assert (stage.job.done, stage.job.overview.is_taken_over) == ([], False)

@@ -164,6 +164,15 @@ class TestAlignment:
         splits.look(1_010)
         assert splits.is_idle
 
+    def test_a_paused_split_wants_no_look_until_it_is_read_again(self) -> None:
+        """Else the task would look at once, again and again, for as long as others are behind."""
+        splits = reading("a", idle_after_ms=10)
+        come(splits, "a", 101)
+        splits.align(60, 0.0)
+        assert splits.idle_in_ms(1_000) is None
+        splits.align(200, 1_000)
+        assert splits.idle_in_ms(1_004) == 6
+
     def test_a_subtask_without_splits_is_not_paused(self) -> None:
         splits = reading()
         splits.align(0, 0.0)

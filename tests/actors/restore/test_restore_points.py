@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from understudy.actors.restore.restore_points import Origin, RestorePoints
@@ -109,3 +111,12 @@ def test_what_user_code_raised_says_nothing_of_the_checkpoint() -> None:
     assert job.restored() == (2, True)
     job.rots(FailureCause("RestoreFailed", "operator 'a' cannot be restored", cause=ROTTEN))
     assert job.restored() == (1, False)
+
+
+def test_logs_of_inlets_of_earlier_runs_are_read_until_a_checkpoint_says_how_far() -> None:
+    """After that, what it remembers of their senders may be less than all that they have sent."""
+    earlier = replace(graph(vertex("a")), earlier_inlets=("job-0/inlets/orders/0",))
+    origin = checkpoint(7, "another")
+    points = RestorePoints(earlier, StandaloneCompletedCheckpointStore(1), Origin(origin, "root"))
+    for restored, read in ((None, True), (origin, True), (checkpoint(8), False)):
+        assert bool(points.restore_of(restored, REGION).earlier_inlets) is read

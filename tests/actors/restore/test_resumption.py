@@ -167,6 +167,22 @@ def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew(past: Past, newest: 
         assert past.found() == ""
 
 
+def test_where_the_newest_checkpoint_is_gone_a_warning_names_it_and_the_next_older_one_is_taken(
+    past: Past, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The savepoint that a job was stopped with, for example, which somebody has disposed of."""
+    past.run(3, newest=4)
+    assert past.found() == "job-1/3"
+    assert "chk-4 cannot be used: it was complete, and is gone. Trying the next older one" in caplog.text
+
+
+def test_a_checkpoint_that_has_gone_for_a_newer_one_is_not_missed(past: Past, caplog: pytest.LogCaptureFixture) -> None:
+    """The newest that a run's file names may be older than what the run has stored since."""
+    past.run(5, newest=4)
+    assert past.found() == "job-1/5"
+    assert not caplog.text
+
+
 def test_a_savepoint_counts_when_there_is_nothing_else(past: Past) -> None:
     past.store(JobId("job-0"), 2)
 

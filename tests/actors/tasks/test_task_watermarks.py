@@ -85,6 +85,15 @@ def test_a_channel_that_had_said_nothing_holds_the_restored_task_back_too() -> N
     assert restored(before, 3, 2).current_ms == NO_WATERMARK
 
 
+@pytest.mark.parametrize("slowest", [0, 1, 2])
+def test_with_other_channels_it_goes_on_where_the_slowest_of_the_old_ones_was(slowest: int) -> None:
+    before = TaskWatermarks(3)
+    for channel in range(3):
+        before.receive(channel, 5 if channel == slowest else 9)
+    after = restored(before, 2, 3)
+    assert (after.current_ms, after.receive(0, 8), after.receive(1, 7), after.current_ms) == (5, False, True, 7)
+
+
 def test_a_restored_task_is_as_far_as_it_was_though_a_channel_is_idle() -> None:
     before = TaskWatermarks(2)
     before.receive(1, 3)

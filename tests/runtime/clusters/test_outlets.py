@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +30,9 @@ from understudy import (
     UnknownOperator,
     no_restart,
 )
-from understudy.messages import JobStatus
+from understudy.messages import JobId, JobStatus, OutletAnswer, OutletPart
+from understudy.state import pack_batch
+from understudy.state.outlets.segments import framed
 
 from .jobs import WAIT_S, Gate, Witness, environment, generated
 
@@ -321,3 +325,34 @@ def test_a_reader_waits_while_the_job_restarts(start_cluster: StartCluster) -> N
         found += outlet.read(timeout=WAIT_S) or ()
     assert found == list(range(len(found)))
     job.cancel()
+
+
+def test_a_question_that_has_failed_is_put_again() -> None:
+    """As where storage does not answer for a moment: the reader may be asked once more."""
+    part = OutletPart(framed([pack_batch(["alert"])]), 1, "behind it")
+    outcomes: list[Any] = [OSError("storage is away"), OutletAnswer((part,), "behind it", is_over=False)]
+    source: Any = SimpleNamespace(request=lambda _: _done(outcomes.pop(0)))
+    outlet = Outlet(source, JobId("job"), "out", None, latest=False)
+    with pytest.raises(OSError, match="storage is away"):
+        outlet.read()
+    assert list(outlet.read() or ()) == ["alert"]
+
+
+def test_of_an_answer_with_several_parts_each_has_the_cursor_behind_itself() -> None:
+    """Whoever stops between them begins there again."""
+    parts = tuple(OutletPart(framed([pack_batch([name])]), 1, f"behind {name}") for name in ("one", "two"))
+    source: Any = SimpleNamespace(request=lambda _: _done(OutletAnswer(parts, "behind two", is_over=False)))
+    outlet = Outlet(source, JobId("job"), "out", None, latest=False)
+    for name in ("one", "two"):
+        batch = outlet.read()
+        assert batch is not None
+        assert (batch.records, batch.cursor, outlet.cursor) == ([name], f"behind {name}", f"behind {name}")
+
+
+def _done(outcome: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    if isinstance(outcome, BaseException):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
+    return future

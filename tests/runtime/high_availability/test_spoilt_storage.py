@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -234,6 +234,20 @@ def test_a_leader_whose_number_was_won_again_leads_no_more(patient: Candidates) 
     newest = epochs.newest()
     assert newest is not None
     assert newest.term.leader_session_id == "other"
+
+
+@pytest.mark.parametrize("act", [lambda leader: leader.publish("tcp://late:1"), lambda leader: leader.resign()])
+def test_nor_does_it_write_over_the_word_of_who_has_won(patient: Candidates, act: Callable[[Any], None]) -> None:
+    """With its beat, or as it gives up: the other would take its number for lost, or over."""
+    leader = patient.win()
+    epochs = StorageEpochs(patient.services.storage)
+    other = EpochTerm(LeaderSessionId("other"))
+    patient.services.storage.write_sealed("epochs/00000001/term", encode(other))
+    with suppress(LostLeadership):
+        act(leader)
+    newest = epochs.newest()
+    assert newest is not None
+    assert newest.term == other
 
 
 class Away(CheckpointStorage):

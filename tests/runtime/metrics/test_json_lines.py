@@ -52,3 +52,44 @@ def test_a_record_of_other_code_has_no_place_in_a_job_and_odd_values_are_text() 
     assert "its arguments cannot be formatted" in line["message"]
     assert line["error"].endswith("ValueError: bad")
     assert line["extra"] == {"what": "<class 'object'>"}
+
+
+class Silent:
+    def __str__(self) -> str:
+        raise OSError("gone")
+
+
+def test_no_record_is_lost_for_what_was_added_to_it() -> None:
+    """Keys that are no texts, numbers that JSON has not, what holds itself, and what has no text."""
+    circle: list[Any] = [1]
+    circle.append(circle)
+    values = {
+        "of": {("ann", 1): {2: "two"}, "all": (None, True)},
+        "share": float("nan"),
+        "circle": circle,
+        "what": Silent(),
+    }
+    record = logging.LogRecord("x", logging.INFO, "a.py", 1, "counted", (), None)
+    record.__dict__ |= values
+    assert line_of(record)["extra"] == {
+        "of": {"('ann', 1)": {"2": "two"}, "all": [None, True]},
+        "share": "nan",
+        "circle": [1, "[1, [...]]"],
+        "what": "<Silent, whose text cannot be made: OSError>",
+    }
+
+
+def test_a_number_that_json_has_not_is_text() -> None:
+    """Python's own reader takes NaN; most others refuse the line."""
+    record = logging.LogRecord("x", logging.INFO, "a.py", 1, "counted", (), None)
+    record.lag = float("inf")
+    assert line_of(record)["extra"] == {"lag": "inf"}
+
+
+def test_the_first_attempt_of_the_first_subtask_is_named_too() -> None:
+    logged = LoggedRecord(
+        "shop", logging.INFO, 0.0, "here", "shop.py", 7, "process", operator="price",
+        subtask_index=SubtaskIndex(0), attempt_number=0,
+    )  # fmt: skip
+    line = line_of(made_record(LogRecords(TaskManagerId("tm-0"), JobId("job-1"), "orders", 1, (logged,)), logged))
+    assert (line["subtask"], line["attempt"]) == (0, 0)

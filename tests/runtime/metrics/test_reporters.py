@@ -7,6 +7,7 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ from understudy.messages import (
     VertexMetrics,
 )
 from understudy.runtime.clusters.configuration import Configuration, InvalidConfiguration
-from understudy.runtime.metrics import otlp
+from understudy.runtime.metrics import otlp, process_figures
 from understudy.runtime.metrics.prometheus import PrometheusReporter, exposition
 from understudy.runtime.metrics.samples import samples_of
 
@@ -135,6 +136,24 @@ def test_a_scrape_takes_a_new_snapshot_and_names_are_flinks() -> None:
     finally:
         reporter.close()
     assert b"understudy_jobmanager_numRunningJobs 1.0" in exposition(SNAPSHOT)
+
+
+def test_of_names_that_are_one_for_prometheus_the_first_counts() -> None:
+    """It takes no scrape that has the same series twice."""
+    text = exposition(ClusterMetrics(5, {"a-b": 1.0, "a_b": 2.0, "c": 3.0}, (), ())).decode()
+    samples = [line for line in text.splitlines() if not line.startswith("#")]
+    assert samples == ["understudy_jobmanager_a_b 1.0", "understudy_jobmanager_c 3.0"]
+
+
+def test_the_load_of_a_process_is_that_since_the_last_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_s, used_s = 10.0, 1.0
+    clocks = SimpleNamespace(monotonic=lambda: at_s, process_time=lambda: used_s)
+    monkeypatch.setattr(process_figures, "time", clocks)
+    figures, loads = process_figures.ProcessFigures(), []
+    for passed_s, more_s in ((2.0, 1.0), (4.0, 0.0), (0.0, 0.0), (1.0, 1.0)):
+        at_s, used_s = at_s + passed_s, used_s + more_s
+        loads.append(figures()["Status.Process.CPU.Load"])
+    assert loads == [0.5, 0.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize(

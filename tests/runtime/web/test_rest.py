@@ -310,6 +310,20 @@ def test_a_checkpoint_is_taken_now_and_its_number_said_or_why_there_is_none(
     assert [each.full for each in jobs.orders] == [False, False, True]
 
 
+def test_a_job_that_has_ended_just_now_can_be_restarted(client_of: Clients) -> None:
+    """Though it was seen to run a moment before."""
+    jobs = AnsweringJobs(job_view())
+
+    async def order() -> int:
+        async with client_of(App(jobs)) as client:
+            assert (await client.get(f"{J}/status")).json() == {"status": "RUNNING"}
+            jobs.views[JOB] = replace(job_view(status=JobStatus.CANCELED), restart_refusal="")
+            answer = await client.post(f"{J}/restart", json={"savepointPath": "/savepoints/1"})
+            return int(answer.status_code)
+
+    assert asyncio.run(order()) == 202
+
+
 def test_a_restart_is_ordered_once_and_refused_where_it_cannot_be(client_of: Clients) -> None:
     """The job that goes on can be asked about at once; the order twice is one, also when the job has changed by it."""
     running, ended = job_view(), job_view(status=JobStatus.CANCELED, job_id="job-" + "e" * 32)

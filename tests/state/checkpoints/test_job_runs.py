@@ -171,3 +171,27 @@ def test_a_cluster_that_closes_gives_up_what_is_left(machines: Machines) -> None
     runs._claimant.close()
     assert machines.claim(2).earlier[0].outcome is RunOutcome.CANCELED
     runs._claimant.close()
+
+
+def test_who_closes_gives_up_all_its_names_though_it_has_lost_one(machines: Machines) -> None:
+    runs = machines.runs(1, "lost")
+    claimant = runs._claimant
+    lost, other = runs.claim(JobId("job-1")), JobRuns(machines.storage, "orders", claimant).claim(JobId("job-2"))
+    machines.now_ms += LEASE_MS + 1
+    machines.claim(2, "lost")
+    claimant.close()
+    assert claimant.claims == []
+    assert (lost.run.outcome, other.run.outcome) == (RunOutcome.NONE, RunOutcome.CANCELED)
+    machines.claim(3)
+
+
+def test_a_run_is_alive_for_as_long_as_it_said_itself(machines: Machines) -> None:
+    """Whoever looks may have a shorter lease."""
+    runs = machines.runs(1)
+    runs._claimant.lease_ms = 10 * LEASE_MS
+    runs.claim(JobId("job-1"))
+    machines.now_ms += 2 * LEASE_MS
+    with pytest.raises(AlreadyRunning, match="the claim ends 300 s after"):
+        machines.claim(2)
+    machines.now_ms += 9 * LEASE_MS
+    machines.claim(2)

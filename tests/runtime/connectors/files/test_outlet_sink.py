@@ -309,6 +309,16 @@ def test_retention_by_size_and_by_time(system: ActorSystem, tmp_path: Path) -> N
     assert getattr(stage.ask(first).refusal, "kind", "") == "expired"
 
 
+def test_what_was_kept_before_a_restart_counts_for_retention_by_size(system: ActorSystem, tmp_path: Path) -> None:
+    stage = Stage(system, tmp_path, retention_bytes=60)
+    running = stage.start()
+    stage.commit(running, 1, "0" * 16)
+    snapshot = stage.commit(running, 2, "1" * 16)
+    running = stage.start(snapshot, attempt=1)
+    stage.commit(running, 3, "2" * 16)
+    assert [record[0] for record in stage.records()[0]] == ["1", "2"]
+
+
 def test_the_latest_commit_is_kept_whole_however_many_files_it_has(
     system: ActorSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

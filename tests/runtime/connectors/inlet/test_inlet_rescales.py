@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from understudy.actors.operators.source import RecordedOffset, continue_source
+from understudy.actors.operators.source import END, RecordedOffset, continue_source
 from understudy.messages import CheckpointId, InletAnswer
 from understudy.runtime.connectors.inlet import sender_numbers
 from understudy.runtime.connectors.inlet.sender_numbers import MADE_UP
@@ -54,16 +54,42 @@ def test_each_of_several_that_read_one_log_goes_on_at_its_own_place_after_anothe
 ) -> None:
     """`read`: how often each has read on when the checkpoint is taken, as where the logs are long."""
     offsets = with_a_log(tmp_path, 2)
-    middle = [
-        Stage(tmp_path, where=(index, 3), job="job-b", offsets=offsets, settled=False) for index in range(len(read))
+    offsets = [stage.source.offset() for stage in reading(tmp_path, "job-b", read, offsets)]
+    last = [Stage(tmp_path, where=(index, 2), job="job-c", offsets=offsets) for index in range(2)]
+    assert sorted(number for stage in last for number in stage.emitted()) == sorted([1, 2, 3, 4] * len(SENDERS))
+
+
+@pytest.mark.parametrize("read", [(1, 0), (0, 1)])
+def test_so_does_each_after_a_third_rescale(tmp_path: Path, read: tuple[int, ...]) -> None:
+    """Each rescale finds the one log at two places, and knows whose it was at which."""
+    offsets = with_a_log(tmp_path, 1)
+    for job, counts in (("job-b", read), ("job-c", (0, 0, 0))):
+        offsets = [stage.source.offset() for stage in reading(tmp_path, job, counts, offsets)]
+    last = [Stage(tmp_path, where=(index, 2), job="job-d", offsets=offsets) for index in range(2)]
+    assert sorted(number for stage in last for number in stage.emitted()) == sorted([1, 2, 3, 4] * len(SENDERS))
+
+
+def reading(folder: Path, job: str, counts: tuple[int, ...], offsets: list[dict[str, Any]]) -> list[Stage]:
+    """As many subtasks as counts, each of which has read on so often."""
+    stages = [
+        Stage(folder, where=(index, len(counts)), job=job, offsets=offsets, settled=False)
+        for index in range(len(counts))
     ]
-    for stage, count in zip(middle, read, strict=True):
+    for stage, count in zip(stages, counts, strict=True):
         for _ in range(count):
             stage.source._read_on()
             stage.aside.popleft()()
-    offsets = [stage.source.offset() for stage in middle]
-    last = [Stage(tmp_path, where=(index, 2), job="job-c", offsets=offsets) for index in range(2)]
-    assert sorted(number for stage in last for number in stage.emitted()) == sorted([1, 2, 3, 4] * len(SENDERS))
+    return stages
+
+
+def test_where_one_subtask_had_come_to_its_end_and_another_had_not_records_are_taken(tmp_path: Path) -> None:
+    """A checkpoint of a job that was being stopped, and failed."""
+    stages = [Stage(tmp_path, where=(index, 2)) for index in range(2)]
+    stages[0].source._ends_by_itself()
+    assert stages[0].source.poll() is END
+    one = Stage(tmp_path, job="job-b", offsets=[stage.source.offset() for stage in stages])
+    assert one.source.poll() is None
+    assert one.sent(numbers("sender", 1, 1)) == InletAnswer({})
 
 
 def test_made_up_names_of_several_subtasks_are_not_forgotten_before_their_logs_are_read(

@@ -184,6 +184,7 @@ def test_a_record_is_known_by_its_senders_number(tmp_path: Path) -> None:
     stage.sent(numbers("a", 1, 1), numbers("b", 1, 2))
     stage.emitted()
     assert stage.source._origin_of(0) == "number 1 of sender 'a'"
+    assert stage.source._origin_of(1) == "number 1 of sender 'b'"
     assert stage.source._origin_of(2) == "number 2 of sender 'b'"
     assert stage.source._origin_of(None) == "one of: number 1 of sender 'a', numbers 1 to 2 of sender 'b'"
 

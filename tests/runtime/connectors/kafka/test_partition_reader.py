@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import nullcontext
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
 from threading import Condition
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from understudy import KafkaSink, KafkaSource
 from understudy.runtime.connectors.kafka.partition_reader import PartitionReader
-from understudy.runtime.connectors.kafka.partitions import Partition, Position
+from understudy.runtime.connectors.kafka.partitions import Partition, Position, check_start
 
 
 @dataclass
@@ -46,7 +49,7 @@ def reader_of(*topics: str, **positions: Position) -> Any:
     reader._positions = places
     reader._changed, reader._wake = Condition(), lambda: None
     reader._ready, reader._ahead, reader._reached = {}, {}, {}
-    reader._found, reader._paused, reader._unread = None, frozenset(), None
+    reader._found, reader._paused, reader._unread, reader._failure = None, frozenset(), None, None
     return reader
 
 
@@ -77,6 +80,33 @@ def test_the_ends_of_several_partitions_come_together() -> None:
     assert reader._is_all_read()
     assert [chunk.position.next for chunk in reader._ready[Partition("orders", 0)]] == [2]
     assert [chunk.position.next for chunk in reader._ready[Partition("orders", 1)]] == [1, 3]
+
+
+@pytest.mark.parametrize("first", [5, 7])
+def test_a_bounded_partition_of_which_all_the_rest_is_gone_is_at_its_end(first: int) -> None:
+    """Retention has deleted what was not read yet, and it is read with allow_data_loss."""
+    reader, assigned = losing_reader(first)
+    assert reader.take(frozenset()).position == Position(5, 5)
+    assert reader._is_all_read()
+    assert not assigned
+
+
+def test_a_bounded_partition_of_which_a_part_is_gone_is_read_from_the_first_that_is_there() -> None:
+    reader, assigned = losing_reader(4)
+    assert assigned == [("orders", 0, 4)]
+    reader._on_messages(None, [Message(4), Message(5)])
+    (chunk,) = reader._ready[Partition("orders", 0)]
+    assert (chunk.records, chunk.position) == ([4], Position(5, 5))
+
+
+def losing_reader(first: int) -> tuple[Any, list[Any]]:
+    """It wanted to go on from 2, and ends at 5; with what it has the consumer read then."""
+    reader, assigned = reader_of("orders", orders_0=Position(2, 5)), list[Any]()
+    reader._settings.allow_data_loss = True
+    reader._brokers = SimpleNamespace(positions=lambda wanted, *_, **__: {each: Position(first) for each in wanted})
+    consumer = SimpleNamespace(incremental_unassign=lambda _: None, incremental_assign=assigned.extend)
+    reader._on_messages(consumer, [Message(2, SimpleNamespace(name=lambda: "_AUTO_OFFSET_RESET"))])
+    return reader, assigned
 
 
 def consumer_with(**ends: int) -> Any:
@@ -121,6 +151,23 @@ def test_what_was_taken_leaves_room_for_as_many_messages() -> None:
     assert reader._ahead == {Partition("orders", 0): 0}
 
 
+@pytest.mark.parametrize("is_paused", [True, False])
+def test_what_waits_of_a_paused_partition_takes_no_room_from_the_others(is_paused: bool) -> None:
+    class Ended(Condition):
+        """Whoever waits here is closed."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            reader._closed = True
+            return True
+
+    reader = reader_of("orders", orders_0=Position(0), orders_1=Position(0))
+    reader._settings.batch_rows = 2
+    reader._changed, reader._closed = Ended(), False
+    reader._on_messages(None, [Message(at) for at in range(8)])
+    reader._paused = frozenset({Partition("orders", 0)} if is_paused else ())
+    assert reader._wait_for_room() is is_paused
+
+
 @pytest.mark.parametrize("topics", [("orders",), ("orders", "refunds")])
 @given(data=st.data())
 def test_each_partition_gets_its_own_messages_in_order(topics: tuple[str, ...], data: st.DataObject) -> None:
@@ -133,3 +180,26 @@ def test_each_partition_gets_its_own_messages_in_order(topics: tuple[str, ...], 
         own = [at for at, each in enumerate(order) if each == place]
         assert own == (chunk.records if chunk else [])
         assert not own or chunk.position.next == own[-1] + 1
+
+
+def test_a_start_is_a_moment_in_ms() -> None:
+    noon = datetime(2026, 11, 30, 12, 0, 0, 250_000, tzinfo=UTC)
+    assert check_start(noon, None) == check_start(noon.astimezone(timezone(timedelta(hours=5))), None) == 1796040000250
+
+
+def test_a_partition_that_nobody_had_found_yet_begins_where_the_source_does() -> None:
+    """Of others, which have come since, all is read. Old subtask 1 had only begun to look."""
+    source = KafkaSource("orders", "localhost:9")
+    source._old_parallelism = 2
+    partitions = [Partition("orders", number) for number in range(4)]
+    for unfound, wanted in ((None, {0, 1}), ({1}, {1}), (set(), set())):
+        source._unfound = unfound
+        assert {each.owner(2) for each in partitions if source._is_initial(each)} == wanted
+
+
+@pytest.mark.parametrize(("timeout_ms", "is_long_enough"), [(89_999, False), (90_000, True)])
+def test_a_transaction_outlasts_three_checkpoints_and_a_restart(timeout_ms: int, is_long_enough: bool) -> None:
+    sink = KafkaSink("orders", "localhost:9", transaction_timeout_ms=timeout_ms)
+    with nullcontext() if is_long_enough else pytest.raises(ValueError, match="wanted at least 90000"):
+        sink.check_interval(10_000)
+    KafkaSink("orders", "localhost:9", transaction_timeout_ms=1_000, guarantee="at-least-once").check_interval(10_000)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import tempfile
+from collections import defaultdict
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -40,6 +42,38 @@ class TestSurvival:
             "  OperatorListState in on_checkpoint, and take it out of there in open.",
         ]
 
+    def test_nothing_of_the_library_is_named(self) -> None:
+        """What a keyed operator notes of its timers leads to all that it holds."""
+
+        class Alerts(KeyedOperator):
+            def open(self) -> None:
+                self.last: defaultdict[str, int] = defaultdict(int)
+
+            def process(self, record: Any, out: Collector) -> None:
+                self.last[self.key] += record[1]
+                out.collect(self.last[self.key])
+
+        text = failure_of(Alerts, key_by=0)
+        assert "attribute 'last' of Alerts" in text
+        assert "attribute '_" not in text
+
+    @pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
+    def test_a_record_that_cannot_be_sent_says_so(self) -> None:
+        """A job says the same."""
+
+        class ForgotAwait(Operator):
+            async def process(self, record: Any, out: Collector) -> None:
+                out.collect((record, asked(record)))
+
+        async def asked(record: int) -> int:
+            return record
+
+        text = failure_of(ForgotAwait, [[1], [2]])
+        assert text.startswith("a record that it emits cannot be compared, nor sent to another task: at [1]: ")
+        assert "a coroutine cannot be sent or stored" in text
+        assert "write `await` before the call that made it" in text
+        gc.collect()  # so that nothing is said of them in another test
+
     def test_a_variable_of_a_function_is_named(self) -> None:
         seen: set[int] = set()
 
@@ -68,6 +102,19 @@ class TestSurvival:
         assert "class attribute 'seen' of ModuleShared" in text
         assert ModuleShared.seen == []
 
+    def test_a_variable_of_the_program_that_the_next_attempt_finds_changed_is_named(self) -> None:
+        numbers: list[int] = []
+
+        class Numbered(Operator):
+            def process(self, record: int, out: Collector) -> None:
+                numbers.append(record)
+                out.collect((len(numbers), record))
+
+        text = failure_of(Numbered, [[1], [2]])
+        assert "emits something else each time it runs, without any restore" in text
+        assert "process changes the list 'numbers' (" in text
+        assert f"{__file__}:" in text
+
     def test_an_operator_that_is_not_deterministic_is_told_from_one_that_forgets(self) -> None:
         class Dice(Operator):
             def process_batch(self, batch: list[int], out: Collector) -> None:
@@ -75,6 +122,7 @@ class TestSurvival:
 
         text = failure_of(Dice, [[1], [2]])
         assert "Dice emits something else each time it runs, without any restore" in text
+        assert "Look for random numbers, the time of day" in text
 
     def test_what_is_raised_after_a_restore_is_told_with_its_cause(self) -> None:
         class Header(Operator):

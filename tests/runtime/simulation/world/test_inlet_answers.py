@@ -74,6 +74,30 @@ def test_an_answer_that_comes_when_another_leader_may_have_begun_reaches_nobody(
             on_their_way[0][1].promise.get(timeout=0)
 
 
+def test_an_answer_that_comes_when_another_process_may_have_resumed_the_job_reaches_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that stood still for longer than its lease hears it before it hears that it has lost the job's name. The next
+    run may have read the log by then, without these records.
+    """
+    on_their_way: list[tuple[JobQuestions, InletAnswered]] = []
+    answered = JobQuestions.answered
+    monkeypatch.setattr(JobQuestions, "answered", lambda job, found: on_their_way.append((job, found)))
+    env = StreamEnvironment(checkpoint_interval_ms=1_000, checkpoint_dir="sim://service/checkpoints")
+    env.from_inlet("orders").collect(name="out")
+    with SimulatedCluster(seed=3, name_lease_ms=10_000) as cluster:
+        job = cluster.submit(env, "service", resume="latest")
+        job.ready().result(timeout=60)
+        job.inlet("orders").send("order")
+        assert cluster.run_until(lambda: bool(on_their_way))
+        assert on_their_way[0][1].answer.last_numbers == {}, "it says that all lasts"
+        cluster._started_driver().freeze()
+        cluster.run_for(11_000)
+        answered(*on_their_way[0])
+        with pytest.raises(NotRunning, match="another process may have resumed the job"):
+            on_their_way[0][1].promise.get(timeout=0)
+
+
 def test_a_client_that_waits_for_the_task_leaves_no_trace_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     """It asks several times a second."""
     caplog.set_level(logging.DEBUG, "understudy.actors.job_manager")
