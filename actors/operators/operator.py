@@ -170,6 +170,13 @@ class Operator(Actor, TakesAndEmits[In, Out]):
         return ""
 
     @property
+    def _writes_to(self) -> str:
+        """What it changes outside of the job, as a URL or in words without secrets; empty: nothing, or nobody can know,
+        as of a sink of the user's.
+        """
+        return ""
+
+    @property
     def _row_key(self) -> tuple[KeyPart, ...]:
         """Of a sink that sets the row of a key: what makes the key. Records that are dealt out come to it by their key,
         so that the last one of each comes last. Flink SQL: table.exec.sink.keyed-shuffle.

@@ -12,16 +12,16 @@ and looked at then: where events may come an hour late, nothing fires a timer wi
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator
 from dis import get_instructions
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any, Final, NamedTuple
 
 from ...messages.code_steps import codes_of
-from ...messages.whose_code import PACKAGE, is_ours
+from ...messages.whose_code import is_ours
 from ...state.backends.unit_of_work import CURRENT
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Times
+from .line_of_caller import line_of_caller
 from .said_once import SaidOnce
 
 log = logging.getLogger(__name__)
@@ -82,9 +82,9 @@ class OverdueTimers:
         if time_ms > now_ms:
             return
         if self._in_on_timer():
-            self._say(_Deleted(time_ms, now_ms, _caller()), _OF_ONE_TIME)
+            self._say(_Deleted(time_ms, now_ms, line_of_caller()), _OF_ONE_TIME)
         elif self._deleted is None or now_ms - time_ms > self._deleted.behind_ms:
-            self._note(_Deleted(time_ms, now_ms, _caller()))
+            self._note(_Deleted(time_ms, now_ms, line_of_caller()))
 
     def look_at_batch(self, deleted: tuple[int, int] | None) -> None:
         """A compiled batch has run. `deleted`: a timer that was taken back, and the earliest time of a record that may
@@ -128,14 +128,6 @@ class OverdueTimers:
         )
         if _said.is_new(context.job_id, context.name, lines):
             log.warning("%s", self.told)
-
-
-def _caller() -> str:
-    """The line that called the library, if it is in sight."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == PACKAGE:
-        frame = frame.f_back
-    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _lines_of(cls: type) -> Iterator[str]:

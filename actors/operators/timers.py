@@ -12,6 +12,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, Final, Literal, NamedTuple
 
+from ...messages.counted import counted
 from ...state.backends.backend import NO_KEY, NO_NAMESPACE, KeyedStateBackend
 from ...state.backends.heap_state import HeapScope
 from ...state.backends.timer_queue import WITH_NAMESPACE, TimerEntry, place_of
@@ -19,13 +20,17 @@ from ...state.errors import NoCurrentKey, ReadOnlyState
 from ...state.kinds.durations import may_be_seconds
 from ..errors import NoTimerMethod
 from ..flow.dates import is_of_this_century, other_unit
+from .line_of_caller import line_of_caller
 from .overdue_timers import OverdueTimers
 
 log = logging.getLogger(__name__)
 
 Domain = Literal["event", "processing"]
 
-_LONGEST_SPAN_MS = 366 * 86_400_000
+_DAY_MS = 86_400_000
+"""A timer of processing time that is farther in the past was hardly set by the clock."""
+
+_LONGEST_SPAN_MS = 366 * _DAY_MS
 """A year: a smaller number is hardly a time since 1970 where the others are of this century."""
 
 _SPANS = 3
@@ -103,13 +108,7 @@ class Timers:
         time_ms = self._registered(time_ms)
         if self._clock_ms is not None:
             now_ms, self._clock_ms = self._clock_ms(), None
-            self._look_at(
-                time_ms,
-                now_ms,
-                "now is",
-                "self.processing_time()",
-                "self.processing_time() gives milliseconds, and time.time() seconds",
-            )
+            self._look_at_processing_time(time_ms, now_ms)
         self.queues.processing.add((time_ms, self._backend.current_key, namespace))
         return new_timer(KeyedTimer, (time_ms, "processing", namespace))
 
@@ -179,6 +178,27 @@ class Timers:
                 now_ms,
                 now,
                 time_ms,
+            )
+
+    def _look_at_processing_time(self, time_ms: int, now_ms: int) -> None:
+        """Warn of the first as above; and of one that is long past, as those of old records are at their own times."""
+        self._look_at(
+            time_ms,
+            now_ms,
+            "now is",
+            "self.processing_time()",
+            "self.processing_time() gives milliseconds, and time.time() seconds",
+        )
+        if is_of_this_century(now_ms) and _LONGEST_SPAN_MS < time_ms < now_ms - _DAY_MS:
+            log.warning(
+                "operator %r sets a timer of processing time at %d (%s), %s before now, which is %d, so it fires at "
+                "once. Is event time meant? Then write self.timers.at_event_time(...). If it is to wait from now on, "
+                "write self.timers.at_processing_time(self.processing_time() + ms)",
+                self._backend.operator_name,
+                time_ms,
+                line_of_caller(),
+                counted((now_ms - time_ms) // _DAY_MS, "day"),
+                now_ms,
             )
 
     def _look_at_event_time(self, time_ms: int, event_ms: int) -> None:

@@ -135,6 +135,10 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     def _owned_place(self) -> str:
         return "" if self.shared else one_url(self.path)
 
+    @property
+    def _writes_to(self) -> str:
+        return self.path
+
     def files_of_others(self, job_id: JobId, predecessors: Sequence[Predecessor] = ()) -> int:
         """How many files of other jobs are visible in the folder, if it is one of this machine that can be read. Those
         that this job goes on from do not count.

@@ -144,6 +144,10 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         return self._settings.bootstrap_servers
 
     @property
+    def _writes_to(self) -> str:
+        return f"topic {self.topic!r} of {self.bootstrap_servers}"
+
+    @property
     def _row_key(self) -> tuple[KeyPart, ...]:
         return (self._key,) if self.removes_rows and self._key is not None else ()
 

@@ -120,6 +120,13 @@ class KafkaSource(Source):
         for topic in self._settings.topics:
             check_topic(self._settings.client, topic, type(self).__name__, timeout_ms, must=on_this_machine)
 
+    @property
+    def _writes_to(self) -> str:
+        settings = self._settings
+        if settings.group is None:
+            return ""
+        return f"the offsets of group {settings.group!r} of {settings.client.bootstrap_servers}"
+
     def source_schema(self) -> pa.Schema | None:
         settings = self._settings
         if settings.schema is None:

@@ -22,6 +22,7 @@ from ....actors.flow.elements import Batch
 from ....actors.flow.records import RecordMismatch, batch_of, conform, mapping_of, schema_problem
 from ....actors.operators.committer import CommittableWriter, Committer
 from ....actors.operators.marker import Marker
+from ....messages.shown_url import url_shown
 from ..files.output_trial import output_named
 from .errors import ColumnConflict, LostDataFile
 from .upkeep import Upkeep
@@ -163,6 +164,10 @@ class LakeCommitter(Committer):
 
     def __init__(self, table: str, commits_per_compaction: int | None) -> None:
         self.table, self._commits_per_compaction = table, commits_per_compaction
+
+    @property
+    def _writes_to(self) -> str:
+        return f"table {url_shown(self.table)}"
 
     # -- what a subclass supplies, beside `last_marker`, which reads the newest version
 

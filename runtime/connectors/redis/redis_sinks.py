@@ -100,6 +100,10 @@ class _AppendSink(LedgerSink):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({url_shown(self.url)!r}, {self.key!r})"
 
+    @property
+    def _writes_to(self) -> str:
+        return f"{self._type} {self.key!r} of {url_shown(self.url)}"
+
     def check_at_submit(self, on_this_machine: bool) -> None:
         """Raises RedisRefused. A server that does not answer from here may do so elsewhere, or later."""
         connection.check_for_sink(self.url, {self.key: self._type, self._markers: "hash"}, self, self.retry_ms)
@@ -254,6 +258,10 @@ class RedisUpsertSink(IdempotentSink):
 
     def __repr__(self) -> str:
         return f"RedisUpsertSink({url_shown(self.url)!r}, key={self.key!r}, prefix={self.prefix!r})"
+
+    @property
+    def _writes_to(self) -> str:
+        return f"hashes of {url_shown(self.url)}"
 
     def check_at_submit(self, on_this_machine: bool) -> None:
         """Raises RedisRefused. A server that does not answer from here may do so elsewhere, or later."""

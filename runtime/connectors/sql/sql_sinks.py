@@ -51,6 +51,10 @@ class _TableSink(Operator):
         return f"{type(self).__name__}({self._database.name}, {self._table})"
 
     @property
+    def _writes_to(self) -> str:
+        return f"table {self._table} of {self._database.name}"
+
+    @property
     def _row_key(self) -> tuple[str, ...]:
         return self._changes.key
 

@@ -19,7 +19,6 @@ from ...connectors.files.collect_sink import collected_records
 from ...connectors.files.committed_files import checkpoint_of
 from ..world.transactional_log import logs_of_this_world
 
-SCHEME = "sim://"
 _SOON_S = 1.0
 """In virtual time: nothing more comes of a job that is over, or hangs."""
 
@@ -62,15 +61,6 @@ def _read_outlet(job: JobHandle, name: str) -> list[Any]:
         while (batch := outlet.read(timeout=_SOON_S)) is not None:
             records.extend(batch)
     return records
-
-
-def sinks_outside_of_the_world(translation: Translation) -> list[str]:
-    """The names of FileSinks whose files would be real ones."""
-    return [
-        name
-        for name, sink in translation.sinks.items()
-        if isinstance(sink, FileSink) and sink.path and not sink.path.startswith(SCHEME)
-    ]
 
 
 def _read_files(url: str, read: Callable[[str, BinaryIO], list[Any]]) -> list[Any]:

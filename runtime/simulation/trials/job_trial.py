@@ -27,7 +27,7 @@ from ..world.faults import Fault
 from .blocking_calls import BlockingCalls
 from .causes import Causes
 from .changelogs import OUT_OF_ORDER, changelogs_of
-from .committed_output import Outside, sinks_outside_of_the_world
+from .committed_output import Outside
 from .deleted_timers import DeletedTimers
 from .endless_sources import how_to_bound
 from .other_interpreter import CalmRun
@@ -39,6 +39,7 @@ from .rescale import Rescale
 from .trial_faults import TrialFaults
 from .tried import Judge, Translated, Tried, try_once
 from .unread_sides import UnreadSides
+from .written_outside import written_outside
 
 RECOVERY_MS = 5 * 60_000.0
 """How long a job may take after its last fault, besides the time that it takes without any."""
@@ -387,11 +388,8 @@ def _checked(env: StreamEnvironment, translation: Translation) -> int:
     for vertex in translation.graph.vertices:
         if not vertex.bounded:
             raise Unfit(how_to_bound(translation.operators, vertex.name))
-    if names := sinks_outside_of_the_world(translation):
-        raise Unfit(
-            f"sink {', '.join(map(repr, names))} writes real files, which no simulated failure touches: "
-            "for the simulation give it a path that begins with sim://"
-        )
+    if written := written_outside(translation.operators):
+        raise Unfit(written)
     if env.checkpoints.interval_ms is None:
         raise Unfit(
             "the job takes no checkpoints, so it survives no failure: give its environment checkpoint_interval_ms"

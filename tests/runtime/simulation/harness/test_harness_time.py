@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import warnings
 from datetime import UTC, datetime
 from typing import Any
@@ -275,6 +276,38 @@ def test_a_first_timer_at_a_span_of_time_is_warned_of_once(
     (said,) = caplog.messages
     assert "a timer at 60000 counts as milliseconds since 1970" in said
     assert f"If it is to fire that long after now, write {now} + 60000" in said
+
+
+class TenMinutesAfterItsRecord(InSeconds):
+    def __init__(self, later_ms: int = 600_000) -> None:
+        self.later_ms = later_ms
+
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.timers.at_processing_time(self.timestamp + self.later_ms)
+
+
+_OLD = 1_690_000_000_000
+
+
+def test_a_first_timer_of_processing_time_on_old_data_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    """All such timers fire at once: without a word, each order would be cancelled before it could be paid."""
+    with OperatorHarness(TenMinutesAfterItsRecord, key_by="user") as harness:
+        harness.process(records("ann", "bob"), timestamps=[_OLD, _OLD + 1_000])
+    (said,) = caplog.messages
+    line = inspect.getsourcelines(TenMinutesAfterItsRecord.process)[1] + 1
+    assert "operator 'ten-minutes-after-its-record-1' sets a timer of processing time at 1690000600000" in said
+    assert f"test_harness_time.py:{line}), 115 days before now, which is 17" in said
+    assert "so it fires at once. Is event time meant? Then write self.timers.at_event_time(...)" in said
+    assert "to wait from now on, write self.timers.at_processing_time(self.processing_time() + ms)" in said
+
+
+@pytest.mark.parametrize("late_ms", [0, 3_600_000, 86_000_000])
+def test_a_timer_of_processing_time_that_was_due_within_a_day_is_not_warned_of(
+    late_ms: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with OperatorHarness(TenMinutesAfterItsRecord(-late_ms), key_by="user") as harness:
+        harness.process(records("ann"), timestamps=[harness.clock.wall_ms()])
+    assert caplog.messages == []
 
 
 class AMinuteLater(InSeconds):
