@@ -213,6 +213,9 @@ class ManagedJob:
         self._carry_out(self.master.cancel(*self._clocks()))
 
     def stop(self) -> None:
+        failure = self.master.latest_failure
+        if self.status is JobStatus.RESTARTING and failure is not None:
+            self._log.stopped_while_down(failure, self.master.next_restored)
         self._carry_out(self.master.stop(*self._clocks()))
 
     def on(self, event: OfAJob) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ...messages import (
     CheckpointAborted,
+    CheckpointId,
     FailureCause,
     FailureKind,
     JobGraph,
@@ -125,6 +126,8 @@ class FailureLog:
         """Checkpoints that have failed since then."""
         self._in_vain = 0
         """Restarts since then."""
+        self._is_stopping = False
+        """The order to stop came while the job was down."""
         self._takes_checkpoints = graph.checkpoints.interval_ms is not None
 
     def failed(self, known: FailureKnown) -> None:
@@ -169,11 +172,9 @@ class FailureLog:
         self._in_vain += 1
         if not _has_doubled(self._in_vain, IN_VAIN):
             return
-        checkpoint = restart.checkpoint_id
-        origin = "the beginning" if checkpoint is None else f"checkpoint {checkpoint}"
         self.say(
             f"{self._job}: {self._in_vain} restarts in a row without a completed checkpoint in between: each goes back "
-            f"to {origin}, and nothing that was done since is kept. "
+            f"to {_origin(restart.checkpoint_id)}, and nothing that was done since is kept. "
             f"{_SOONER if self._takes_checkpoints else _TAKE_SOME}"
         )
 
@@ -235,6 +236,18 @@ class FailureLog:
         job = f"job {self._graph.name!r} ({self._graph.job_id})"
         text = f"{job} has ended after {counted(restarts, 'restart')}: it {why}{way_back}"
         self.say(text, logging.ERROR, failure)
+
+    def stopped_while_down(self, failure: FailureCause, checkpoint: CheckpointId | None) -> None:
+        """The user has ordered a job to stop that waits for its restart from this checkpoint; None: the beginning. It
+        will finish as if nothing had been left to read. Said once.
+        """
+        if not self._is_stopping:
+            self._is_stopping = True
+            self.say(
+                f"{self._job} is stopped while it is down because of {tell_line(failure)}; its sources stop as soon as "
+                f"they run again, from {_origin(checkpoint)}: what they have behind that is not read",
+                of=failure,
+            )
 
     def kept_is_gone(self, path: str) -> None:
         """Storage has been looked at since: the checkpoint that `job_ended` has named is not there."""
@@ -318,9 +331,11 @@ def _told_shortly(failure: FailureCause) -> str:
 def _outlook(restart: Restart | None) -> str:
     if restart is None:
         return "the job ends"
-    checkpoint = restart.checkpoint_id
-    origin = "the beginning" if checkpoint is None else f"checkpoint {checkpoint}"
-    return f"restarting in {restart.delay_ms / 1000:.1f} s from {origin}"
+    return f"restarting in {restart.delay_ms / 1000:.1f} s from {_origin(restart.checkpoint_id)}"
+
+
+def _origin(checkpoint: CheckpointId | None) -> str:
+    return "the beginning" if checkpoint is None else f"checkpoint {checkpoint}"
 
 
 def _tracebacks(failure: FailureCause) -> list[str]:

@@ -153,6 +153,11 @@ class JobMaster:
     def latest_failure(self) -> FailureCause | None:
         return self._failures.history.latest
 
+    @property
+    def next_restored(self) -> CheckpointId | None:
+        """The checkpoint that the next restart goes back to; None: the beginning."""
+        return self._restore_points.next_id
+
     # -- what users want
 
     def start(self, now_ms: float, wall_ms: int) -> Effects:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...actors.joins.deduplicate import Deduplicate
@@ -32,6 +32,7 @@ from ...actors.windows.window_operator import WindowOperator
 from ...messages import Partitioning, shown
 from ...messages.whose_code import is_ours
 from ...state.kinds.durations import duration_ms
+from .chaining import Size
 from .errors import InvalidProgram
 from .operator_checks import function_of
 from .stream_graph import StreamEdge, StreamNode
@@ -76,8 +77,11 @@ def checked_alignment(max_drift_ms: Any, group: Any) -> Alignment | None:
     return None if drift_ms is None else Alignment(group, drift_ms)
 
 
-def check_assigners(chains: Sequence[Sequence[StreamNode]]) -> None:
-    """What goes by the splits of a source must stand in its chain. Raises InvalidProgram; warns of lost splits."""
+def check_assigners(chains: Sequence[Sequence[StreamNode]], sizes: Mapping[int, Size]) -> None:
+    """What goes by the splits of a source must stand in its chain. Raises InvalidProgram; warns of lost splits.
+
+    `sizes`: each node's, by its position.
+    """
     for chain in chains:
         behind = [node.operator for node in chain[1:]] if chain[0].role == "source" else []
         assigner = assigner_behind(behind)
@@ -85,20 +89,47 @@ def check_assigners(chains: Sequence[Sequence[StreamNode]]) -> None:
             if not isinstance(node.operator, AssignTimestamps) or node.operator is assigner:
                 continue
             if node.operator.alignment is not None:
-                raise InvalidProgram(
-                    f"operator {node.name!r} aligns watermarks (max_drift_ms), but runs in no task of a source: "
+                advice = _same_parallelism(node, sizes) or (
                     "put assign_timestamps behind the source, or behind map, filter and flat_map only, with the same "
                     "parallelism, before the stream branches"
+                )
+                raise InvalidProgram(
+                    f"operator {node.name!r} aligns watermarks (max_drift_ms), but runs in no task of a source: "
+                    f"{advice}"
                 )
             source = _origin(node)
             if isinstance(source, Source) and _reads_splits(source):
                 log.warning(
                     "operator %r does not see the splits of %s, and keeps one watermark for all: where one of them is "
-                    "read ahead, records of the others are late. Put assign_timestamps right behind the source; map, "
-                    "filter and flat_map may stand between. A function of the record may read the time out of it",
+                    "read ahead, records of the others are late%s",
                     node.name,
                     type(source).__name__,
+                    f": {same}" if (same := _same_parallelism(node, sizes)) else _RIGHT_BEHIND,
                 )
+
+
+_RIGHT_BEHIND = (
+    ". Put assign_timestamps right behind the source; map, filter and flat_map may stand between. A function of the "
+    "record may read the time out of it"
+)
+
+
+def _same_parallelism(assigner: StreamNode, sizes: Mapping[int, Size]) -> str:
+    """What to do where it stands right behind its source, and parallelisms alone differ on the way; empty elsewhere."""
+    way = [assigner]
+    while len(way[-1].inputs) == 1 and way[-1].inputs[0].partitioning in (None, Partitioning.FORWARD):
+        way.append(way[-1].inputs[0].source)
+    source, *behind = reversed(way)
+    if source.role != "source" or assigner_behind([node.operator for node in behind]) is not assigner.operator:
+        return ""
+    wanted = sizes[source.position].parallelism
+    other = next((node for node in behind if sizes[node.position].parallelism != wanted), None)
+    if other is None:
+        return ""
+    return (
+        f"the source {source.name!r} has parallelism {wanted}, and {other.name!r} {sizes[other.position].parallelism}: "
+        f"give both the same, as by parallelism={wanted} at {other.name!r}"
+    )
 
 
 def tell_assigners(windows: WindowAssigner, edges: Sequence[StreamEdge]) -> None:

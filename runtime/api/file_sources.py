@@ -82,7 +82,8 @@ class FileSources(Beginnings):
 
         With `watch_ms` the stream has no end: files that come later are read too, each once; the folder is looked at
         at this interval. A file is read when it has not changed for `settle_ms`: a second, or 0 in an object store,
-        when None. It must stay as it is until a checkpoint covers it: docs/connectors/files-that-come.md.
+        when None. From then on it stays as it is while it lies there, and may be
+        moved away once a checkpoint covers it: docs/connectors/files-that-come.md.
         """
         name, path = self.graph.name_for(name, FileSource.__name__), _checked(path)
         if watch_ms is None and settle_ms is not None:

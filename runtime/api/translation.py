@@ -158,7 +158,7 @@ def translate(
     )
     key_sinks(nodes, sizes)
     chains = chains_of(nodes, sizes)
-    check_assigners(chains)
+    check_assigners(chains, sizes)
     edges = _edges_between(chains)
     job_id = job_id or JobId(f"job-{uuid.uuid4().hex}")
     checkpoints = _checkpoints(environment.checkpoints, work_dir)

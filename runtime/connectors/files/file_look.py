@@ -58,6 +58,17 @@ def version_now(fs: Any, name: str) -> str | None:
         return None
 
 
+def version_of(size: Any, mark: Any) -> str:
+    """`mark`: the tag that a store gives, or else the modification time in seconds."""
+    return f"{size} bytes, {mark if isinstance(mark, str) else repr(mark)}"
+
+
+def stamp_of(version: str) -> tuple[int, float]:
+    """Size and modification time of a file on a disk; zeros for an object."""
+    size, _, mark = version.partition(" bytes, ")
+    return (int(size), float(mark)) if size.isdecimal() and _is_time(mark) else (0, 0.0)
+
+
 def version_shown(version: str) -> str:
     """With the moment in words: on a disk a version is the size, and when the file was written, in seconds."""
     size, _, mark = version.partition(", ")
@@ -169,5 +180,5 @@ def _found(entry: Mapping[str, Any]) -> FoundFile:
     if isinstance(modified, datetime):
         modified = modified.timestamp()
     tag = entry.get("ETag") or entry.get("etag")
-    version = f"{entry.get('size')} bytes, {tag or repr(modified)}"
+    version = version_of(entry.get("size"), tag or modified)
     return FoundFile(entry["name"], version, float(modified) if isinstance(modified, int | float) else 0.0)

@@ -42,7 +42,7 @@ from ....state.file_locations import AnyPath, absolute
 from ...system.this_process import this_process
 from ..errors import UnusableOutput
 from .committed_files import fingerprint, others_than, slug
-from .file_writers import FILE_FORMATS, WRITE_FORMATS, BatchWriter
+from .file_writers import FILE_FORMATS, WRITE_FORMATS, BatchWriter, csv_refuses
 from .folder_owner import FolderOwner
 from .locations import one_url
 from .output_directory import OutputDirectory, Sealed, explained
@@ -173,9 +173,14 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
             raise RecordMismatch(f"{type(self).__name__}({self.path!r}): {problem}")
 
     def _format_problem(self, schema: pa.Schema | None) -> None:
-        nested = [f"{field.name} ({field.type})" for field in schema or () if pa.types.is_nested(field.type)]
-        if self.format == "csv" and nested:
-            raise RecordMismatch(f"a csv file holds no nested columns, found {', '.join(nested)}: use parquet or jsonl")
+        """Raises RecordMismatch, naming the columns, when a file of this format cannot hold them."""
+        if self.format != "csv":
+            return
+        if refused := [f"{field.name} ({field.type})" for field in schema or () if csv_refuses(field.type)]:
+            raise RecordMismatch(
+                f"a csv file holds no lists, structs and other nested columns, found {', '.join(refused)}: write "
+                'format="jsonl" or "parquet", or make a text of it in a map before the sink, as json.dumps does'
+            )
 
     # -- life cycle
 
@@ -327,6 +332,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
             return batch
         columns = batch if isinstance(batch, pa.RecordBatch) else batch_of(batch, self.schema)
         if self.schema is None:
+            self._format_problem(columns.schema)
             self.schema = columns.schema
         return conform(columns, self.schema)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -127,6 +128,15 @@ class _RecordsWriter:
         self._file.write(len(data).to_bytes(RECORDS_LENGTH_BYTES, "big") + data)
 
     def close(self) -> None: ...
+
+
+def csv_refuses(type: pa.DataType) -> bool:
+    """Whether Arrow writes no columns of this type as CSV: those of lists and structs, for example."""
+    try:
+        pa.csv.write_csv(pa.schema([("column", type)]).empty_table(), io.BytesIO())
+    except pa.ArrowException:
+        return True
+    return False
 
 
 WRITE_FORMATS: dict[str, WriteFormat] = {

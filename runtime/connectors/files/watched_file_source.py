@@ -53,8 +53,8 @@ class WatchedFileSource(PacedSource):
 
     `settle_ms`: how long a file has to be the same until it is read; None: 0 in an object store, where files come
     whole, and else SETTLE_MS. Without a `schema` the oldest file there is says the columns; raises NoInput if there is
-    none. A file with other columns is an UnreadableInput; one that was changed after its first rows were read, or
-    removed before a checkpoint covers the last, an InputChanged.
+    none. A file with other columns is an UnreadableInput; one that was changed after its first rows were read, also
+    after all of them were, or removed before a checkpoint covers the last, an InputChanged.
     """
 
     bounded = False

@@ -398,3 +398,14 @@ def test_restarts_that_keep_nothing_are_said_to_at_growing_distances(
     assert f"{IN_VAIN} restarts in a row without a completed checkpoint" in lines(caplog)[-1]
     assert "each goes back to checkpoint 12" in lines(caplog)[-1]
     assert "`understudy back-pressure` which task is slow" in lines(caplog)[-1]
+
+
+@pytest.mark.parametrize(("checkpoint", "origin"), [(CheckpointId(3), "checkpoint 3"), (None, "the beginning")])
+def test_a_stop_while_the_job_is_down_is_told_once_with_the_failure(
+    told: FailureLog, caplog: pytest.LogCaptureFixture, checkpoint: CheckpointId | None, origin: str
+) -> None:
+    told.stopped_while_down(typo(), checkpoint)
+    told.stopped_while_down(typo(), checkpoint)
+    (line,) = lines(caplog)
+    assert "is stopped while it is down because of KeyError: 'delya' (in operator 'worst'" in line
+    assert line.endswith(f"from {origin}: what they have behind that is not read")

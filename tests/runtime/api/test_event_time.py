@@ -110,6 +110,50 @@ def test_splits_that_are_not_seen_are_warned_of(env: StreamEnvironment, caplog: 
     assert "where one of them is read ahead, records of the others are late" in line
 
 
+def lines_of_splits(env: StreamEnvironment, caplog: pytest.LogCaptureFixture) -> list[str]:
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        submitted(env)
+    return [each for each in caplog.messages if "splits" in each]
+
+
+def test_splits_that_another_parallelism_hides_are_warned_of_with_both(
+    env: StreamEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    ticks = env.from_source(Splits(), name="ticks", parallelism=1)
+    mapped = ticks.map(lambda each: each, name="mapped", parallelism=1)
+    mapped.assign_timestamps("at", monotonous(), name="times").print()
+    (line,) = lines_of_splits(env, caplog)
+    advice = "source 'ticks' has parallelism 1, and 'times' 2: give both the same, as by parallelism=1 at 'times'"
+    assert line.endswith(f"records of the others are late: the {advice}")
+
+
+def test_the_first_operator_of_another_parallelism_is_named(
+    env: StreamEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    ticks = env.from_source(Splits(), name="ticks", parallelism=1)
+    ticks.map(lambda each: each, name="mapped").assign_timestamps("at", monotonous()).print()
+    (line,) = lines_of_splits(env, caplog)
+    assert "'mapped' 2: give both the same, as by parallelism=1 at 'mapped'" in line
+
+
+def test_splits_that_a_rebalance_hides_are_a_matter_of_the_place(
+    env: StreamEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    env.from_source(Splits(), parallelism=1).rebalance().assign_timestamps("at", monotonous()).print()
+    (line,) = lines_of_splits(env, caplog)
+    assert "Put assign_timestamps right behind the source" in line
+
+
+def test_alignment_wants_the_parallelism_of_its_source(env: StreamEnvironment) -> None:
+    ticks = env.from_source(Splits(), name="ticks", parallelism=1)
+    ticks.assign_timestamps("at", monotonous(), max_drift_ms=5, name="times").print()
+    with pytest.raises(
+        InvalidProgram, match=r"no task of a source: the source 'ticks' has parallelism 1, and 'times' 2"
+    ):
+        submitted(env)
+
+
 def test_no_splits_and_those_that_come_only_after_a_rescale_are_not_warned_of(
     env: StreamEnvironment, caplog: pytest.LogCaptureFixture
 ) -> None:

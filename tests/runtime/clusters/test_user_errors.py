@@ -267,6 +267,28 @@ def test_a_task_whose_thread_ends_under_it_has_failed(shared_cluster: LocalClust
     assert counts_of(job.results("all")) == counted(COUNT)
 
 
+def test_a_job_that_is_stopped_while_it_is_down_says_of_what_it_was_down(
+    shared_cluster: LocalCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    mark = Mark(tmp_path, "raised")
+
+    class Stumbling(Counting):
+        def process(self, record: int, out: Collector) -> None:
+            if record == 1000 and mark.take():
+                fail("never overcome")
+            super().process(record, out)
+
+    env = environment(restart_strategy=fixed_delay(attempts=3, delay_ms=3_000))
+    counting(env, COUNT, RATE, Stumbling).collect(name="all")
+    job = shared_cluster.submit(env)
+    Witness(job).status(JobStatus.RESTARTING)
+    job.stop().result(timeout=WAIT_S)
+    assert job.wait(timeout=WAIT_S).status is JobStatus.FINISHED
+    (line,) = (each for each in caplog.messages if "is stopped while it is down" in each)
+    assert "because of ValueError: never overcome (in " in line
+    assert line.endswith(": what they have behind that is not read")
+
+
 def throw_into(thread: int) -> None:
     time.sleep(0.02)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))

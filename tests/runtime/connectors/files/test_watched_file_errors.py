@@ -7,6 +7,8 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from understudy.actors.operators.patience import RETRY_MS
+from understudy.actors.operators.source import RecordedOffset
 from understudy.runtime.connectors import (
     InputChanged,
     NoInput,
@@ -28,22 +31,61 @@ from understudy.runtime.connectors.files import file_look, files_seen, watched_f
 from .watching import SCHEMA, Attempt, write
 
 
-def test_a_file_that_was_changed_after_it_was_read_is_an_error_and_stays_one(tmp_path: Path) -> None:
-    write(tmp_path, "a", 1)
+def test_a_file_that_is_written_again_after_it_was_read_is_an_error_and_stays_one(tmp_path: Path) -> None:
+    path = write(tmp_path, "a", 1)
+    os.utime(path, (1_795_957_678.25, 1_795_957_678.25))
+    size = path.stat().st_size
     attempt = Attempt(tmp_path)
     assert attempt.polls() == [1]
     before = attempt.recorded()
     write(tmp_path, "a", 1, 2)
-    with pytest.raises(InputChanged, match="a was changed after it had been found"):
+    was = rf"a was written again after .* to its end: it was {size} bytes, written at 2026-11-29 13:07:58.250000 UTC"
+    with pytest.raises(InputChanged, match=was):
         attempt.look()
-    with pytest.raises(InputChanged, match="under another name"):
+    with pytest.raises(InputChanged, match=rf"{was}, and is {path.stat().st_size} bytes, written at .*Move it away"):
         Attempt(tmp_path, recorded=[before]).look()
+
+
+def restored_after_rewrite(tmp_path: Path) -> tuple[Path, RecordedOffset, str]:
+    """A file that was read, covered by a checkpoint, and has the same content again; and what the error says."""
+    path = write(tmp_path, "a", 1)
+    attempt = Attempt(tmp_path)
+    assert attempt.polls() == [1]
+    os.utime(path, (1, 1))
+    with pytest.raises(InputChanged) as raised:
+        Attempt(tmp_path, recorded=[attempt.recorded()]).look()
+    return path, attempt.recorded(), str(raised.value)
+
+
+def test_a_file_that_was_written_again_may_be_moved_away_as_its_rows_were_read(tmp_path: Path) -> None:
+    path, recorded, says = restored_after_rewrite(tmp_path)
+    assert "Move it away, as its rows were read" in says
+    path.unlink()
+    write(tmp_path, "b", 2)
+    assert Attempt(tmp_path, recorded=[recorded]).polls() == [2]
+
+
+def test_a_file_that_was_written_again_with_the_same_content_gets_its_time_back(tmp_path: Path) -> None:
+    path, recorded, says = restored_after_rewrite(tmp_path)
+    moment = re.search(r"put it back as it was, with its time, too \(`touch -d (@[0-9.]+)`\)", says)
+    assert moment is not None, says
+    subprocess.run(["touch", "-d", moment[1], path], check=True)
+    assert Attempt(tmp_path, recorded=[recorded]).polls() == []
+
+
+def test_state_of_an_earlier_release_knows_no_size_and_time(tmp_path: Path) -> None:
+    path, recorded, _ = restored_after_rewrite(tmp_path)
+    older = recorded._replace(offset={name: recorded.offset[name] for name in ("path", "begun", "read", "gone")})
+    size = path.stat().st_size
+    with pytest.raises(InputChanged, match=rf"to its end: it has {size} bytes, .*put it back as it was;"):
+        Attempt(tmp_path, recorded=[older]).look()
 
 
 def test_which_version_of_a_file_is_meant_is_said_by_its_moment() -> None:
     """Seconds since 1970 say little to whoever looks for the file's writer."""
     text = str(files_seen.changed("a", "3300 bytes, 1795957678.832399", '4400 bytes, "7f.1"'))
-    assert 'it was 3300 bytes, written at 2026-11-29 13:07:58.832399 UTC, and is 4400 bytes, "7f.1". A file' in text
+    assert 'it was 3300 bytes, written at 2026-11-29 13:07:58.832399 UTC, and is 4400 bytes, "7f.1". The' in text
+    assert "put it back as it was, with its time, too (`touch -d @1795957678.832399`)" in text
 
 
 def test_a_file_that_is_changed_while_it_is_read_is_an_error(tmp_path: Path) -> None:

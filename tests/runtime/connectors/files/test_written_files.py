@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
+from understudy.actors.flow.records import RecordMismatch
 from understudy.actors.operators.collector import Collector
 from understudy.messages import row_type
 from understudy.runtime.connectors import (
@@ -98,8 +99,24 @@ def test_a_stream_that_does_not_fit_is_refused_at_submit(upstream: pa.Schema, to
 def test_csv_refuses_nested_columns() -> None:
     nested = pa.schema([("tags", pa.list_(pa.string()))])
     for refused in (lambda: FileSink("out", "csv", nested), lambda: FileSink("out", "csv").check_schema(nested)):
-        with pytest.raises(ValueError, match=r"no nested columns, found tags"):
+        with pytest.raises(ValueError, match=r"nested columns, found tags \(list<item: string>\)"):
             refused()
+
+
+@pytest.mark.parametrize(("value", "type"), [([1], "list<item: int64>"), ({"b": 1}, "struct<b: int64>")])
+@pytest.mark.parametrize("columnar", [False, True])
+def test_csv_refuses_nested_columns_of_the_first_batch(tmp_path: Path, value: Any, type: str, columnar: bool) -> None:
+    running = Running(FileSink(str(tmp_path), "csv"))
+    batch = pa.RecordBatch.from_pylist([{"n": 1, "a": value}]) if columnar else [{"n": 1, "a": value}]
+    with pytest.raises(RecordMismatch, match=rf'found a \({type}\): write format="jsonl" or "parquet", or make a text'):
+        running.operator.process_batch(batch, Collector())
+    running.operator.close()
+    assert not [each for each in tmp_path.rglob("*") if each.is_file() and "part-" in each.name]
+
+
+@pytest.mark.parametrize("type", [pa.string(), pa.dictionary(pa.int32(), pa.string()), pa.duration("s"), pa.null()])
+def test_csv_takes_columns_that_are_not_nested(type: pa.DataType) -> None:
+    FileSink("out", "csv", pa.schema([("a", type)]))
 
 
 def test_a_file_that_could_not_be_finished_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
