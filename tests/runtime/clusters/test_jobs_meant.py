@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from understudy.messages import JobId, JobStatus
 from understudy.runtime.clusters.remote_cluster import jobs_meant
+from understudy.runtime.clusters.remote_errors import NoSuchJob
 
 from ..web.views import job_view
 
@@ -25,3 +28,8 @@ def test_those_that_have_not_ended_come_before_those_that_have() -> None:
     assert jobs_meant(jobs, "job-1") == [FIRST]
     assert jobs_meant(jobs, "job-1a") == [ENDED], "the whole id"
     assert jobs_meant([ENDED, replace(FIRST, status=JobStatus.FINISHED)], "orders")[0].job_id == "job-1b", "the newest"
+
+
+@pytest.mark.parametrize("wanted", ["/savepoints/1", "savepoints/1"])
+def test_a_path_in_the_place_of_a_job_is_seen_as_one(wanted: str) -> None:
+    assert "which looks like a path: the job comes first" in str(NoSuchJob(wanted, [FIRST]))
