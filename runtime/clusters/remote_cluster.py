@@ -292,8 +292,8 @@ class RemoteCluster(AsContext):
                 )
             case Unreachable():
                 return NoJobManager(
-                    f"no JobManager answers at {self.address} ({error.reason}): start one with `understudy jobmanager`, "
-                    "or the program whose cluster it is; or name the address of one that runs"
+                    f"no JobManager answers at {self.address} ({error.reason}): start one with "
+                    "`understudy jobmanager`, or the program whose cluster it is; or name the address of one that runs"
                 )
             case _:
                 return NoJobManager(f"there is no JobManager at {self.address}: {getattr(error, 'reason', error)}")
