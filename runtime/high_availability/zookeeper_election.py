@@ -60,7 +60,13 @@ class ZooKeeperElection:
     def campaign(
         self, withdraw: threading.Event, known: Callable[[], None] = lambda: None
     ) -> ZooKeeperLeadership | None:
-        client, silence, is_whole = connected(self._settings, withdraw=withdraw), Silence(self._settings), True
+        try:
+            client = connected(self._settings, withdraw=withdraw)
+        except NotReachable:
+            if withdraw.is_set():  # nobody waits for the connection any more
+                return None
+            raise
+        silence, is_whole = Silence(self._settings), True
         with answers(self._settings):
             while not withdraw.is_set():
                 try:

@@ -12,6 +12,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss
 
+from tests.free_port import free_port
 from understudy.messages import JobId
 from understudy.runtime.high_availability import zookeeper_client
 from understudy.runtime.high_availability.errors import AnotherCluster, NotOurs, NotReachable
@@ -117,6 +118,14 @@ def test_a_candidate_waits_for_the_one_before_it_and_may_withdraw(candidates: Ca
     withdraw.set()
     waiting.join()
     assert answers == [None]
+
+
+def test_a_candidate_that_withdraws_before_it_is_connected_has_no_error(tmp_path: Path) -> None:
+    """As where a cluster is closed while it starts: it was "ZooKeeper cannot be reached"."""
+    withdraw = threading.Event()
+    withdraw.set()
+    candidates = Candidates(config(tmp_path, f"127.0.0.1:{free_port()}"))
+    assert candidates.services.election().campaign(withdraw) is None
 
 
 def test_a_cluster_with_another_key_is_not_waited_for(tmp_path: Path, zookeeper: Ensemble) -> None:
