@@ -27,15 +27,15 @@ from understudy.actors.job_manager.job_manager_settings import ADOPTION_TIMEOUT_
 from understudy.messages import JobStatus, LeaderSessionMessage, SubmitTask
 from understudy.runtime.simulation.world.led_cluster import LedCluster
 
-from .test_led_cluster import SESSION_MS, Announced, is_kept, seeds, start
-from .test_resume import DURATION_MS, EXPECTED, KEYS, OUT, RECORDS, Counting, driver, published
+from .deaths import driver, outlive_deaths
+from .test_led_cluster import SESSION_MS, Announced, is_kept, led_cluster, seeds, start
+from .test_resume import DURATION_MS, EXPECTED, KEYS, OUT, RECORDS, Counting, published
 
 ALONE_MS = 40_000
 
 
 def cluster_of(seed: int, **settings: Any) -> LedCluster:
-    chosen = {"heartbeat_interval_ms": 500, "heartbeat_timeout_ms": 3_000, "session_timeout_ms": SESSION_MS}
-    return LedCluster(2, seed=seed, **(chosen | {"alone_ms": ALONE_MS} | settings))
+    return led_cluster(seed, **({"alone_ms": ALONE_MS} | settings))
 
 
 def attempts(cluster: LedCluster, job: JobHandle) -> set[str]:
@@ -94,20 +94,12 @@ def test_who_asks_before_the_leader_has_begun_with_its_job_is_not_refused(seed: 
 def test_the_leader_may_die_between_any_two_of_its_operations(seed: int) -> None:
     chance = random.Random(seed)
     with cluster_of(seed) as cluster:
-        job = start(cluster)
-        for _ in range(chance.randint(1, 4)):
-            cluster.run_for(chance.uniform(0, DURATION_MS / 2))
-            process = driver(cluster)
-            if chance.random() < 0.8:
-                process.die_after(chance.randint(1, 60))
-                cluster.run_until(lambda process=process: not process.is_alive, 30.0)
-            process.kill("kill -9")
+
+        def again() -> JobHandle | None:
             cluster.take_over()
-            if not is_kept(cluster):
-                break
-            job = start(cluster)
-        else:
-            job.wait()
+            return start(cluster) if is_kept(cluster) else None
+
+        outlive_deaths(cluster, start(cluster), chance, DURATION_MS / 2, again)
         assert published(cluster) == EXPECTED
         assert not cluster.probes.violations
 

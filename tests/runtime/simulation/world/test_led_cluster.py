@@ -15,7 +15,8 @@ from understudy import ActorDead, CheckpointCompleted, FirstBatchProcessed, JobH
 from understudy.messages import JobStatus
 from understudy.runtime.simulation.world.led_cluster import LedCluster
 
-from .test_resume import DURATION_MS, EXPECTED, driver, environment, published
+from .deaths import driver, outlive_deaths
+from .test_resume import DURATION_MS, EXPECTED, environment, published
 
 SESSION_MS = 6_000
 
@@ -27,7 +28,7 @@ def seeds(few: int, many: int = 100) -> Any:
     )
 
 
-def cluster_of(seed: int, **settings: Any) -> LedCluster:
+def led_cluster(seed: int, **settings: Any) -> LedCluster:
     chosen = {"heartbeat_interval_ms": 500, "heartbeat_timeout_ms": 3_000, "session_timeout_ms": SESSION_MS}
     return LedCluster(2, seed=seed, **(chosen | settings))
 
@@ -78,24 +79,19 @@ def test_a_leader_that_is_killed_again_and_again_is_followed_and_the_output_is_e
     twice, and none that was announced is lost.
     """
     chance, announced = random.Random(seed), Announced()
-    with cluster_of(seed) as cluster:
-        job = announced.of(start(cluster))
-        for _ in range(chance.randint(1, 4)):
-            cluster.run_for(chance.uniform(0, DURATION_MS / 2))
-            process = driver(cluster)
-            if chance.random() < 0.6:
-                process.die_after(chance.randint(1, 40))
-                cluster.run_until(lambda process=process: not process.is_alive, 30.0)
-            process.kill("kill -9")
+    with led_cluster(seed) as cluster:
+
+        def again() -> JobHandle | None:
             newest = max(announced.ids, default=0)
             cluster.take_over()
             if not is_kept(cluster):  # it had ended
-                break
+                return None
             job = announced.of(start(cluster))
             job.ready().result()
             assert job.checkpoint_history().restored_checkpoint_id >= newest
-        else:
-            job.wait()
+            return job
+
+        outlive_deaths(cluster, announced.of(start(cluster)), chance, DURATION_MS / 2, again)
         assert published(cluster) == EXPECTED
         assert announced.ids == sorted(set(announced.ids))
         assert not cluster.probes.violations
@@ -106,7 +102,7 @@ def test_a_takeover_leaves_no_earlier_attempt_and_counts_no_restart(seed: int) -
     """Where TaskManagers end with their leader, what the next one knows cannot disagree with what runs (decision 42).
     Those that outlive it: `test_adopted_jobs`.
     """
-    with cluster_of(seed) as cluster:
+    with led_cluster(seed) as cluster:
         attempts: set[str] = set()
         for _ in range(3):
             job = start(cluster)
@@ -129,7 +125,7 @@ def test_a_takeover_leaves_no_earlier_attempt_and_counts_no_restart(seed: int) -
 def test_a_leader_that_wakes_after_another_has_begun_writes_nothing(seed: int) -> None:
     """Frozen at any moment, or between two operations; its TaskManagers too, or not."""
     chance = random.Random(seed)
-    with cluster_of(seed, heartbeat_timeout_ms=chance.choice((3_000, 60_000))) as cluster:
+    with led_cluster(seed, heartbeat_timeout_ms=chance.choice((3_000, 60_000))) as cluster:
         first = start(cluster)
         cluster.run_for(chance.uniform(1_000, DURATION_MS * 0.6))
         frozen = driver(cluster)
@@ -154,7 +150,7 @@ def test_a_leader_that_wakes_after_another_has_begun_writes_nothing(seed: int) -
 def test_an_attempt_of_an_earlier_leader_that_ends_late_removes_nothing_of_the_next_one(seed: int) -> None:
     """Its job had restarted. Its TaskManagers wake, and end, when those of the next leader have begun to write."""
     chance = random.Random(seed)
-    with cluster_of(seed) as cluster:
+    with led_cluster(seed) as cluster:
         job = start(cluster)
         earlier = Numbers(job)
         for _ in range(chance.randint(1, 2)):
@@ -186,7 +182,7 @@ def test_an_attempt_of_an_earlier_leader_that_ends_late_removes_nothing_of_the_n
 @seeds(4)
 def test_what_a_dead_leaders_attempts_left_in_progress_goes(seed: int) -> None:
     chance = random.Random(seed)
-    with cluster_of(seed) as cluster:
+    with led_cluster(seed) as cluster:
         start(cluster, checkpoint_interval_ms=3_000).ready().result()
         cluster.run_for(chance.uniform(1_500, DURATION_MS / 2))
         assert cluster.run_until(lambda: bool(in_progress(cluster))), "there is no moment with a file in progress"
@@ -202,7 +198,7 @@ def test_what_a_dead_leaders_attempts_left_in_progress_goes(seed: int) -> None:
 @seeds(8)
 def test_so_it_is_with_one_that_was_frozen_between_two_writes(seed: int) -> None:
     chance = random.Random(seed)
-    with cluster_of(seed) as cluster:
+    with led_cluster(seed) as cluster:
         start(cluster)
         cluster.run_for(chance.uniform(1_000, DURATION_MS * 0.6))
         frozen, successors = driver(cluster), []
@@ -223,7 +219,7 @@ def test_so_it_is_with_one_that_was_frozen_between_two_writes(seed: int) -> None
 @seeds(4)
 def test_a_leader_that_is_cut_off_for_a_moment_goes_on_and_for_longer_steps_down_first(seed: int) -> None:
     chance = random.Random(seed)
-    with cluster_of(seed) as cluster:
+    with led_cluster(seed) as cluster:
         first = start(cluster)
         cluster.run_for(chance.uniform(1_000, DURATION_MS * 0.6))
         leader = driver(cluster)
@@ -242,7 +238,7 @@ def test_a_leader_that_is_cut_off_for_a_moment_goes_on_and_for_longer_steps_down
 @seeds(1, 5)
 def test_so_does_one_that_has_nothing_to_write(seed: int) -> None:
     """It hears of nothing by a write that is refused: its clock alone says that its time is over."""
-    with cluster_of(seed) as cluster:
+    with led_cluster(seed) as cluster:
         cluster.run_for(1_000)
         cluster.zookeeper.cut_off.add(driver(cluster))
         assert cluster.leaderships[0].is_sure
@@ -255,7 +251,7 @@ def test_so_does_one_that_has_nothing_to_write(seed: int) -> None:
 def test_one_that_waits_and_is_cut_off_when_its_turn_comes_leads_when_it_is_back(seed: int) -> None:
     """What its watch had to say waits for it."""
     chance = random.Random(seed)
-    with cluster_of(seed) as cluster:
+    with led_cluster(seed) as cluster:
         start(cluster)
         waiting = cluster.stand_by(host="another")
         cluster.run_for(chance.uniform(1_000, DURATION_MS * 0.6))

@@ -24,15 +24,15 @@ from understudy import (
 from understudy.messages import JobStatus
 from understudy.runtime.simulation.world.led_cluster import LedCluster
 
-from .test_led_cluster import SESSION_MS, is_kept, seeds
-from .test_resume import DURATION_MS, EXPECTED, LEASE_MS, OUT, driver, environment, published
+from .deaths import driver, outlive_deaths
+from .test_led_cluster import SESSION_MS, is_kept, led_cluster, seeds
+from .test_resume import DURATION_MS, EXPECTED, LEASE_MS, OUT, environment, published
 
 ALONE_MS = 40_000
 
 
 def cluster_of(seed: int, **settings: Any) -> LedCluster:
-    chosen = {"heartbeat_interval_ms": 500, "heartbeat_timeout_ms": 3_000, "session_timeout_ms": SESSION_MS}
-    return LedCluster(2, seed=seed, **(chosen | {"name_lease_ms": LEASE_MS} | settings))
+    return led_cluster(seed, **({"name_lease_ms": LEASE_MS} | settings))
 
 
 def start(cluster: LedCluster) -> JobHandle:
@@ -46,21 +46,15 @@ def test_the_leader_of_a_job_that_owns_its_name_may_die_between_any_two_of_its_o
 ) -> None:
     chance = random.Random(seed)
     with cluster_of(seed, alone_ms=alone_ms) as cluster:
-        job = start(cluster)
-        for _ in range(chance.randint(1, 4)):
-            cluster.run_for(chance.uniform(0, DURATION_MS / 2))
-            process = driver(cluster)
-            if chance.random() < 0.8:
-                process.die_after(chance.randint(1, 60))
-                cluster.run_until(lambda process=process: not process.is_alive, 30.0)
-            process.kill("kill -9")
+
+        def again() -> JobHandle | None:
             cluster.take_over()
             try:
-                job = start(cluster)
+                return start(cluster)
             except AlreadyFinished:
-                break
-        else:
-            job.wait()
+                return None
+
+        outlive_deaths(cluster, start(cluster), chance, DURATION_MS / 2, again)
         assert published(cluster) == EXPECTED
         assert not cluster.probes.violations
 

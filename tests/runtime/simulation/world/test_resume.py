@@ -25,7 +25,8 @@ from understudy import (
 from understudy.actors.operators.collector import Collector
 from understudy.messages import JobStatus
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
-from understudy.runtime.simulation.world.faults import JOB_MANAGER
+
+from .deaths import driver, outlive_deaths
 
 RECORDS, KEYS, RATE = 60, 4, 5.0
 LEASE_MS = 10_000
@@ -68,33 +69,21 @@ def published(cluster: SimulatedCluster) -> list[tuple[int, ...]]:
     return sorted(tuple(json.loads(line).values()) for content in visible for line in content.splitlines())
 
 
-def driver(cluster: SimulatedCluster) -> Any:
-    process = cluster.process(JOB_MANAGER)
-    assert process is not None
-    return process
-
-
 @pytest.mark.drawn
 @pytest.mark.parametrize("seed", range(10))
 def test_a_service_that_is_killed_again_and_again_is_exact(seed: int) -> None:
     """Killed between any two of its operations, even in the middle of a claim or of a checkpoint's metadata."""
     chance = random.Random(seed)
     with cluster_of(seed) as cluster:
-        job = start(cluster)
-        for _ in range(chance.randint(1, 4)):
-            cluster.run_for(chance.uniform(0, DURATION_MS / 2))
-            process = driver(cluster)
-            if chance.random() < 0.5:
-                process.die_after(chance.randint(1, 40))
-                cluster.run_until(lambda process=process: not process.is_alive, 60.0)
-            process.kill("kill -9")
+
+        def again() -> JobHandle | None:
             cluster.start_again()
             try:
-                job = start(cluster)
+                return start(cluster)
             except AlreadyFinished:
-                break
-        else:
-            job.wait()
+                return None
+
+        outlive_deaths(cluster, start(cluster), chance, DURATION_MS / 2, again)
         assert published(cluster) == EXPECTED
         assert not cluster.probes.violations
 
