@@ -6,6 +6,8 @@ import inspect
 from types import CodeType
 from typing import Any
 
+from .attributes import attributes_of
+
 _KINDS = (
     inspect.CO_VARARGS
     | inspect.CO_VARKEYWORDS
@@ -27,7 +29,7 @@ def members_of(cls: type) -> dict[str, Any]:
     """What the class itself defines, in its order, without what Python itself adds: line numbers and
     caches.
     """
-    own = {name: value for name, value in vars(cls).copy().items() if name not in _NOTES}
+    own = {name: value for name, value in attributes_of(cls).items() if name not in _NOTES}
     if own.get(ANNOTATE) is None:  # a class without annotations has it once somebody has asked for them
         own.pop(ANNOTATE, None)
     return own

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
+from .attributes import attributes_of
+
 
 def own_annotations(of: type | FunctionType) -> Mapping[str, Any]:
     """Those that stand in it itself, in their order. A name that cannot be resolved is no error: its text, or a
@@ -36,7 +38,7 @@ def _resolved(cls: type, name: str, hint: Any) -> Any:
     module = sys.modules.get(cls.__module__)
     names = {} if module is None else vars(module)
     try:  # a name of the module comes before a field that is called like it
-        return typing.get_type_hints(alone, dict(vars(cls)), names, include_extras=True)[name]
+        return typing.get_type_hints(alone, attributes_of(cls), names, include_extras=True)[name]
     except Exception:  # noqa: BLE001 - an annotation is an expression of the user's, perhaps for type checkers only
         return hint
 

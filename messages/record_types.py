@@ -23,6 +23,7 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any, TypeVar
 
+from .attributes import attributes_of
 from .errors import MalformedMessage, UnsupportedValue
 from .job_record_types import RecordTypes, refused_by_job, types_of_job
 from .record_shape import RecordShape, shape_of
@@ -58,7 +59,7 @@ def script_record_types() -> list[type]:
     """The record types at the top level of the script or notebook that runs, which no other process can look up. Those
     that have been replaced, and that a notebook keeps as `_3`, say, come first.
     """
-    found = dict(vars(sys.modules["__main__"]))
+    found = attributes_of(sys.modules["__main__"])
     types = [
         cls
         for cls in found.values()

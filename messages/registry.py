@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, dataclass_transform
 
+from .attributes import attributes_of
 from .errors import UnregisteredMessage
 from .whose_code import is_ours
 
@@ -42,7 +43,7 @@ def message(cls: type[T]) -> type[T]:
     of messages, `Message`, `Plain`, and `tuple[X, ...]`, `dict[K, V]` and `X | None` of these, by names of their own
     too (a NewType, a `type` statement). Another type is an UnsupportedValue when the first instance is sent.
     """
-    plainly = cls.__bases__ == (object,) and type(cls) is type and _MAKING.isdisjoint(vars(cls))
+    plainly = cls.__bases__ == (object,) and type(cls) is type and _MAKING.isdisjoint(attributes_of(cls))
     made: type[T] = dataclass(frozen=True, slots=True)(cls)
     if plainly:
         _made_plainly.add(made)

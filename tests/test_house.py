@@ -70,6 +70,28 @@ def _worldly_imports(path: Path) -> set[str]:
     return (imported & worldly) - allowed
 
 
+def test_what_something_holds_is_listed_in_one_step() -> None:
+    """Another thread may set an attribute in the middle of a loop over `vars(...)`: `attributes_of` does not mind."""
+    looking = [path for path in MODULES if path.name != "attributes.py" and "vars(" in path.read_text()]
+    assert [found for path in looking for found in _listed(path.read_text(), path)] == []
+    assert (
+        len(list(_listed("for each in vars(a): f(**vars(a))\nf(vars(a).values())\nb = a in vars(c)\n", ROOT / "x")))
+        == 3
+    )
+
+
+def _listed(code: str, path: Path) -> Iterator[str]:
+    """`vars(...)` may be asked for one name, be changed, or be kept; to be handed on or gone through is a loop."""
+    for parent in ast.walk(ast.parse(code)):
+        if isinstance(parent, ast.Compare | ast.Subscript | ast.Assign | ast.AnnAssign | ast.IfExp):
+            continue
+        if isinstance(parent, ast.Attribute) and parent.attr in ("get", "update"):
+            continue
+        for node in ast.iter_child_nodes(parent):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars":
+                yield f"{path.relative_to(ROOT)}:{node.lineno} lists vars(...): use messages.attributes.attributes_of"
+
+
 def test_setup_cfg_lists_every_package() -> None:
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")

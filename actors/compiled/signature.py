@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
+from ...messages.attributes import attributes_of
 from ...state import KeyedStateDeclaration, ReducingState, declared_states
 from ...state.columnar.value_kinds import DTYPES, ValueKinds
 from ...state.errors import InvalidState
@@ -145,7 +146,7 @@ def _names_used(cls: type) -> frozenset[str]:
     """Names that methods of the class mention, and that may be numbers of the instance."""
     names: set[str] = set()
     for base in cls.__mro__[: cls.__mro__.index(KeyedOperator)]:
-        for member in vars(base).copy().values():
+        for member in attributes_of(base).values():
             function = getattr(member, "__func__", member)
             if isinstance(function, FunctionType):
                 names.update(function.__code__.co_names)

@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from ...messages.attributes import attributes_of
 from ...messages.code_steps import codes_of
 from ...messages.own_annotations import own_annotations
 from ...messages.whose_code import is_the_users
@@ -112,9 +113,9 @@ def _names_of(kind: type[Operator]) -> tuple[str, ...]:
     if issubclass(kind, Source) or kind.on_checkpoint is not Operator.on_checkpoint:
         return ()
     users = list(filter(is_the_users, kind.__mro__))
-    methods = [each for cls in users for each in vars(cls).copy().values() if isinstance(each, FunctionType)]
+    methods = [each for cls in users for each in attributes_of(cls).values() if isinstance(each, FunctionType)]
     named = {name for each in methods for code in codes_of(each.__code__) for name in code.co_names}
-    ours = {name for cls in kind.__mro__ if cls not in users for name in (*vars(cls), *own_annotations(cls))}
+    ours = {name for cls in kind.__mro__ if cls not in users for name in (*attributes_of(cls), *own_annotations(cls))}
     left = named - ours - declared_states(kind).keys()
     return tuple(sorted(name for name in left if _may_be_set(getattr_static(kind, name, None))))
 

@@ -13,6 +13,7 @@ from functools import partial
 from types import BuiltinMethodType, CellType, FunctionType, MethodType
 from typing import Any, Protocol, TypeAlias
 
+from ...messages.attributes import attributes_of
 from ...messages.whose_code import is_ours
 from .collector import Collector
 
@@ -54,7 +55,7 @@ def warn_of_threads(operator: str, held: Collection[Collector], threads: OtherTh
 
 def _reaches(thread: Thread, wanted: set[int]) -> bool:
     """From what it was made with; nothing of ours is gone through, as that leads to everything."""
-    waiting: list[Any] = list(vars(thread).values())
+    waiting: list[Any] = list(attributes_of(thread).values())
     seen = set[int]()
     while waiting and len(seen) < _MOST_LOOKED_AT:
         each = waiting.pop()

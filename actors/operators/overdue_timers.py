@@ -17,6 +17,7 @@ from dis import get_instructions
 from types import CodeType
 from typing import Any, Final, NamedTuple
 
+from ...messages.attributes import attributes_of
 from ...messages.code_steps import codes_of
 from ...messages.whose_code import is_ours
 from ...state.backends.unit_of_work import CURRENT
@@ -134,7 +135,7 @@ def _lines_of(cls: type) -> Iterator[str]:
     """Where the user's methods delete timers of event time."""
     found: dict[str, None] = {}
     for each in cls.__mro__:
-        for method in vars(each).copy().values():
+        for method in attributes_of(each).values():
             code = getattr(method, "__code__", None)
             if not isinstance(code, CodeType) or is_ours(each):
                 continue

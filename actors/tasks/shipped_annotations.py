@@ -17,6 +17,7 @@ import typing
 from typing import Any
 
 from ...messages import shape_of
+from ...messages.attributes import attributes_of
 from ...messages.code_outline import ANNOTATE
 from ...messages.own_annotations import own_annotations, resolved_annotations
 
@@ -35,7 +36,7 @@ def with_known_annotations(function: types.FunctionType) -> types.FunctionType:
     """One that does the same. Of its annotations those that cannot be worked out name what they mean."""
     code, defaults, closure = function.__code__, function.__defaults__, function.__closure__
     same = types.FunctionType(code, function.__globals__, function.__name__, defaults, closure)
-    same.__dict__.update(function.__dict__)
+    vars(same).update(attributes_of(function))
     for name in ("__kwdefaults__", "__module__", "__qualname__", "__doc__"):
         setattr(same, name, getattr(function, name))
     same.__annotations__ = dict(own_annotations(function))

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ...actors.async_calls.settings import AsyncSettings
 from ...actors.operators.operator import Operator
+from ...messages.attributes import attributes_of
 from ...messages.code_steps import codes_of
 from ...messages.whose_code import is_ours
 from ...state.kinds.state_declaration import StateDeclaration
@@ -36,8 +37,8 @@ def check_settings(operator: Operator) -> None:
     kind = type(operator)
     own: dict[str, Any] = {}
     for cls in reversed(kind.__mro__[: kind.__mro__.index(Operator)]):
-        own.update(vars(cls))
-    for name, value in (own | vars(operator)).items():
+        own |= attributes_of(cls)
+    for name, value in (own | attributes_of(operator)).items():
         is_lost = operator.async_settings is None and isinstance(value, AsyncSettings)
         if name != _NAME and not name.startswith("_") and (is_lost or _is_misspelt(name, value)):
             raise InvalidOperator(
@@ -59,13 +60,13 @@ def _check_not_attributes(operator: Operator) -> None:
     kind = type(operator)
     classes = kind.__mro__[: kind.__mro__.index(Operator)]
     own = [each for each in classes if not is_ours(each)]
-    functions = [each for cls in own for each in vars(cls).copy().values() if isinstance(each, FunctionType)]
+    functions = [each for cls in own for each in attributes_of(cls).values() if isinstance(each, FunctionType)]
     read = {name for function in functions for code in codes_of(function.__code__) for name in code.co_names}
     names = {each.name for each in fields(AsyncSettings)} - read
     lost = {
         name: value
         for cls in reversed(own)
-        for name, value in vars(cls).copy().items()
+        for name, value in attributes_of(cls).items()
         if name in names and _is_setting(name, value)
     }
     if lost:

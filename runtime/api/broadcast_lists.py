@@ -11,6 +11,7 @@ from types import CodeType, FunctionType
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...messages import Partitioning
+from ...messages.attributes import attributes_of
 from ...messages.code_steps import certain_steps, placed_steps, steps
 from ...messages.whose_code import is_ours
 from ...state import OperatorListState, declared_states
@@ -105,7 +106,7 @@ def _changed_in(kind: type[Operator], name: str) -> Iterator[tuple[str, str]]:
 def _has_other_callers(kind: type[Operator], hook: str) -> bool:
     """Whether another method has the hook's name in it, or is the same function."""
     itself = getattr(kind, hook)
-    others = (value for cls in users_classes(kind) for name, value in vars(cls).copy().items() if name != hook)
+    others = (value for cls in users_classes(kind) for name, value in attributes_of(cls).items() if name != hook)
     codes = (code for _, method, code in users_codes(kind) if method != hook)
     return any(each is itself for each in others) or any(step.value == hook for code in codes for step in steps(code))
 

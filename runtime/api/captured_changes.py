@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeGuard
 from weakref import WeakSet
 
 from ...actors.operators.operator import Operator
+from ...messages.attributes import attributes_of
 from ...messages.code_steps import Step, codes_of, steps
 from ...messages.whose_code import is_ours, is_the_users
 
@@ -116,20 +117,20 @@ def _changes(function: FunctionType, itself: object, its_name: str) -> Iterator[
 
 def functions_of(operator: Operator) -> Iterator[FunctionType]:
     """Those that it was given, and the methods of the user's classes."""
-    for value in vars(operator).copy().values():
+    for value in attributes_of(operator).values():
         while isinstance(value, functools.partial | MethodType):
             value = value.func if isinstance(value, functools.partial) else value.__func__
         if isinstance(value, FunctionType):
             yield value
     for cls in filter(is_the_users, type(operator).__mro__):
-        yield from filter(inspect.isfunction, vars(cls).copy().values())
+        yield from filter(inspect.isfunction, attributes_of(cls).values())
 
 
 def methods_of_objects(operator: Operator) -> Iterator[tuple[FunctionType, object]]:
     """Methods of objects of the user's, and objects that are called, where a function is wanted.
     The objects travel with the job, and are the operator's copy wherever their class comes from.
     """
-    for value in vars(operator).copy().values() if is_ours(type(operator)) else ():
+    for value in attributes_of(operator).values() if is_ours(type(operator)) else ():
         while isinstance(value, functools.partial):
             value = value.func
         if isinstance(value, MethodType):

@@ -25,6 +25,7 @@ from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.unrun import COLLECT, NO_YIELD, NOT_ASYNC, RETURN
 from ...actors.windows.window_function import ProcessWindowFunction
+from ...messages.attributes import attributes_of
 from ...messages.own_annotations import signature_of
 from ...state import InvalidState
 from ...state.kinds.declared_states import declared_states
@@ -162,7 +163,7 @@ def check_hooks(operator: Operator) -> None:
                 check_arguments(operator, base, hook)
                 if sound is not None:
                     sound.add((base, hook))
-    for attribute, value in vars(operator).copy().items():
+    for attribute, value in attributes_of(operator).items():
         if isinstance(value, StateDeclaration):
             raise InvalidOperator(
                 f"{kind}: the state {attribute!r} was made in a method, where no task finds it: declare it in the "

@@ -16,6 +16,7 @@ from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ...messages.attributes import attributes_of
 from ...messages.whose_code import is_ours
 from .errors import InvalidOperator
 
@@ -83,7 +84,7 @@ def _of_another_name(kind: type[Operator], base: type[Operator], name: str) -> s
         each
         for user in kind.__mro__
         if not is_ours(user)
-        for each, value in vars(user).copy().items()
+        for each, value in attributes_of(user).items()
         if _is_method(value)
     }
     strange = own - set(dir(base))

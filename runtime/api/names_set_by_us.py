@@ -13,6 +13,7 @@ from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.of_call import OfCall
 from ...actors.operators.operator import Operator
 from ...actors.windows.window_function import ProcessWindowFunction
+from ...messages.attributes import attributes_of
 from ...state.kinds.declared_states import declared_states
 from .errors import InvalidOperator
 from .private_names import assigned
@@ -43,7 +44,7 @@ def check_names_set_by_us(kind: type[Operator | ProcessWindowFunction]) -> None:
     states = declared_states(kind)
     for cls in users_classes(kind):
         for name in (
-            name for name, value in vars(cls).copy().items() if name in ours and not isinstance(value, OfCall)
+            name for name, value in attributes_of(cls).items() if name in ours and not isinstance(value, OfCall)
         ):
             raise InvalidOperator(_of_ours(f"{cls.__name__} defines", name, ours[name]))
         for method, attribute, place in _assigned(cls):
@@ -71,7 +72,7 @@ def _set_on(kind: type[Operator | ProcessWindowFunction]) -> dict[str, str]:
 
 def _assigned(cls: type) -> Iterator[tuple[str, str, str]]:
     """Method, attribute, and file and line of each assignment to `self`."""
-    for method, value in vars(cls).copy().items():
+    for method, value in attributes_of(cls).items():
         for attribute, place in assigned(value):
             yield method, attribute, place
 

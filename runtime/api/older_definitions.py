@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
+from ...messages.attributes import attributes_of
 from ...messages.code_outline import code_outline, members_of
 from .stream_graph import StreamNode
 from .warned import warn
@@ -23,7 +24,7 @@ def warn_of_older_definitions(nodes: Sequence[StreamNode]) -> None:
         return
     names = vars(main)
     for node in nodes:
-        for held in (type(node.operator), *vars(node.operator).values()):
+        for held in (type(node.operator), *attributes_of(node.operator).values()):
             if not isinstance(held, type | FunctionType) or held.__module__ != "__main__":
                 continue
             name = held.__qualname__

@@ -16,6 +16,7 @@ from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.unrun import COLLECT
+from ...messages.attributes import attributes_of
 from ...messages.whose_code import is_ours
 from ...state import refuse_keyed_state
 from .async_settings import check_settings
@@ -263,10 +264,10 @@ def _warn_of_misspelt_hooks(operator: Operator) -> None:
     """A method with such a name may be the user's own, so it is no error."""
     kind = type(operator)
     known = sorted(
-        {name for each in filter(is_ours, kind.__mro__) for name in vars(each).copy() if name.startswith(_HOOKS)}
+        {name for each in filter(is_ours, kind.__mro__) for name in attributes_of(each) if name.startswith(_HOOKS)}
     )
     for each in users_classes(kind):
-        for name, value in vars(each).copy().items():
+        for name, value in attributes_of(each).items():
             is_new = name.startswith(_HOOKS) and inspect.isfunction(value) and name not in known
             if is_new and (close := get_close_matches(name, known, 1, cutoff=0.85)):
                 _warn_of_name(kind, name, close[0])

@@ -12,6 +12,7 @@ from types import FunctionType
 from ...actors.actor import Actor
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
+from ...messages.attributes import attributes_of
 from ...messages.code_steps import codes_of
 from ...messages.whose_code import is_ours
 
@@ -45,9 +46,9 @@ def other_hooks(kind: type[Operator]) -> Iterator[tuple[str, str]]:
     its class calls; and what is meant.
     """
     meant = {**_MEANT, **(_MEANT_BY_KEY if issubclass(kind, KeyedOperator) else _MEANT_WITHOUT_KEY)}
-    ours = {name for base in kind.__mro__ if is_ours(base) and base is not Actor for name in vars(base).copy()}
+    ours = {name for base in kind.__mro__ if is_ours(base) and base is not Actor for name in attributes_of(base)}
     before_ours = [base for base in kind.__mro__ if not is_ours(base) and not issubclass(Operator, base)]
-    own = [each for base in before_ours for each in vars(base).copy().items()]
+    own = [each for base in before_ours for each in attributes_of(base).items()]
     methods = {name: each for name, each in own if isinstance(each, FunctionType)}
     found = methods.keys() & meant.keys() - ours
     if not any(vars(base).get("inputs") == 2 for base in kind.__mro__):
@@ -72,7 +73,7 @@ def outdone_process(kind: type[Operator]) -> type | None:
         before = [base for base in kind.__mro__[: place + 1] if isinstance(vars(base).get("process"), FunctionType)]
         if each in calling or not before or is_ours(before[0]):
             return None
-        methods = [value for base in kind.__mro__ if base not in calling for value in vars(base).copy().values()]
+        methods = [value for base in kind.__mro__ if base not in calling for value in attributes_of(base).values()]
         return None if "process" in _used(methods) else each
     return None
 

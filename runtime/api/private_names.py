@@ -11,6 +11,7 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
+from ...messages.attributes import attributes_of
 from ...messages.code_steps import inner_codes, placed_steps
 from ...messages.own_annotations import own_annotations
 from ...messages.whose_code import is_ours
@@ -38,8 +39,8 @@ def _other(name: str, kind: type[Any]) -> str:
 @cache
 def _taken_by(kind: type[Any]) -> frozenset[str]:
     """The private names that the class itself defines, declares, or assigns in its methods."""
-    names = {*vars(kind), *own_annotations(kind)}
-    for value in vars(kind).copy().values():
+    names = {*attributes_of(kind), *own_annotations(kind)}
+    for value in attributes_of(kind).values():
         names.update(name for name, _ in assigned(value))
     return frozenset(name for name in names - _set_by_us(kind) if name.startswith("_") and not _is_its_own(name, kind))
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, get_args, get_origin
 
 from ...actors.operators.operator import Operator
+from ...messages.attributes import attributes_of
 from ...messages.own_annotations import own_annotations
 from ...state import FoldingState, ListState, MapState, OperatorListState, ReducingState, ValueState
 from .errors import InvalidOperator
@@ -36,7 +37,7 @@ def check_declarations(operator: Operator) -> None:
 
 
 def _values(cls: type) -> Iterator[tuple[str, str, str]]:
-    for attribute, value in vars(cls).copy().items():
+    for attribute, value in attributes_of(cls).items():
         if attribute.startswith("__") or isinstance(value, str):
             continue
         if (found := _kind_of(value)) is not None:

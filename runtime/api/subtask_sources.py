@@ -12,6 +12,7 @@ from itertools import pairwise
 from types import CodeType
 
 from ...actors.operators.source import Source
+from ...messages.attributes import attributes_of
 from ...messages.code_steps import Step, codes_of, steps
 from ...messages.whose_code import is_ours
 from .chaining import Size
@@ -52,7 +53,7 @@ def knows_subtasks(kind: type[Source]) -> bool:
 
 
 def _codes(kind: type) -> Iterator[CodeType]:
-    for each in vars(kind).copy().values():
+    for each in attributes_of(kind).values():
         function = getattr(each, "fget", None) or getattr(each, "__func__", None) or each
         if (code := getattr(function, "__code__", None)) is not None:
             yield from codes_of(code)

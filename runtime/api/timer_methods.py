@@ -11,6 +11,7 @@ from collections.abc import Iterator, Set
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
+from ...messages.attributes import attributes_of
 from ...messages.code_steps import Step, codes_of, placed_steps
 from ...messages.whose_code import is_ours
 from .counted_names import is_counted_with
@@ -27,7 +28,7 @@ _Placed: TypeAlias = "tuple[Step, str]"
 def sets_a_timer(kind: type, by: Set[str] = _SET) -> str | None:
     """Where an operator of this class sets one, `file:line`; None: nowhere to be seen. `by`: the methods for it."""
     bases = list(users_classes(kind))
-    hooks = {name for base in kind.__mro__ if is_ours(base) for name in vars(base).copy() if not name.startswith("_")}
+    hooks = {name for base in kind.__mro__ if is_ours(base) for name in attributes_of(base) if not name.startswith("_")}
     waiting, seen = sorted(hooks), set(hooks)
     while waiting:
         for certain in _called(bases, waiting.pop()):

@@ -7,6 +7,7 @@ from itertools import takewhile
 from types import CodeType, FunctionType
 
 from ...actors.operators.operator import Operator
+from ...messages.attributes import attributes_of
 from ...messages.code_steps import codes_of
 from ...messages.whose_code import is_ours
 
@@ -19,7 +20,7 @@ def users_classes(kind: type) -> Iterator[type]:
 def users_codes(kind: type) -> Iterator[tuple[type, str, CodeType]]:
     """The code of each of their methods, and of what lies within it, with the class and the name of the method."""
     for cls in users_classes(kind):
-        for method, value in vars(cls).copy().items():
+        for method, value in attributes_of(cls).items():
             for code in codes_of(value.__code__) if isinstance(value, FunctionType) else ():
                 yield cls, method, code
 

@@ -16,6 +16,7 @@ from ...actors.windows.assigners import WindowAssigner
 from ...actors.windows.evictors import Evictor
 from ...actors.windows.triggers import Trigger, parts
 from ...actors.windows.window_contents import AggregateFunction
+from ...messages.attributes import attributes_of
 from ...messages.code_steps import codes_of
 from ...messages.whose_code import is_ours
 from .errors import InvalidOperator
@@ -70,7 +71,10 @@ def check_watermark_generator(made: Any) -> None:
 def _check(part: Any, base: type, methods: Mapping[str, tuple[str, ...]]) -> None:
     kind = type(part)
     defined = {
-        name: value for each in reversed(kind.__mro__) if not is_ours(each) for name, value in vars(each).copy().items()
+        name: value
+        for each in reversed(kind.__mro__)
+        if not is_ours(each)
+        for name, value in attributes_of(each).items()
     }
     used = set(_names_used(defined.values()))
     for method, elsewhere in methods.items():

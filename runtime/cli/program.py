@@ -23,6 +23,7 @@ import click
 
 from ...actors.failure import chain_of
 from ...messages import those_there_are
+from ...messages.attributes import attributes_of
 from ...messages.own_annotations import signature_of
 from ...messages.shown_url import url_shown
 from ..api.environment import StreamEnvironment
@@ -192,7 +193,7 @@ def _candidates(module: ModuleType, wanted: str) -> str:
     """What the user may have meant."""
     names = [
         name
-        for name, value in vars(module).items()
+        for name, value in attributes_of(module).items()
         if isinstance(value, StreamEnvironment)
         or (inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_"))
     ]

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 
 from ...actors.errors import CannotRestore
+from ...messages.attributes import attributes_of
 from ...state.checkpoints.savepoint_store import is_pointer
 from ...state.errors import MissingState, OutsideRoot
 from ...state.file_locations import AnyPath, is_url, unwrapped
@@ -48,7 +49,7 @@ def looked_at_here(path: AnyPath | None) -> Iterator[None]:
 def _without_frames(error: CannotRestore) -> CannotRestore:
     """The same error, without those of the JobManager. How it was made is its own matter."""
     same = type(error).__new__(type(error), *error.args)
-    same.__dict__.update(error.__dict__)
+    vars(same).update(attributes_of(error))
     return same
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+from ...messages.attributes import attributes_of
 from ...messages.syntax_trees import module_tree
 
 _MOCKS = "unittest.mock"
@@ -35,10 +36,10 @@ def replaced_in(module: ModuleType, text: Callable[[], bytes]) -> list[str]:
 
 def _members(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """By name, those of its classes as `Class.method`."""
-    for name, value in vars(module).copy().items():
+    for name, value in attributes_of(module).items():
         yield name, value
         if isinstance(value, type) and value.__module__ == module.__name__ and value.__qualname__ == name:
-            for attribute, member in vars(value).copy().items():
+            for attribute, member in attributes_of(value).items():
                 yield f"{name}.{attribute}", member
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from ...messages.attributes import attributes_of
 from ...messages.code_outline import code_outline
 
 
@@ -28,10 +29,10 @@ def has_stale_code(module: ModuleType, text: bytes) -> bool:
 
 
 def _codes_of(module: ModuleType) -> Iterator[CodeType]:
-    for owner in (module, *vars(module).values()):
+    for owner in (module, *attributes_of(module).values()):
         if owner is not module and not (isinstance(owner, type) and owner.__module__ == module.__name__):
             continue
-        for value in vars(owner).copy().values():
+        for value in attributes_of(owner).values():
             function = getattr(value, "fget", None) or getattr(value, "__func__", value)
             if isinstance(function, FunctionType) and function.__module__ == module.__name__:
                 yield function.__code__

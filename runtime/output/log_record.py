@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+from ...messages.attributes import attributes_of
+
+_STANDARD = frozenset(attributes_of(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 OURS = ("job_name", "task_manager", "operator", "subtask", "attempt")
 """Attributes of what TaskManagers log: where it comes from."""
 
@@ -19,4 +21,4 @@ def message_of(record: logging.LogRecord) -> str:
 
 def added_to(record: logging.LogRecord) -> dict[str, Any]:
     """The attributes that its caller has added."""
-    return {name: value for name, value in vars(record).items() if name not in _STANDARD and name not in OURS}
+    return {name: value for name, value in attributes_of(record).items() if name not in _STANDARD and name not in OURS}

@@ -14,6 +14,7 @@ from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ...messages.attributes import attributes_of
 from ..library_code import is_library
 
 _IMPORTLIB = "<frozen importlib._bootstrap>"
@@ -30,7 +31,7 @@ _HOOKS = frozenset(
         CommittableWriter,
         Committer,
     )
-    for name in vars(base)
+    for name in attributes_of(base)
     if not name.startswith("_")
 )
 """What users define and a task calls."""

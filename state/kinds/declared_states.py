@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...messages.attributes import attributes_of
 from ..errors import InvalidState
 from .state_declaration import StateDeclaration
 
@@ -48,7 +49,7 @@ def _attributes(classes: Sequence[type]) -> list[str]:
     held = (
         attribute
         for cls in reversed(classes)
-        for attribute, value in vars(cls).copy().items()
+        for attribute, value in attributes_of(cls).items()
         if isinstance(value, StateDeclaration)
     )
     return list(dict.fromkeys(held))

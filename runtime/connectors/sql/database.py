@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from ....actors.operators.patience import RETRY_MS
 from ....actors.setting_limits import whole_setting
+from ....messages.attributes import attributes_of
 from ....messages.shown_url import url_shown
 from ..errors import check_extra
 from .errors import DatabaseRefused, DatabaseUnreachable, NoSuchTable, SqlError, StatementFailed
@@ -100,7 +101,7 @@ class Database:
         """For messages."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_made": None}
+        return attributes_of(self) | {"_made": None}
 
     def __repr__(self) -> str:
         return f"Database({self.name})"

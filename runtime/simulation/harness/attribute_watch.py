@@ -21,6 +21,7 @@ import numpy as np
 from ....actors.operators.of_call import OfCall
 from ....actors.operators.operator import Operator
 from ....actors.windows.window_function import PlainWindowFunction, ProcessWindowFunction
+from ....messages.attributes import attributes_of
 from ....messages.whose_code import is_ours, is_the_users
 from ....state import StateDeclaration, declared_states
 
@@ -78,7 +79,7 @@ def what_is_held(operators: Sequence[Operator]) -> Held:
     found: dict[str, Any] = {}
     for operator in operators:
         kind, declared = type(operator).__name__, declared_states(type(operator))
-        for name, value in vars(operator).items():
+        for name, value in attributes_of(operator).items():
             is_method = callable(getattr(type(operator), name, None))  # somebody stands before it
             if name.removeprefix("_own_") not in {*declared, *_FRAMEWORK} and not is_method:
                 found |= _described(f"attribute {name!r} of {kind}", value)
@@ -137,13 +138,13 @@ def _described(where: str, value: Any) -> dict[str, Any]:
         return _described(where, value._function)
     if isinstance(value, ProcessWindowFunction):
         kind, not_looked_at = type(value).__name__, {*declared_states(type(value)), "operator"}
-        attributes = vars(value).items() if not is_ours(type(value)) else ()
+        attributes = attributes_of(value).items() if not is_ours(type(value)) else ()
         return {f"the attribute {name!r} of {kind}": held for name, held in attributes if name not in not_looked_at}
     if not isinstance(value, types.FunctionType):
         called = value.__self__ if isinstance(value, types.MethodType) else value if callable(value) else None
         cls = type(called)
         if hasattr(called, "__dict__") and is_the_users(cls):
-            return {f"the attribute {name!r} of {cls.__name__}": held for name, held in vars(called).items()}
+            return {f"the attribute {name!r} of {cls.__name__}": held for name, held in attributes_of(called).items()}
         return {where: value}
     cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
     return {f"variable {name!r} of the function {value.__name__}": _content(cell) for name, cell in cells}
@@ -164,7 +165,7 @@ def _own_classes(operator: Operator) -> list[type]:
 def _data_of(cls: type) -> dict[str, Any]:
     return {
         name: value
-        for name, value in vars(cls).items()
+        for name, value in attributes_of(cls).items()
         if not (name.startswith("__") and name.endswith("__"))
         and name != "_abc_impl"
         and not isinstance(value, _NO_DATA)

@@ -122,6 +122,12 @@ class _Batches:
             raise HarnessMisused(
                 f"timestamps: wanted a list for each of {len(batches)} batches, found {len(timestamps)} of them"
             )
+        for index, times in enumerate(timestamps or ()):
+            if isinstance(times, int | float):
+                raise HarnessMisused(
+                    f"timestamps: wanted a list for each batch, with the time of each of its records, as "
+                    f"[[0, 10], [20]], or None; found {times!r} for batch {index + 1}"
+                )
         self._elements = [_element(index, each) for index, each in enumerate(batches)]
         self._times = [None] * len(batches) if timestamps is None else list(timestamps)
         to_come = list(accumulate(reversed([min(times) if times else None for times in self._times]), _least))

@@ -25,6 +25,7 @@ from ....actors.operators.operator import Operator
 from ....actors.operators.source import FromSplit, Source
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages import CheckpointId
+from ....messages.attributes import attributes_of
 from ....messages.whose_code import is_ours
 from ....state import declared_states
 from ...api.captured_changes import changes, changes_of
@@ -247,7 +248,7 @@ class Causes:
                     f"state {name!r} of {kind} expires by the clock, after {ttl.duration_ms} ms: what is there depends "
                     'on when it runs, and a restart changes that. Ttl(..., clock="event") goes by event time'
                 )
-        for name, value in vars(operator).items():
+        for name, value in attributes_of(operator).items():
             if isinstance(value, GeneratorType | AsyncGeneratorType) and not is_ours(type(operator)):
                 self._memories[name] = (
                     f"attribute {name!r} of {kind} is a generator, and no checkpoint holds the variables of its "

@@ -8,6 +8,7 @@ from typing import get_origin
 import cloudpickle
 
 from ....actors.operators.operator import Operator
+from ....messages.attributes import attributes_of
 from ....messages.own_annotations import own_annotations
 from ....messages.whose_code import is_ours
 from ....state import OperatorListState, StateDeclaration, declared_states
@@ -59,8 +60,8 @@ def is_the_users_hook(operator: Operator, hook: str) -> bool:
 def _names_of_ours(kind: type) -> Iterator[str]:
     """Those that our classes declare, and the private ones that their methods use."""
     for base in filter(is_ours, kind.__mro__):
-        yield from vars(base)
+        yield from attributes_of(base)
         yield from own_annotations(base)
-        for method in vars(base).values():
+        for method in attributes_of(base).values():
             code = getattr(method, "__code__", None)
             yield from (name for name in getattr(code, "co_names", ()) if name.startswith("_"))

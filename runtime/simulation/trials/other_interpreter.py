@@ -26,6 +26,7 @@ from .committed_output import Output, Outside
 ANSWER_S = 120.0
 """How long, in real time, an answer is waited for."""
 
+_LAST_ANSWER_S = 1.0
 _HALF_A_DAY, _QUARTER = 12 * 60 + 45, 15
 """In minutes."""
 
@@ -107,6 +108,13 @@ class OtherInterpreter:
         """End it; open questions get an answer that says so."""
         self._process.kill()
         self._process.wait()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        if self._turn.acquire(timeout=_LAST_ANSWER_S):  # not where a process that it has begun keeps its output open
+            self._process.stdout.close()
+            with suppress(BrokenPipeError):  # a request that was not written to its end
+                self._process.stdin.close()
+            self._turn.release()
 
     def _exchange(self, run: CalmRun, answer: Future[CalmAnswer]) -> None:
         assert self._process.stdin is not None

@@ -14,6 +14,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from ....actors.operators.operator import Operator
+from ....messages.attributes import attributes_of
 from ....messages.code_steps import codes_of, steps
 from ....messages.whose_code import is_ours
 from ...api.captured_changes import captured_by, functions_of, methods_of_objects
@@ -82,7 +83,7 @@ def _named_in(function: FunctionType) -> Iterator[_Named]:
 
 
 def _reached_by(operator: Operator) -> Iterator[Any]:
-    todo: list[Any] = [*vars(operator).values(), *(function for function, _ in methods_of_objects(operator))]
+    todo: list[Any] = [*attributes_of(operator).values(), *(function for function, _ in methods_of_objects(operator))]
     todo += [kind for kind in type(operator).__mro__ if not is_ours(kind)]
     seen: set[int] = set()
     while todo:
@@ -100,7 +101,7 @@ def _within(value: Any) -> Iterator[Any]:
     if isinstance(value, _CACHE):
         yield value.__wrapped__
     elif isinstance(value, type) and _is_the_users(value):
-        yield from vars(value).values()
+        yield from attributes_of(value).values()
     elif isinstance(value, FunctionType) and not _is_the_users(value):
         yield getattr(value, "__wrapped__", None)
     elif isinstance(value, FunctionType):

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....actors.operators.operator import Operator
+from ....messages.attributes import attributes_of
 from ....messages.code_steps import codes_of, steps
 from .reached_functions import functions_reached_by
 
@@ -89,7 +90,7 @@ def unsteady_calls(operator: Operator) -> Iterator[UnsteadyCall]:
     """Of all functions of the user's that it has, and that these call. An attribute that is such a function itself has
     no line.
     """
-    for name, value in vars(operator).items():
+    for name, value in attributes_of(operator).items():
         if not isinstance(value, FunctionType) and (asks := _asks(value)):
             yield UnsteadyCall(f"attribute {name!r} of {type(operator).__name__}", asks, "", 0)
     for function in functions_reached_by(operator):
@@ -97,7 +98,7 @@ def unsteady_calls(operator: Operator) -> Iterator[UnsteadyCall]:
             continue
         named = function.__name__ if function.__name__ != "<lambda>" else "its lambda"
         for code in codes_of(function.__code__):
-            for line, asks in _found(code, {**vars(builtins), **function.__globals__}):
+            for line, asks in _found(code, {**attributes_of(builtins), **function.__globals__}):
                 yield UnsteadyCall(named, asks, code.co_filename, line)
 
 

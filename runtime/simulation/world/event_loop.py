@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
 from typing import Any, NoReturn
 
+from ....messages.attributes import attributes_of
 from ...coroutines.begun_tasks import BegunTimer, context_of_unit, note, noted
 from .process import Event, Process, Timeline
 from .running_loop import put_back, take_out
@@ -142,7 +143,7 @@ def _missing(name: str) -> Callable[..., Any]:
 for _name in (
     *(
         name
-        for name in vars(asyncio.AbstractEventLoop)
+        for name in attributes_of(asyncio.AbstractEventLoop)
         if name.startswith(("create_", "connect_", "sock_", "subprocess_"))
     ),
     *("getaddrinfo", "getnameinfo", "start_tls", "sendfile", "connect_accepted_socket"),
