@@ -46,8 +46,8 @@ class StateEdit:
     is_new: bool = False
     """Whether the savepoint that is edited does not know it."""
     dropped: bool = False
-    steps: list[Change | dict[Any, Any] | list[Any]] = field(default_factory=list)
-    """A change of every entry; what is put under keys; timers that are added."""
+    steps: list[Change | dict[Any, Any] | list[Any] | frozenset[Any]] = field(default_factory=list)
+    """A change of every entry; what is put under keys; timers that are added; keys that are removed."""
 
     def drop(self) -> StateEdit:
         """Forget all of it; entries that are put afterwards are all that there are."""
@@ -81,14 +81,14 @@ class StateEdit:
                 f"{self._where}: remove(...) wants a list of keys, found {keys!r:.80}: write remove([{keys!r:.80}])"
             )
         try:
-            gone = set(keys)
+            gone = frozenset(keys)
         except TypeError as error:
             hint = f": {_RECORD_KEY}" if "'dict'" in str(error) else ""
             raise InvalidEdit(f"{self._where}: this is no key: {error}{hint}") from error
-        if self.kind == KIND:
-            self.steps.append(lambda key, timer: None if key in gone else timer)
-            return self
-        return self.update(lambda key, value: None if key in gone else value)
+        if self.kind in LIST_KINDS:
+            return self.update(lambda position, item: None if position in gone else item)
+        self.steps.append(gone)
+        return self
 
     def put(self, rows: Any, *, key: Columns = "key", value: Columns = "value") -> StateEdit:
         """Hold these, in place of what their keys hold: a table (Arrow, pandas, Polars, a Spark DataFrame), a mapping,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from ...messages import KeyedStateHandle, UnsupportedValue, pack_plain, unpack_plain
+from ...messages import KeyedStateHandle, UnsupportedValue, pack_plain, records_as_data, unpack_plain
 from ...state.backends.backend import NO_NAMESPACE
 from ...state.backends.group_parts import HEADER, lay_out
 from ...state.backends.keyed_snapshot import FORMAT_NAME
@@ -19,6 +19,7 @@ from ...state.keys.key_groups import InvalidKey, KeyGroupRange, key_groups_of_li
 from ...state.kinds.descriptors import ListState, MapState
 from ...state.kinds.schema_fit import Schema
 from .edit import OperatorEdit, StateEdit
+from .edited_keys import warn_of_other_kinds
 from .errors import InvalidEdit
 from .stored_types import NoSuchValue, mapping_of, stored_type
 
@@ -65,6 +66,7 @@ class EditedEntries:
         known = {name for name, _, _ in self._states} | gone
         self._states += [(each.name, each.kind, each.schema) for each in edit.states.values() if each.name not in known]
         self._put = {name: self._put_by_group(each) for name, each in edit.states.items()}
+        warn_of_other_kinds(edit, self._held_keys())
 
     def handle(self, own: KeyGroupRange) -> KeyedStateHandle | None:
         """The snapshot of these key groups; None if they hold nothing. Raises InvalidEdit, and a StorageError."""
@@ -88,6 +90,16 @@ class EditedEntries:
         return KeyedStateHandle(own.first, own.last, offsets, inline, FORMAT_NAME)
 
     # -- what is not touched
+
+    def _held_keys(self) -> Iterator[Any]:
+        """Those of the savepoint, of the states that are not dropped; one for each state that it has."""
+        if self._parts is None:
+            return
+        for group in self._parts.groups():
+            for *_, payload in self._parts.payloads(group, self._dropped):
+                with records_as_data():  # the classes of values may be gone, or be others now
+                    _, keys, _ = unpack_plain(payload)
+                yield from unpacked(keys)
 
     def _kept(self, own: KeyGroupRange) -> Iterator[tuple[int, list[list[Any]]]]:
         if self._parts is None:
@@ -154,6 +166,10 @@ class EditedEntries:
 
     def _take(self, step: Any, held: Held, state: StateEdit, put: list[Any]) -> None:
         """One step of the edit, on the entries of one key group."""
+        if isinstance(step, frozenset):
+            for identity in [each for each, entry in held.items() if entry.key in step]:
+                del held[identity]
+            return
         if callable(step):
             for identity, entry in list(held.items()):
                 parts = list(entry.value) if isinstance(entry.time, list) else []  # it may be changed in place
@@ -195,7 +211,7 @@ class EditedEntries:
         for step in state.steps:
             groups: dict[int, list[Any]] = {}
             dealt.append(groups)
-            if callable(step):
+            if callable(step) or isinstance(step, frozenset):
                 continue
             pairs = list(step.items()) if isinstance(step, Mapping) else step
             try:

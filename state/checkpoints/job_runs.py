@@ -224,10 +224,21 @@ class JobRuns:
         try:
             found = decode(self.storage.read_sealed(path))
         except MalformedMessage as error:
-            raise CorruptState(path, "a run of a job", str(error)) from error
+            raise self._spoilt(path, str(error)) from error
+        except CorruptState as error:
+            raise self._spoilt(path, error.found) from error
         if not isinstance(found, JobRun) or found.format_version != VERSION:
-            raise CorruptState(path, f"a run of a job, of format {VERSION}", f"{found!r:.80}")
+            raise self._spoilt(path, f"{found!r:.80}")
         return found
+
+    def _spoilt(self, path: str, found: str) -> CorruptState:
+        return CorruptState(
+            path,
+            f"a run of job {self.name!r}, in format {VERSION}",
+            f"{found}. Nobody knows who runs the job, nor what it goes on from. Put the file back as it was; or, if no "
+            f"process runs the job, remove {self.place}, and start it once with from_savepoint=, its newest checkpoint "
+            "or savepoint, beside `resume`: without that it would begin from the beginning",
+        )
 
     def _path(self, number: int) -> str:
         return f"{self._folder}/{number:08d}"

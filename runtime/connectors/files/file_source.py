@@ -149,6 +149,11 @@ def find_files(url: str) -> tuple[AbstractFileSystem, list[str]]:
             "it, so that no file is left out"
         ) from error
     if not entries and not is_folder:
+        if fs.exists(path):
+            raise NoInput(
+                f"{url} is neither a file nor a folder, as a named pipe or a device, whose data could not be read "
+                "again after a failure: write them into a file first, or send them to an inlet (env.from_inlet)"
+            )
         raise NoInput(
             f"{url}: there is no such file, and no file matches it: correct the path, or write the "
             "files before the stream is built"

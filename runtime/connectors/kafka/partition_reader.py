@@ -337,6 +337,7 @@ class PartitionReader:
             return
         at.next = first
         consumer.incremental_assign([self._place(partition, first)])
+        self._paused_there -= {partition}  # of what is assigned again the client has forgotten it
 
     def _put(self, chunk: Chunk) -> None:
         with self._changed:

@@ -195,3 +195,44 @@ def test_a_list_without_items_is_given_new_ones(tmp_path: Path, monkeypatch: pyt
     (row,) = Savepoint.open(edit.write()).operator("parts").state("recent").rows()
     assert row["value"] == [1, 2]
     assert len(row["updated_ms"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("held", "named", "kinds"),
+    [
+        ([1, 2], "1", "'1', which is a text, and all keys that operator 'counts' holds are a number, as "),
+        (["JFK"], b"JFK", "b'JFK', which is bytes, and all keys that operator 'counts' holds are a text, as 'JFK'"),
+        ([("a", 1)], ("a", "1"), r"which is a tuple of a text, a text, .* are a tuple of a text, a number"),
+    ],
+)
+@pytest.mark.parametrize("how", ["put", "remove"])
+def test_a_key_of_another_kind_than_all_that_are_held_is_warned_of(
+    held: list[Any], named: Any, kinds: str, how: str, tmp_path: Path
+) -> None:
+    """It would be an entry that no record finds, or remove nothing, without a word."""
+    with pytest.warns(UserWarning, match=kinds):
+        _edited_again(held, named, how, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("held", "named"),
+    [([1, "a", 2], "b"), ([], "a"), ([1], 2.0), ([("a", None)], ("b", 1)), ([1], 2), ([("a", 1)], ("b", 2.5))],
+)
+@pytest.mark.parametrize("how", ["put", "remove"])
+def test_of_a_key_that_may_be_meant_nothing_is_said(
+    held: list[Any], named: Any, how: str, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    _edited_again(held, named, how, tmp_path)
+    assert not [each.message for each in recwarn]
+
+
+def _edited_again(held: list[Any], named: Any, how: str, tmp_path: Path) -> None:
+    new = Savepoint.new()
+    new.add("counts").declare(ValueState(int, name="seen")).put(dict.fromkeys(held, 1))
+    again = Savepoint.open(new.write(tmp_path)).edit()
+    seen = again.operator("counts").state("seen")
+    if how == "put":
+        seen.put({named: 5})
+    else:
+        seen.remove([named])
+    again.write()

@@ -160,7 +160,7 @@ def test_a_spoilt_file_of_the_newest_run_is_not_taken_for_none(machines: Machine
     machines.claim(1)
     (path,) = machines.storage.list_files("names")
     machines.storage.write(path, b"rotten")
-    with pytest.raises(CorruptState):
+    with pytest.raises(CorruptState, match=r"a run of job .* Put the file back .* start it once with from_savepoint="):
         machines.claim(2)
 
 

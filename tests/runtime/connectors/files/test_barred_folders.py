@@ -49,3 +49,9 @@ def test_a_folder_that_only_lets_through_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "in" / "a.csv").write_text("a\n1\n")
     for name in ("in", "in/*.csv", "in/a.csv"):
         assert FileSource(str(tmp_path / name), "csv").source_schema().names == ["a"]
+
+
+def test_of_a_named_pipe_it_is_said_what_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(NoInput, match=r"pipe is neither a file nor a folder, .* write them into a file first"):
+        FileSource(str(tmp_path / "pipe"), "jsonl")

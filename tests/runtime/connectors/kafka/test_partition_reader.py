@@ -50,6 +50,7 @@ def reader_of(*topics: str, **positions: Position) -> Any:
     reader._changed, reader._wake = Condition(), lambda: None
     reader._ready, reader._ahead, reader._reached = {}, {}, {}
     reader._found, reader._paused, reader._unread, reader._failure = None, frozenset(), None, None
+    reader._paused_there = frozenset()
     return reader
 
 
@@ -99,9 +100,18 @@ def test_a_bounded_partition_of_which_a_part_is_gone_is_read_from_the_first_that
     assert (chunk.records, chunk.position) == ([4], Position(5, 5))
 
 
-def losing_reader(first: int) -> tuple[Any, list[Any]]:
+def test_a_partition_that_was_paused_when_its_data_had_gone_is_paused_again() -> None:
+    """Else all of it would be read ahead, into memory: what waits of a paused partition counts for nothing."""
+    reader, _ = losing_reader(4, paused=True)
+    paused: list[Any] = []
+    reader._pause(SimpleNamespace(pause=paused.extend))
+    assert paused == [("orders", 0)]
+
+
+def losing_reader(first: int, *, paused: bool = False) -> tuple[Any, list[Any]]:
     """It wanted to go on from 2, and ends at 5; with what it has the consumer read then."""
     reader, assigned = reader_of("orders", orders_0=Position(2, 5)), list[Any]()
+    reader._paused = reader._paused_there = frozenset(reader._positions if paused else ())
     reader._settings.allow_data_loss = True
     reader._brokers = SimpleNamespace(positions=lambda wanted, *_, **__: {each: Position(first) for each in wanted})
     consumer = SimpleNamespace(incremental_unassign=lambda _: None, incremental_assign=assigned.extend)

@@ -15,6 +15,7 @@ from understudy import Collector, KeyedOperator, Operator, ValueState
 from understudy.actors.operators.flat_map import FlatMap
 from understudy.actors.operators.map import Map
 from understudy.runtime.connectors.collection_source import CollectionSource
+from understudy.runtime.simulation.harness.harness import HarnessMisused
 from understudy.runtime.simulation.harness.survival import assert_survives_restore
 
 from .harness_operators import LETTERS, Countdown, Forgetful, RunningTotal
@@ -73,6 +74,10 @@ class TestSurvival:
         assert "a coroutine cannot be sent or stored" in text
         assert "write `await` before the call that made it" in text
         gc.collect()  # so that nothing is said of them in another test
+
+    def test_times_that_are_no_lists_are_asked_about(self) -> None:
+        with pytest.raises(HarnessMisused, match=r"wanted a list for each batch, .*; found 0 for batch 1"):
+            assert_survives_restore(Map(str), [["a"], ["b"]], timestamps=[0, 1])  # type: ignore[list-item]
 
     def test_a_variable_of_a_function_is_named(self) -> None:
         seen: set[int] = set()

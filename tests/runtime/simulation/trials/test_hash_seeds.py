@@ -120,6 +120,10 @@ def test_an_interpreter_that_has_ended_answers_that_it_has() -> None:
     answer = interpreter.ask(CalmRun((), b"", 1, 1, {}, 0.0)).result(60)
     assert answer.problem
     assert not interpreter.is_alive
+    assert interpreter._process.stdin is not None
+    assert interpreter._process.stdout is not None
+    assert interpreter._process.stdin.closed, "the pipe is left to the garbage collector"
+    assert interpreter._process.stdout.closed
 
 
 class Unlike:
