@@ -12,5 +12,7 @@ def counted(number: float | numbers.Integral, noun: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """It ends in "s", or "ies" where a consonant stands before a "y"."""
+    """It ends in "s"; in "es" behind an "s"; or in "ies" where a consonant stands before a "y"."""
+    if noun.endswith("s"):
+        return f"{noun}es"
     return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{noun}s"

@@ -26,6 +26,7 @@ from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.unrun import COLLECT, NO_YIELD, NOT_ASYNC, RETURN
 from ...actors.windows.window_function import ProcessWindowFunction
 from ...messages.attributes import attributes_of
+from ...messages.counted import counted
 from ...messages.own_annotations import signature_of
 from ...state import InvalidState
 from ...state.kinds.declared_states import declared_states
@@ -252,7 +253,7 @@ def _check_takes(what: str, function: Callable[..., Any], given: Sequence[str]) 
         if given == ("record",) and len(wanted.parameters) > 1:
             hint = "; a pair, as a join of records gives it, is one record: write `lambda pair: pair[0] ...`"
         raise InvalidOperator(
-            f"{what} is called with {len(given)} argument{'s' if len(given) > 1 else ''}, ({', '.join(given)}), and "
+            f"{what} is called with {counted(len(given), 'argument')}, ({', '.join(given)}), and "
             f"takes {wanted}: {error}{hint}"
         ) from None
 

@@ -8,6 +8,7 @@ import click
 
 from ...actors.job_graph import slots_needed
 from ...messages import CheckpointConfig, JobGraph, JobVertex
+from ...messages.counted import counted
 from ..api.translation import translate
 from .hosting import Hosting, hosting_options
 from .output import print_json, told
@@ -62,15 +63,11 @@ def _plan(graph: JobGraph, task_managers: int) -> dict[str, Any]:
 
 def _headline(plan: dict[str, Any]) -> str:
     return (
-        f"{plan['name']}: {_count(plan['tasks'], 'task')} in {_count(plan['slots'], 'slot')} "
-        f"of {_count(plan['task_managers'], 'TaskManager')}, "
+        f"{plan['name']}: {counted(plan['tasks'], 'task')} in {counted(plan['slots'], 'slot')} "
+        f"of {counted(plan['task_managers'], 'TaskManager')}, "
         f"state backend {plan['state_backend']}, {_checkpointing(plan['checkpoints'])}, "
         f"restart strategy {plan['restart'].kind.value}"
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _checkpointing(config: CheckpointConfig) -> str:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ...messages import AwaitedTaskManager, HostedTaskManager, HostId, HostSummary, JobId, LaunchId, RegisterHost
+from ...messages.counted import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +272,7 @@ class HostTable:
         return min(fit, key=lambda host: (host.count_of(wanted.job_id), -host.free), default=None)
 
     def _why(self, wanted: AwaitedTaskManager) -> str:
-        slots = f"{wanted.slots} free slot{'s' if wanted.slots > 1 else ''}"
+        slots = counted(wanted.slots, "free slot")
         here = [host for host in self._hosts.values() if host.is_reachable]
         if not here:
             return f"it needs {slots}, and no TaskManager process is here: start one with `understudy taskmanager`"

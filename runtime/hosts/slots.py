@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ...messages import HostList, JobId
+from ...messages.counted import counted
 
 HOLDERS_SHOWN = 3
 
@@ -27,14 +28,14 @@ def too_few(processes: int, slots: int, hosts: HostList, workers: int, slots_of_
     needed, total = processes * slots, sum(offered)
     if not workers or sum(each // slots for each in offered) >= processes:
         return ""
-    what = f"{_count(processes, 'TaskManager')} of {slots}" if slots > 1 else _count(processes, "TaskManager")
+    what = f"{counted(processes, 'TaskManager')} of {slots}" if slots > 1 else counted(processes, "TaskManager")
     if needed > total:
-        why = f"cluster.workers names {_count(workers, 'process', 'processes')}, so more never come"
+        why = f"cluster.workers names {counted(workers, 'process')}, so more never come"
     else:
         why = f"a TaskManager's slots are on one process, and these have {', '.join(map(str, offered))}"
     return (
-        f"needs {_count(needed, 'slot')} ({what}), and the cluster has {total}: {why}. Lower the parallelism; or raise "
-        "taskmanager.slots or name more hosts in cluster.workers, and then `understudy cluster stop` and `start`"
+        f"needs {counted(needed, 'slot')} ({what}), and the cluster has {total}: {why}. Lower the parallelism; or "
+        "raise taskmanager.slots or name more hosts in cluster.workers, and then `understudy cluster stop` and `start`"
     )
 
 
@@ -46,7 +47,7 @@ def why_waiting(job_id: JobId, hosts: HostList, names: Mapping[JobId, str], work
     wanted = [each.slots for each in hosts.awaited if each.job_id == job_id]
     if not wanted:
         return ""
-    what = f"waiting for {_count(sum(wanted), 'slot')}"
+    what = f"waiting for {counted(sum(wanted), 'slot')}"
     if not hosts.hosts:
         return f"{what}: no TaskManager process is registered; start one with `understudy taskmanager`"
     free = sum(host.free_slots for host in hosts.hosts)
@@ -61,11 +62,7 @@ def why_waiting(job_id: JobId, hosts: HostList, names: Mapping[JobId, str], work
         whose = "this job" if holder == job_id else f"job {names.get(holder, '')!r} ({holder})"
         parts.append(f"{whose} holds {count}")
     if len(held) > HOLDERS_SHOWN:
-        parts.append(f"{_count(len(held) - HOLDERS_SHOWN, 'other job')} hold the rest")
+        parts.append(f"{counted(len(held) - HOLDERS_SHOWN, 'other job')} hold the rest")
     or_more = "" if workers else ", or when more TaskManager processes come (`understudy taskmanager`)"
     parts.append(f"it goes on when they are free{or_more}")
     return "; ".join(parts)
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or f'{one}s'}"

@@ -20,6 +20,7 @@ from understudy.messages.counted import counted
         (1, "recovery", "1 recovery"),
         (3, "key", "3 keys"),
         (2, "entry", "2 entries"),
+        (2, "process", "2 processes"),
         (np.int64(5_000_000), "record", "5,000,000 records"),
         (np.int64(1), "record", "1 record"),
     ],

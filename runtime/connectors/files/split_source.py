@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ....actors.operators.source import END, SourceState
 from ....messages import pack_plain
+from ....messages.counted import counted
 from ....messages.shown_url import path_shown
 from ..errors import OffsetMismatch
 from ..index_share import IndexShare
@@ -166,7 +167,7 @@ class SplitSource(PacedSource):
         unit = "byte" if all(split.row_group < 0 for split in self.splits) else "row"
         names = ", ".join(map(path_shown, paths[:_FILES_NAMED]))
         more = f", ... ({len(paths) - _FILES_NAMED:,} more)" if len(paths) > _FILES_NAMED else ""
-        return f"{_counted(len(paths), 'file')}, {_counted(total, unit)}: {names}{more}"
+        return f"{counted(len(paths), 'file')}, {counted(total, unit)}: {names}{more}"
 
     def _next_batch(self) -> pa.RecordBatch | None:
         """The next batch of this subtask's splits that has rows; None after the last."""
@@ -199,7 +200,3 @@ class SplitSource(PacedSource):
                 f"{split.path} ends {rows} rows before the offset of source {self.context.name!r}: put back "
                 "the file as it was when the checkpoint was taken"
             )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
