@@ -148,7 +148,14 @@ class EndlessTimers(ActorError):
 class CallTimedOut(ActorError, TimeoutError):
     """A coroutine of an operator took longer than its `timeout_ms` or `total_timeout_ms`, and was cancelled."""
 
-    def __init__(self, what: str, limit_ms: float, tries: int = 1) -> None:
+    def __init__(self, what: str, limit_ms: float, tries: int = 1, waited_for: str = "") -> None:
+        """`waited_for`: the setting for whose sake this try was not made within `total_timeout_ms`."""
+        if waited_for:
+            super().__init__(
+                f"{what}: {limit_ms:.0f} ms (total_timeout_ms) were over while try {tries} waited for its turn "
+                f"({waited_for}), so it was not made: raise total_timeout_ms, or the other setting"
+            )
+            return
         which = f" in try {tries}" if tries > 1 else ""
         unit = ". Both are in milliseconds" if may_be_seconds(limit_ms) else ""
         super().__init__(

@@ -136,7 +136,12 @@ class AsyncCalls:
 
     def _new_runner(self) -> CallRunner:
         operator = self._operator
-        return self._host.runner(self._begin, f"{type(operator).__name__}.process", operator.context.wake)
+        return self._host.runner(self._begin, self._what, operator.context.wake)
+
+    @property
+    def _what(self) -> str:
+        """The method, for a user."""
+        return f"{type(self._operator).__name__}.process"
 
     # -- what comes in
 
@@ -295,6 +300,9 @@ class AsyncCalls:
     def _submit(self) -> None:
         """Begin as many as may run."""
         ready, runner, settings = self._table.ready, self._runner, self._settings
+        for call in self._failed.take_overdue(ready, self._wall_ms()):
+            self._failed.give_up_overdue(call, self._what, others_ended=self._has_ended_well)
+            self._finish(call)
         count = min(len(ready), settings.max_in_flight - self._running)
         if count <= 0 or not self._is_open or runner is None:
             return
@@ -326,6 +334,10 @@ class AsyncCalls:
             self._failed.give_up(call, error, others_ended=self._has_ended_well)
         else:
             self._has_ended_well = True
+        self._finish(call)
+
+    def _finish(self, call: Call) -> None:
+        """It will not be tried again; what it has emitted leaves when its turn comes."""
         unit = call.retried or call
         self._backend.commit(unit)
         self._timers.finished(call)

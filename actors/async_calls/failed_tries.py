@@ -7,7 +7,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from ...messages import shown
-from ..errors import UserCodeError
+from ..errors import CallTimedOut, UserCodeError
 from ..flow.elements import TimedBatch
 from .call import Call
 from .failed_record import ERRORS, FailedRecord
@@ -43,9 +43,30 @@ class FailedTries:
         return self._later[0][0] if self._later else None
 
     def take_due(self, now_ms: float, ready: deque[Call]) -> None:
-        """Those whose time has come go where calls wait to begin."""
+        """Those whose time has come go where calls wait to begin, before those that were never tried: they may take
+        no longer than `total_timeout_ms`.
+        """
+        due = list[Call]()
         while self._later and self._later[0][0] <= now_ms:
-            ready.append(heappop(self._later)[2])
+            due.append(heappop(self._later)[2])
+        ready.extendleft(reversed(due))
+
+    def take_overdue(self, ready: deque[Call], wall_ms: int) -> list[Call]:
+        """Those that were to be tried again, and whose time was over before their turn came. They wait no more."""
+        total_ms = self._settings.total_timeout_ms
+        if total_ms is None:
+            return []
+        overdue = [each for each in ready if each.began_wall_ms and wall_ms - each.began_wall_ms >= total_ms]
+        for each in overdue:
+            ready.remove(each)
+        return overdue
+
+    def give_up_overdue(self, call: Call, what: str, *, others_ended: bool) -> None:
+        """As `give_up`. `what`: the method, for a user."""
+        settings, rate = self._settings, self._settings.rate_per_second
+        setting = f"max_in_flight={settings.max_in_flight}" if rate is None else f"rate_per_second={rate:g}"
+        error = CallTimedOut(what, settings.total_timeout_ms or 0, call.tries + 1, setting)
+        self.give_up(call, error, others_ended=others_ended)
 
     def is_tried_again(self, call: Call, error: BaseException, now_ms: float, wall_ms: int) -> bool:
         """Whether there will be another try, for which it is ready now; it is due later."""

@@ -61,6 +61,7 @@ from .module_sources import with_sources
 from .paths import looked_at_here, savepoint_at
 from .preload import warm_up_of
 from .resuming import SAVEPOINT, to_be_resumed, warn_of_no_name
+from .shared_storage import check_sinks
 from .stream_queries import StreamQueries
 from .task_manager_process import TaskManagerLaunch
 from .watch import Watch
@@ -285,6 +286,8 @@ class Cluster(JobManagerSide, WebSide, AsContext):
         graph = translation.graph
         directory = graph.checkpoints.directory
         storage = self._open_storage(directory)
+        if not self._is_one_process:
+            check_sinks(translation.sinks)
         storage.check(with_mark=not directory.startswith(f"{self._work_dir}/"))
         if translation.queries:
             self._check_queries(", ".join(repr(each.source_name) for each in translation.queries))

@@ -5,6 +5,8 @@ Each `_make_...` makes one of the JobManager's services from the cluster's setti
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ...actors.context import Ref
 from ...actors.job_manager.job_manager import JobManager
 from ...actors.job_manager.job_manager_settings import JobManagerSettings
@@ -23,12 +25,16 @@ from .cluster_programs import ClusterPrograms
 from .cluster_settings import ClusterSettings
 from .configuration import Configuration
 from .leading import Leading
+from .shared_storage import shared_storage
 
 
 class JobManagerSide:
     """Base of Cluster."""
 
     settings: ClusterSettings
+
+    _is_one_process: ClassVar[bool] = False
+    """Whether TaskManagers are in the JobManager's own process."""
     _lead: Leading
     _programs: ClusterPrograms
     _work_dir: str
@@ -96,7 +102,7 @@ class JobManagerSide:
         )
 
     def _open_storage(self, url: str) -> CheckpointStorage:
-        return CheckpointStorage(url)
+        return CheckpointStorage(url) if self._is_one_process else shared_storage(url)
 
     def _take_output(self, message: LogRecords | PrintedText) -> None:
         """What a TaskManager has logged or printed; called by the JobManager, which cannot wait."""

@@ -38,6 +38,7 @@ from ..clusters.preload import warm_up_of
 from ..clusters.remote_cluster import expect
 from ..clusters.remote_errors import Refused, RemoteError
 from ..clusters.resuming import SAVEPOINT, to_be_resumed, warn_of_no_name
+from ..clusters.shared_storage import check_sinks, shared_storage
 from ..clusters.watch import Watch
 from .hosts_client import HostsClient
 from .programs import Programs, ShippedProgram, files_to_ship
@@ -154,7 +155,8 @@ class StandaloneCluster(HostsClient):
             )
         if resume is not None:
             translation = to_be_resumed(translation, resume, "", is_named=is_named)
-        CheckpointStorage(translation.graph.checkpoints.directory).check()
+        check_sinks(translation.sinks)
+        shared_storage(translation.graph.checkpoints.directory).check()
         translation.check_operators(self.settings.is_on_this_host())
         return translation
 

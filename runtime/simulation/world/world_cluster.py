@@ -46,6 +46,8 @@ DATA_PORT = 7001
 class WorldCluster(Cluster):
     """See the module. `world` is new, and this cluster's own."""
 
+    _is_one_process = True
+
     _slice_s: ClassVar[float | None] = None
     """For so long an awaited answer keeps an event loop waiting; None: until it is there."""
 

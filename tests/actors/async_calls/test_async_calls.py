@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -472,3 +473,53 @@ def test_a_try_for_which_no_time_would_be_left_is_not_waited_for(total_ms: int, 
     stage.clock.go_on(100)
     stage.turn()
     assert stage.hand.records() == ["a"] * is_tried_again
+
+
+def rated(**settings: Any) -> Stage:
+    """A stage that begins no call without a grant."""
+    permits = Permits(lambda _: None, lambda _: None)
+    return Stage(Asking(), permits=permits, retry=Retry(attempts=5), rate_per_second=20, **settings)
+
+
+def grant(stage: Stage, count: int) -> None:
+    stage.calls.granted(replace(GRANT, count=count))
+    stage.turn()
+
+
+def test_a_record_whose_time_is_over_before_its_turn_comes_is_not_tried_in_vain() -> None:
+    """It would be asked, and cancelled after a millisecond. Its turn is another record's."""
+    stage = rated(total_timeout_ms=3_000, on_error="errors")
+    stage.take("a", "b", "c")
+    grant(stage, 1)
+    stage.hand.end("a", error=ConnectionError("away"))
+    stage.turn()
+    stage.clock.go_on(3_000)
+    stage.turn()
+    grant(stage, 1)
+    assert stage.hand.records() == ["b"]
+    (failed,) = dict(stage.out.sides())[ERRORS.name]
+    assert (failed.record, failed.tries) == ("a", 1)
+    assert "3000 ms (total_timeout_ms) were over while try 2 waited for its turn" in failed.error
+    assert "rate_per_second=20" in failed.error
+
+
+def test_one_that_waits_for_its_first_turn_has_all_its_time_before_it() -> None:
+    stage = rated(total_timeout_ms=3_000)
+    stage.take("a")
+    stage.clock.go_on(10_000)
+    grant(stage, 1)
+    assert stage.hand.records() == ["a"]
+
+
+def test_a_record_that_is_tried_again_goes_before_those_that_were_not_tried_yet() -> None:
+    """Where turns are few, its time would be over behind all the others."""
+    stage = rated()
+    stage.take("a", "b", "c", "d")
+    grant(stage, 2)
+    for record in "ab":
+        stage.hand.end(record, error=ConnectionError("away"))
+    stage.turn()
+    stage.clock.go_on(100)
+    stage.turn()
+    grant(stage, 3)
+    assert stage.hand.records() == ["a", "b", "c"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from understudy import FileSink, JobFailed, JobHandle, JobStatus, LocalCluster, fixed_delay, no_restart
+from understudy import FileSink, JobFailed, JobHandle, JobStatus, LocalCluster, UnusableOutput, fixed_delay, no_restart
 from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointAborted
 from understudy.state import UnwritableRoot
@@ -54,6 +54,27 @@ def test_a_folder_of_an_unknown_protocol_is_refused_at_submit_with_what_to_write
         UnwritableRoot, match=r"nosuch://x: .* knows no protocol 'nosuch': write a local path, or a URL"
     ):
         shared_cluster.submit(env)
+
+
+def test_the_memory_of_each_process_is_no_place_for_checkpoints_nor_for_output(
+    shared_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    """Checkpoints completed there, and committed records were lost with the first TaskManager."""
+    env = environment(checkpoint_dir="memory://checkpoints")
+    counting(env, 10, None).collect(name="all")
+    with pytest.raises(UnwritableRoot, match=r"memory://checkpoints: .* no other process finds. Write a folder"):
+        shared_cluster.submit(env)
+    env = environment(checkpoint_dir=str(tmp_path))
+    counting(env, 10, None).sink_to(FileSink("memory://out", "jsonl"), name="out")
+    with pytest.raises(UnusableOutput, match=r"sink 'out' writes to memory://out, .* Write to a folder"):
+        shared_cluster.submit(env)
+
+
+def test_a_job_in_one_process_takes_it() -> None:
+    env = environment(checkpoint_dir="memory://in-one-process")
+    counting(env, 10, None).collect(name="all")
+    with LocalCluster(debug=True) as cluster:
+        assert cluster.submit(env).wait().status is JobStatus.FINISHED
 
 
 @pytest.mark.parametrize("backend", ["memory", "filesystem"])
