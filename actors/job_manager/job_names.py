@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...messages import JobGraph, JobId
+from ...messages import JobGraph, JobId, JobStatus
 
 if TYPE_CHECKING:
     from .managed_job import ManagedJob
@@ -27,10 +27,13 @@ def named_among(graph: JobGraph, jobs: Iterable[tuple[str, JobId]]) -> str:
     return name if is_alone else f"{name} ({graph.job_id[: len(_PREFIX) + _DIGITS]})"
 
 
+_OVER = (JobStatus.CANCELLING, JobStatus.FAILING, *(each for each in JobStatus if each.is_terminal))
+
+
 def namesakes(graph: JobGraph, jobs: Iterable[ManagedJob]) -> tuple[str, ...]:
-    """The other ones of its name that have not ended, each as "id, status"."""
+    """The other ones of its name that have not ended, nor are about to, each as "id, status"."""
     return tuple(
         f"{job.job_id}, {job.status.value}"
         for job in jobs
-        if job.graph.name == graph.name and job.job_id != graph.job_id and not job.status.is_terminal
+        if job.graph.name == graph.name and job.job_id != graph.job_id and job.status not in _OVER
     )

@@ -191,15 +191,15 @@ class StreamHead(LoopHead):
 
 class RoundsHead(LoopHead):
     """Of a loop in rounds: `max_rounds` at most, and as long as records are sent back; with `has_criterion`, as long as
-    records come to the criterion's tail.
+    records come to the criterion's tail. `converges`: when none are, its result is final, and not before.
     """
 
     _round = OperatorListState(int, mode="union", name="round")
     _kept: OperatorListState[Any] = OperatorListState(object, name="kept")
     """(round, packed batch): what was sent back in a round, and has not been sent in the next one."""
 
-    def __init__(self, max_rounds: int | None, *, has_criterion: bool = False) -> None:
-        self.max_rounds, self.has_criterion = max_rounds, has_criterion
+    def __init__(self, max_rounds: int | None, *, has_criterion: bool = False, converges: bool = False) -> None:
+        self.max_rounds, self.has_criterion, self.converges = max_rounds, has_criterion, converges
 
     def open(self) -> None:
         self.number = min(self._round.get(), default=1)
@@ -219,6 +219,8 @@ class RoundsHead(LoopHead):
         self._look_at(over)
         returned = self._returned.pop(over.number, [])
         wanted = over.wanting if self.has_criterion else over.records
+        if wanted and over.number == self.max_rounds:
+            self._warn_of_the_rest(wanted)
         if not wanted or (self.max_rounds is not None and over.number >= self.max_rounds):
             for batch in returned:
                 out.emit_to(RESULT, batch)
@@ -226,6 +228,20 @@ class RoundsHead(LoopHead):
         self.number = over.number + 1
         self._to_send.extend(returned)
         return True
+
+    def _warn_of_the_rest(self, wanted: int) -> None:
+        """Once, though each subtask sees it: an answer that is not final looks like one that is."""
+        if self.context.subtask_index or not (self.converges or self.has_criterion):
+            return
+        what = "came to its criterion" if self.has_criterion else "were changed by the last one"
+        log.warning(
+            "loop %r ends after max_rounds=%d, though %s %s: its result is not final. Raise max_rounds%s",
+            self.context.name,
+            self.max_rounds,
+            counted(wanted, "record"),
+            what,
+            "" if self.has_criterion else ", or leave it out",
+        )
 
     def send_round(self, out: Collector) -> bool:
         if self._to_send:

@@ -107,7 +107,7 @@ class Iterations(Generic[S]):
         name = options.get("name")
         first: Any = self if workset is None else _stream("delta_iterate", workset, "workset to be a stream")
         limit = at_least_or_none("delta_iterate: max_rounds", max_rounds, 1)
-        head: Any = first._in_rounds("delta_iterate", limit, options)
+        head: Any = first._in_rounds("delta_iterate", limit, options, converges=True)
         candidates = _stream("delta_iterate", _called("delta_iterate", step, head))
         keys = tuple(key) if isinstance(key, list | tuple) else (key,)
         better = SolutionSet(function_of(improve, "improve"))
@@ -120,10 +120,10 @@ class Iterations(Generic[S]):
         _close("delta_iterate", head, changed, by_round=True)
         return changed.side_output(SOLUTION)  # type: ignore[no-any-return]
 
-    def _in_rounds(self, method: str, max_rounds: int | None, options: Options) -> S:
+    def _in_rounds(self, method: str, max_rounds: int | None, options: Options, *, converges: bool = False) -> S:
         for edge in self._edges:
             _check_bounded(method, edge, "and the first round ends when all of them have come")
-        return self._then(method.replace("_", "-"), RoundsHead(max_rounds), **options)
+        return self._then(method.replace("_", "-"), RoundsHead(max_rounds, converges=converges), **options)
 
 
 def _check_bounded(method: str, edge: StreamEdge, why: str) -> None:

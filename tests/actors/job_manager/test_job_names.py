@@ -30,4 +30,6 @@ def test_the_log_tells_jobs_of_one_name_apart() -> None:
 
 
 def test_namesakes_are_the_others_of_the_name_that_have_not_ended() -> None:
-    assert namesakes(MINE, [ITSELF, *OTHERS]) == (f"job-b, {JobStatus.RESTARTING.value}",)
+    """One that is being canceled processes nothing more, though `job.cancel().result()` is not its end."""
+    ending = job("job-d", JobStatus.CANCELLING), job("job-e", JobStatus.FAILING)
+    assert namesakes(MINE, [ITSELF, *OTHERS, *ending]) == (f"job-b, {JobStatus.RESTARTING.value}",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict, deque
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -57,6 +58,39 @@ def test_the_last_of_all_rounds_is_the_result_though_records_were_sent_back() ->
             goes_on.append(head.round_over(RoundMark(number, 1), out))
         assert goes_on == [True, False]
         assert dict(out.sides())[RESULT.name] == ["back 2"]
+
+
+@pytest.mark.parametrize(
+    ("head", "over", "said"),
+    [
+        (
+            RoundsHead(2, converges=True),
+            RoundMark(2, 17),
+            ["loop 'loop' ends after max_rounds=2, though 17 records were changed by the last one: its result is not "
+             "final. Raise max_rounds, or leave it out"],
+        ),
+        (
+            RoundsHead(2, has_criterion=True),
+            RoundMark(2, 9, wanting=1),
+            ["loop 'loop' ends after max_rounds=2, though 1 record came to its criterion: its result is not final. "
+             "Raise max_rounds"],
+        ),
+        (RoundsHead(2, converges=True), RoundMark(2, 0), []),
+        (RoundsHead(3, converges=True), RoundMark(2, 17), []),
+        (RoundsHead(2, has_criterion=True), RoundMark(2, 9), []),
+        (RoundsHead(2), RoundMark(2, 17), []),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("subtask", [0, 1])
+def test_a_loop_that_ends_by_its_limit_before_its_result_is_final_says_so_once(
+    head: RoundsHead, over: RoundMark, said: list[str], subtask: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    in_context(head, subtask)
+    head._returned = defaultdict(list)
+    head._to_send = deque()
+    head.begin_rounds()
+    head.round_over(over, Collector())
+    assert [record.getMessage() for record in caplog.records] == (said if subtask == 0 else [])
 
 
 def test_heads_that_were_in_different_rounds_go_on_in_the_earlier_one() -> None:
