@@ -15,6 +15,7 @@ from rich.table import Table
 
 from ...actors.checkpoints.reason_words import in_words
 from ...messages import CheckpointHistory, JobStatus, JobSummary, printable
+from ..clusters.remote_errors import OF_PROGRAMS
 from .connection import connect, connect_to_job, connection_options
 from .output import note, print_json, told
 from .waiting import await_end, await_savepoint, conclude
@@ -56,7 +57,7 @@ def list_jobs(
     elif jobs:
         print_table(_job_table(jobs, width=terminal_width()))
     else:
-        note(_NO_JOB if everything else "no job runs; --all lists those that have ended too")
+        note(_NO_JOB if everything else f"no job runs; --all lists those that have ended too. {OF_PROGRAMS}")
 
 
 @click.command()

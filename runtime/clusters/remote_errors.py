@@ -34,14 +34,20 @@ class NoAnswer(RemoteError):
     """The JobManager did not answer in time."""
 
 
+OF_PROGRAMS = "A cluster that a program of yours has made is found once the program has called cluster.announce()"
+
+
 class NoSuchJob(RemoteError, LookupError):
     """The JobManager knows no such job."""
 
     def __init__(self, wanted: str, jobs: Sequence[JobSummary]) -> None:
-        near = meant(wanted, [job.name for job in jobs]) or "."
+        found = meant(wanted, [job.name for job in jobs])
+        near = found or "."
         if os.sep in wanted:
             near = ", which looks like a path: the job comes first, and a folder behind it."
-        super().__init__(f"no job has the id, a prefix of it, or the name {wanted!r}{near} There are: {_names(jobs)}")
+        elsewhere = "" if found else f". {OF_PROGRAMS}"
+        text = f"no job has the id, a prefix of it, or the name {wanted!r}{near} There are: {_names(jobs)}"
+        super().__init__(f"{text}{elsewhere}")
 
 
 class AmbiguousJob(RemoteError, LookupError):
