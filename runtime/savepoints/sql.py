@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +14,10 @@ from .state_table import StateTable
 
 if TYPE_CHECKING:
     from .reading import SavepointReader
+
+
+_OF_ITS_OWN = re.compile(r'\nDid you mean "pg_\w+"\?')
+"""DuckDB's advice, of tables that nobody has asked for."""
 
 
 def query(savepoint: SavepointReader, sql: str) -> pa.Table:
@@ -26,7 +31,8 @@ def query(savepoint: SavepointReader, sql: str) -> pa.Table:
             return connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
             known = ", ".join(f"{_quoted(table.operator)}.{_quoted(table.name)}" for table in tables.values())
-            raise QueryFailed(f"{savepoint.path}: {error}\ntables: {known}") from error
+            said = _OF_ITS_OWN.sub("", str(error))
+            raise QueryFailed(f"{savepoint.path}: {said}\ntables: {known}") from error
 
 
 def _named(connection: Any, sql: str) -> set[tuple[str, str]]:
