@@ -7,11 +7,13 @@ What files mean, and checksums, are not at home here. Each call blocks; safe fro
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from fsspec import AbstractFileSystem
@@ -19,6 +21,8 @@ from fsspec.asyn import AsyncFileSystem
 
 from .errors import InvalidStorageSetting, RequestFailed
 from .file_locations import is_url
+
+log = logging.getLogger(__name__)
 
 TRIES, TIMEOUT_MS = "UNDERSTUDY_STORAGE_TRIES", "UNDERSTUDY_STORAGE_TIMEOUT_MS"
 PART_BYTES = 16 * 1024 * 1024
@@ -28,6 +32,8 @@ _WITH_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl
 """Stores in which there are no folders to make, and where to make those above a file may make a bucket."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _BYTES_PER_S = 1024 * 1024
+_AWAY_S, _QUIET_S = 2.0, 60.0
+"""How long a request is tried before the log says so, and for how long the log says it of no other one then."""
 _NOTHING_HELPS = (PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError, ValueError, TypeError)
 """The same request gets the same answer; and so for credentials that are missing."""
 
@@ -71,6 +77,7 @@ class StoreRequests:
         self._patience = Patience.of(os.environ)
         self._is_timed = isinstance(fs, AsyncFileSystem) and not fs.asynchronous
         self._is_s3 = hasattr(fs, "call_s3")
+        self._quiet_until_s = -inf
 
     def make_folder(self, path: str) -> None:
         """Where the file system wants one; a bucket is never made."""
@@ -153,7 +160,7 @@ class StoreRequests:
     ) -> Any:
         if self._is_timed and is_timed:
             options["timeout"] = self._patience.limit_s(size_bytes)
-        pauses, tries = self._patience.pauses_s(), 1
+        pauses, tries, began_s = self._patience.pauses_s(), 1, time.monotonic()
         while True:
             try:
                 return request(*args, **options)
@@ -165,8 +172,28 @@ class StoreRequests:
                     if isinstance(error, FileNotFoundError):
                         raise
                     raise RequestFailed(self._url(path), what, tries, error) from error
+                self._warn(what, path, tries, time.monotonic() - began_s, error)
             time.sleep(pause_s)
             tries += 1
+
+    def _warn(self, what: str, path: str, tries: int, waited_s: float, error: Exception) -> None:
+        """Of a store that has been away for a while: checkpoints and restores wait for it, and seem to stand still. Not
+        of a try or two that fail, as any store's do.
+        """
+        now_s = time.monotonic()
+        if waited_s < _AWAY_S or now_s < self._quiet_until_s:
+            return
+        self._quiet_until_s = now_s + _QUIET_S
+        log.warning(
+            "%s: could not %s this object for %.0f s, in %d of %d tries: %s: %s. What needs it waits",
+            self._url(path),
+            what,
+            waited_s,
+            tries,
+            self._patience.tries,
+            type(error).__name__,
+            error,
+        )
 
     def _in_parts(self) -> dict[str, Any]:
         return {"chunksize": PART_BYTES} if self._is_s3 else {}
