@@ -91,6 +91,19 @@ def test_signals_that_are_taken_over_again_are_given_back_all_the_same() -> None
         signal.signal(signal.SIGTERM, before)
 
 
+def test_what_is_ignored_as_by_nohup_stays_ignored_and_ctrl_c_does_not() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            signal.raise_signal(signal.SIGHUP)
+            assert interrupts.signal is None
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_job_that_takes_too_long_to_end_has_the_status_that_it_has_then(monkeypatch: pytest.MonkeyPatch) -> None:
     passed: list[float] = []
     monkeypatch.setattr(waiting, "END_SECONDS", 1.0)
