@@ -11,13 +11,13 @@ from typing import Any, ClassVar, Final
 from ...state.kinds.descriptors import ListState
 from ..flow.elements import END_OF_TIME
 from ..operators.collector import Collector
-from ..operators.keyed_operator import KeyedOperator
 from .joined_columns import How
+from .keys_of_sides import ComparesKeys
 
 _REMOVALS: Final = 16
 
 
-class RecordSides(KeyedOperator):
+class RecordSides(ComparesKeys):
     """Each kept record is a list that begins with the record."""
 
     inputs: ClassVar[int] = 2
@@ -31,9 +31,13 @@ class RecordSides(KeyedOperator):
         """Whether a record of this side is a result of its own if it has no match."""
 
     def process(self, record: Any, out: Collector) -> None:
+        if self._looks_at_keys:
+            self._look_at_key(0)
         self._take(0, record, out)
 
     def process_2(self, record: Any, out: Collector) -> None:
+        if self._looks_at_keys:
+            self._look_at_key(1)
         self._take(1, record, out)
 
     @abstractmethod

@@ -14,8 +14,8 @@ import numpy as np
 from ...state.kinds.descriptors import ListState
 from ..errors import NoEventTime
 from ..operators.collector import Collector
-from ..operators.keyed_operator import KeyedOperator
 from ..operators.timers import KeyedTimer
+from .keys_of_sides import ComparesKeys
 from .late_records import LATE, CountsLateRecords
 
 _MANY: Final = 64
@@ -23,7 +23,7 @@ _MOST_CROWDED_KEYS: Final = 4096
 _TIME: Final[Callable[[Any], int]] = itemgetter(1)
 
 
-class RecordTemporalJoin(KeyedOperator, CountsLateRecords):
+class RecordTemporalJoin(ComparesKeys, CountsLateRecords):
     """See the module."""
 
     inputs: ClassVar[int] = 2
@@ -43,12 +43,16 @@ class RecordTemporalJoin(KeyedOperator, CountsLateRecords):
         """Of keys with many versions: the time of the last, and how many may come before all are looked at again."""
 
     def process(self, record: Any, out: Collector) -> None:
+        if self._looks_at_keys:
+            self._look_at_key(0)
         time_ms = self.timestamp
         if not self._is_late(record, time_ms, LATE[0], out):
             self._waiting.add([record, time_ms])
             self.timers.at_event_time(time_ms)
 
     def process_2(self, record: Any, out: Collector) -> None:
+        if self._looks_at_keys:
+            self._look_at_key(1)
         if self.timestamps is None:
             raise NoEventTime(self.context.name, "the time of a version", self._input_index)
         time_ms = self.timestamp

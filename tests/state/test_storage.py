@@ -178,6 +178,25 @@ def test_a_job_that_is_deleted_keeps_what_is_wanted_and_nothing_else(storage: Ch
     assert storage.list_files() == ["job-2/chk-1/a"]
 
 
+def test_where_a_job_is_deleted_in_part_no_metadata_lead_to_files_that_are_gone(
+    storage: CheckpointStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in ["job-1/chk-1/_metadata", "job-1/chk-2/b", "job-1/shared/f"]:
+        storage.write(path, b"x")
+    remove, allowed = storage._files.remove, ["one"]
+
+    def once(path: str) -> None:
+        if not allowed:
+            raise OSError("the process is about to die")
+        allowed.pop()
+        remove(path)
+
+    monkeypatch.setattr(storage._files, "remove", once)
+    with pytest.raises(OSError, match="about to die"):
+        storage.delete_job(JOB, keep={"job-1/chk-2/b"})
+    assert storage.list_files() == ["job-1/chk-2/b", "job-1/shared/f"]
+
+
 def test_logs_of_inlets_stay_also_where_no_checkpoint_does(storage: CheckpointStorage) -> None:
     for path in ["job-1/inlets/orders/0/1", "job-1/chk-1/.writing-a-1"]:
         storage.write(path, b"x")

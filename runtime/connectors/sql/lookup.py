@@ -8,6 +8,7 @@ old as that. A record that was not in a checkpoint is looked up again after a re
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +24,7 @@ from ....actors.operators.operator import Operator, Takes
 from ....actors.operators.patience import RETRY_MS
 from ....actors.setting_limits import whole_setting
 from ....messages import MissingColumn, make_rows
+from ....messages.shown import shown
 from ...system.shared_outcome import outcome_of
 from .database import Database, driver_of
 from .relation import Key, Relation
@@ -30,6 +32,8 @@ from .texts import batch_of_csv
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+
+log = logging.getLogger(__name__)
 
 Rows = list[tuple[Any, ...]]
 _MOST_KEYS = 500
@@ -136,6 +140,7 @@ class SqlLookupJoin(Operator):
         settings, clock = self._settings, self.context.clock
         self._cache = LookupCache(clock, settings.cache_rows, settings.cache_ms, settings.miss_ms)
         self._asked: dict[Key, asyncio.Future[Rows]] = {}
+        self._has_named_a_key = False
         self._threads = ThreadPoolExecutor(settings.connections, f"{self.context.name}-lookup")
         self._idle: queue.SimpleQueue[Connection] = queue.SimpleQueue()
 
@@ -231,7 +236,25 @@ class SqlLookupJoin(Operator):
         for row in database.patiently(read, f"look up rows of {self._relation.name}"):
             key = tuple(row[place] for place in key_places)
             by_key.setdefault(key, []).append(tuple(row[place] for place in places))
+        if not self._has_named_a_key:
+            self._name_a_key_of_no_record(by_key, keys)
         return by_key
+
+    def _name_a_key_of_no_record(self, found: Iterable[Key], asked: Sequence[Key]) -> None:
+        """The database takes some keys for equal that are not: its rows are found by no record. Once."""
+        wanted = set(asked)
+        other = next((key for key in found if key not in wanted), None)
+        if other is None:
+            return
+        self._has_named_a_key = True
+        log.warning(
+            "operator %r: for keys of records such as %s the database has found rows of the key %s, which is another "
+            "key here, so these records meet no row. Give records the keys that the table has, of the same type and "
+            "spelling, as with .map(...) before lookup_join",
+            self.context.name,
+            shown(next((key for key in asked if key not in set(found)), asked[0])),
+            shown(other),
+        )
 
     def _take_idle(self) -> Connection | None:
         """Never waits: whoever has a connection gives none back when it fails."""

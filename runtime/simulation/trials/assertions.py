@@ -49,6 +49,7 @@ from .inputs import Inputs, inputs_of
 from .job_trial import JobTrial, Unfit
 from .rounding import ROUNDING, differ_by_rounding
 from .tried import Tried
+from .unordered_calls import unordered_calls
 
 __all__ = ["Survived", "TrialOptions", "assert_at_least_once", "assert_exactly_once"]
 
@@ -216,6 +217,7 @@ class _Assertion:
         )
         env = environment_of(name, job, _name_of(job))
         self._trial = JobTrial(env, with_sides=expected is None and sink is None, **cast(Any, given))
+        self._unordered = unordered_calls(env.graph.nodes)
         records = cast("Records | None", expected(inputs_of(env)) if callable(expected) else expected)
         check_expected(records, self._trial.reference.output)
         self._wanted = _wanted(self._trial.reference.output, records, cast("str | None", sink))
@@ -294,7 +296,7 @@ class _Assertion:
         kept = [*self._trial.keeping, *self._trial.left_out]
         shrunk, runs = shrink(failed, self._try, self._trial.seeds_in_other_orders())
         causes = self._causes_of(shrunk) or self._causes_of(failed)
-        return failure_report(self._call, diagnosis, shrunk, runs, kept, causes)
+        return failure_report(self._call, diagnosis, shrunk, runs, kept, causes, self._unordered)
 
     def _causes_of(self, failed: Tried, *, with_timers: bool = True) -> tuple[str, ...]:
         """`with_timers`: whether batches may end elsewhere than in the run that it is compared with."""

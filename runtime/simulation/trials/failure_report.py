@@ -47,9 +47,10 @@ def failure_report(
     runs: int,
     kept: Sequence[str] = (),
     causes: Sequence[str] = (),
+    unordered: Sequence[str] = (),
 ) -> str:
     """Of a history that fails whenever it is run. `runs`: how many more it took to shrink it. `kept`: what was not
-    rescaled, and why. `causes`: likely ones.
+    rescaled, and why. `causes`: likely ones. `unordered`: operators whose coroutines' results leave as they come.
     """
     failed = diagnosis.failed
     parts = [
@@ -59,7 +60,7 @@ def failure_report(
         f"Found in the history of seed {failed.seed}. To run it again:",
         *_indented(_reproducers(call, failed.seed)),
         "",
-        *_cause(diagnosis, shrunk, causes),
+        *_cause(diagnosis, shrunk, causes, unordered),
         "",
         *_shrunk(call, failed, shrunk, runs),
         *_rescaled(shrunk, kept),
@@ -141,7 +142,7 @@ def likely(causes: Sequence[str]) -> list[str]:
     return [f"Likely cause: {cause}." for cause in causes]
 
 
-def _cause(diagnosis: Diagnosis, shrunk: Tried, causes: Sequence[str]) -> list[str]:
+def _cause(diagnosis: Diagnosis, shrunk: Tried, causes: Sequence[str], unordered: Sequence[str]) -> list[str]:
     """What the runs say about it, in one paragraph."""
     told = ["The same seed was run again, with the same outcome."]
     if shrunk.ahead:
@@ -153,6 +154,7 @@ def _cause(diagnosis: Diagnosis, shrunk: Tried, causes: Sequence[str]) -> list[s
             "order in which records of several inputs or subtasks arrive, or on when they do (self.context.clock). No",
             "failure is needed for it. Make the result the same in every order (go by a time in the record, use an",
             "operation that commutes), or compare only the sinks that have such a result (sink=...).",
+            *_unordered(unordered),
         ]
     if diagnosis.needs_faults and not (shrunk.faults or shrunk.actions):
         told.append(
@@ -163,6 +165,15 @@ def _cause(diagnosis: Diagnosis, shrunk: Tried, causes: Sequence[str]) -> list[s
     else:
         told.append("Without faults and savepoints it goes wrong too, so none of them matters.")
     return [*told, *likely(causes)]
+
+
+def _unordered(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    return [
+        f"Results of the coroutines of {', '.join(map(repr, names))} leave as they come, in another order than their",
+        "records came in. If what follows depends on that order, write .async_settings(ordered=True) behind it.",
+    ]
 
 
 def _shrunk(call: Call, failed: Tried, shrunk: Tried, runs: int) -> list[str]:

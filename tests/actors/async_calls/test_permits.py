@@ -57,6 +57,18 @@ def test_a_second_of_single_calls_takes_few_requests() -> None:
     assert len(stage.requests) <= 22
 
 
+def test_another_jobmanager_is_asked_for_what_the_one_before_has_not_granted() -> None:
+    stage = Stage()
+    stage.permits.say_again()
+    assert stage.requests == [], "nothing was asked for"
+    stage.permits.take(3)
+    stage.permits.say_again()
+    assert stage.requests == [3, 3]
+    stage.grant(3)
+    stage.permits.say_again()
+    assert stage.requests == [3, 3]
+
+
 def test_what_is_given_back_may_be_taken_again() -> None:
     stage = Stage()
     stage.permits.take(4)

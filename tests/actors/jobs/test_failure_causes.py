@@ -68,6 +68,33 @@ def test_a_job_whose_last_checkpoint_cannot_be_read_ends_at_once_and_promises_no
     assert ended.failure.error_type == "NoRestorableCheckpoint"
 
 
+def test_no_region_is_deployed_once_another_one_has_found_that_no_checkpoint_is_left() -> None:
+    """Both wait for one TaskManager when it is heard that the checkpoint cannot be read."""
+    stage = Stage(graph(attempts=9, pipelines=2))
+    deployments = stage.running()
+    stage.checkpoint(deployments)
+    for each in deployments:
+        stage.report(each, ExecutionState.FAILED, FAILURE)
+    deployments = []
+    for region in stage.master.graph.regions():
+        stage.tell(RestartDue(region))
+        deployments += [m.deployment for m in stage.said(SubmitTask)]
+    assert len(deployments) == 8
+    lost = [each for each in deployments if each.subtask_index == 0]
+    stage.tell(TaskManagerLost("tm-0-0", "killed", process_ended=True))
+    for each in deployments:
+        if each not in lost:
+            stage.report(each, ExecutionState.CANCELED)
+    for region in stage.master.graph.regions():
+        stage.tell(RestartDue(region))
+        assert stage.said(SubmitTask) == []
+    stage.report(lost[0], ExecutionState.FAILED, UNREADABLE)
+    assert stage.register(0, life=1) == []
+    (ended,) = stage.of(JobEnded)
+    assert ended.failure is not None
+    assert ended.failure.error_type == "NoRestorableCheckpoint"
+
+
 def test_two_regions_that_cannot_read_one_checkpoint_condemn_only_that() -> None:
     stage = Stage(graph(attempts=9, pipelines=2))
     deployments = stage.running()

@@ -117,6 +117,16 @@ class TestRestart:
         moved = {TaskManagerId("tm-1"): TaskManagerId("tm-1b")}
         assert after == {s: SlotId(moved.get(tm, tm), index) for s, (tm, index) in before.items()}
 
+    def test_what_cannot_be_placed_as_a_whole_leaves_those_that_were_placed_before_where_they_are(self) -> None:
+        pool = cluster(2)
+        narrow = graph(source("a", 2))
+        before = pool.place(narrow, [VertexId("a")])
+        wide = graph(source("a", 2), vertex("b", 3), edges=[edge("a", "b")])
+        with pytest.raises(NoResourceAvailable):
+            pool.place(wide, vertices_of(wide))
+        assert {subtask: pool.slot_of(subtask) for subtask in before} == before
+        assert [pool.slot_of(key("b", index)) for index in range(3)] == [None] * 3
+
     def test_placing_again_changes_nothing(self) -> None:
         pool = cluster(3)
         assert pool.place(self.JOB, vertices_of(self.JOB)) == pool.place(self.JOB, vertices_of(self.JOB))

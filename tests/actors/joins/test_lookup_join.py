@@ -54,6 +54,18 @@ def test_a_row_finds_what_is_there_now_also_after_a_restore() -> None:
             ]
 
 
+def test_a_row_that_came_between_two_checkpoints_is_in_the_second_and_without_one_the_table_is_too() -> None:
+    with OperatorHarness(LookupJoin(["code"], ["id"], "inner", "_table"), schemas=[STREAM, TABLE]) as harness:
+        harness.process(table(("a", "Ann", 10)), 1)
+        harness.snapshot()
+        harness.process(table(("a", "Anna", 11), ("b", "Bob", 20)), 1)
+        snapshots = [harness.snapshot(), harness.snapshot()]
+    for snapshot in snapshots:
+        with harness.restored(snapshot) as after:
+            after.process(stream(("a", 1), ("b", 2)))
+            assert rows(after) == [("a", 1, "a", "Anna", 11), ("b", 2, "b", "Bob", 20)]
+
+
 def test_an_inner_join_with_a_fixed_table() -> None:
     fixed = table(("a", "Ann", 10), ("b", "Bob", 20))
     with OperatorHarness(FixedLookupJoin(["code"], ["id"], "inner", "_table", fixed), schemas=[STREAM]) as harness:

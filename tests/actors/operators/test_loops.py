@@ -12,6 +12,7 @@ import pytest
 from understudy.actors.flow.elements import END_OF_TIME, RoundMark, Watermark
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.loops import RESULT, LoopHead, RoundsHead, StreamHead
+from understudy.state.columns.batch_codec import pack_batch
 from understudy.testing import OperatorHarness
 
 H = TypeVar("H", bound=LoopHead)
@@ -149,3 +150,15 @@ def test_what_a_head_has_still_to_send_of_its_round_is_in_a_snapshot() -> None:
     assert (after.number, list(after._to_send)) == (2, [[1, 2]])
     for each in (head, restored):
         each.close()
+
+
+def test_what_was_on_its_way_back_goes_back_once_and_is_not_in_the_next_snapshot() -> None:
+    """Its task adds to that what is on its way then."""
+    with OperatorHarness(StreamHead()) as harness:
+        harness.operator._in_loop.update([pack_batch(["back"])])
+        snapshot = harness.snapshot()
+    with harness.restored(snapshot) as again:
+        assert again.operator.take_in_loop() == [["back"]]
+        later = again.snapshot()
+    with again.restored(later) as last:
+        assert last.operator.take_in_loop() == []

@@ -100,6 +100,26 @@ def test_timers_that_two_parts_have_set_stay_until_neither_wants_them() -> None:
     assert stage.holds() == (0, 0)
 
 
+def test_a_window_is_forgotten_at_its_end_though_its_trigger_has_taken_back_its_own_timer_for_then() -> None:
+    class Early(Trigger):
+        """By the clock, and then no more."""
+
+        def on_record(self, record: Any, timestamp_ms: Any, window: Any, context: Any) -> TriggerResult:
+            context.at_event_time(window.max_timestamp)
+            context.at_processing_time(5)
+            return TriggerResult.CONTINUE
+
+        def on_processing_time(self, time_ms: int, window: Any, context: Any) -> TriggerResult:
+            context.delete_event_time(window.max_timestamp)
+            return TriggerResult.FIRE
+
+    stage = counting(tumbling(10), Early())
+    put(stage, 1, 2)
+    assert stage.clock(5) == [2]
+    assert stage.advance(9) == []
+    assert stage.holds() == (0, 0)
+
+
 def test_combinations_may_be_combined() -> None:
     trigger = purging(any_of(all_of(count(2), continuous_event_time(5)), event_time()))
     stage = counting(tumbling(20), trigger)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.messages import SampledFrame
-from understudy.runtime.cli.figures import short
+from understudy.messages import JobId, JobMetrics, JobStatus, SampledFrame, VertexId, VertexMetrics
+from understudy.runtime.cli.figures import COLUMNS, short, table_of
 from understudy.runtime.cli.metrics import folded
 from understudy.runtime.cli.top import in_words
 
@@ -35,6 +35,34 @@ def test_metrics_shows_where_the_time_goes(shared: Shell, running: Running) -> N
 
     found = shared("metrics", running.job_id, "--json").json
     assert found["vertices"][0]["subtasks"][0]["values"]["numRecordsOut"] > 0
+
+
+def test_each_figure_of_a_vertex_stands_under_its_name() -> None:
+    values = {
+        "busyTimeMsPerSecond": 700.0,
+        "backPressuredTimeMsPerSecond": 200.0,
+        "idleTimeMsPerSecond": 100.0,
+        "numRecordsInPerSecond": 12_345.0,
+        "numRecordsOutPerSecond": 30.0,
+        "numBytesInPerSecond": 4_600_000.0,
+        "watermarkLag": 1_500.0,
+        "numLateRecordsDropped": 3.0,
+    }
+    vertex = VertexMetrics(VertexId("v"), "counting", 2, (), values, (), {})
+    table = table_of(JobMetrics(JobId("j"), "job", JobStatus.RUNNING, 0, {}, (vertex,)), with_subtasks=False)
+    found = {name: str(next(iter(column.cells))) for name, column in zip(COLUMNS, table.columns, strict=True)}
+    assert found == {
+        "vertex": "counting",
+        "subtask": "2",
+        "busy": "70 %",
+        "held back": "20 %",
+        "idle": "10 %",
+        "records in/s": "12.3k",
+        "out/s": "30",
+        "bytes in/s": "4.6M",
+        "lag": "1.5 s",
+        "late": "3",
+    }
 
 
 @pytest.mark.every_run

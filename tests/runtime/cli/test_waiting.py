@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from understudy.messages import CheckpointHistory, CheckpointId, CheckpointStatistics, JobId
+from understudy.messages import CheckpointHistory, CheckpointId, CheckpointStatistics, JobId, JobStatus
+from understudy.runtime.cli import waiting
 from understudy.runtime.cli.interrupts import Interrupts
 from understudy.runtime.cli.waiting import _how_far, await_reply
 from understudy.runtime.clusters.job_future import JobFuture
@@ -88,6 +90,32 @@ def test_signals_that_are_taken_over_again_are_given_back_all_the_same() -> None
         assert signal.getsignal(signal.SIGTERM) is own
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_what_is_ignored_as_by_nohup_stays_ignored_and_ctrl_c_does_not() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGHUP)
+            assert interrupts.signal is None
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_job_that_takes_too_long_to_end_has_the_status_that_it_has_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed: list[float] = []
+    monkeypatch.setattr(waiting, "END_SECONDS", 1.0)
+    monkeypatch.setattr(
+        waiting, "time", SimpleNamespace(monotonic=lambda: sum(passed), sleep=lambda _: passed.append(0.4))
+    )
+    asked = iter([JobStatus.RUNNING] * 8)
+    cluster: Any = SimpleNamespace(details=lambda _: SimpleNamespace(status=next(asked), failures=()))
+    assert waiting.await_end(cluster, JobId("job"), None, otherwise="finished") == ("running", "")
+    assert len(passed) == 3
 
 
 def under_way(number: int, kind: str) -> CheckpointStatistics:

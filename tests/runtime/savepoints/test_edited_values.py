@@ -161,6 +161,40 @@ def test_entries_of_a_map_keep_their_times_when_others_come_and_go(
     assert found == {name: was[as_old] for name, as_old in left.items()}
 
 
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (lambda items: [item + 10 for item in items], [0, 1]),
+        (lambda items: [*items, 3], [1, 1, 1]),
+        (lambda items: items[:1], [1]),
+    ],
+    ids=["as many", "more", "fewer"],
+)
+def test_items_of_a_list_keep_their_times_as_long_as_there_are_as_many(
+    change: Callable[[list[int]], list[int]], left: list[int], tmp_path: Path
+) -> None:
+    """Of others nobody knows which they were: they are as old as the newest."""
+    numbers = ListState(int, name="numbers", ttl=Ttl(minutes=1))
+
+    def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
+        backend = HeapBackend(subtask.groups.first, subtask.groups.last, MAX_PARALLELISM)
+        backend.clock = Ticking()
+        backend.current_key = "JFK"
+        state = backend.state(numbers)
+        state.add(1)
+        state.add(2)
+        snapshot.add(OperatorId("parts"), backend.snapshot(CheckpointId(1)))
+
+    opened = Savepoint.open(savepoint(tmp_path, {"parts": fill}, parallelism=1))
+    (row,) = opened.operator("parts").state("numbers").rows()
+    was = row["updated_ms"]
+    assert was[0] < was[1]
+    edit = opened.edit()
+    edit.operator("parts").state("numbers").update(lambda key, items: change(items))
+    (row,) = Savepoint.open(edit.write()).operator("parts").state("numbers").rows()
+    assert row["updated_ms"] == [was[index] for index in left]
+
+
 def test_a_map_that_is_put_as_pairs_has_a_time_for_each_entry(tmp_path: Path) -> None:
     new = Savepoint.new()
     new.add("parts", Parts).state("seen").put({"JFK": [("a", 1), ("b", 2), ("a", 3)]})

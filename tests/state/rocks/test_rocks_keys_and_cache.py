@@ -156,6 +156,7 @@ BACK = ("write back", 0, 0)
 GONE_AND_THE_SAME_AGAIN = [("append", 0, 1), BACK, ("delete", 0, 0), BACK, ("append", 0, 1), BACK]
 OTHERS = [("get", key, 0) for key in range(1, 8)]
 CHANGED_IN_PLACE_AND_DROPPED = [("append", 0, 1), *OTHERS, ("append", 0, 2), *OTHERS]
+DELETED_UNREAD_BESIDE_A_LIST = [("set", 0, 1), *OTHERS, ("append", 8, 1), BACK, ("delete", 0, 0), BACK]
 
 
 @pytest.mark.usefixtures("_tiny")
@@ -163,6 +164,7 @@ CHANGED_IN_PLACE_AND_DROPPED = [("append", 0, 1), *OTHERS, ("append", 0, 2), *OT
 @given(script=OPERATIONS)
 @example(script=GONE_AND_THE_SAME_AGAIN)
 @example(script=CHANGED_IN_PLACE_AND_DROPPED)
+@example(script=DELETED_UNREAD_BESIDE_A_LIST)
 def test_a_cache_of_three_entries_is_a_dict(script: list[tuple[str, int, int]]) -> None:
     store, codec, model = _Store(), RowCodec(None, None), dict[int, Any]()
     rows = _cached(store)

@@ -230,6 +230,21 @@ def test_an_attempt_that_goes_back_takes_back_what_later_checkpoints_had_committ
     assert sorted(read_collected(place.url)) == ["a", "a", "b", "b", "c"], "the other job's are its own affair"
 
 
+def test_what_a_restored_attempt_has_committed_is_taken_back_when_the_job_goes_back_once_more(place: Place) -> None:
+    """In S3 the name of an upload is chosen before its checkpoint is known."""
+    first = start(place.url)
+    first.take("a")
+    snapshot = first.checkpoint(5)
+    first.complete(5)
+    second = start(place.url, snapshot, attempt=1)
+    second.take("b")
+    second.checkpoint(6)
+    second.complete(6)
+    assert read_collected(place.url) == ["a", "b"]
+    start(place.url, snapshot, attempt=2)
+    assert read_collected(place.url) == ["a"]
+
+
 def test_a_zombie_that_is_slow_to_start_takes_nothing_back_of_its_successor(place: Place) -> None:
     first = start(place.url)
     first.take("a")
@@ -266,6 +281,8 @@ def test_a_rescale_commits_all_and_leaves_nothing_behind(place: Place, before: i
     snapshots = [running.checkpoint(1) for running in old]
     for running in old:
         running.take("lost")
+        running.checkpoint(2)
+        running.take("of a transaction that no snapshot knows")
     # The last one first: no subtask may remove what another one has yet to commit.
     shares = list(enumerate(rescaled(snapshots, after)))
     for index, share in reversed(shares):

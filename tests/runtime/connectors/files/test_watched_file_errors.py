@@ -240,6 +240,20 @@ def test_looks_that_fail_for_a_minute_fail_the_source(tmp_path: Path, failing: A
         attempt.polls()
 
 
+def test_looks_that_fail_for_a_minute_in_all_with_one_that_succeeds_in_between_do_not(
+    tmp_path: Path, failing: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempt = Attempt(tmp_path)
+    failing(OSError("the network is away"))
+    assert attempt.look() == []
+    failing(None)
+    assert attempt.look() == attempt.look() == []
+    assert len(caplog.records) == 2, "that it fails, and that it does no more"
+    attempt.clock.ms += RETRY_MS
+    failing(OSError("the network is away"))
+    assert attempt.look() == []
+
+
 def test_a_look_that_is_forbidden_fails_at_once(tmp_path: Path, failing: Any) -> None:
     attempt = Attempt(tmp_path)
     failing(PermissionError("not yours"))

@@ -81,6 +81,24 @@ def test_each_record_meets_all_rows_with_its_key(url: str) -> None:
     assert found[2:] == [{**orders[1], "origin": None}, {**orders[2], "origin": None}]
 
 
+def test_a_row_that_the_database_finds_under_a_key_that_no_record_has_is_named(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As that of the number 1 for the text "1"."""
+    table = SqlTable(url, "products", columns=["shop", "origin"])
+    assert joined([{"shop": "1"}, {"shop": "7"}] * 3, table, on="shop", how="inner") == []
+    (said,) = [each.getMessage() for each in caplog.records if "another key" in each.getMessage()]
+    assert "such as ('1',) the database has found rows of the key (1,)" in said
+    assert ".map(...) before lookup_join" in said
+
+
+def test_keys_that_are_equal_are_found_and_nothing_is_said(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    table = SqlTable(url, "products", columns=["shop", "origin"])
+    found = joined([{"shop": 2}, {"shop": 7}, {"shop": None}], table, on="shop", how="inner")
+    assert [each["origin"] for each in found] == ["Nuwara"]
+    assert "another key" not in caplog.text
+
+
 def test_other_names_a_query_and_only_what_matches(url: str) -> None:
     table = SqlTable(url, query="SELECT product, max(origin) AS origin FROM products GROUP BY product")
     orders = [{"what": "milk", "origin": "here"}, {"what": "salt", "origin": "here"}]

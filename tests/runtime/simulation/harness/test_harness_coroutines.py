@@ -244,9 +244,10 @@ def test_an_upgrade_from_plain_to_async_takes_the_state_and_back_without_records
         assert back.output() == [("a", 7)]
 
 
-def test_a_plain_operator_does_not_lose_records_that_were_in_flight() -> None:
-    with OperatorHarness(Total, key_by=0) as harness:
+@pytest.mark.parametrize("backend", ["memory", "rocksdb"])
+def test_a_plain_operator_does_not_lose_records_that_were_in_flight(backend: Any) -> None:
+    with OperatorHarness(Total, key_by=0, state_backend=backend) as harness:
         harness.process([("a", 1), ("a", 1), ("b", 1)])
         snapshot = harness.snapshot()
     with pytest.raises(HarnessMisused, match="holds 3 records that coroutines of 'plain-total-1' had in flight"):
-        OperatorHarness(PlainTotal, key_by=0, restore_from=snapshot)
+        OperatorHarness(PlainTotal, key_by=0, state_backend=backend, restore_from=snapshot)

@@ -29,7 +29,7 @@ from understudy import (
     count_window,
 )
 from understudy.actors.windows.window import Window
-from understudy.testing import FreezeProcess, KillProcess, Rescale, TransactionalLog, assert_exactly_once
+from understudy.testing import FakeService, FreezeProcess, KillProcess, Rescale, TransactionalLog, assert_exactly_once
 
 
 def _env() -> StreamEnvironment:
@@ -61,6 +61,38 @@ def test_an_order_race_is_called_one_and_not_a_freeze() -> None:
     assert told.startswith("exactly-once: sink 'out' ")
     assert "0 recoveries: order. " in told
     assert "No\nfailure is needed for it. Make the result the same in every order" in told
+    assert "coroutines" not in told
+
+
+class Waiting(Operator):
+    """Its answers take time."""
+
+    async def process(self, record: int, out: Any) -> None:
+        await SLOW.call(record)
+        out.collect(record)
+
+
+SLOW = FakeService(lambda record: record, name="slow", delay_ms=(5, 300))
+
+
+def _overtaking() -> StreamEnvironment:
+    env = _env()
+    asked = (
+        env.from_collection(range(8), records_per_second=20, parallelism=1)
+        .process(Waiting, name="ask")
+        .async_settings(ordered=False)
+    )
+    asked.key_by(lambda number: 0).process(Latest).collect(name="out")
+    return env
+
+
+def test_coroutines_whose_results_overtake_each_other_are_named_where_only_the_order_matters() -> None:
+    with pytest.raises(AssertionError) as caught:
+        assert_exactly_once(_overtaking, faults=[], histories=2)
+    told = " ".join(str(caught.value).split())
+    assert "0 recoveries: order. " in told
+    assert "coroutines of 'ask' leave as they come" in told
+    assert "write .async_settings(ordered=True) behind it" in told
 
 
 class Unsteady(Operator):
