@@ -6,12 +6,9 @@ Where columns or collections tell it, a program is refused when it is built. Key
 from __future__ import annotations
 
 import logging
-from datetime import date, datetime
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any, Final
-from uuid import UUID
 
+from ...state.keys.key_kinds import kind_of_key
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.said_once import SaidOnce
 
@@ -19,16 +16,6 @@ log = logging.getLogger(__name__)
 
 MOST_LOOKED_AT: Final = 100
 """Of each input."""
-
-_KINDS: Final = {
-    **dict.fromkeys((int, float, bool, Decimal, Fraction), "numbers"),
-    str: "texts",
-    bytes: "bytes",
-    UUID: "UUIDs",
-    date: "dates",
-    datetime: "datetimes",
-}
-"""Values of two of them are never equal. Of other types nothing is said."""
 
 _SAID: Final = SaidOnce()
 
@@ -46,7 +33,7 @@ class KeysOfSides:
         if not self._left_to_see[side]:
             return False
         self._left_to_see[side] -= 1
-        self._kinds[side].setdefault(_kind_of(key), key)
+        self._kinds[side].setdefault(kind_of_key(key), key)
         return not any(self._left_to_see)
 
     @property
@@ -89,11 +76,3 @@ class ComparesKeys(KeyedOperator):
 
 def _shown(kinds: dict[str, Any]) -> str:
     return " or ".join(f"{kind}, as {key!r:.60}" for kind, key in kinds.items())
-
-
-def _kind_of(key: Any) -> str:
-    """In words; empty: nothing is known of it."""
-    if type(key) is tuple:
-        kinds = [_kind_of(each) for each in key]
-        return f"tuples of {', '.join(kinds)}" if all(kinds) else ""
-    return _KINDS.get(type(key), "")

@@ -234,9 +234,9 @@ def test_a_list_without_items_is_given_new_ones(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("held", "named", "kinds"),
     [
-        ([1, 2], "1", "'1', which is a text, and all keys that operator 'counts' holds are a number, as "),
-        (["JFK"], b"JFK", "b'JFK', which is bytes, and all keys that operator 'counts' holds are a text, as 'JFK'"),
-        ([("a", 1)], ("a", "1"), r"which is a tuple of a text, a text, .* are a tuple of a text, a number"),
+        ([1, 2], "1", "the key '1', and all keys that operator 'counts' holds are numbers, as "),
+        (["JFK"], b"JFK", "the key b'JFK', and all keys that operator 'counts' holds are texts, as 'JFK'"),
+        ([("a", 1)], ("a", "1"), r"the key \('a', '1'\), .* are tuples of texts, numbers, as \('a', 1\)"),
     ],
 )
 @pytest.mark.parametrize("how", ["put", "remove"])
