@@ -342,7 +342,28 @@ class DurableFiles:
             return []
         return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
 
-    def find(self, folder: str) -> list[str]:
-        """The paths of all files below a folder; none for a missing one."""
+    def find(self, folder: str, *, is_whole: bool = False) -> list[str]:
+        """The paths of all files below a folder; none for a missing one. `is_whole`: raises OSError where a local
+        folder below it cannot be listed, as one that this user may not read; else what is in that is left out.
+        """
         self.fs.invalidate_cache()
+        if is_whole and self._is_local:
+            return sorted(self._below(folder))
         return list(self.fs.find(folder)) if self._requests is None else self._requests.find(folder)
+
+    def _below(self, folder: str) -> Iterator[str]:
+        try:
+            found = self.fs.ls(folder, detail=True)
+        except (FileNotFoundError, NotADirectoryError):  # also one that was removed just now
+            return
+        except PermissionError as error:
+            raise PermissionError(
+                error.errno,
+                f"{error.strerror}: cannot look into {folder}: user {os.geteuid()} of this host may not: let that user "
+                "read what is there",
+            ) from error
+        for each in found:
+            if each["type"] == "directory":
+                yield from self._below(each["name"])
+            else:
+                yield each["name"]

@@ -413,3 +413,26 @@ def test_a_folder_that_may_not_be_written_is_no_matter_of_credentials(url: str) 
         "change its permissions"
     )
     assert "credentials" in why_unusable("s3://bucket/checkpoints", PermissionError("Access Denied"))
+
+
+def test_a_folder_that_this_user_may_not_look_into_is_not_taken_for_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a job that goes on from its newest checkpoint would go on from an older one. The root may hold more."""
+    storage, scandir = CheckpointStorage(str(tmp_path)), os.scandir
+    for path in ("job-1/chk-1/_metadata", "job-1/chk-2/_metadata"):
+        storage.write_sealed(path, b"x")
+    barred = tmp_path / "job-1" / "chk-2"
+
+    def scan(path: str) -> Any:
+        if Path(path) == barred:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    with pytest.raises(PermissionError, match=rf"cannot look into {barred}: user \d+ of this host may not: let that"):
+        storage.list_files("job-1")
+    assert storage.list_files() == ["job-1/chk-1/_metadata"]
+    monkeypatch.undo()
+    assert storage.list_files("job-1") == storage.list_files() == ["job-1/chk-1/_metadata", "job-1/chk-2/_metadata"]
+    assert storage.list_files("job-2") == []
