@@ -33,6 +33,8 @@ from .store_requests import StoreRequests
 
 _NOT_OURS = frozenset({errno.EACCES, errno.EPERM, errno.EINVAL, errno.EROFS})
 """Syncing a folder fails so if it may only be passed through, or is of a file system that never changes."""
+_CANNOT_SAY = frozenset({errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN})
+"""Whether a file is there nobody can say: this user may not look, or the disk or its server does not answer."""
 
 
 @runtime_checkable
@@ -261,8 +263,16 @@ class DurableFiles:
         return bool(self.fs.exists(path) if self._requests is None else self._requests.kind(path))
 
     def is_file(self, path: str) -> bool:
-        """Whether there is a file now."""
-        return bool(self.fs.isfile(path)) if self._requests is None else self._requests.kind(path) == "file"
+        """Whether there is a file now. Raises OSError where a local folder cannot be looked into."""
+        if self._requests is not None:
+            return self._requests.kind(path) == "file"
+        if self._is_local and os.path.isabs(path):
+            try:
+                os.stat(path)
+            except OSError as error:
+                if error.errno in _CANNOT_SAY:
+                    raise
+        return bool(self.fs.isfile(path))
 
     def sync_folder(self, path: str) -> None:
         """See that all names in a folder last."""

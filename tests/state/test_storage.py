@@ -436,3 +436,22 @@ def test_a_folder_that_this_user_may_not_look_into_is_not_taken_for_an_empty_one
     monkeypatch.undo()
     assert storage.list_files("job-1") == storage.list_files() == ["job-1/chk-1/_metadata", "job-1/chk-2/_metadata"]
     assert storage.list_files("job-2") == []
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ESTALE])
+def test_a_file_that_nobody_can_look_at_is_not_taken_for_missing(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the checkpoint that a failed job leaves: it would be reported as deleted or moved."""
+    storage, look = CheckpointStorage(str(tmp_path)), os.stat
+
+    def barred(path: Any, **options: Any) -> os.stat_result:
+        if str(path).endswith("_metadata"):
+            raise OSError(number, os.strerror(number), path)
+        return look(path, **options)
+
+    monkeypatch.setattr(os, "stat", barred)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        storage.exists("job-1/chk-1/_metadata")
+    assert not storage.exists("job-1/chk-1/other")
+    assert not storage.exists("job-1/chk-1/" + "long" * 100)
