@@ -12,7 +12,7 @@ from types import TracebackType
 
 from ..messages import FailureCause, FailureKind, MissingColumn, Row, TaskDeployment
 from ..messages.error_frames import is_the_librarys_word
-from ..state.errors import CorruptState, MissingState, OutsideRoot, StateError
+from ..state.errors import CorruptState, LostOwnership, MissingState, OutsideRoot, StateError
 from .errors import ChannelBroken, UnusableRecord, UserCodeError
 from .passing_errors import is_repeatable
 from .remedies import remedy
@@ -175,8 +175,20 @@ def ended_unheard(task_manager: str) -> FailureCause:
     return FailureCause("TaskManagerLost", text, task_manager=task_manager, kind=FailureKind.TASK_MANAGER_LOST)
 
 
-def tell_kept(path: str) -> str:
-    """How to start from the checkpoint that a job has left."""
+def is_run_by_another(failure: FailureCause | None) -> bool:
+    """Whether the job has ended because another run, which owns its name now, goes on with it."""
+    while failure is not None and failure.error_type != LostOwnership.__name__:
+        failure = failure.cause
+    return failure is not None
+
+
+def tell_kept(path: str, failure: FailureCause | None = None) -> str:
+    """How to start from the checkpoint that a job has left; or that none may, where another run goes on with it."""
+    if is_run_by_another(failure):
+        return (
+            "its checkpoint is kept, and the run that owns its name now goes on by itself: a job that was started from "
+            f"{path} would give records twice"
+        )
     return f"its checkpoint is kept; to go on from there: from_savepoint={path!r}"
 
 

@@ -70,8 +70,22 @@ NO_MORE_OF_EITHER = (
     "it got no more memory, or no more threads: see `ulimit -v`, `ulimit -u` and the limits of its container"
 )
 """Of a process that does not say which."""
+_OF_PROCESSES = {
+    "MemoryError": NO_MORE_MEMORY,
+    "bad_alloc": NO_MORE_MEMORY,
+    "Cannot allocate memory": NO_MORE_MEMORY,
+    "Resource temporarily unavailable": NO_MORE_OF_EITHER,
+    "can't start new thread": NO_MORE_THREADS,
+    "Too many open files": "raise the number of files that a process may open (`ulimit -n`)",
+}
+"""By what a process or the system says."""
 _OF_THREADS = {"can't start new thread": NO_MORE_THREADS}
 """As of event loops, outside of them."""
+
+
+def remedy_of_end(said: str) -> str:
+    """A clause that follows what a process has said at its end; empty where there is nothing to add."""
+    return next((f", so {remedy}" for sign, remedy in _OF_PROCESSES.items() if sign in said), "")
 
 
 def remedy(error: BaseException) -> str:

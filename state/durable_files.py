@@ -33,6 +33,8 @@ from .store_requests import StoreRequests
 
 _NOT_OURS = frozenset({errno.EACCES, errno.EPERM, errno.EINVAL, errno.EROFS})
 """Syncing a folder fails so if it may only be passed through, or is of a file system that never changes."""
+_CANNOT_SAY = frozenset({errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN})
+"""Whether a file is there nobody can say: this user may not look, or the disk or its server does not answer."""
 
 
 @runtime_checkable
@@ -261,8 +263,16 @@ class DurableFiles:
         return bool(self.fs.exists(path) if self._requests is None else self._requests.kind(path))
 
     def is_file(self, path: str) -> bool:
-        """Whether there is a file now."""
-        return bool(self.fs.isfile(path)) if self._requests is None else self._requests.kind(path) == "file"
+        """Whether there is a file now. Raises OSError where a local folder cannot be looked into."""
+        if self._requests is not None:
+            return self._requests.kind(path) == "file"
+        if self._is_local and os.path.isabs(path):
+            try:
+                os.stat(path)
+            except OSError as error:
+                if error.errno in _CANNOT_SAY:
+                    raise
+        return bool(self.fs.isfile(path))
 
     def sync_folder(self, path: str) -> None:
         """See that all names in a folder last."""
@@ -342,7 +352,28 @@ class DurableFiles:
             return []
         return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
 
-    def find(self, folder: str) -> list[str]:
-        """The paths of all files below a folder; none for a missing one."""
+    def find(self, folder: str, *, is_whole: bool = False) -> list[str]:
+        """The paths of all files below a folder; none for a missing one. `is_whole`: raises OSError where a local
+        folder below it cannot be listed, as one that this user may not read; else what is in that is left out.
+        """
         self.fs.invalidate_cache()
+        if is_whole and self._is_local:
+            return sorted(self._below(folder))
         return list(self.fs.find(folder)) if self._requests is None else self._requests.find(folder)
+
+    def _below(self, folder: str) -> Iterator[str]:
+        try:
+            found = self.fs.ls(folder, detail=True)
+        except (FileNotFoundError, NotADirectoryError):  # also one that was removed just now
+            return
+        except PermissionError as error:
+            raise PermissionError(
+                error.errno,
+                f"{error.strerror}: cannot look into {folder}: user {os.geteuid()} of this host may not: let that user "
+                "read what is there",
+            ) from error
+        for each in found:
+            if each["type"] == "directory":
+                yield from self._below(each["name"])
+            else:
+                yield each["name"]

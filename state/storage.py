@@ -220,9 +220,11 @@ class CheckpointStorage:
             self._sync_what_is_left_of(folder)
 
     def list_files(self, directory: str = "") -> list[str]:
-        """All files below a directory, relative to the root, in order; none for a missing one."""
+        """All files below a directory, relative to the root, in order; none for a missing one. Raises OSError where not
+        all of a directory can be listed; of the root, which may hold what is not ours, that is left out.
+        """
         absolute = self._absolute(self.resolve(directory)) if directory else self.root
-        found = (self._relative(path) for path in self._files.find(absolute))
+        found = (self._relative(path) for path in self._files.find(absolute, is_whole=directory != ""))
         return sorted(path for path in found if path != MARK and not posixpath.basename(path).startswith(_TEMPORARY))
 
     def delete_torn(self, directory: str, is_dead: Callable[[str], bool]) -> None:

@@ -34,6 +34,7 @@ from ...messages import (
 from ...state.checkpoints.high_availability import HighAvailability
 from ..actor import Terminated
 from ..context import ActorContext, Ref
+from ..remedies import remedy_of_end
 from .job_manager_settings import JobManagerSettings
 from .managed_job import ManagedJob
 from .takeovers import AdoptionOverdue, LeaderPublished, Takeovers
@@ -94,7 +95,7 @@ class TaskManagerLinks:
                 for job in list(self._jobs.values()):
                     job.listeners.lost(event)
                     for task_manager_id in job.workers.at(address=address):
-                        self._lose(task_manager_id, reason)
+                        self._lose(task_manager_id, _with_remedy(reason))
             case BeatDue():
                 self._beat()
             case LeaderPublished():
@@ -196,6 +197,11 @@ class TaskManagerLinks:
 
     def _schedule_beat(self) -> None:
         self._context.schedule(self._settings.heartbeat_interval_ms, BeatDue())
+
+
+def _with_remedy(reason: str) -> str:
+    """Of the end of a TaskManager's actor: an error of Python or the system often does not say what to do."""
+    return f"{reason}{remedy_of_end(reason)}" if reason.startswith("failed: ") else reason
 
 
 def _readable(beat: Heartbeat) -> Heartbeat:

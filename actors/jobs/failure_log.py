@@ -29,7 +29,7 @@ from ...messages.failures import raised, tell_line, tell_place
 from ..checkpoints.checkpoint_reasons import CheckpointFailure
 from ..checkpoints.reason_words import in_words
 from ..context import Clock
-from ..failure import tell_kept
+from ..failure import is_run_by_another, tell_kept
 from .job_effects import FailureKnown, ProcessEnded, Restart
 from .repeated_failures import SYMPTOMS_KEPT, Symptom, symptom_of
 
@@ -232,7 +232,9 @@ class FailureLog:
         if status is not JobStatus.FAILED or not log.isEnabledFor(logging.ERROR):
             return
         why = "no cause is known" if failure is None else self._tell_end(failure)
-        way_back = f"; {tell_kept(kept)}, or --from-savepoint on the command line" if kept else ""
+        way_back = f"; {tell_kept(kept, failure)}" if kept else ""
+        if kept and not is_run_by_another(failure):
+            way_back += ", or --from-savepoint on the command line"
         job = f"job {self._graph.name!r} ({self._graph.job_id})"
         text = f"{job} has ended after {counted(restarts, 'restart')}: it {why}{way_back}"
         self.say(text, logging.ERROR, failure)

@@ -129,4 +129,5 @@ def _way_on(details: JobDetails) -> list[str]:
 def _way_back(details: JobDetails) -> list[str]:
     """A line that says how to start from what the job has left, if it has left something."""
     path = details.retained_checkpoint_path
-    return [tell_kept(path)] if path else []
+    last = details.failures[-1] if details.failures else None
+    return [tell_kept(path, last)] if path else []

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import cloudpickle
 
-from ...actors.remedies import HOLD_LESS, NO_MORE_MEMORY, NO_MORE_OF_EITHER, NO_MORE_THREADS
+from ...actors.remedies import HOLD_LESS, NO_MORE_OF_EITHER, remedy_of_end
 from ...messages import JobId, SubmitJob, TaskManagerExited
 from ..output.pipes import LastLine, OutputPipes
 from .memory_events import MemoryEvents
@@ -68,15 +68,6 @@ _NOT_FOR_MEMORY = (
 )
 _BY_ITSELF = {-signal.SIGINT: NO_MORE_OF_EITHER}
 """OpenBLAS does so where it gets no thread; Ctrl-C does not reach a template."""
-_REMEDIES = {
-    "MemoryError": NO_MORE_MEMORY,
-    "bad_alloc": NO_MORE_MEMORY,
-    "Cannot allocate memory": NO_MORE_MEMORY,
-    "Resource temporarily unavailable": NO_MORE_OF_EITHER,
-    "can't start new thread": NO_MORE_THREADS,
-    "Too many open files": "raise the number of files that a process may open (`ulimit -n`)",
-}
-"""By what a process or the system says."""
 
 
 _connections: weakref.WeakSet[socket.socket] = weakref.WeakSet()
@@ -262,7 +253,7 @@ class LocalLauncher:
             except (OSError, RuntimeError) as error:  # no more files, processes or threads: the others go on
                 self._children.pop(token, None)
                 said = f"could not be started: {error}"
-        self._tell(TaskManagerExited(job_id, index, f"{said}{_remedy(said)}"))
+        self._tell(TaskManagerExited(job_id, index, f"{said}{remedy_of_end(said)}"))
 
     def kill(self, job_id: JobId, index: int) -> None:
         with self._lock:
@@ -363,8 +354,4 @@ class LocalLauncher:
 
 
 def _with_remedy(line: str) -> str:
-    return f"it wrote last: {line!r:.300}{_remedy(line)}"
-
-
-def _remedy(said: str) -> str:
-    return next((f", so {remedy}" for sign, remedy in _REMEDIES.items() if sign in said), "")
+    return f"it wrote last: {line!r:.300}{remedy_of_end(line)}"

@@ -72,11 +72,14 @@ class StorageElection:
                 if newest != seen:
                     if newest is not None and not newest.term.is_over:
                         ahead.seen(leader_of(newest), lives=seen is not None and seen.number == newest.number)
-                    seen, since_s = newest, self._now_s()
+                    seen, since_s, said = newest, self._now_s(), ""
                 if self._is_free(seen, since_s) and (won := self._claim(1 if seen is None else seen.number + 1)):
                     return won
             except (OSError, StorageError) as error:
-                log.info("a candidate of cluster %s waits for storage: %s", self._settings.cluster_id, error)
+                kind = f"{type(error).__name__} {getattr(error, 'errno', None)}"  # its text may count free bytes
+                if kind != said:
+                    said = kind
+                    log.warning("a candidate of cluster %s waits for storage: %s", self._settings.cluster_id, error)
                 since_s = self._now_s()  # what was not seen may have changed
             except NotOurs as error:
                 if seen is None:  # it may be another system's folder

@@ -52,6 +52,8 @@ class Term:
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._why = ""
+        self._unanswered = ""
+        """Why the latest look had no answer; empty where it had one, or none was taken."""
         self._callbacks: list[Callable[[str], None]] = []
         self._thread = threading.Thread(target=self._watch, name="understudy-term", daemon=True)
 
@@ -65,7 +67,8 @@ class Term:
     def check(self) -> None:
         """Raises LostLeadership when it is over, or would be if somebody looked."""
         if not self.is_sure:
-            self.lose(f"it was not renewed for longer than {self._timeout_s * SURE_FOR:.1f} s")
+            cause = f": {self._unanswered}" if self._unanswered else ""
+            self.lose(f"it was not renewed for longer than {self._timeout_s * SURE_FOR:.1f} s{cause}")
             raise LostLeadership(self.session)
 
     def renew(self, sent_s: float) -> None:
@@ -112,10 +115,12 @@ class Term:
             try:
                 self.check()
                 self.renew(self._look())
+                self._unanswered = ""
             except LostLeadership:
                 self.lose("another leader session has begun, or may begin")
                 return
             except Exception as error:  # noqa: BLE001 - whatever a client raises that gets no answer
+                self._unanswered = str(error) or type(error).__name__
                 log.info("leader session %s: nobody answers for now: %s", self.session, error)
 
 

@@ -34,6 +34,10 @@ LEASE_MS = 30_000
 """How long after its last word a run is taken for alive, when its process cannot be looked at."""
 
 
+_CLOCKS_AGREE_S = 5
+"""So far those of machines may differ: docs/savepoints.md."""
+
+
 class RunOutcome(Enum):
     """How a run has ended. The next one acts on it as said in `JobRuns.claim` and `actors/restore/resumption.py`."""
 
@@ -178,8 +182,8 @@ class JobRuns:
         other = self._run(newest)
         raise LostOwnership(
             f"job {self.name!r} was taken over by {_who(other.owner)} at {_at(other.since_ms)}, as {other.job_id}: "
-            f"this process had not renewed its claim for longer than {other.lease_ms / 1000:.0f} s. This run ends, and "
-            "commits nothing more"
+            "by the clock there, this process had not renewed its claim for longer than "
+            f"{other.lease_ms / 1000:.0f} s. This run ends, and commits nothing more"
         )
 
     def forget(self, number: int) -> None:
@@ -202,9 +206,7 @@ class JobRuns:
         if run.outcome is RunOutcome.NONE and not is_silent and not self._claimant.is_gone(run.owner):
             raise AlreadyRunning(
                 f"job {self.name!r} runs already, as {run.job_id}: {_who(run.owner)} owns this name since "
-                f"{_at(run.since_ms)}, and renewed its claim {max(0, now_ms - run.renewed_ms) / 1000:.1f} s ago. Stop "
-                f"it first. If its process is dead, wait: the claim ends {run.lease_ms / 1000:.0f} s after it was last "
-                "renewed. A job that is to run beside it needs another name",
+                f"{_at(run.since_ms)}, and {_renewed(run, now_ms)}. A job that is to run beside it needs another name",
                 run.owner.host,
                 run.owner.pid,
             )
@@ -322,6 +324,21 @@ def _folder_of(name: str) -> str:
 
 def _who(owner: RunOwner) -> str:
     return f"process {owner.pid} ({owner.program}) on {owner.host}"
+
+
+def _renewed(run: JobRun, now_ms: int) -> str:
+    """When, as far as the clock here says it, and when the claim ends."""
+    ago_s, lease_s = (now_ms - run.renewed_ms) / 1000, run.lease_ms / 1000
+    if ago_s >= -_CLOCKS_AGREE_S:
+        return (
+            f"renewed its claim {max(0, ago_s):.1f} s ago. Stop it first. If its process is dead, wait: the claim ends "
+            f"{lease_s:.0f} s after it was last renewed"
+        )
+    return (
+        f"renewed its claim at {_at(run.renewed_ms)} by its own clock, {-ago_s:.0f} s ahead of the clock here. Stop it "
+        f"first. If its process is dead, and the clock here is wrong, correct it; else wait: the claim ends in "
+        f"{lease_s - ago_s:.0f} s"
+    )
 
 
 def _at(wall_ms: int) -> str:

@@ -432,3 +432,45 @@ def test_a_folder_that_may_not_be_written_is_no_matter_of_credentials(url: str) 
         "change its permissions"
     )
     assert "credentials" in why_unusable("s3://bucket/checkpoints", PermissionError("Access Denied"))
+
+
+def test_a_folder_that_this_user_may_not_look_into_is_not_taken_for_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a job that goes on from its newest checkpoint would go on from an older one. The root may hold more."""
+    storage, scandir = CheckpointStorage(str(tmp_path)), os.scandir
+    for path in ("job-1/chk-1/_metadata", "job-1/chk-2/_metadata"):
+        storage.write_sealed(path, b"x")
+    barred = tmp_path / "job-1" / "chk-2"
+
+    def scan(path: str) -> Any:
+        if Path(path) == barred:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    with pytest.raises(PermissionError, match=rf"cannot look into {barred}: user \d+ of this host may not: let that"):
+        storage.list_files("job-1")
+    assert storage.list_files() == ["job-1/chk-1/_metadata"]
+    monkeypatch.undo()
+    assert storage.list_files("job-1") == storage.list_files() == ["job-1/chk-1/_metadata", "job-1/chk-2/_metadata"]
+    assert storage.list_files("job-2") == []
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ESTALE])
+def test_a_file_that_nobody_can_look_at_is_not_taken_for_missing(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the checkpoint that a failed job leaves: it would be reported as deleted or moved."""
+    storage, look = CheckpointStorage(str(tmp_path)), os.stat
+
+    def barred(path: Any, **options: Any) -> os.stat_result:
+        if str(path).endswith("_metadata"):
+            raise OSError(number, os.strerror(number), path)
+        return look(path, **options)
+
+    monkeypatch.setattr(os, "stat", barred)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        storage.exists("job-1/chk-1/_metadata")
+    assert not storage.exists("job-1/chk-1/other")
+    assert not storage.exists("job-1/chk-1/" + "long" * 100)

@@ -281,7 +281,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     def abort(self, transaction: FileTransaction) -> None:
         writer, file = self._writer, self._file
         self._writer = self._file = None
-        with ExitStack() as last_first:  # each is done, whatever the others raise
+        with output_named(self.path), ExitStack() as last_first:  # each is done, whatever the others raise
             last_first.callback(self._opened_directory().remove, transaction["in_progress"])
             if file is not None:
                 last_first.callback(file.close)

@@ -247,6 +247,16 @@ def test_the_end_says_where_the_checkpoint_is_that_the_job_leaves(
     )
 
 
+def test_who_has_lost_the_name_of_its_job_is_not_told_to_start_from_its_checkpoint(
+    told: FailureLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The run that has the name goes on from there already."""
+    lost = FailureCause("LostOwnership", "job 'orders' was taken over")
+    told.job_ended(JobStatus.FAILED, lost, 0, "/checkpoints/job-1/chk-8/_metadata")
+    (line,) = lines(caplog)
+    assert line.endswith("a job that was started from /checkpoints/job-1/chk-8/_metadata would give records twice")
+
+
 def test_a_checkpoint_that_is_not_there_is_taken_back(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
     told.kept_is_gone("/checkpoints/job-1/chk-8/_metadata")
     (line,) = lines(caplog)

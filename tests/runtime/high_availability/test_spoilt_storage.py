@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import threading
 from collections.abc import Callable, Iterable
@@ -379,6 +380,31 @@ def test_what_could_not_be_seen_while_storage_was_away_is_no_silence(tmp_path: P
     withdraw = Withdraw()
     assert StorageElection(settings, storage, lambda: clock[0]).campaign(withdraw) is None
     assert withdraw.looks == 3
+
+
+def test_a_candidate_that_waits_for_storage_warns_of_it_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As on a full disk, where files can be read: each try to lead says how many bytes are free by then."""
+    settings = Candidates(config(tmp_path)).services.settings
+    storage, free, clock = CheckpointStorage(str(tmp_path / "cluster")), [0], [0.0]
+    assert StorageEpochs(storage).claim(1, EpochTerm(LeaderSessionId("leader"), is_over=True))
+
+    class Full(CheckpointStorage):
+        def create_sealed(self, path: str, data: bytes) -> None:
+            free[0] += 1
+            raise OSError(errno.ENOSPC, f"the disk is full ({free[0]} bytes are free)")
+
+    class Withdraw(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            return free[0] == 3
+
+        def is_set(self) -> bool:
+            return free[0] == 3
+
+    full = Full(str(tmp_path / "cluster"))
+    assert StorageElection(settings, full, lambda: clock[0]).campaign(Withdraw()) is None
+    (said,) = [each.message for each in caplog.records if each.levelname == "WARNING"]
+    assert "waits for storage" in said
+    assert "(1 bytes are free)" in said
 
 
 def test_a_cluster_with_another_key_is_not_waited_for(tmp_path: Path) -> None:

@@ -35,6 +35,24 @@ def test_an_older_answer_that_comes_later_shortens_nothing() -> None:
     assert not term.is_sure
 
 
+def test_a_leader_that_nobody_answers_says_why_it_is_over() -> None:
+    clock, over, looked = [0.0], threading.Event(), threading.Event()
+    why: list[str] = []
+
+    def look() -> float:
+        looked.set()
+        raise OSError("its disk is full")
+
+    term = Term(LeaderSessionId("1"), 0.12, 0.0, lambda: clock[0], look)
+    term.on_lost(lambda reason: (why.append(reason), over.set()))
+    term.begin()
+    assert looked.wait(10)
+    clock[0] = 1.0
+    assert over.wait(10)
+    assert why == ["it was not renewed for longer than 0.1 s: its disk is full"]
+    term.end()
+
+
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="Linux has this clock")
 def test_a_term_goes_on_while_the_machine_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
     """`time.monotonic` stands still there, and others lead meanwhile."""

@@ -56,6 +56,19 @@ def test_a_second_one_is_refused_and_told_who_is_there(machines: Machines) -> No
     assert (refused.value.host, refused.value.pid) == ("host-1", 1)
 
 
+def test_a_claim_by_a_clock_that_is_ahead_says_so_and_when_it_ends(machines: Machines) -> None:
+    """As where the clock of a machine was set right after its job had died."""
+    machines.claim(1)
+    machines.now_ms -= 3_600_000
+    with pytest.raises(AlreadyRunning, match=r"3600 s ahead of the clock here.* the claim ends in 3630 s"):
+        machines.claim(2)
+    machines.now_ms += 3_600_000 - 2_000
+    with pytest.raises(AlreadyRunning, match=r"renewed its claim 0\.0 s ago"):
+        machines.claim(2)
+    machines.now_ms += 2_000 + LEASE_MS + 1
+    machines.claim(2)
+
+
 def test_names_do_not_concern_each_other(machines: Machines) -> None:
     for name in ("orders", "Orders", "or/ders", "../orders", "..", ".", "", "ö"):
         machines.claim(1, name)

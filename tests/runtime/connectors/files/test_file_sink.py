@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from contextlib import suppress
@@ -25,6 +26,7 @@ from understudy.runtime.connectors import (
     UnusableOutput,
     read_collected,
 )
+from understudy.state import DurableFiles
 
 from ....examples import examples
 from ....systems.s3 import S3Server
@@ -471,6 +473,21 @@ def test_a_file_that_is_cut_short_while_it_is_written_is_not_published_with_a_ho
         running.operator.close()
     assert list(tmp_path.glob("part-*")) == []
     assert not file.exists()
+
+
+def test_what_an_earlier_attempt_left_and_this_user_may_not_remove_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = Running(FileSink(str(tmp_path), format="jsonl"))
+    running.take({"n": 1})
+    snapshot = running.checkpoint(1)
+
+    def forbidden(self: DurableFiles, path: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(DurableFiles, "remove", forbidden)
+    with pytest.raises(UnusableOutput, match=f"cannot write to {tmp_path}: this user may not write there"):
+        Running(FileSink(str(tmp_path), format="jsonl"), snapshot, attempt=1)
 
 
 def test_printed_lines_say_the_subtask_when_there_are_several(capsys: pytest.CaptureFixture[str]) -> None:
