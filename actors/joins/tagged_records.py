@@ -67,6 +67,9 @@ class OfTagged(WindowAssigner):
 class CoGroup(ProcessWindowFunction):
     """Gives a window's records of both sides to `function(key, window, left, right, out)`."""
 
+    allows_lateness: ClassVar[bool] = False
+    """Whether the program can keep its windows for late records."""
+
     def __init__(self, function: Callable[[Any, Window, list[Any], list[Any], Collector], Any]) -> None:
         self._function = function
 

@@ -116,8 +116,8 @@ class Timers:
         """Whether it was there. One that has fired is not."""
         if not isinstance(timer, KeyedTimer):
             raise TypeError(
-                f"timers.delete: wanted a KeyedTimer, as at_event_time returns it, found {timer!r:.60}; for a time in "
-                "ms use delete_event_time or delete_processing_time"
+                f"timers.delete: wanted a KeyedTimer, as at_event_time returns it, found {timer!r:.60}; "
+                f"{_NONE if timer is None else _BY_TIME}"
             )
         if timer.domain == "event":
             return self.delete_event_time(timer.time_ms, timer.namespace)
@@ -246,10 +246,20 @@ class Timers:
         return whole
 
 
+_NONE = (
+    "a state that holds nothing yet gives None: ask `if due is not None` first, or declare a default, as in "
+    "ValueState(int, default=0)"
+)
+
+_BY_TIME = "for a time in ms use delete_event_time or delete_processing_time"
+
+
 def _whole(time_ms: Any) -> int:
     """A number of another type as an int, if it is whole. Raises ValueError."""
     if not isinstance(time_ms, bool) and hasattr(time_ms, "__index__"):
         return int(time_ms)
+    if time_ms is None:
+        raise ValueError(f"a timer: wanted a whole number of ms since the epoch, found None; {_NONE}")
     better = "int(...) of it"
     if isinstance(time_ms, datetime):
         aware = "" if time_ms.tzinfo else ".replace(tzinfo=UTC)"

@@ -14,6 +14,7 @@ from ..flow.dates import is_date
 from ..flow.elements import END_OF_TIME, NO_WATERMARK
 from ..flow.shown_watermark import shown_watermark
 from ..operators.assign_timestamps import AssignTimestamps
+from ..operators.collector import OutputTag
 from ..operators.operator import Operator
 from ..operators.split_watermarks import SplitWatermarks
 from .standstill_watch import Standstill, StandstillWatch
@@ -26,6 +27,9 @@ _LOOKS = 8
 """So often in the time after which a standstill is logged."""
 _LATE_AGAIN = 10
 """Late records are logged again when there are ten times as many as the last time."""
+
+_READ_BY = {".late": "late_tag", ".late_right": "late_right_tag"}
+"""Of a stream's attributes: those of its operator."""
 
 
 class TimeReport:
@@ -114,11 +118,11 @@ class TimeReport:
             how_late = f" {_duration(operator.most_late_ms)} behind event time at most" if operator.most_late_ms else ""
             log.warning(
                 "%s: operator %r has had %s: they are in no result. Let watermarks wait for longer (the bound in "
-                "assign_timestamps), keep windows open for longer (.allowed_lateness), or read them with `.late`; the "
-                "metrics count them",
+                "assign_timestamps)%s; the metrics count them",
                 self._name,
                 operator.context.name,
                 f"{how_many}{how_late}".rstrip(","),
+                _other_ways(operator),
             )
 
     @property
@@ -176,9 +180,22 @@ class TimeReport:
 
 def _reads_late(operator: Operator, read: Set[str]) -> bool:
     """Whether all its late records go to somebody. `read`: the names of the side outputs that have a reader."""
-    tags = [getattr(operator, name, None) for name in ("late_tag", "late_right_tag")]
-    names = {tag.name for tag in tags if tag is not None}
+    names = {tag.name for tag in _late_outputs(operator).values()}
     return bool(names) and names <= read
+
+
+def _late_outputs(operator: Operator) -> dict[str, OutputTag]:
+    """The side outputs that it has for late records, by how the program reads them."""
+    tags = {way: getattr(operator, name, None) for way, name in _READ_BY.items()}
+    return {way: tag for way, tag in tags.items() if tag is not None}
+
+
+def _other_ways(operator: Operator) -> str:
+    """Besides the bound of watermarks: what the operator has for late records."""
+    keeps = ", keep windows open for longer (.allowed_lateness)" if getattr(operator, "allows_lateness", False) else ""
+    # partials come before windows, which have `.late`
+    reads = list(_late_outputs(operator)) or ([".late"] if keeps else [])
+    return f"{keeps}, or read them with {' and '.join(f'`{each}`' for each in reads)}" if reads else ""
 
 
 def _duration(ms: int) -> str:

@@ -39,6 +39,7 @@ class ColumnarWindows(Aggregation):
     """`partials`: the input is what LocalWindows of the same windows, keys and aggregates emit."""
 
     late_tag: ClassVar[OutputTag] = LATE
+    allows_lateness: ClassVar[bool] = True
 
     MOST_ROWS: ClassVar[int] = MOST_ROWS
     """Of results that are given out at a time."""

@@ -36,6 +36,8 @@ class LocalWindows(Aggregation):
     MOST_ROWS: ClassVar[int] = 1 << 18
     """Of longer ones a part at a time: what is worked out for each row then lies in memory that was used before."""
 
+    allows_lateness: ClassVar[bool] = True
+
     _table: PaneTable | None = None
 
     late_records: int = 0

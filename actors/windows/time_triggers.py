@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Unpack
 
-from ...state.kinds.durations import Duration, Units, duration_ms
+from ...state.kinds.durations import Duration, Units, as_if_seconds, duration_ms
 from ..flow.elements import END_OF_TIME
 from .errors import InvalidWindow
 from .triggers import CONTINUE, FIRE, Trigger, TriggerContext, TriggerResult
@@ -66,6 +66,8 @@ class ContinuousEventTimeTrigger(EventTimeTrigger):
     """
 
     interval_ms: int
+    as_if_seconds: str = field(default="", compare=False, repr=False)
+    """How it was written, if that may well be meant as seconds."""
 
     def on_record(
         self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
@@ -156,7 +158,8 @@ def processing_time() -> Trigger:
 
 def continuous_event_time(interval: Duration | None = None, **units: Unpack[Units]) -> Trigger:
     """Fire at each multiple of the interval of event time, and at the end of the window."""
-    return ContinuousEventTimeTrigger(_duration_ms("continuous_event_time: interval", interval, units))
+    interval_ms = _duration_ms("continuous_event_time: interval", interval, units)
+    return ContinuousEventTimeTrigger(interval_ms, as_if_seconds("continuous_event_time", interval))
 
 
 def continuous_processing_time(interval: Duration | None = None, **units: Unpack[Units]) -> Trigger:

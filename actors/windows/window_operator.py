@@ -81,6 +81,7 @@ class WindowOperator(KeyedOperator):
         self._made_by = settings.rules if keys is None else {**settings.rules, "keys": f"[{', '.join(keys)}]"}
         self._how = AllRecords() if contents is None else contents
         self.function = EmitEach() if function is None else function
+        self.allows_lateness = getattr(function, "allows_lateness", True)
         settings.check_function(self.function, self._how.aggregate)
         self._assigner = settings.assigner
         self._trigger = settings.trigger

@@ -142,8 +142,25 @@ def tell_assigners(windows: WindowAssigner, edges: Sequence[StreamEdge]) -> None
             written,
         )
         return
+    ask_of_event_time(written, edges)
+
+
+def ask_of_event_time(written: str, edges: Iterable[StreamEdge]) -> None:
+    """The same of a call with such durations of event time, as `as_if_seconds` gives it."""
     for _, assigner in assigners_before(edges) if written else ():
         assigner.as_if_seconds.append(written)
+
+
+def ask_of_time_to_live(written: str, time: str, edges: Iterable[StreamEdge]) -> None:
+    """The same of a call with such a duration by this time: "event" or "processing"."""
+    if time == "event":
+        ask_of_event_time(written, edges)
+    elif written:
+        log.warning(
+            "%s: the duration is milliseconds of the clock. If seconds are meant, write seconds=...; ms=... says that "
+            "they are not",
+            written,
+        )
 
 
 def assigners_before(edges: Iterable[StreamEdge]) -> Iterator[tuple[StreamNode, AssignTimestamps]]:

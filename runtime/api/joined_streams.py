@@ -17,9 +17,10 @@ from ...actors.operators.collector import Collector
 from ...actors.operators.of_records import T
 from ...actors.operators.operator import Operator
 from ...actors.windows.assigners import WindowAssigner
-from ...state.kinds.durations import Duration, duration_ms, take_units, whole_ms
+from ...state.kinds.durations import Duration, as_if_seconds, duration_ms, may_be_seconds, take_units, whole_ms
 from ..connectors import SqlLookupJoin
 from .errors import InvalidProgram
+from .event_time import ask_of_event_time, ask_of_time_to_live
 from .joins import (
     Keyed,
     TimeDomain,
@@ -126,6 +127,7 @@ class KeyedJoins(TableLookups[S], Generic[S, T]):
         """
         ttl, others = _duration("join: ttl_ms", ttl_ms, options)
         made = regular_join(self._keyed, _keyed(other, "join"), how, suffix, ttl, ttl_time)
+        ask_of_time_to_live(as_if_seconds("join", ttl_ms=ttl_ms), ttl_time, self._keyed.edges)
         return self._with_others("join", made, [other], **others)
 
     @known_options(elsewhere=_of_frames("interval_join"))
@@ -147,10 +149,12 @@ class KeyedJoins(TableLookups[S], Generic[S, T]):
         In a "left", "right" or "full" join a record without a match is a result once it is certain that there is none.
         `late` and `late_right` of the results are the records that came too late. Bounds are ms, or timedeltas.
         """
+        written = _as_if_seconds(lower_ms, upper_ms)
         lower_ms = whole_ms("interval_join: lower_ms", lower_ms, error=InvalidProgram)
         upper_ms = whole_ms("interval_join: upper_ms", upper_ms, error=InvalidProgram)
         sides = self._keyed, _keyed(other, "interval_join")
         made = interval_join(*sides, (lower_ms, upper_ms), (lower_exclusive, upper_exclusive), how, suffix)
+        ask_of_event_time(written, self._keyed.edges)
         return self._with_others("interval-join", made, [other], **options)
 
     @known_options(elsewhere=_of_frames("temporal_join"))
@@ -186,7 +190,9 @@ class KeyedJoins(TableLookups[S], Generic[S, T]):
         comes "-D" of the one before and "+I".
         """
         within, others = _duration("deduplicate: within_ms", within_ms, options)
-        return self._with_others("deduplicate", deduplicate(self._keyed, keep, within, within_time), [], **others)
+        made = deduplicate(self._keyed, keep, within, within_time)
+        ask_of_time_to_live(as_if_seconds("deduplicate", within_ms=within_ms), within_time, self._keyed.edges)
+        return self._with_others("deduplicate", made, [], **others)
 
     @known_options()
     def top_n(
@@ -258,6 +264,12 @@ def _duration(what: str, given: Any, options: Any) -> tuple[int | None, Options]
     if given is None and not units:
         return None, left
     return duration_ms(what, given, units, error=InvalidProgram), left
+
+
+def _as_if_seconds(lower: Any, upper: Any) -> str:
+    """The call, if the wider bound may well be meant as seconds: -1 beside a wide one leaves out equal times."""
+    bounds = [abs(each) for each in (lower, upper) if isinstance(each, int)]
+    return f"interval_join({lower}, {upper})" if len(bounds) == 2 and may_be_seconds(max(bounds)) else ""
 
 
 def _keyed(other: Any, method: str) -> Keyed:

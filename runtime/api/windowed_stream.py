@@ -21,7 +21,8 @@ from ...actors.windows.columnar_windows import ColumnarWindows
 from ...actors.windows.errors import InvalidWindow
 from ...actors.windows.evictors import Evictor
 from ...actors.windows.record_aggregation import AggregatedRows, RecordAggregation
-from ...actors.windows.triggers import Trigger
+from ...actors.windows.time_triggers import ContinuousEventTimeTrigger
+from ...actors.windows.triggers import Trigger, parts
 from ...actors.windows.window_contents import Aggregated, AggregateFunction, AllRecords, Contents, Reduced
 from ...actors.windows.window_function import PlainWindowFunction, ProcessWindowFunction
 from ...actors.windows.window_operator import WindowOperator
@@ -29,10 +30,11 @@ from ...actors.windows.window_settings import Mode, WindowSettings
 from ...messages.known_names import known_arguments
 from ...messages.own_annotations import signature_of
 from ...state.kinds.aggregates import Aggregate, misgiven
-from ...state.kinds.durations import Duration, Units, duration_ms
+from ...state.kinds.durations import Duration, Units, as_if_seconds, duration_ms
 from .advice import UNTYPED
 from .elsewhere import OF_WINDOWS, instead_of, without_guess
 from .errors import InvalidOperator, InvalidProgram
+from .event_time import ask_of_event_time
 from .forgotten_lists import check_forgotten_lists
 from .hook_checks import check_window_function
 from .known_options import Options, check_results, known_options
@@ -103,7 +105,11 @@ class Windows(Generic[S]):
                 f"trigger: {self._trigger!r:.80} is set, and {trigger!r:.80} would take its place: give one, or both "
                 "as any_of(...) or all_of(...)"
             )
-        return replace(self, _trigger=trigger)
+        made = replace(self, _trigger=trigger)
+        for part in parts(trigger):
+            if isinstance(part, ContinuousEventTimeTrigger):
+                ask_of_event_time(part.as_if_seconds, self._edges)
+        return made
 
     @known_arguments(first=1)
     def evictor(self, evictor: Evictor) -> Self:
@@ -118,6 +124,7 @@ class Windows(Generic[S]):
     def allowed_lateness(self, lateness: Duration | None = None, **units: Unpack[Units]) -> Self:
         """Keep windows this long after their end, by event time: records that come until then count, and fire again."""
         late_ms = duration_ms("allowed_lateness", lateness, units, error=InvalidWindow, least=0)
+        ask_of_event_time(as_if_seconds("allowed_lateness", lateness), self._edges)
         return replace(self, _allowed_lateness_ms=late_ms)
 
     @known_arguments(first=1)

@@ -102,9 +102,10 @@ def at_least(least: int, what: str, ms: int, *, error: type[Exception]) -> int:
     return ms
 
 
-def as_if_seconds(call: str, *given: Any) -> str:
+def as_if_seconds(call: str, *given: Any, **named: Any) -> str:
     """The call as it is written, if one of these durations is a bare number that may well be meant as seconds."""
-    return f"{call}({', '.join(map(repr, given))})" if any(map(may_be_seconds, given)) else ""
+    written = [*map(repr, given), *(f"{name}={value!r}" for name, value in named.items())]
+    return f"{call}({', '.join(written)})" if any(map(may_be_seconds, (*given, *named.values()))) else ""
 
 
 def may_be_seconds(given: Any) -> bool:

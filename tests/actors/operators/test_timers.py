@@ -45,3 +45,15 @@ def test_a_time_that_is_no_whole_number_is_refused_with_what_makes_one(time_ms: 
     timers = Timers(backend)
     with pytest.raises(ValueError, match=re.escape(advice)):
         timers.at_processing_time(time_ms)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "method", ["at_event_time", "at_processing_time", "delete_event_time", "delete_processing_time", "delete"]
+)
+def test_a_time_of_a_state_that_holds_nothing_is_refused_with_what_to_ask_first(method: str) -> None:
+    backend = HeapBackend(0, 15, 16)
+    backend.current_key = "key"
+    said = "found None; a state that holds nothing yet gives None: ask `if due is not None` first, or declare a default"
+    with pytest.raises((ValueError, TypeError), match=re.escape(said)) as refusal:
+        getattr(Timers(backend), method)(None)
+    assert "int(...) of it" not in str(refusal.value)
