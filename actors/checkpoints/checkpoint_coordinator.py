@@ -67,6 +67,7 @@ from .checkpoint_requests import CheckpointRequests, Decisions, Start
 from .checkpoint_statistics import CheckpointStatisticsTracker
 from .checkpoint_tasks import CheckpointTasks
 from .finished_checkpoints import FinishedCheckpoints
+from .long_waits import LongWaits
 from .pending_checkpoint import AckResult, PendingCheckpoint
 
 _HEARD_WHEN_DOWN = (
@@ -123,6 +124,7 @@ class CheckpointCoordinator:
         self._finished = FinishedCheckpoints(store)
         self._requests = CheckpointRequests(job_id, config, self._tasks)
         self._patience = AlignmentPatience(config)
+        self._long_waits = LongWaits(config, plan.vertices)
         self._failures = CheckpointFailures(config.tolerable_failures)
         self._now_ms, self._wall_ms = 0.0, 0
 
@@ -134,6 +136,10 @@ class CheckpointCoordinator:
     def knows(self, checkpoint_id: CheckpointId) -> bool:
         """Whether it is pending, or one of the last 16 that ended by themselves. Flink: recentPendingCheckpoints."""
         return checkpoint_id in self._pending or self._finished.is_known(checkpoint_id)
+
+    def look(self, now_ms: float) -> str:
+        """To be called now and then. A text for the log about a checkpoint that waits too long, once; or nothing."""
+        return self._long_waits.look(self._pending.values(), self._tasks, now_ms)
 
     def on(self, event: CheckpointEvent, now_ms: float, wall_ms: int) -> Effects:
         """Take one event; returns what to do, in this order. `now_ms` never goes back, `wall_ms` is Unix time."""

@@ -19,6 +19,7 @@ from ...messages import (
     SubtaskIndex,
     VertexId,
 )
+from .awaited_subtasks import vertex_name
 from .checkpoint_effects import FailJob
 from .checkpoint_plan import VertexShape
 from .checkpoint_reasons import CheckpointFailure
@@ -92,7 +93,7 @@ def who_is(
     if subtask is None:
         return str(attempt_id)
     place = f" ({places[attempt_id]})" if attempt_id in places else ""
-    return f"{_name(subtask.vertex_id, shapes)} subtask {subtask.subtask_index}{place}"
+    return f"{vertex_name(subtask.vertex_id, shapes)} subtask {subtask.subtask_index}{place}"
 
 
 def how_far(
@@ -110,7 +111,8 @@ def how_far(
             if attempt_id in places:
                 where[places[attempt_id]] = None
     named = [
-        f"{_name(vertex_id, shapes)} {_some(sorted(indexes), INDEXES_SHOWN)}" for vertex_id, indexes in missing.items()
+        f"{vertex_name(vertex_id, shapes)} {_some(sorted(indexes), INDEXES_SHOWN)}"
+        for vertex_id, indexes in missing.items()
     ]
     told = f" ({_some(list(where), NAMES_SHOWN)})" if where else ""
     acknowledged = f"{len(pending.acknowledged)} of {total} subtasks had acknowledged"
@@ -126,12 +128,6 @@ def sooner(pending: PendingCheckpoint, *, is_unaligned: bool) -> str:
         "; barriers stand behind records that wait for a slow task: `understudy back-pressure` shows where, "
         f"{overtake}checkpoint_timeout_ms gives them longer"
     )
-
-
-def _name(vertex_id: VertexId, shapes: Mapping[VertexId, VertexShape]) -> str:
-    shape = shapes.get(vertex_id)
-    operators = shape.operators if shape is not None else ()
-    return " -> ".join(operator.name for operator in operators) or vertex_id
 
 
 def _some(items: Sequence[object], limit: int) -> str:

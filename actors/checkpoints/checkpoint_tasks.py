@@ -5,7 +5,7 @@ Belongs to the CheckpointCoordinator, which gets every change from the JobMaster
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ...messages import (
     CheckpointId,
@@ -51,6 +51,10 @@ class CheckpointTasks:
         parts = (_listed(idle, "not running"), _listed(gone, "not deployed"))
         told = [part for part in parts if part]
         return "; ".join([*told, "ask again when all tasks run (job.ready())"]) if told else ""
+
+    def all_run(self, subtasks: Iterable[SubtaskKey]) -> bool:
+        """Whether each has an attempt that is RUNNING."""
+        return all(self._attempts.get(subtask) in self._running for subtask in subtasks)
 
     def to_acknowledge(self) -> dict[ExecutionAttemptId, SubtaskKey]:
         return {self._attempts[subtask]: subtask for subtask in self._plan.acknowledge}

@@ -300,6 +300,8 @@ class ManagedJob:
         """See JobWorkers.beat."""
         self._lease.beat()
         self.overview.look()
+        if waits := self.master.coordinator.look(self._context.clock.now_ms()):
+            self._log.checkpoint_waits(waits)
         self.listeners.beat()
         return self.workers.beat(beat, timeout_ms)
 

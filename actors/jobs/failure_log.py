@@ -227,6 +227,10 @@ class FailureLog:
             f"{in_words(aborted.reason)}. Until one completes, sinks publish nothing and the job cannot finish{advice}"
         )
 
+    def checkpoint_waits(self, what: str) -> None:
+        """Longer than it should."""
+        self.say(f"{self._job}: {what}")
+
     def job_ended(self, status: JobStatus, failure: FailureCause | None, restarts: int, kept: str = "") -> None:
         """Only a failed one is worth a word here. `kept`: the path of the checkpoint that it leaves."""
         if status is not JobStatus.FAILED or not log.isEnabledFor(logging.ERROR):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import pytest
 
 from understudy import JobCanceled, JobHandle, LocalCluster
+from understudy.actors.checkpoints import long_waits
 from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointAborted, CheckpointCompleted
 from understudy.state import CheckpointStorage
 from understudy.state.checkpoints.checkpoint_metadata import decode_metadata
 
-from .jobs import WAIT_S, Counting, Witness, counted, counting, counts_of, environment
+from .jobs import WAIT_S, Counting, Witness, counted, counting, counts_of, environment, eventually
 
 COUNT = 2400
 """Makes 60 batches for each of the two subtasks, from each of two sources."""
@@ -55,6 +57,23 @@ def test_aligned_checkpoints_expire_under_back_pressure(shared_cluster: LocalClu
     job = submit(shared_cluster, tmp_path, None, count=None)
     witness = Witness(job)
     witness.wait(lambda: sum("expired" in event.reason for event in witness.of(CheckpointAborted)) >= 2, "expiry")
+    job.cancel()
+    with pytest.raises(JobCanceled):
+        job.wait(timeout=WAIT_S)
+
+
+def test_the_log_says_what_an_aligned_one_waits_for(
+    shared_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(long_waits, "WAIT_MS", 100)
+    job = submit(shared_cluster, tmp_path, None, count=None)
+    with caplog.at_level(logging.WARNING, "understudy.job"):
+        eventually(lambda: "not acknowledged" in caplog.text, "a line in the log")
+    line = next(each.getMessage() for each in caplog.records if "not acknowledged" in each.getMessage())
+    assert line.startswith("job 'job'")
+    assert ": checkpoint " in line
+    assert " not acknowledged it: " in line
+    assert "count -> all [" in line
     job.cancel()
     with pytest.raises(JobCanceled):
         job.wait(timeout=WAIT_S)
