@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 
 from ...messages import JobVertex, OperatorDescription, OperatorId, StateDescription
 from ...state.kinds.schema_losses import losses
-from ...state.kinds.state_descriptions import CALLS, is_columnar, is_keyed, names_of, state_misfit
+from ...state.kinds.state_descriptions import CALLS, conversion, is_columnar, is_keyed, names_of, state_misfit
 from .restored_operators import FoundOperator
 
 _TIMERS = "timers"
@@ -96,19 +97,41 @@ def _begun_anew(operator: OperatorDescription, stored: Sequence[StateDescription
     gone = [each for each in stored if _is_of_keys(each) and each.name not in names]
     fresh = [each for each in declared if there.isdisjoint(names_of(each))]
     takes_none = len(fresh) == len(declared)
-    pairs = [(new, old) for new in fresh for old in gone if takes_none or not state_misfit(new, old)]
+    pairs = [
+        (new, old)
+        for new in fresh
+        for old in gone
+        if takes_none or not state_misfit(new, old) or get_close_matches(new.name, [old.name])
+    ]
     if pairs:
-        new, old = pairs[0]
+        new, old = min(pairs, key=_how_far)
         yield (
             f"operator {operator.name!r}: state {', '.join(repr(each.name) for each in fresh)} begins empty, and state "
-            f"{', '.join(repr(each.name) for each in gone)} of the savepoint is declared no more: a state that has "
-            f"another name now says so, as {new.kind}(...).formerly({old.name!r}) for {new.name!r}"
+            f"{', '.join(repr(each.name) for each in gone)} of the savepoint is declared no more"
+            f"{_if_renamed(new, old)}"
         )
     if _TIMERS in there and all(each.name != _TIMERS for each in operator.states):
         yield (
             f"operator {operator.name!r} had on_timer, and has none now: a timer that it has set fails the job when it "
             "is due; define on_timer, which may do nothing"
         )
+
+
+def _how_far(pair: tuple[StateDescription, StateDescription]) -> int:
+    """The least is the likeliest: one that fits, or can be made to fit, before one that cannot."""
+    misfit = state_misfit(*pair)
+    return 0 if not misfit else 1 if conversion(*pair) else 2
+
+
+def _if_renamed(new: StateDescription, old: StateDescription) -> str:
+    """Advice for a state of another name that is the old one."""
+    misfit = state_misfit(new, old)
+    renamed = f": a state that has another name now says so, as {new.kind}(...).formerly({old.name!r}) for {new.name!r}"
+    if not misfit:
+        return renamed
+    if how := conversion(new, old):
+        return f"{renamed}; as {misfit}, {how}let it begin empty"
+    return f"; {old.name!r} cannot become {new.name!r}: {misfit}"
 
 
 def _by_other_keys(now: OperatorDescription, was: OperatorDescription) -> Iterator[str]:

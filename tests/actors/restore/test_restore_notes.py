@@ -36,6 +36,69 @@ def test_a_renamed_state_begins_empty_and_is_named_with_what_to_write() -> None:
     )
 
 
+@dataclass
+class Account:
+    cents: int
+
+
+CNT = description_of(ValueState(int, name="cnt"))
+ACC = description_of(ValueState(Account, name="acc"))
+BY_DAY = description_of(MapState(int, int, name="by_day"))
+RENAMED = ": a state that has another name now says so, as {0}(...).formerly({1!r}) for {2!r}; as {3}"
+
+
+@pytest.mark.parametrize("beside", [[], [TOTAL]], ids=["alone", "beside one that is taken over"])
+@pytest.mark.parametrize(
+    ("was", "now", "advice"),
+    [
+        (
+            CNT,
+            description_of(ValueState(str, name="count")),
+            RENAMED.format("ValueState", "cnt", "count", "int does not become str, convert its values with ")
+            + ".migrating(old type, function), or let it begin empty",
+        ),
+        (
+            ACC,
+            description_of(ValueState(int, name="account")),
+            RENAMED.format("ValueState", "acc", "account", "Account(cents: int) does not become int, convert its ")
+            + "values with .migrating(old type, function), where a class with the old fields and __formerly__ = "
+            "{'class': 'Account'} stands for the old Account; or let it begin empty",
+        ),
+        (
+            CNT,
+            description_of(ListState(int, name="count")),
+            "; 'cnt' cannot become 'count': was a ValueState and is a ListState now",
+        ),
+        (
+            BY_DAY,
+            description_of(MapState(str, int, name="by_days")),
+            "; 'by_day' cannot become 'by_days': int does not become str",
+        ),
+    ],
+    ids=["a number", "a record", "another kind", "other keys of a map"],
+)
+def test_a_state_of_another_name_and_type_is_noted_with_what_makes_its_values_if_anything_does(
+    was: StateDescription, now: StateDescription, advice: str, beside: list[StateDescription]
+) -> None:
+    (note,) = notes([was, *beside], [now, *beside])
+    assert note == (
+        f"operator 'sum': state {now.name!r} begins empty, and state {was.name!r} of the savepoint is declared no more"
+        f"{advice}"
+    )
+
+
+def test_what_a_note_advises_of_another_type_restores() -> None:
+    count = ValueState(str, name="count").formerly("cnt").migrating(int, str)
+    assert notes([CNT], [description_of(count)]) == ()
+
+
+def test_of_several_states_the_one_that_fits_is_advised() -> None:
+    (note,) = notes([CNT, WORST], [description_of(ValueState(float, name="max"))])
+    assert "as ValueState(...).formerly('cnt') for 'max'" in note
+    (note,) = notes([ACC, WORST], [description_of(ValueState(float, name="max"))])
+    assert note.endswith("as ValueState(...).formerly('worst') for 'max'")
+
+
 @pytest.mark.parametrize(
     ("was", "now", "is_noted"),
     [
