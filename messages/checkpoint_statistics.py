@@ -40,6 +40,8 @@ class CheckpointStatistics:
     """Those that have acknowledged, in the order in which they did."""
     discarded: bool = False
     """It completed, and its files are deleted: nothing can start from it any more."""
+    awaited: tuple[str, ...] = ()
+    """Of one in progress: the first three subtasks of the job graph that have not acknowledged, as "map -> sum [3]"."""
 
 
 @message

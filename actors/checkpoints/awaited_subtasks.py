@@ -24,6 +24,12 @@ def names(subtasks: Sequence[SubtaskKey], shapes: Mapping[VertexId, VertexShape]
     return tuple(f"{vertex_name(vertex_id, shapes)} [{index}]" for vertex_id, index in shown)
 
 
+def awaited_in_words(shown: Sequence[str], number: int) -> str:
+    """`shown`: what `names` has made of this number of subtasks."""
+    more = f" and {number - len(shown)} more" if number > len(shown) else ""
+    return ", ".join(shown) + more
+
+
 def vertex_name(vertex_id: VertexId, shapes: Mapping[VertexId, VertexShape]) -> str:
     """Its operators; its id where they are not known."""
     shape = shapes.get(vertex_id)

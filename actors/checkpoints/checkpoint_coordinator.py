@@ -111,7 +111,7 @@ class CheckpointCoordinator:
         """`files`: who needs which of them, if that is not this job alone. `predecessors`: jobs that it continues."""
         self.store = store
         self._files = files or CheckpointFiles(job_id, config.directory, SharedStateRegistry())
-        self.statistics = CheckpointStatisticsTracker(job_id)
+        self.statistics = CheckpointStatisticsTracker(job_id, plan.vertices)
         self._job_id = job_id
         self._config = config
         self._vertices = plan.vertices

@@ -7,7 +7,7 @@ checkpoints in progress and the last 10 that ended. Flink: CheckpointStatsTracke
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...messages import (
@@ -19,8 +19,11 @@ from ...messages import (
     CheckpointStatistics,
     JobId,
     SubtaskStatistics,
+    VertexId,
 )
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from .awaited_subtasks import awaited, names
+from .checkpoint_plan import VertexShape
 from .pending_checkpoint import PendingCheckpoint
 
 ENDED_CHECKPOINTS_KEPT = 10
@@ -35,8 +38,9 @@ class _InProgress:
 class CheckpointStatisticsTracker:
     """The statistics of one job, through all its restarts. Times are the coordinator's clock, in ms."""
 
-    def __init__(self, job_id: JobId) -> None:
+    def __init__(self, job_id: JobId, shapes: Mapping[VertexId, VertexShape]) -> None:
         self._job_id = job_id
+        self._shapes = shapes
         self.completions = 0
         self.latest: CheckpointStatistics | None = None
         """The one that completed last."""
@@ -89,11 +93,15 @@ class CheckpointStatisticsTracker:
         self._restored = checkpoint_id
 
     def history(self, now_ms: float) -> CheckpointHistory:
-        in_progress = [_described(record, "in_progress", now_ms) for record in self._in_progress.values()]
+        in_progress = [self._under_way(record, now_ms) for record in self._in_progress.values()]
         newest_first = sorted((*in_progress, *self._ended), key=lambda each: each.checkpoint_id, reverse=True)
         return CheckpointHistory(
             self._job_id, self._triggered, self.completions, self._failed, self._restored, tuple(newest_first)
         )
+
+    def _under_way(self, record: _InProgress, now_ms: float) -> CheckpointStatistics:
+        shown = names(awaited(record.pending), self._shapes)
+        return replace(_described(record, "in_progress", now_ms), awaited=shown)
 
     def _end(self, statistics: CheckpointStatistics) -> CheckpointStatistics:
         del self._in_progress[statistics.checkpoint_id]

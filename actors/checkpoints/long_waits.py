@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from ...messages import CheckpointConfig, VertexId
 from ...messages.counted import counted
 from ..job_graph import SubtaskKey
-from .awaited_subtasks import awaited, names
+from .awaited_subtasks import awaited, awaited_in_words, names
 from .checkpoint_plan import VertexShape
 from .checkpoint_tasks import CheckpointTasks
 from .pending_checkpoint import CheckpointKind, PendingCheckpoint
@@ -73,13 +73,12 @@ class LongWaits:
         return True
 
     def _tell(self, pending: PendingCheckpoint, missing: tuple[SubtaskKey, ...], now_ms: float) -> str:
-        shown = names(missing, self._shapes)
-        more = f" and {len(missing) - len(shown)} more" if len(missing) > len(shown) else ""
+        who = awaited_in_words(names(missing, self._shapes), len(missing))
         what = "savepoint" if pending.kind.is_savepoint else "checkpoint"
         return (
             f"{what} {pending.checkpoint_id} has waited for {(now_ms - pending.started_ms) / 1000:.0f} s: "
             f"{len(missing)} of {counted(len(pending.attempts), 'subtask')} {'has' if len(missing) == 1 else 'have'} "
-            f"not acknowledged it: {', '.join(shown)}{more}. {self._advice(pending)}. {_DOCS}"
+            f"not acknowledged it: {who}. {self._advice(pending)}. {_DOCS}"
         )
 
     def _advice(self, pending: PendingCheckpoint) -> str:

@@ -18,7 +18,7 @@ from ...messages import CheckpointHistory, JobStatus, JobSummary, printable
 from ..clusters.remote_errors import OF_PROGRAMS
 from .connection import connect, connect_to_job, connection_options
 from .output import note, print_json, told
-from .waiting import await_end, await_savepoint, conclude
+from .waiting import await_end, await_savepoint, conclude, waits_for
 
 WIDE = 1_000
 """Characters in a line; in a narrower terminal it goes on in the next one."""
@@ -202,7 +202,7 @@ def _checkpoint_table(history: CheckpointHistory) -> Table:
             f"{max((one.sync_ms for one in metrics), default=0):.1f}",
             f"{max((one.async_ms for one in metrics), default=0):.1f}",
             f"{max((one.alignment_ms for one in metrics), default=0):.1f}",
-            " ".join((in_words(each.failure) or (DELETED if each.discarded else each.path)).split()),
+            " ".join((in_words(each.failure) or waits_for(each) or (DELETED if each.discarded else each.path)).split()),
         )
     return table
 

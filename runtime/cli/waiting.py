@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from ...messages import JobDetails, JobId
+from ...actors.checkpoints.awaited_subtasks import awaited_in_words
+from ...messages import CheckpointStatistics, JobDetails, JobId
 from ...messages.failures import tell_line
 from ...state.checkpoints.savepoint_store import HEAP_PATHS
 from ..clusters.job_future import JobFuture
@@ -127,5 +128,13 @@ def _how_far(cluster: RemoteCluster, job_id: JobId) -> str:
     for each in history.checkpoints:
         if each.kind == "savepoint" and each.status == "in_progress":
             size = sum(subtask.state_size_bytes for subtask in each.subtasks)
-            return f"{len(each.subtasks)} of {each.subtasks_total} subtasks, {size:,} bytes"
+            waits = f"; {awaits}" if (awaits := waits_for(each)) else ""
+            return f"{len(each.subtasks)} of {each.subtasks_total} subtasks, {size:,} bytes{waits}"
     return "waiting for its turn"
+
+
+def waits_for(each: CheckpointStatistics) -> str:
+    """Which subtasks it waits for, in words; empty: none."""
+    if not each.awaited:
+        return ""
+    return f"waits for {awaited_in_words(each.awaited, each.subtasks_total - len(each.subtasks))}"

@@ -83,6 +83,14 @@ def test_one_in_progress_tells_what_is_known_by_now() -> None:
     (found,) = history(driver).checkpoints
     assert (found.status, found.duration_ms, found.subtasks_total) == ("in_progress", 40, 2)
     assert [subtask.vertex_id for subtask in found.subtasks] == ["a"]
+    assert found.awaited == ("b [0]",)
+
+
+def test_one_that_has_ended_waits_for_nobody() -> None:
+    driver = make_driver(tolerable_failures=9)
+    driver.tell(TriggerCheckpointNow(), decline("a", 1))
+    (found,) = history(driver).checkpoints
+    assert found.awaited == ()
 
 
 def test_counts_and_order_with_one_in_progress_between() -> None:

@@ -9,8 +9,16 @@ from unittest.mock import Mock
 
 import pytest
 
-from understudy.messages import JobId, JobStatus, JobSummary
-from understudy.runtime.cli.jobs import SHORT, SHORTEST, _job_table, print_table, status_in_words, terminal_width
+from understudy.messages import CheckpointHistory, CheckpointId, CheckpointStatistics, JobId, JobStatus, JobSummary
+from understudy.runtime.cli.jobs import (
+    SHORT,
+    SHORTEST,
+    _checkpoint_table,
+    _job_table,
+    print_table,
+    status_in_words,
+    terminal_width,
+)
 from understudy.runtime.clusters.remote_cluster import find_job
 from understudy.runtime.clusters.remote_errors import AmbiguousJob, NoSuchJob
 
@@ -43,6 +51,13 @@ def test_checkpoints_are_told_the_newest_first(shared: Shell, running: Running) 
     assert shown == sorted(shown, reverse=True)
     assert shown[0] >= ids[0]
     assert "completed" in table.err
+
+
+def test_a_checkpoint_under_way_says_for_which_subtasks_it_waits(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("a [0]", "a [1]", "b [0]")
+    found = CheckpointStatistics(CheckpointId(2), "checkpoint", "in_progress", 0, 0, 0, 8, awaited=names)
+    print_table(_checkpoint_table(CheckpointHistory(JobId("job"), 1, 0, 0, CheckpointId(0), (found,))))
+    assert capsys.readouterr().out.endswith(" waits for a [0], a [1], b [0] and 5 more\n")
 
 
 def test_a_cancelled_job_has_ended_when_the_command_has(shell: Shell) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -122,13 +123,20 @@ def under_way(number: int, kind: str) -> CheckpointStatistics:
     return CheckpointStatistics(CheckpointId(number), kind, "in_progress", 0, 0, 0, 4)
 
 
+def how_far(*found: CheckpointStatistics) -> str:
+    history = CheckpointHistory(JobId("job"), 2, 0, 0, CheckpointId(0), found)
+    cluster: Any = SimpleNamespace(checkpoints=lambda _: history)
+    return _how_far(cluster, JobId("job"))
+
+
 def test_how_far_a_savepoint_is_says_nothing_of_a_checkpoint_beside_it() -> None:
     checkpoint, savepoint = under_way(2, "checkpoint"), under_way(1, "savepoint")
-
-    def how_far(*found: CheckpointStatistics) -> str:
-        history = CheckpointHistory(JobId("job"), 2, 0, 0, CheckpointId(0), found)
-        cluster: Any = SimpleNamespace(checkpoints=lambda _: history)
-        return _how_far(cluster, JobId("job"))
-
     assert how_far(checkpoint) == "waiting for its turn"
     assert how_far(checkpoint, savepoint) == "0 of 4 subtasks, 0 bytes"
+
+
+def test_how_far_a_savepoint_is_says_for_which_subtasks_it_waits() -> None:
+    found = replace(under_way(1, "savepoint"), awaited=("work [1]",), subtasks_total=1)
+    assert how_far(found) == "0 of 1 subtasks, 0 bytes; waits for work [1]"
+    found = replace(found, awaited=("a [0]", "a [1]", "b [0]"), subtasks_total=8)
+    assert how_far(found) == "0 of 8 subtasks, 0 bytes; waits for a [0], a [1], b [0] and 5 more"
