@@ -31,7 +31,10 @@ AGAIN_MS = 600_000
 _BEHIND = "Usually barriers stand behind records that wait there (back-pressure; `understudy back-pressure` shows it)"
 _FASTER = "raise the parallelism (that does not divide the records of one key), make the operator faster"
 _RATE = "give the source a rate (records_per_second)"
-_OVERTAKE = "let barriers overtake records by StreamEnvironment(alignment_timeout_ms=1_000)"
+_OVERTAKE = (
+    "let barriers overtake records by StreamEnvironment(alignment_timeout_ms=1_000); if the source is always faster "
+    "than the operator, give it a rate in any case, as overtaken records wait in memory"
+)
 _DOCS = 'docs/failures.md, "Checkpoints under back-pressure", says more'
 
 

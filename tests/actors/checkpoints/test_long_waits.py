@@ -46,7 +46,9 @@ def test_it_names_the_checkpoint_the_time_who_is_missing_and_what_to_do() -> Non
         "checkpoint 1 has waited for 10 s: 1 of 5 subtasks has not acknowledged it: b [0]. Usually barriers stand "
         "behind records that wait there (back-pressure; `understudy back-pressure` shows it): raise the parallelism "
         "(that does not divide the records of one key), make the operator faster, give the source a rate "
-        "(records_per_second), or let barriers overtake records by StreamEnvironment(alignment_timeout_ms=1_000). "
+        "(records_per_second), or let barriers overtake records by StreamEnvironment(alignment_timeout_ms=1_000); if "
+        "the source is always faster than the operator, give it a rate in any case, as overtaken records wait in "
+        "memory. "
         'docs/failures.md, "Checkpoints under back-pressure", says more'
     )
 
