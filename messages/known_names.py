@@ -159,6 +159,15 @@ def _written(parameter: inspect.Parameter) -> str:
 
 def known_names(cls: type[T]) -> type[T]:
     """The same of what a dataclass is made of."""
-    made: Callable[..., Any] = cls.__init__
-    cls.__init__ = known_arguments(cls.__name__, first=1)(made)  # type: ignore[method-assign]
-    return cls
+    return known_names_with({})(cls)
+
+
+def known_names_with(elsewhere: Mapping[str, str]) -> Callable[[type[T]], type[T]]:
+    """The same, with what to write in place of names of other libraries."""
+
+    def decorate(cls: type[T]) -> type[T]:
+        made: Callable[..., Any] = cls.__init__
+        cls.__init__ = known_arguments(cls.__name__, first=1, elsewhere=elsewhere)(made)  # type: ignore[method-assign]
+        return cls
+
+    return decorate

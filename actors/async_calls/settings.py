@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from ...messages.known_names import known_names, meant
+from ...messages.known_names import known_names_with, meant
 from ..flow.key_selector import field_values
 from ..setting_limits import limits_in_words, most_of
 from .retry import Retry
@@ -19,7 +19,11 @@ other keys.
 """
 
 
-@known_names
+SETTINGS_ELSEWHERE: Final = {"capacity": "max_in_flight"}
+"""Settings of Flink's AsyncDataStream, and what they are called here."""
+
+
+@known_names_with({name: f"write {here}=..." for name, here in SETTINGS_ELSEWHERE.items()})
 @dataclass(frozen=True, slots=True)
 class AsyncSettings:
     """How `async def process`, or an async function of `map`, `filter` or `flat_map`, runs in each subtask.
@@ -114,7 +118,8 @@ class AsyncSettings:
         unknown = [name for name in changes if name not in self.__dataclass_fields__]
         if unknown:
             known = ", ".join(self.__dataclass_fields__)
-            hint = meant(unknown[0], self.__dataclass_fields__)
+            instead = SETTINGS_ELSEWHERE.get(unknown[0])
+            hint = f"; write {instead}=..." if instead else meant(unknown[0], self.__dataclass_fields__)
             raise ValueError(f"async_settings: found {', '.join(unknown)}; wanted some of {known}{hint}")
         return replace(self, **changes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...actors.setting_limits import limits_in_words, most_of
@@ -75,10 +75,12 @@ def yes_or_no(name: str, value: Any) -> bool:
     return value
 
 
-def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+def one_of(name: str, value: Any, allowed: tuple[str, ...], elsewhere: Mapping[str, str] | None = None) -> str:
+    """`elsewhere`: what to write in place of names of other libraries, which are in lower case here."""
     if not isinstance(value, str) or value not in allowed:
         wanted = f"one of {', '.join(allowed)}" if len(allowed) > 1 else repr(allowed[0])
-        raise InvalidSetting(f"{name}: wanted {wanted}, found {value!r:.80}")
+        instead = (elsewhere or {}).get(value.lower()) if isinstance(value, str) else None
+        raise InvalidSetting(f"{name}: wanted {wanted}, found {value!r:.80}{f': {instead}' if instead else ''}")
     return value
 
 

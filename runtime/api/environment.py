@@ -37,6 +37,7 @@ from .frame_sources import FrameSources
 from .iterators_given import told_when_many
 from .kafka_sources import KafkaSources
 from .lake_sources import LakeSources
+from .names_of_flink import OF_BACKENDS
 from .operator_checks import function_of, source_of
 from .redis_sources import RedisSources
 from .restart import exponential_delay, no_restart
@@ -174,7 +175,7 @@ class StreamEnvironment(
         groups = 128 if max_parallelism is None else max_parallelism
         self.max_parallelism = at_least("max_parallelism", groups, 1, MAX_PARALLELISM)
         self.batch_rows = at_least_or_none("batch_rows", batch_rows, 1)
-        self.state_backend = one_of("state_backend", state_backend, backend_names())
+        self.state_backend = one_of("state_backend", state_backend, backend_names(), OF_BACKENDS)
         if state_backend == ROCKSDB:
             check_extra("rocksdict", extra="rocksdb", wanted_by='state_backend="rocksdb"')
         self.local_state = LocalState(

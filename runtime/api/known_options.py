@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypedDict, TypeVar
 
-from ...actors.async_calls.settings import AsyncSettings
+from ...actors.async_calls.settings import SETTINGS_ELSEWHERE, AsyncSettings
 from ...messages.known_names import known_arguments, meant
 from ...state.kinds.durations import Units
 from .advice import UNTYPED
@@ -30,7 +30,9 @@ _ACCEPTED = ("schema",)
 """Taken by every operator, and meant for few."""
 _UNTYPED = dict.fromkeys(("output_type", "result_type", "type_info", "key_type", "value_type"), UNTYPED)
 """Of PyFlink and Faust."""
-_OF_COROUTINES = {each.name: f"write .async_settings({each.name}=...) behind it" for each in fields(AsyncSettings)}
+_OF_COROUTINES = {each.name: f"write .async_settings({each.name}=...) behind it" for each in fields(AsyncSettings)} | {
+    name: f"write .async_settings({instead}=...) behind it" for name, instead in SETTINGS_ELSEWHERE.items()
+}
 
 
 def known_options(

@@ -25,6 +25,17 @@ _UNTYPED: Final = "types of records are not declared: docs/records.md"
 _DURATION: Final = "write milliseconds, a timedelta, or keywords, as in tumbling(minutes=1)"
 _PARTS: Final = "argparse or os.environ in the script; parallelism and the like are arguments of StreamEnvironment"
 _TIMES: Final = "write assign_timestamps(column_or_function, bounded_out_of_orderness(seconds=5))"
+_ROCKSDB: Final = 'write state_backend="rocksdb"'
+OF_BACKENDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("hashmap", "heap", "hashmapstatebackend"),
+        'leave it out, or write "filesystem": state is in memory, and snapshots are in checkpoint_dir',
+    ),
+    "jobmanager": 'write state_backend="memory"',
+    **dict.fromkeys(("embeddedrocksdb", "rocks", "rocksdbstatebackend", "embeddedrocksdbstatebackend"), _ROCKSDB),
+}
+"""Of `state_backend`, in lower case."""
+
 _HEAP: Final = 'leave it out: state is in memory unless StreamEnvironment(state_backend="rocksdb") says otherwise'
 _FACE: Final = "write StreamEnvironment(...), env.from_kafka(...) and the like: docs/coming-from.md"
 _TABLE: Final = "state is in operators: a KeyedOperator with a ValueState, or lookup_join(table); docs/coming-from.md"

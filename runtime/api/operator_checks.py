@@ -16,6 +16,7 @@ from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.unrun import COLLECT
+from ...actors.windows.window_function import ProcessWindowFunction
 from ...messages.attributes import attributes_of
 from ...messages.whose_code import is_ours
 from ...state import refuse_keyed_state
@@ -47,6 +48,13 @@ def operator_of(given: Any, *, inputs: int, keyed: bool, beside_broadcast: bool 
 
     `beside_broadcast`: the first input is keyed, and the second comes to every subtask.
     """
+    kind = class_meant(given)
+    kind = kind if isinstance(kind, type) else type(kind)
+    if issubclass(kind, ProcessWindowFunction):
+        raise InvalidOperator(
+            f"wanted an Operator, found the ProcessWindowFunction {kind.__name__}: write "
+            f"{'window' if keyed else 'window_all'}(tumbling(minutes=1)) before process({kind.__name__})"
+        )
     for_state = "; state by key is kept by a KeyedOperator, with process(record, out)" if keyed else ""
     operator = _instance(given, Operator, f": for a plain function use map, flat_map or filter{for_state}")
     kind = type(operator).__name__

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -126,11 +127,28 @@ class Database:
 
         Raises DatabaseUnreachable, or DatabaseRefused at once.
         """
-        return self.patiently(self.engine.connect, _CONNECT, pause)
+        return self.patiently(self._connected, _CONNECT, pause)
 
     def connect_to_look(self) -> Connection:
         """The same for who makes or submits a job, and waits: tried again for LOOK_MS, if `retry_ms` is not less."""
-        return self.patiently(self.engine.connect, _LOOK, for_ms=min(self.retry_ms, LOOK_MS))
+        return self.patiently(self._connected, _LOOK, for_ms=min(self.retry_ms, LOOK_MS))
+
+    def _connected(self) -> Connection:
+        """Raises DatabaseRefused for a file of SQLite that is not there, which SQLite would make, with no table."""
+        file = self._file
+        if file is not None and file.parent.is_dir() and not file.exists():
+            raise DatabaseRefused(
+                f"{self.name}: there is no such file: correct the path in the URL, or make the file and its tables "
+                "before the job starts"
+            )
+        return self.engine.connect()
+
+    @property
+    def _file(self) -> Path | None:
+        """Of SQLite. None where there is none, and where the user makes the engine: it may connect to another one."""
+        url = self.engine.url
+        is_file = url.get_backend_name() == "sqlite" and url.database and url.database != ":memory:"
+        return Path(str(url.database)) if is_file and "uri" not in url.query and not callable(self._url) else None
 
     def patiently(
         self, act: Callable[[], T], what: str, pause: Callable[[float], Any] = time.sleep, for_ms: int | None = None

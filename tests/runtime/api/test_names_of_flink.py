@@ -13,7 +13,10 @@ import pytest
 
 import understudy
 from understudy import (
+    AsyncSettings,
+    InvalidOperator,
     OutputTag,
+    ProcessWindowFunction,
     StreamEnvironment,
     WatermarkStrategy,
     bounded_out_of_orderness,
@@ -73,6 +76,43 @@ STRATEGY: Any = WatermarkStrategy
 def test_an_attribute_of_flink_says_what_is_written_here(asked: Callable[[], object], said: str) -> None:
     with pytest.raises(AttributeError) as raised:
         asked()
+    assert said in str(raised.value)
+
+
+class OfWindows(ProcessWindowFunction):
+    def process(self, window: Any, records: Any, out: Any) -> None: ...
+
+
+async def fetched(record: Any) -> Any:
+    return record
+
+
+KEYED: Any = STREAM.assign_timestamps("at", monotonous()).key_by("a")
+FETCHED: Any = STREAM.map(fetched)
+BEHIND = "has no argument 'capacity': write .async_settings(max_in_flight=...) behind it"
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: StreamEnvironment(state_backend="hashmap"), "found 'hashmap': leave it out, or write \"filesystem\""),
+        (lambda: StreamEnvironment(state_backend="HashMapStateBackend"), ': leave it out, or write "filesystem"'),
+        (lambda: StreamEnvironment(state_backend="EmbeddedRocksDB"), ': write state_backend="rocksdb"'),
+        (lambda: STREAM.map(fetched, capacity=10), BEHIND),
+        (lambda: KEYED.process(OfWindows, capacity=10), BEHIND),
+        (lambda: FETCHED.async_settings(capacity=10), "; write max_in_flight=..."),
+        (lambda: AsyncSettings(capacity=10), "AsyncSettings has no argument 'capacity': write max_in_flight=..."),  # type: ignore[call-arg]
+        (lambda: KEYED.process(OfWindows), "found the ProcessWindowFunction OfWindows: write window(tumbling(minutes"),
+        (lambda: KEYED.process(OfWindows()), "write window(tumbling(minutes=1)) before process(OfWindows)"),
+        (lambda: STREAM.process(OfWindows), "write window_all(tumbling(minutes=1)) before process(OfWindows)"),
+        (lambda: KEYED.interval_join(KEYED, 0, 1).between(0, 1), ": the bounds are arguments: write interval_join("),
+        (lambda: KEYED.interval_join(KEYED, 0, 1).lowerBoundExclusive(), "upper_ms, lower_exclusive=True)"),
+        (lambda: KEYED.interval_join(KEYED).between(0, 1), "write interval_join(other, lower_ms, upper_ms)"),
+    ],
+)
+def test_a_call_of_flink_says_what_is_written_here(call: Callable[[], object], said: str) -> None:
+    with pytest.raises((AttributeError, TypeError, ValueError, InvalidOperator)) as raised:
+        call()
     assert said in str(raised.value)
 
 

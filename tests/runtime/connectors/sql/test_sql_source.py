@@ -335,6 +335,13 @@ def test_of_a_file_that_cannot_be_opened_it_is_not_said_to_look_for_a_server(tmp
     assert "port" not in str(raised.value)
 
 
+@pytest.mark.parametrize("look", [from_table, looked_up, written])
+def test_a_file_that_is_not_there_is_refused_and_not_made(tmp_path: Path, look: Callable[[str], None]) -> None:
+    with pytest.raises(DatabaseRefused, match=r"shop\.db: there is no such file: correct the path in the URL"):
+        look(f"sqlite:///{tmp_path}/shop.db")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_of_a_login_that_is_refused_it_is_said_what_to_correct() -> None:
     """As psycopg raises it: without an SQLSTATE."""
     from psycopg import OperationalError
