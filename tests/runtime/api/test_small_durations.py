@@ -31,12 +31,12 @@ def run(made: Made, start_ms: int, caplog: pytest.LogCaptureFixture) -> list[str
     return [said for said in caplog.messages if "seconds are meant" in said]
 
 
-def counted(windows: WindowedStream) -> DataStream:
-    return windows.aggregate(n=Count())
+def counted(windowed: WindowedStream) -> DataStream:
+    return windowed.aggregate(n=Count())
 
 
-def minutes(keyed: Any) -> WindowedStream[Any]:
-    return keyed.window(tumbling(minutes=1))  # type: ignore[no-any-return]
+def windows(keyed: Any) -> WindowedStream[Any]:
+    return keyed.window(tumbling(seconds=1))  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def minutes(keyed: Any) -> WindowedStream[Any]:
         (lambda a, b: a.interval_join(b(), -60, 0), "interval_join(-60, 0)"),
         (lambda a, b: a.join(b(), ttl_ms=60, ttl_time="event"), "join(ttl_ms=60)"),
         (lambda a, b: a.deduplicate(within_ms=60), "deduplicate(within_ms=60)"),
-        (lambda a, b: counted(minutes(a).allowed_lateness(60)), "allowed_lateness(60)"),
-        (lambda a, b: counted(minutes(a).trigger(continuous_event_time(5))), "continuous_event_time(5)"),
+        (lambda a, b: counted(windows(a).allowed_lateness(60)), "allowed_lateness(60)"),
+        (lambda a, b: counted(windows(a).trigger(continuous_event_time(5))), "continuous_event_time(5)"),
         (
-            lambda a, b: counted(minutes(a).trigger(any_of(event_time(), continuous_event_time(5)))),
+            lambda a, b: counted(windows(a).trigger(any_of(event_time(), continuous_event_time(5)))),
             "continuous_event_time(5)",
         ),
     ],
@@ -90,10 +90,10 @@ def test_a_few_ms_of_the_clock_are_asked_about_whatever_the_times_are(
         lambda a, b: a.join(b()),
         lambda a, b: a.deduplicate(ms=60),
         lambda a, b: a.deduplicate(),
-        lambda a, b: counted(minutes(a).allowed_lateness(ms=60)),
-        lambda a, b: counted(minutes(a).allowed_lateness(0)),
-        lambda a, b: counted(minutes(a).trigger(continuous_event_time(ms=500))),
-        lambda a, b: counted(minutes(a).trigger(continuous_event_time(timedelta(milliseconds=50)))),
+        lambda a, b: counted(windows(a).allowed_lateness(ms=60)),
+        lambda a, b: counted(windows(a).allowed_lateness(0)),
+        lambda a, b: counted(windows(a).trigger(continuous_event_time(ms=500))),
+        lambda a, b: counted(windows(a).trigger(continuous_event_time(timedelta(milliseconds=50)))),
     ],
 )
 def test_durations_with_a_unit_and_longer_ones_are_not_asked_about(
